@@ -1,0 +1,70 @@
+"""Validation shared by every room: one line that names field, value, allowed range and remedy."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, NoReturn
+
+import numpy as np
+
+
+def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
+    """Raises the one-line ``ValueError`` that every bad input ends in.
+
+    Args:
+        field: The argument's public name.
+        value: What was given; long values are cut.
+        allowed: The allowed range, completing "must be ...".
+        remedy: What to do instead, in a few words.
+
+    Raises:
+        ValueError: Always.
+    """
+    shown = " ".join(repr(value).split())
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    raise ValueError(f"{field}={shown}: must be {allowed}; {remedy}")
+
+
+def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
+    """Returns ``value`` as a Python int, refusing all but whole numbers in [low, high].
+
+    An integral float such as ``1e6`` is a whole number; a bool or a string is not.
+
+    Raises:
+        ValueError: If the value is not a whole number in the range.
+    """
+    allowed = f"a whole number in [{low:,}, {high:,}]"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        refuse(field, value, allowed, remedy)
+    if not math.isfinite(value) or value != int(value) or not low <= int(value) <= high:
+        refuse(field, value, allowed, remedy)
+    return int(value)
+
+
+def real(
+    field: str,
+    value: Any,
+    low: float,
+    high: float,
+    remedy: str,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Returns ``value`` as a float inside the range; NaN is outside every range.
+
+    Raises:
+        ValueError: If the value is not a real number in the range.
+    """
+    allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        refuse(field, value, allowed, remedy)
+    number = float(value)
+    # Written so that NaN fails every comparison.
+    above = number > low if open_low else number >= low
+    below = number < high if open_high else number <= high
+    if not (above and below):
+        refuse(field, value, allowed, remedy)
+    return number

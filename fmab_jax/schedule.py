@@ -1,0 +1,104 @@
+"""How long an epoch is and when an arm is clearly worse: one function per equation.
+
+Every function works on float64 scalars or arrays, traced or not, and is monotone where the paper needs
+it. Symbols are those of Algorithm 1 and section IV-B of arXiv 2111.01570, with N = ceil(p M)
+reporting agents in place of M.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Scalar = Float[Array, ""]
+
+
+def shrink_ratio(gap: Scalar, rounds: Scalar) -> Scalar:
+    """Returns the factor by which the target gap shrinks per epoch.
+
+    1/2 without a round budget (``rounds`` infinite; Algorithm 1, line 3), gap^(1/R) with one
+    (section IV-B), so that epoch R aims at ``gap`` itself.
+
+    Args:
+        gap: Smallest non-zero gap, in (0, 1].
+        rounds: Round budget R >= 1, or infinity.
+    """
+    return jnp.where(jnp.isinf(rounds), 0.5, gap ** (1.0 / rounds))
+
+
+def target_gap(ratio: Scalar, epoch: Scalar) -> Scalar:
+    """Returns the gap that epoch r = 1, 2, ... is long enough to see: ratio^r."""
+    return ratio**epoch
+
+
+def pulls_per_arm(
+    active: Scalar,
+    epoch: Scalar,
+    target: Scalar,
+    previous: Scalar,
+    *,
+    arms: Scalar,
+    reporting: Scalar,
+    epsilon: Scalar,
+    horizon: Scalar,
+) -> Scalar:
+    """Returns S_r, the pulls per active arm and agent up to and including epoch r.
+
+    S(r) = max(8 log(8 a r^2 T) / (N Dt^2), 8 r sqrt(2 log(8 K r^2 T)) / (N^1.5 epsilon Dt)),
+    rounded up, and at least one more than before (Algorithm 1, line 4; section IV-B). Values past
+    the horizon are cut to ``horizon + 1`` more than before: such an epoch never ends, and its true
+    length need not be representable.
+
+    Args:
+        active: Arms a still in play at the epoch's start.
+        epoch: r = 1, 2, ...
+        target: Dt, the target gap of this epoch.
+        previous: S_{r-1}.
+        arms: K.
+        reporting: N, the agents whose means are averaged.
+        epsilon: Privacy parameter; infinity drops the privacy term.
+        horizon: T, in slots.
+    """
+    a, r, dt, n = active, epoch, target, reporting
+    reward = 8.0 * jnp.log(8.0 * a * r**2 * horizon) / (n * dt**2)
+    privacy = 8.0 * r * jnp.sqrt(2.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * dt) / epsilon
+    longest = previous + horizon + 1.0
+    return jnp.clip(jnp.ceil(jnp.maximum(reward, privacy)), previous + 1.0, longest)
+
+
+def confidence_radius(
+    active: Scalar,
+    epoch: Scalar,
+    pulls: Scalar,
+    *,
+    arms: Scalar,
+    reporting: Scalar,
+    epsilon: Scalar,
+    horizon: Scalar,
+) -> Scalar:
+    """Returns C(r); an arm leaves when the best aggregate exceeds its own by 2 C(r) or more.
+
+    C(r) = sqrt(log(8 a r^2 T) / (2 N S_r)) + r sqrt(8 log(8 K r^2 T)) / (N^1.5 epsilon S_r)
+    (Algorithm 1, line 5; section IV-B), with the integer S_r that was really pulled.
+
+    Args:
+        active: Arms a still in play at the epoch's start.
+        epoch: r = 1, 2, ...
+        pulls: S_r.
+        arms: K.
+        reporting: N.
+        epsilon: Privacy parameter; infinity drops the privacy term.
+        horizon: T, in slots.
+    """
+    a, r, s, n = active, epoch, pulls, reporting
+    reward = jnp.sqrt(jnp.log(8.0 * a * r**2 * horizon) / (2.0 * n * s))
+    return reward + r * jnp.sqrt(8.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * s) / epsilon
+
+
+def noise_scale(reporting: Scalar, epsilon: Scalar) -> Scalar:
+    """Returns the scale of the Laplace noise on an agent's **sum** of an epoch's rewards.
+
+    Noise Laplace(1/(N epsilon n_r)) on the epoch's mean (Algorithm 1, line 9) is Laplace(1/(N epsilon))
+    on its sum of n_r rewards. Infinite epsilon gives 0.
+    """
+    return 1.0 / (reporting * epsilon)
