@@ -9,7 +9,6 @@ import math
 import numbers
 import os
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.bands import confidence_band
 from fmab_jax.checks import real, refuse
+from fmab_jax.store import whole_file
 
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper. Seven
 # colours and four strokes have no common divisor: 28 runs differ, and any 4 differ in stroke alone.
@@ -147,22 +147,9 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
     metadata = {"CreationDate": None} if ending == ".pdf" else {"Software": None}
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        # Type 42 keeps letters as letters: journals refuse type 3 fonts.
-        with open(temporary, "xb") as file, matplotlib.rc_context({"pdf.fonttype": 42}):
-            figure.savefig(file, format=ending[1:], dpi=300, metadata=metadata)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # the new name is durable once its folder is
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    # Type 42 keeps letters as letters: journals refuse type 3 fonts.
+    with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
+        figure.savefig(temporary, format=ending[1:], dpi=300, metadata=metadata)
     return path
 
 

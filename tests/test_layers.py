@@ -22,7 +22,7 @@ FLOORS = {
     "theory": 1,
     "privacy": 1,
     "elimination": 2,
-    "simulate": 3,
+    "simulation": 3,
     "store": 4,
     "sweep": 4,
     "plots": 5,
@@ -86,9 +86,9 @@ def test_the_layer_check_sees_every_form_of_import():
     """Would catch a layer check that overlooks relative, nested, type-only or aliased imports."""
     bad = {
         "draws": [
-            "from . import simulate",
-            "from .simulate import simulate",
-            "import fmab_jax.simulate as s",
+            "from . import simulation",
+            "from .simulation import simulate",
+            "import fmab_jax.simulation as s",
             "def f():\n    from fmab_jax import problems",
             "if TYPE_CHECKING:\n    from .exchange import Exchange",
             "from fmab_jax import Problem",
@@ -103,7 +103,7 @@ def test_the_layer_check_sees_every_form_of_import():
         for source in sources:
             assert len(violations(module, source)) == 1, (module, source)
     good = "import jax\nfrom fmab_jax.checks import real\nfrom . import elimination, bands"
-    assert violations("simulate", good) == []
+    assert violations("simulation", good) == []
     assert violations("plots", "from matplotlib.figure import Figure") == []
 
 

@@ -1,0 +1,481 @@
+"""Many seeds at once: batches, devices and memory; labelled results.
+
+Seeds are cut into batches of one fixed size, so that a configuration compiles once, and the last one
+is padded. Each device takes an equal share of a batch (`jax.shard_map`); on a single CPU device
+the batches run on all cores, one thread each. None of this reaches the numbers: a seed's results depend
+on the seed alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax.sharding import Mesh, PartitionSpec
+
+from fmab_jax import __version__, draws
+from fmab_jax.checks import count, refuse
+from fmab_jax.elimination import Algorithm, Outcome, Rule, Shape, plan, run_seed
+from fmab_jax.exchange import Exchange
+from fmab_jax.problems import Problem
+from fmab_jax.trajectory import time_grid
+
+MAX_HORIZON = 10**12
+MAX_SEEDS = 10**8
+# Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
+_ELEMENTS = {"cpu": 50_000, "gpu": 8_000_000, "tpu": 8_000_000}
+# Bytes the compiled loop holds per (agent, arm) element and per recorded slot of a seed; measured
+# with `memory_analysis` (tests/test_simulation.py holds the estimate to it).
+_BYTES_PER_ELEMENT = 260
+_BYTES_PER_POINT = 100
+
+
+class Estimate(NamedTuple):
+    """What a run will need.
+
+    Attributes:
+        batch: Seeds per batch, over all devices.
+        batches: Number of batches.
+        working_bytes: Memory of the batches in flight.
+        result_bytes: Memory of the returned Dataset.
+        available_bytes: Memory this machine has free, 0 if unknown.
+    """
+
+    batch: int
+    batches: int
+    working_bytes: int
+    result_bytes: int
+    available_bytes: int
+
+
+def simulate(
+    algorithm: Algorithm,
+    problem: Problem,
+    horizon: int,
+    seeds: int | Sequence[int],
+    *,
+    root_seed: int = 0,
+    times: Any = 100,
+    spacing: str = "linear",
+    batch: int | None = None,
+    sum_agents: bool = True,
+    devices: Sequence[jax.Device] | None = None,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    """Runs an algorithm on a problem for many seeds.
+
+    Args:
+        algorithm: From `cdp_mab`, `ddp_mab`, `hdp_mab` or `single_mab`.
+        problem: The arms' means.
+        horizon: T, in slots, in [1, 10^12]; agents x horizon at most 2^53.
+        seeds: How many (0, 1, ..., n - 1), or which; each in [0, 2^32). A seed's results depend on
+            nothing but ``root_seed`` and itself.
+        root_seed: Selects the whole experiment's randomness, in [0, 2^32).
+        times: Number of recorded slots, or the slots themselves; the horizon is always recorded.
+        spacing: "linear" or "log", for a number of slots.
+        batch: Seeds per batch; chosen from a memory estimate by default.
+        sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the same
+            law, other numbers.
+        devices: Devices that share each batch; all that JAX shows by default.
+        progress: Show a progress bar; by default from the second batch on, on a terminal.
+
+    Returns:
+        A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:
+        ``regret`` (pseudo-regret; exact at every recorded slot), ``exploitation_regret`` (the part
+        collected while waiting), ``server_links``, ``peer_links_bound`` and ``peer_links_used``
+        (links charged at the end of each completed round). Per seed: ``rounds``, ``active_arms``,
+        ``chosen_arm`` (-1 while still exploring at T), ``agents_lost`` (agents whose active set
+        holds no best arm at T) and the coordinate ``best_arm_lost``. For `single_mab`, where agents
+        differ, ``rounds`` and ``active_arms`` are the largest of any agent and ``chosen_arm`` is
+        what most agents play. ``attrs`` hold all that is needed to run it again.
+
+    Raises:
+        ValueError: If an argument is out of range or the run would not fit into memory.
+    """
+    started = time.perf_counter()
+    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
+        if not isinstance(value, kind):
+            refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
+    remedy = "give the number of slots T"
+    horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
+    if horizon * problem.agents > draws.MAX_TRIALS:
+        limit = draws.MAX_TRIALS // problem.agents
+        refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
+    chosen = _seeds(seeds)
+    root_seed = draws.checked_seed("root_seed", root_seed)
+    grid = time_grid(horizon, times, spacing)
+    shape, rule, exchange = plan(algorithm, problem, horizon, sum_agents=sum_agents)
+    used = tuple(devices) if devices is not None else tuple(jax.local_devices())
+    needs = estimate(shape, problem, len(chosen), len(grid), used, batch)
+    _refuse_what_does_not_fit(needs)
+
+    parameters = problem.parameters
+    with jax.enable_x64(True):
+        layout = tuple((name, value.shape) for name, value in sorted(parameters.items()))
+        compiling = time.perf_counter()
+        executable = _executable(
+            shape, needs.batch, len(grid), len(rule.weights), layout, used
+        )
+        compile_s = time.perf_counter() - compiling
+    run = functools.partial(executable, rule, parameters, grid, np.uint32(root_seed))
+    collected = _Collected(len(chosen), len(grid), shape)
+    for start, outcome in _batches(run, chosen, needs, used, progress):
+        collected.put(start, outcome)
+    elapsed = time.perf_counter() - started
+    data = _dataset(collected, exchange, chosen, grid)
+    if problem.means is not None:
+        data["means"] = (("row", "arm"), problem.means, {"long_name": "mean reward"})
+    config = {
+        **algorithm.describe(),
+        "problem": problem.describe(),
+        "horizon": horizon,
+        "root_seed": root_seed,
+        "sum_agents": sum_agents,
+    }
+    data.attrs = {
+        "algorithm": algorithm.name,
+        "epsilon": float(rule.epsilon),
+        "epsilon_message": float(rule.epsilon * rule.reporting),
+        "agents": problem.agents,
+        "arms": problem.arms,
+        "horizon": horizon,
+        "root_seed": root_seed,
+        "reporting": exchange.reporting,
+        "wait": exchange.wait,
+        "meter_bound": exchange.meters[0],
+        "meter_used": exchange.meters[1],
+        "config": json.dumps(config),
+        "fmab_jax": __version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": f"{len(used)} x {used[0].platform} ({used[0].device_kind})",
+        "batch": needs.batch,
+        "elapsed_s": elapsed,
+        "compile_s": compile_s,
+        "trials_per_s": len(chosen) / max(elapsed - compile_s, 1e-9),
+    }
+    return data
+
+
+def communication_cost(
+    data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
+) -> xr.DataArray:
+    """Returns C(T) = c1 x server links + c2 x peer links, cumulative over time (the paper's eq. 2).
+
+    Args:
+        data: From `simulate`.
+        server_price: c1, of an agent-server link.
+        peer_price: c2, of an agent-agent link.
+        meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
+            paper's), "edges" or "sac" for `hdp_mab` (default "edges", the one that fits its figure 11).
+
+    Raises:
+        ValueError: If a price is negative or the meter is not one of the run's.
+    """
+    for field, price in (("server_price", server_price), ("peer_price", peer_price)):
+        if not price >= 0:
+            refuse(field, price, "a number >= 0", "give the price of one link")
+    meters = {
+        data.attrs["meter_bound"]: data.peer_links_bound,
+        data.attrs["meter_used"]: data.peer_links_used,
+    }
+    meter = data.attrs["meter_bound"] if meter is None else meter
+    if meter not in meters:
+        refuse("meter", meter, " or ".join(map(repr, meters)), "choose one of this run's meters")
+    cost = server_price * data.server_links + peer_price * meters[meter]
+    return cost.rename("communication_cost").assign_attrs(
+        long_name="communication cost", units="price", meter=meter
+    )
+
+
+def estimate(
+    shape: Shape,
+    problem: Problem,
+    seeds: int,
+    points: int,
+    devices: Sequence[jax.Device],
+    batch: int | None = None,
+) -> Estimate:
+    """Returns the batch size and the memory a run will need, before anything is allocated.
+
+    Raises:
+        ValueError: If ``batch`` is not a positive whole number.
+    """
+    rows = max(1, shape.agents if not shape.sum_rewards or shape.alone else 1, shape.law.rows)
+    elements = rows * problem.arms
+    lanes = shape.agents if shape.alone else 1
+    per_seed = elements * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * lanes
+    available = _available_bytes()
+    if batch is None:
+        per_device = max(1, _ELEMENTS.get(devices[0].platform, 50_000) // elements)
+        per_device = min(per_device, -(-seeds // len(devices)))
+        # Powers of two, so that 900 seeds and 1000 share a compilation.
+        batch = len(devices) * 2 ** math.ceil(math.log2(per_device))
+    else:
+        batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
+        batch = -(-batch // len(devices)) * len(devices)
+    batches = -(-seeds // batch)
+    working = per_seed * batch * min(_threads(devices), batches)
+    # Regret and completed rounds, the links made of them, and exploitation regret where agents wait.
+    result = seeds * (points * (8 + 4 + 8 * (1 + 2 * shape.waits)) + 32)
+    return Estimate(batch, batches, working, result, available)
+
+
+def _refuse_what_does_not_fit(needs: Estimate) -> None:
+    total = needs.working_bytes + needs.result_bytes
+    if needs.available_bytes and total > 0.9 * needs.available_bytes:
+        larger = needs.result_bytes > needs.working_bytes
+        remedy = "record fewer times or seeds" if larger else "use fewer agents or arms, or batch=1"
+        refuse(
+            "memory",
+            f"{total / 1e9:.1f} GB",
+            f"at most 90% of the {needs.available_bytes / 1e9:.1f} GB available",
+            remedy,
+        )
+
+
+def _seeds(seeds: Any) -> np.ndarray:
+    if isinstance(seeds, (str, bytes)) or seeds is None:
+        refuse("seeds", seeds, "a number of seeds or a list of seeds", "give a number such as 1000")
+    if np.ndim(seeds) == 0:
+        number = count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds")
+        return np.arange(number, dtype=np.int64)
+    if isinstance(seeds, range):
+        if seeds:
+            draws.checked_seed("seeds", min(seeds))
+            draws.checked_seed("seeds", max(seeds))
+        array = np.array(seeds, np.int64)
+    else:
+        array = np.array([draws.checked_seed("seeds", seed) for seed in seeds], np.int64)
+    if array.size == 0:
+        refuse("seeds", list(array), "not empty", "give at least one seed")
+    if len(np.unique(array)) != len(array):
+        refuse("seeds", list(array), "distinct", "a repeated seed repeats its run")
+    return array
+
+
+@functools.lru_cache(maxsize=64)
+def _executable(
+    shape: Shape,
+    batch: int,
+    points: int,
+    weights: int,
+    layout: tuple[tuple[str, tuple[int, ...]], ...],
+    devices: tuple[jax.Device, ...],
+) -> Any:
+    """Compiles the loop for one configuration shape; called once for each."""
+
+    def one_batch(rule: Rule, parameters: Any, grid: Any, root_seed: Any, seeds: Any) -> Outcome:
+        one = functools.partial(run_seed, shape, rule, parameters, grid, root_seed)
+        return jax.vmap(one)(seeds)
+
+    # A data-dependent loop over sharded inputs would synchronise the devices at every step.
+    mesh = Mesh(np.array(devices), ("seeds",))
+    shared, split = PartitionSpec(), PartitionSpec("seeds")
+    sharded = jax.shard_map(
+        one_batch, mesh=mesh, in_specs=(shared, shared, shared, shared, split), out_specs=split
+    )
+    f64, i64, u32 = jnp.float64, jnp.int64, jnp.uint32
+    scalar = functools.partial(jax.ShapeDtypeStruct, ())
+    rule = Rule(
+        horizon=scalar(i64),
+        agents=scalar(f64),
+        reporting=scalar(f64),
+        epsilon=scalar(f64),
+        rounds=scalar(f64),
+        gap=scalar(f64),
+        wait=scalar(i64),
+        weights=jax.ShapeDtypeStruct((weights,), f64),
+    )
+    parameters = {name: jax.ShapeDtypeStruct(size, f64) for name, size in layout}
+    grid, seeds = jax.ShapeDtypeStruct((points,), i64), jax.ShapeDtypeStruct((batch,), u32)
+    return jax.jit(sharded).lower(rule, parameters, grid, scalar(u32), seeds).compile()
+
+
+def _threads(devices: Sequence[jax.Device]) -> int:
+    """A lone CPU device runs a batch on one core; several batches at once use the others."""
+    if len(devices) == 1 and devices[0].platform == "cpu":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1
+
+
+def _batches(
+    run: Any,
+    seeds: np.ndarray,
+    needs: Estimate,
+    devices: Sequence[jax.Device],
+    progress: bool | None,
+) -> Iterator[tuple[int, Outcome]]:
+    """Yields (first position, outcome) of each batch, as they finish."""
+
+    def one(start: int) -> tuple[int, Outcome]:
+        part = seeds[start : start + needs.batch].astype(np.uint32)
+        padded = np.pad(part, (0, needs.batch - len(part)), mode="edge")
+        # The scope of x64 is the thread's own.
+        with jax.enable_x64(True):
+            outcome = jax.tree.map(np.asarray, run(padded))
+        return start, jax.tree.map(lambda x: x[: len(part)], outcome)
+
+    starts = iter(range(0, len(seeds), needs.batch))
+    with _progress_bar(len(seeds), needs.batches, progress) as advance:
+        with ThreadPoolExecutor(min(_threads(devices), needs.batches)) as pool:
+            # Only as many in flight as there are threads: memory is bounded by the batch.
+            running: set[Future[tuple[int, Outcome]]] = set()
+            try:
+                while True:
+                    for start in starts:
+                        running.add(pool.submit(one, start))
+                        if len(running) > _threads(devices):
+                            break
+                    if not running:
+                        return
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        start, outcome = future.result()
+                        advance(len(outcome.rounds))
+                        yield start, outcome
+            finally:
+                for future in running:
+                    future.cancel()
+
+
+@contextmanager
+def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[Any]:
+    shown = sys.stderr.isatty() if progress is None else progress
+    if not shown or batches < 2:
+        yield lambda done: None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = (
+        bars.TextColumn("seeds"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.speed:,.0f}/s" if False else ""),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("seeds", total=seeds)
+        yield lambda done: bar.advance(task, done)
+
+
+class _Collected:
+    """The seeds' results, filled in batch by batch."""
+
+    def __init__(self, seeds: int, points: int, shape: Shape) -> None:
+        self.regret = np.empty((seeds, points))
+        self.exploitation = np.empty((seeds, points)) if shape.waits else None
+        self.rounds_by = np.empty((seeds, points), np.int32)
+        self.rounds = np.empty(seeds, np.int32)
+        self.active_arms = np.empty(seeds, np.int32)
+        self.chosen_arm = np.empty(seeds, np.int32)
+        self.agents_lost = np.empty(seeds, np.int32)
+
+    def put(self, start: int, outcome: Outcome) -> None:
+        where = slice(start, start + len(outcome.rounds))
+        self.regret[where] = outcome.regret
+        if self.exploitation is not None:
+            self.exploitation[where] = outcome.exploitation_regret
+        self.rounds_by[where] = outcome.rounds_by
+        self.rounds[where] = outcome.rounds
+        self.active_arms[where] = outcome.active_arms
+        self.chosen_arm[where] = outcome.chosen_arm
+        self.agents_lost[where] = outcome.agents_lost
+
+
+def _dataset(
+    collected: _Collected, exchange: Exchange, seeds: np.ndarray, grid: np.ndarray
+) -> xr.Dataset:
+    series = ("seed", "time")
+    size = collected.regret.shape
+
+    def links(per_round: int) -> np.ndarray:
+        if per_round == 0 or exchange.kind == "alone":
+            return np.broadcast_to(np.int64(0), size)
+        return collected.rounds_by * np.int64(per_round)
+
+    def variable(dims: Any, values: Any, name: str, units: str, **more: str) -> Any:
+        return dims, values, {"long_name": name, "units": units, **more}
+
+    exploitation = collected.exploitation
+    if exploitation is None:
+        exploitation = np.broadcast_to(0.0, size)
+    bound, used = exchange.meters
+    return xr.Dataset(
+        data_vars={
+            "regret": variable(series, collected.regret, "cumulative regret", "reward"),
+            "exploitation_regret": variable(
+                series, exploitation, "cumulative regret while waiting", "reward"
+            ),
+            "server_links": variable(
+                series, links(exchange.server_links), "agent-server links", "links"
+            ),
+            "peer_links_bound": variable(
+                series,
+                links(exchange.peer_links_bound),
+                "agent-agent links, the paper's meter",
+                "links",
+                meter=bound,
+            ),
+            "peer_links_used": variable(
+                series,
+                links(exchange.peer_links_used),
+                "agent-agent links that carry data",
+                "links",
+                meter=used,
+            ),
+            "rounds": variable("seed", collected.rounds, "completed rounds", "rounds"),
+            "active_arms": variable("seed", collected.active_arms, "active arms at T", "arms"),
+            "chosen_arm": variable("seed", collected.chosen_arm, "arm played at T", "index"),
+            "agents_lost": variable(
+                "seed", collected.agents_lost, "agents without a best arm at T", "agents"
+            ),
+        },
+        coords={
+            "seed": ("seed", seeds),
+            "time": variable("time", grid, "slot", "slot"),
+            "best_arm_lost": ("seed", collected.agents_lost > 0, {"long_name": "best arm lost"}),
+        },
+    )
+
+
+def _available_bytes() -> int:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of the packages that a result can depend on."""
+    names = ("fmab_jax", "jax", "jaxlib", "numpy", "scipy", "networkx", "xarray", "h5netcdf")
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = __version__ if name == "fmab_jax" else "not installed"
+    return found

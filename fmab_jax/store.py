@@ -1,0 +1,95 @@
+"""Files that are whole or absent: results as netCDF, and the one way anything is written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import xarray as xr
+
+from fmab_jax.checks import refuse
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Gives a temporary name to write to, and puts the finished file in place of ``path``.
+
+    An old file is replaced only by a complete and flushed new one; after an error, or a kill, it is
+    what it was.
+
+    Args:
+        path: Where the file shall stand; its folder must exist.
+
+    Raises:
+        OSError: If the folder cannot be written; nothing is left behind.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if os.name == "posix":
+        # The new name is durable once its folder is.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def save(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
+    """Writes a result as netCDF-4, without loss and whole or not at all.
+
+    Args:
+        data: From `fmab_jax.simulate`.
+        path: A name ending in .nc.
+
+    Returns:
+        The path written.
+
+    Raises:
+        ValueError: For another ending.
+        OSError: If the folder cannot be written.
+    """
+    path = _netcdf(path)
+    # A checksum on every chunk, so that a damaged file is refused instead of read.
+    encoding = {
+        str(name): {"zlib": True, "complevel": 1, "shuffle": True, "fletcher32": True}
+        for name, variable in data.variables.items()
+        if variable.ndim
+    }
+    with whole_file(path) as temporary:
+        data.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Reads a result that `save` wrote, into memory.
+
+    Raises:
+        ValueError: If there is no such file or it is not such a result, or damaged.
+    """
+    path = _netcdf(path)
+    if not path.is_file():
+        refuse("path", str(path), "an existing file", "save a result there first")
+    try:
+        data = xr.load_dataset(path, engine="h5netcdf")
+    except Exception as error:  # h5py raises whatever the damaged bytes lead it to.
+        reason = " ".join(str(error).split())[:80]
+        refuse("path", str(path), "a readable result", f"it is damaged or something else ({reason})")
+    if "config" not in data.attrs:
+        refuse("path", str(path), "a result of fmab_jax.save", "it is some other netCDF file")
+    return data
+
+
+def _netcdf(path: str | os.PathLike[str]) -> Path:
+    if Path(path).suffix != ".nc":
+        refuse("path", str(path), "a file name ending in .nc", "change the ending")
+    return Path(path)
