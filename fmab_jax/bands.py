@@ -167,28 +167,26 @@ def _blocks(length: int, row: int) -> list[slice]:
 def _moments(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time].
 
-    Two passes over blocks of seeds. Slots where all seeds agree get exactly that value and
-    deviation 0, which rounding in the mean would otherwise spoil.
+    Two passes over blocks of seeds, so that only a block is held in float64 besides ``curve``.
     """
     seeds, times = curve.shape
     blocks = _blocks(seeds, times)
-    # Shifted by the first seed: a large common offset costs no digits.
+    # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
+    # the mean is exactly their value and the deviation exactly 0.
     first = curve[0].astype(np.float64)
     total, squares = np.zeros(times), np.zeros(times)
-    agree = np.ones(times, bool)
     for block in blocks:
         # One memory order, hence one order of summation, whatever the layout of the input.
         with np.errstate(invalid="ignore"):
             shifted = np.ascontiguousarray(curve[block], np.float64) - first
         total += shifted.sum(axis=0)
-        agree &= (shifted == 0).all(axis=0)
     if not np.isfinite(total).all():
         slot = curve[:, np.flatnonzero(~np.isfinite(total))[0]]
         refuse("values", float(slot[~np.isfinite(slot)][0]), "finite", "leave out the failed runs")
     mean = first + total / seeds
     for block in blocks:
         squares += np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)
-    return mean, np.where(agree, 0.0, np.sqrt(squares / (seeds - 1)))
+    return mean, np.sqrt(squares / (seeds - 1))
 
 
 def _quantiles(curve: np.ndarray, levels: list[float]) -> np.ndarray:

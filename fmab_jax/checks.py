@@ -38,9 +38,11 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
     allowed = f"a whole number in [{low:,}, {high:,}]"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         refuse(field, value, allowed, remedy)
-    if not math.isfinite(value) or value != int(value) or not low <= int(value) <= high:
+    # Through trunc, not float: an integer past 2^53 keeps its last digits.
+    whole: int = math.trunc(value) if math.isfinite(value) else low - 1  # type: ignore[assignment]
+    if whole != value or not low <= whole <= high:
         refuse(field, value, allowed, remedy)
-    return int(value)
+    return whole
 
 
 def real(

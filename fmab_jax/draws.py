@@ -1,9 +1,10 @@
 """Every random law of the simulator, and the discipline of its keys.
 
-A draw is a pure function of *(root seed, seed, round, stream, lane)*: keys are folded from the first
-four, and the lane (which arm, which agent) is the counter that the key encrypts. A lane's number
-therefore depends neither on the size of the array it is drawn in nor on the batch, the devices or the
-process, and the same arm meets the same randomness in every configuration that shares its seed.
+A draw is a pure function of *(root seed, seed, round, stream, lane)*: keys are folded from the
+first four, and the lane (which arm, which agent) is the counter that the key encrypts. A lane's
+number therefore depends neither on the size of the array it is drawn in nor on the batch, the
+devices or the process, and the same arm meets the same randomness in every configuration that
+shares its seed.
 
 Sums of rewards are drawn by inversion: one uniform, no rejection, the exact binomial law to a total
 variation distance below 5e-6 (tests/test_draws.py computes the induced law step by step).
@@ -47,7 +48,7 @@ def checked_seed(field: str, value: Any) -> int:
     """Returns ``value`` as a seed in [0, 2^32), the range in which distinct seeds stay distinct.
 
     Raises:
-        ValueError: Outside the range, where the generator would silently reuse another seed's stream.
+        ValueError: Outside the range, where the generator would reuse another seed's stream.
     """
     remedy = "larger seeds would repeat the streams of smaller ones"
     if isinstance(value, (float, np.floating)):
@@ -61,7 +62,7 @@ def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
 
 
 def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
-    """Returns the key words of a named stream in a round; rounds count from 1, 0 is the instance's."""
+    """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
     return _words(jax.random.fold_in(jax.random.fold_in(key, round_), stream))
 
 
@@ -82,11 +83,11 @@ def lanes(rows: int, columns: UInt32[Array, " arm"], width: int) -> UInt32[Array
 
 
 def uniform(
-    k0: UInt32[Array, "..."],
-    k1: UInt32[Array, "..."],
-    lane: UInt32[Array, "..."],
+    k0: UInt32[Array, ...],
+    k1: UInt32[Array, ...],
+    lane: UInt32[Array, ...],
     draw: int | UInt32[Array, ""] = 0,
-) -> Float[Array, "..."]:
+) -> Float[Array, ...]:
     """Returns a float64 uniform per lane on the midpoints (i + 1/2) / 2^52, symmetric about 1/2.
 
     Args:
@@ -107,11 +108,11 @@ def uniform(
 def participants(key: Words, agents: int, reporting: Int[Array, ""]) -> Bool[Array, " agent"]:
     """Draws ``reporting`` of ``agents``, uniformly without replacement."""
     order = jnp.argsort(uniform(*key, jnp.arange(agents, dtype=jnp.uint32)))
-    return jnp.argsort(order) < reporting
+    return jnp.argsort(order).astype(jnp.int32) < reporting
 
 
 def binomial(key: Array, trials: Any, probability: Any) -> Array:
-    """Draws Binomial(trials, probability), one float64 count per element of the broadcast arguments.
+    """Draws Binomial(trials, probability): a float64 count per element of the two, broadcast.
 
     Args:
         key: A typed key; element i (in row-major order) is lane i of it.
@@ -135,17 +136,16 @@ def binomial(key: Array, trials: Any, probability: Any) -> Array:
         if bad.any():
             refuse("probability", float(p[bad].flat[0]), "in [0, 1]", "pass a Bernoulli mean")
     with jax.enable_x64(True):
-        n = jnp.asarray(trials, jnp.float64)
-        p = jnp.asarray(probability, jnp.float64)
-        shape = jnp.broadcast_shapes(n.shape, p.shape)
+        count_of, chance = jnp.asarray(trials, jnp.float64), jnp.asarray(probability, jnp.float64)
+        shape = jnp.broadcast_shapes(count_of.shape, chance.shape)
         lane = jnp.arange(math.prod(shape), dtype=jnp.uint32)
-        flat = [jnp.broadcast_to(x, shape).reshape(-1) for x in (n, p)]
+        flat = [jnp.broadcast_to(x, shape).reshape(-1) for x in (count_of, chance)]
         return binomial_quantile(uniform(*_words(key), lane), *flat).reshape(shape)
 
 
 def sparsely(
-    sample: Callable[..., Array], need: Bool[Array, "..."], *operands: Array
-) -> Float[Array, "..."]:
+    sample: Callable[..., Array], need: Bool[Array, ...], *operands: Array
+) -> Float[Array, ...]:
     """Applies an elementwise sampler where it is needed, and gives 0 elsewhere.
 
     Under ``vmap`` the whole batch is one long list: the needed elements are gathered and sampled a
@@ -187,13 +187,28 @@ def _fill(
     total = ranks[-1]
 
     def one_chunk(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        done, value = state
-        # Past the last needed element the chunk repeats it: the same value is written again.
+        done, found = state
+        # Past the last needed element the chunk repeats it.
         wanted = jnp.minimum(done + 1 + jnp.arange(chunk, dtype=jnp.int32), total)
         lane = jnp.searchsorted(ranks, wanted)
-        return done + chunk, value.at[lane].set(sample(*(x[lane] for x in operands)))
+        fresh = sample(*(x[lane] for x in operands))
+        return done + chunk, lax.dynamic_update_slice(found, fresh, (done,))
 
-    return lax.while_loop(lambda s: s[0] < total, one_chunk, (total * 0, value))[1]
+    room = -(-size // chunk) * chunk
+    start = varying_like((jnp.int32(0), jnp.zeros(room)), need, *operands)
+    found = lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
+    # Back by gathering: accelerators scatter slowly.
+    return jnp.where(need, found[jnp.maximum(ranks - 1, 0)], value)
+
+
+def varying_like(tree: Any, *others: Array) -> Any:
+    """Lets a loop's constant start vary over devices as ``others`` do; `jax.shard_map` insists."""
+    never = jnp.bool_(False)
+    for x in others:
+        first = x.reshape(-1)[0]
+        never = never | ((first == first) & False)
+    # A select takes the axes of its condition; the compiler then removes it.
+    return jax.tree.map(lambda x: jnp.where(never, jnp.zeros_like(x), x), tree)
 
 
 def reward_sum(
@@ -251,7 +266,7 @@ def laplace_sum(
             return number + 1, jnp.where(value > 0.0, value, fresh)
 
         # An attempt fails with probability < 0.05, so 64 of them never do.
-        start = (jnp.max(lane * jnp.uint32(0)) + jnp.uint32(1), jnp.zeros_like(terms) - 1.0)
+        start = varying_like((jnp.uint32(1), jnp.full(lane.shape, -1.0)), k0, k1, lane, terms)
         return lax.while_loop(lambda s: jnp.any(s[1] < 0.0) & (s[0] < 64), again, start)[1]
 
     first = attempt(jnp.uint32(0), k0, k1, lane, terms)
@@ -264,10 +279,11 @@ def binomial_quantile(
 ) -> Float[Array, " lane"]:
     """Returns the smallest k with P(Binomial(trials, probability) <= k) >= u, elementwise.
 
-    A fourth-order Cornish-Fisher expansion. From a variance of 40 on it stands alone (total variation
-    distance of the induced law <= 1e-6). Below that it is believed only where it is further from a
-    step of the distribution function than it can err; everything else is summed from zero, exact up to
-    rounding. Non-decreasing in u, so that runs which share u are as correlated as they can be.
+    A fourth-order Cornish-Fisher expansion. From a variance of 40 on it stands alone (total
+    variation distance of the induced law <= 1e-6). Below that it is believed only where it is
+    further from a step of the distribution function than it can err; everything else is summed
+    from zero, exact up to rounding. Non-decreasing in u, so that runs which share u are as
+    correlated as they can be.
 
     Args:
         u: Uniforms in (0, 1).
@@ -353,9 +369,8 @@ def _search(
         step, _, above, _ = state
         return jnp.any((above > 0.0) & (step < last))
 
-    zero = jnp.zeros_like(u)
-    start = (jnp.max(zero), first, u - first, zero)
-    return lax.while_loop(unfinished, climb, start)[3]
+    start = (jnp.float64(0.0), first, u - first, jnp.zeros(u.shape))
+    return lax.while_loop(unfinished, climb, varying_like(start, u, n, p))[3]
 
 
 def _words(key: Array) -> Words:

@@ -1,9 +1,9 @@
 """The one elimination loop, and the paper's algorithms as bindings of rules to it.
 
-An algorithm explores its active arms equally for an epoch, hears a noisy mean of every arm through an
-*exchange*, drops the arms that are clearly worse, and plays the last one until the horizon (Algorithm 1
-of arXiv 2111.01570). Who is heard, how long agents wait and what links are built is all in the
-exchange; the loop never looks inside a graph.
+An algorithm explores its active arms equally for an epoch, hears a noisy mean of every arm through
+an *exchange*, drops the arms that are clearly worse, and plays the last one until the horizon
+(Algorithm 1 of arXiv 2111.01570). Who is heard, how long agents wait and what links are built is
+all in the exchange; the loop never looks inside a graph.
 
 `run_seed` is a pure function of one seed. It never draws a single pull: an epoch needs one binomial
 sum per (agent, arm), or per arm where agents sum out.
@@ -187,7 +187,7 @@ def run_seed(
         return _run(shape, rule, instance.means, instance.gaps, grid, key)
 
     def one_agent(agent: Array) -> Outcome:
-        row = jnp.where(shape.law.rows == 1, 0, agent)
+        row = agent if shape.law.rows > 1 else agent * 0
         means = lax.dynamic_slice_in_dim(instance.means, row, 1)
         own_key = draws.agent_key(key, agent)
         return _run(shape, rule, means, instance.gaps, grid, own_key)
@@ -218,18 +218,15 @@ def _run(
     width = shape.law.arms
     agents = 1 if shape.sum_rewards else shape.agents
     heard = 1 if shape.sum_noise else shape.agents
-    # Zeros made from inputs, so that under shard_map they vary over devices as the loop's values do.
-    zero = jnp.sum(means[:1, :1]) * 0.0
-    none = zero.astype(jnp.int32)
-    blank = zero + jnp.zeros(grid.shape)
+    none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
     state = _State(
         epoch=none,
-        slot=none.astype(jnp.int64),
+        slot=jnp.int64(0),
         pulls=zero,
-        active=none + width,
+        active=jnp.int32(width),
         chosen=none,
         chosen_gap=gaps[0],
-        lost=zero > 0.0,
+        lost=jnp.bool_(False),
         rounds=none,
         regret=zero,
         exploitation=zero,
@@ -237,25 +234,22 @@ def _run(
         exploitation_curve=blank if shape.waits else blank[:0],
         rounds_curve=blank.astype(jnp.int32),
         arms=_Arms(
-            arm=jnp.arange(width, dtype=jnp.uint32) + none.astype(jnp.uint32),
-            alive=jnp.arange(width) >= none,
+            arm=jnp.arange(width, dtype=jnp.uint32),
+            alive=jnp.ones(width, bool),
             gap=gaps,
             mean=means,
-            successes=zero + jnp.zeros((agents, width)),
-            noise=zero + jnp.zeros((heard, width)),
+            successes=jnp.zeros((agents, width)),
+            noise=jnp.zeros((heard, width)),
         ),
     )
+    state = draws.varying_like(state, jax.random.key_data(key))
     steps = widths(width)
     for here, following in zip(steps, (*steps[1:], 1), strict=True):
         if here > 1:
             state = state._replace(arms=_compact(state.arms, here))
-            state = lax.while_loop(
-                lambda s, enough=following: _exploring(rule, s) & (s.active > enough),
-                lambda s: _epoch(shape, rule, grid, key, s),
-                state,
-            )
+            state = _explore(shape, rule, grid, key, state, following)
     rate = rule.agents * state.chosen_gap
-    decided = (state.active == 1) | (state.rounds >= rule.rounds)
+    decided = (state.active == 1) | _spent(rule, state)
     blank_exploitation = jnp.zeros_like(state.regret_curve)
     return Outcome(
         regret=extend(state.regret_curve, grid, state.slot, state.regret, rate),
@@ -268,14 +262,26 @@ def _run(
     )
 
 
-def _exploring(rule: Rule, state: _State) -> Bool[Array, ""]:
-    return (state.slot < rule.horizon) & (state.active > 1) & (state.rounds < rule.rounds)
+def _explore(
+    shape: Shape, rule: Rule, grid: Int[Array, " time"], key: Array, state: _State, enough: int
+) -> _State:
+    """Runs epochs until at most ``enough`` arms are active, or the run is decided or over."""
+
+    def unfinished(state: _State) -> Bool[Array, ""]:
+        exploring = (state.slot < rule.horizon) & ~_spent(rule, state)
+        return exploring & (state.active > enough)
+
+    return lax.while_loop(unfinished, lambda s: _epoch(shape, rule, grid, key, s), state)
+
+
+def _spent(rule: Rule, state: _State) -> Bool[Array, ""]:
+    return state.rounds.astype(jnp.float64) >= rule.rounds
 
 
 def _epoch(
     shape: Shape, rule: Rule, grid: Int[Array, " time"], key: Array, state: _State
 ) -> _State:
-    """One elimination epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
+    """One epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
     arms = state.arms
     epoch = state.epoch + 1
     r, active = epoch.astype(jnp.float64), state.active.astype(jnp.float64)
@@ -291,7 +297,7 @@ def _epoch(
     new_pulls = pulls - state.pulls
 
     # Exploration, cut at the horizon: then nothing is uploaded.
-    end = state.slot + state.active * new_pulls.astype(jnp.int64)
+    end = state.slot + (active * new_pulls).astype(jnp.int64)
     fits = end <= rule.horizon
     explored = jnp.minimum(end, rule.horizon)
     rate = rule.agents * jnp.sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
@@ -337,7 +343,9 @@ def _epoch(
         exploitation=exploitation,
         regret_curve=regret_curve,
         exploitation_curve=exploitation_curve,
-        rounds_curve=jnp.where(completed, step(state.rounds_curve, grid, slot, epoch), state.rounds_curve),
+        rounds_curve=jnp.where(
+            completed, step(state.rounds_curve, grid, slot, epoch), state.rounds_curve
+        ),
         arms=arms._replace(
             alive=jnp.where(completed, alive, arms.alive), successes=successes, noise=noise
         ),
@@ -389,9 +397,7 @@ def _aggregate(
     return jnp.sum(weights[:, None] * (successes + noise), axis=0)
 
 
-def _first_best(
-    values: Float[Array, "row arm"], alive: Bool[Array, " arm"]
-) -> Int[Array, " row"]:
+def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:
     """Returns the position of each row's largest living value; ties go to the lowest arm."""
     values = jnp.where(alive[None, :], values, -jnp.inf)
     top = jnp.max(values, axis=1, keepdims=True)

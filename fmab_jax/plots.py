@@ -265,7 +265,9 @@ def _caption(
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
     lost = []
     for label, band in bands.items():
-        own = [fact for fact in facts[label] if fact not in shared and fact != label]
+        own = [
+            fact for fact in facts[label] if fact not in shared and fact.lower() != label.lower()
+        ]
         name = label + (f" ({', '.join(own)})" if own else "")
         prefix = f"{name}: " if len(runs) > 1 else ""
         if "best_arm_lost" in band:

@@ -61,9 +61,9 @@ class Instance(NamedTuple):
 class Problem:
     """M agents, K arms and their Bernoulli means.
 
-    ``Problem(means)`` fixes an [agent, arm] array; ``Problem(means, agents=M)`` lets M agents share an
-    [arm] vector. `uniform`, `heterogeneous` and `with_gap` draw the means anew for each seed, as the
-    paper's experiments do (section VII-A); `fixed` keeps one such draw for all seeds.
+    ``Problem(means)`` fixes an [agent, arm] array; ``Problem(means, agents=M)`` lets M agents share
+    an [arm] vector. `uniform`, `heterogeneous` and `with_gap` draw the means anew for each seed, as
+    the paper's experiments do (section VII-A); `fixed` keeps one such draw for all seeds.
 
     Attributes:
         means: [agent, arm] or, shared by all agents, [1, arm]; None where each seed draws its own.
@@ -93,7 +93,9 @@ class Problem:
         try:
             array = np.array(means, dtype=np.float64)
         except (TypeError, ValueError):
-            refuse("means", means, "an array of numbers", "give one row per agent, all equally long")
+            refuse(
+                "means", means, "an array of numbers", "give one row per agent, all equally long"
+            )
         if array.ndim not in (1, 2) or array.size == 0:
             refuse(
                 "means",
@@ -112,7 +114,9 @@ class Problem:
             )
         if array.ndim == 1:
             if agents is None:
-                refuse("agents", None, "given with [arm] means", "pass agents=M or [agent, arm] means")
+                refuse(
+                    "agents", None, "given with [arm] means", "pass agents=M or [agent, arm] means"
+                )
             array = array[None, :]
         elif agents is not None and agents != len(array):
             refuse("agents", agents, f"{len(array)}, the rows of means", "leave agents out")
@@ -127,7 +131,9 @@ class Problem:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
-            refuse("agents", agents, f"below {2**32 // arms:,} with {arms} arms", "use fewer agents")
+            refuse(
+                "agents", agents, f"below {2**32 // arms:,} with {arms} arms", "use fewer agents"
+            )
         spread = real("spread", spread, 0.0, 1.0, "0 makes the agents alike, 1 is the most")
         if gap is not None:
             remedy = "give the smallest non-zero gap, or None to leave it to chance"
@@ -237,7 +243,11 @@ class Problem:
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description that identifies the problem."""
-        described: dict[str, Any] = {"kind": self.law.kind, "agents": self.agents, "arms": self.arms}
+        described: dict[str, Any] = {
+            "kind": self.law.kind,
+            "agents": self.agents,
+            "arms": self.arms,
+        }
         if self.means is not None:
             described["means"] = self.means.tolist()
         else:
@@ -297,9 +307,7 @@ def _read_csv(path: Path) -> np.ndarray:
                     rows.append([float(cell) for cell in cells])
                 except ValueError:
                     if number > 1:
-                        refuse(
-                            "means", f"{path}, line {number}", "all numbers", "mend that line"
-                        )
+                        refuse("means", f"{path}, line {number}", "all numbers", "mend that line")
     except (UnicodeDecodeError, csv.Error):
         refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
     if len({len(row) for row in rows}) != 1:
@@ -314,7 +322,9 @@ def _read_npz(path: Path) -> np.ndarray:
             names = archive.namelist()
             wanted = [n for n in names if n == "means.npy"] or names
             if len(wanted) != 1:
-                refuse("means", str(path), "an NPZ with one array, or one called means", "rename it")
+                refuse(
+                    "means", str(path), "an NPZ with one array, or one called means", "rename it"
+                )
             with archive.open(wanted[0]) as stream:
                 shape, dtype = _npy_header(stream)
                 size = math.prod(shape) * dtype.itemsize

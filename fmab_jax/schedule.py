@@ -1,8 +1,7 @@
 """How long an epoch is and when an arm is clearly worse: one function per equation.
 
-Every function works on float64 scalars or arrays, traced or not, and is monotone where the paper needs
-it. Symbols are those of Algorithm 1 and section IV-B of arXiv 2111.01570, with N = ceil(p M)
-reporting agents in place of M.
+Every function works on float64 scalars or arrays, traced or not. Symbols are those of Algorithm 1
+and section IV-B of arXiv 2111.01570, with N = ceil(p M) reporting agents in place of M.
 """
 
 from __future__ import annotations
@@ -61,7 +60,9 @@ def pulls_per_arm(
     """
     a, r, dt, n = active, epoch, target, reporting
     reward = 8.0 * jnp.log(8.0 * a * r**2 * horizon) / (n * dt**2)
-    privacy = 8.0 * r * jnp.sqrt(2.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * dt) / epsilon
+    privacy = (
+        8.0 * r * jnp.sqrt(2.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * dt) / epsilon
+    )
     longest = previous + horizon + 1.0
     return jnp.clip(jnp.ceil(jnp.maximum(reward, privacy)), previous + 1.0, longest)
 
@@ -92,13 +93,15 @@ def confidence_radius(
     """
     a, r, s, n = active, epoch, pulls, reporting
     reward = jnp.sqrt(jnp.log(8.0 * a * r**2 * horizon) / (2.0 * n * s))
-    return reward + r * jnp.sqrt(8.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * s) / epsilon
+    return (
+        reward + r * jnp.sqrt(8.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * s) / epsilon
+    )
 
 
 def noise_scale(reporting: Scalar, epsilon: Scalar) -> Scalar:
     """Returns the scale of the Laplace noise on an agent's **sum** of an epoch's rewards.
 
-    Noise Laplace(1/(N epsilon n_r)) on the epoch's mean (Algorithm 1, line 9) is Laplace(1/(N epsilon))
-    on its sum of n_r rewards. Infinite epsilon gives 0.
+    Noise Laplace(1/(N epsilon n_r)) on the epoch's mean (Algorithm 1, line 9) is
+    Laplace(1/(N epsilon)) on its sum of n_r rewards. Infinite epsilon gives 0.
     """
     return 1.0 / (reporting * epsilon)

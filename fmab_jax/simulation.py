@@ -1,9 +1,9 @@
 """Many seeds at once: batches, devices and memory; labelled results.
 
-Seeds are cut into batches of one fixed size, so that a configuration compiles once, and the last one
-is padded. Each device takes an equal share of a batch (`jax.shard_map`); on a single CPU device
-the batches run on all cores, one thread each. None of this reaches the numbers: a seed's results depend
-on the seed alone.
+Seeds are cut into batches of one fixed size, so that a configuration compiles once, and the last
+one is padded. Each device takes an equal share of a batch (`jax.shard_map`); on a single CPU device
+the batches run on all cores, one thread each. None of this reaches the numbers: a seed's results
+depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def simulate(
         times: Number of recorded slots, or the slots themselves; the horizon is always recorded.
         spacing: "linear" or "log", for a number of slots.
         batch: Seeds per batch; chosen from a memory estimate by default.
-        sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the same
-            law, other numbers.
+        sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
+            same law, other numbers.
         devices: Devices that share each batch; all that JAX shows by default.
         progress: Show a progress bar; by default from the second batch on, on a terminal.
 
@@ -127,9 +127,7 @@ def simulate(
     with jax.enable_x64(True):
         layout = tuple((name, value.shape) for name, value in sorted(parameters.items()))
         compiling = time.perf_counter()
-        executable = _executable(
-            shape, needs.batch, len(grid), len(rule.weights), layout, used
-        )
+        executable = _executable(shape, needs.batch, len(grid), len(rule.weights), layout, used)
         compile_s = time.perf_counter() - compiling
     run = functools.partial(executable, rule, parameters, grid, np.uint32(root_seed))
     collected = _Collected(len(chosen), len(grid), shape)
@@ -182,7 +180,8 @@ def communication_cost(
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link.
         meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
-            paper's), "edges" or "sac" for `hdp_mab` (default "edges", the one that fits its figure 11).
+            paper's), "edges" or "sac" for `hdp_mab` (default "edges", which alone fits the paper's
+            figure 11).
 
     Raises:
         ValueError: If a price is negative or the meter is not one of the run's.
@@ -231,7 +230,7 @@ def estimate(
         batch = -(-batch // len(devices)) * len(devices)
     batches = -(-seeds // batch)
     working = per_seed * batch * min(_threads(devices), batches)
-    # Regret and completed rounds, the links made of them, and exploitation regret where agents wait.
+    # Regret, completed rounds, the links made of them, exploitation regret where agents wait.
     result = seeds * (points * (8 + 4 + 8 * (1 + 2 * shape.waits)) + 32)
     return Estimate(batch, batches, working, result, available)
 
@@ -310,7 +309,11 @@ def _executable(
 def _threads(devices: Sequence[jax.Device]) -> int:
     """A lone CPU device runs a batch on one core; several batches at once use the others."""
     if len(devices) == 1 and devices[0].platform == "cpu":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     return 1
 
 
@@ -367,7 +370,7 @@ def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[A
         bars.TextColumn("seeds"),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
-        bars.TextColumn("{task.speed:,.0f}/s" if False else ""),
+        bars.TaskProgressColumn(show_speed=True),
         bars.TimeRemainingColumn(),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:

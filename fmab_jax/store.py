@@ -83,7 +83,9 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         data = xr.load_dataset(path, engine="h5netcdf")
     except Exception as error:  # h5py raises whatever the damaged bytes lead it to.
         reason = " ".join(str(error).split())[:80]
-        refuse("path", str(path), "a readable result", f"it is damaged or something else ({reason})")
+        refuse(
+            "path", str(path), "a readable result", f"it is damaged or something else ({reason})"
+        )
     if "config" not in data.attrs:
         refuse("path", str(path), "a result of fmab_jax.save", "it is some other netCDF file")
     return data

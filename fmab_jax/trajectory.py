@@ -1,8 +1,8 @@
 """Time grids, and the values of a piecewise-linear run on them.
 
-Between its knots (epoch ends, ends of waits, the horizon) a run's regret is linear in time, so a curve
-on a grid is exact at every grid point, whatever the number of knots: each stretch of the run writes
-its line over all later grid points, and the next stretch writes over that.
+Between its knots (epoch ends, ends of waits, the horizon) a run's regret is linear in time, so a
+curve on a grid is exact at every grid point, whatever the number of knots: each stretch of the run
+writes its line over all later grid points, and the next stretch writes over that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_POINTS = 10**5
 
 
 def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.ndarray:
-    """Returns the slots at which curves are recorded: increasing whole numbers, the last the horizon.
+    """Returns the slots at which curves are recorded: whole, increasing, the last the horizon.
 
     Args:
         horizon: T, in slots.
@@ -54,10 +54,10 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     if not whole.all():
         bad = array[~whole][0].item()
         refuse("times", bad, f"whole slots in [0, {horizon:,}]", remedy)
-    slots = array.astype(np.int64)
-    if (np.diff(slots) <= 0).any():
+    given = array.astype(np.int64)
+    if (np.diff(given) <= 0).any():
         refuse("times", times, "increasing", "sort the slots and drop repeated ones")
-    return slots if slots[-1] == horizon else np.append(slots, np.int64(horizon))
+    return given if given[-1] == horizon else np.append(given, np.int64(horizon))
 
 
 def extend(
@@ -73,7 +73,10 @@ def extend(
 
 
 def step(
-    curve: Int[Array, " time"], grid: Int[Array, " time"], slot: Int[Array, ""], value: Int[Array, ""]
+    curve: Int[Array, " time"],
+    grid: Int[Array, " time"],
+    slot: Int[Array, ""],
+    value: Int[Array, ""],
 ) -> Int[Array, " time"]:
     """Sets a counting curve to ``value`` from ``slot`` on, that slot included."""
     return jnp.where(grid >= slot, value, curve)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -191,7 +192,7 @@ def test_runs_differ_for_the_colour_blind_and_in_print():
 LONG = {
     "CDP-MAB, participation 0.4, homogeneous agents": result(),
     "a_name_without_any_space_at_which_a_line_could_be_broken_to_fit_a_column": result(seed=1),
-    "price in $ or $$, not math_{": result("hdp_mab", peer=7000, seed=2, lost=1),
+    "no $\\formula$, a price": result("hdp_mab", peer=7000, seed=2, lost=1),
     "d": result("single_mab", server=0, seed=3),
 }
 
@@ -272,7 +273,7 @@ def test_a_failed_save_leaves_the_old_figure(tmp_path, monkeypatch, step):
 
     def fail(*args: object, **kwargs: object) -> None:
         if step == "savefig":
-            args[0].write(b"half a figure")
+            Path(args[0]).write_bytes(b"half a figure")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(figure if step == "savefig" else os, step, fail)
