@@ -16,6 +16,7 @@ import platform
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
 # Columns of plain output where there is no terminal to ask.
 _WIDTH = 100
-_NUMBER = re.compile(r"[+-]?([0-9]+(_[0-9]+)*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf|nan", re.I)
+_NUMBER = re.compile(
+    r"[+-]?([0-9]+(_[0-9]+)*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I
+)
 _REFUSAL = re.compile(r"(?P<field>\w+)=(?P<value>.*?): (?P<rest>must be .*)", re.S)
 
 
@@ -96,8 +99,8 @@ class _Run:
     gap: Annotated[_Number, _shown("the instance's own")] = None
     """Smallest gap that a round budget is spent on."""
     means: Annotated[str | None, arg(metavar="FILE"), _shown("each seed draws its own")] = None
-    """Fixed means from a .csv (a row per agent, a column per arm) or .npz file; one row is shared by
-    all of --agents."""
+    """Fixed means, .csv (a row per agent, a column per arm) or .npz; one row is shared by all of
+    --agents."""
     spread: Annotated[_Number, _shown("0, agents are alike")] = None
     """How far the means differ between agents, up to 1."""
     smallest_gap: Annotated[_Number, _shown("left to chance")] = None
@@ -123,10 +126,6 @@ class _Run:
     data: bool = True
     """Write the results, one file per run."""
 
-    def algorithm(self, **epsilon: Any) -> Algorithm:
-        """Returns the algorithm with this epsilon or epsilon_message."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, kw_only=True)
 class Cdp(_Run):
@@ -135,28 +134,14 @@ class Cdp(_Run):
     participation: _Number = 1
     """p, share of the agents that report in a round."""
 
-    def algorithm(self, **epsilon: Any) -> Algorithm:
-        """See the base class."""
-        from fmab_jax.elimination import cdp_mab
-
-        return cdp_mab(
-            **epsilon, participation=self.participation, rounds=self.rounds, gap=self.gap
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ddp(_Run):
     """Decentralised: agents flood their means over a graph."""
 
     graph: str = "complete"
-    """complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a .txt, .edgelist,
-    .csv or .graphml file."""
-
-    def algorithm(self, **epsilon: Any) -> Algorithm:
-        """See the base class."""
-        from fmab_jax.elimination import ddp_mab
-
-        return ddp_mab(**epsilon, graph=self.graph, rounds=self.rounds, gap=self.gap)
+    """complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: .txt,
+    .edgelist, .csv or .graphml."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,28 +153,10 @@ class Hdp(_Run):
     weights: Annotated[str, arg(metavar="{agents,components}")] = "agents"
     """What weighs the same; components is the paper's print, biased where they differ."""
 
-    def algorithm(self, **epsilon: Any) -> Algorithm:
-        """See the base class."""
-        from fmab_jax.elimination import hdp_mab
-
-        return hdp_mab(
-            **epsilon,
-            components=self.components,
-            weights=self.weights,
-            rounds=self.rounds,
-            gap=self.gap,
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class Single(_Run):
     """Baseline: every agent learns alone, without links."""
-
-    def algorithm(self, **epsilon: Any) -> Algorithm:
-        """See the base class."""
-        from fmab_jax.elimination import single_mab
-
-        return single_mab(**epsilon, rounds=self.rounds, gap=self.gap)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,55 +194,57 @@ _ALGORITHMS: dict[str, type[_Run]] = {"cdp": Cdp, "ddp": Ddp, "hdp": Hdp, "singl
 
 _HELP = {
     "fmab": """\
-Private, communication-limited federated bandits: simulates the algorithms of Li and Song (IEEE JSAC
-40(3), 2022, arXiv 2111.01570) for many seeds. Every command has its own --help; fmab --version prints
-the version.
+Private, communication-limited federated bandits: the algorithms of Li and
+Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570), simulated for many seeds.
+Every command has its own --help; fmab --version prints the version.
 
 Examples:
   fmab run cdp --epsilon 0.1 0.3 0.5 1 --horizon 1e6
   fmab run ddp --graph ring
   fmab doctor --seeds 1e6""",
     "fmab run": """\
-Simulates an algorithm for many seeds: prints a table, draws regret and links over time, and keeps the
-results as netCDF. Bad input is refused in one line before anything is computed.
+Simulates an algorithm for many seeds: prints a table, draws regret and links
+over time, and keeps the results as netCDF. Bad input is refused in one line
+before anything is computed or written.
 
 Examples:
   fmab run cdp --epsilon 0.5 --agents 50 --arms 100 --horizon 1e6
   fmab run ddp --graph star --epsilon 0.5 none
   fmab run hdp --components 20x5:star --server-price 50""",
     "fmab run cdp": """\
-CDP-MAB: every round a server averages the noisy means of ceil(p M) agents (Algorithm 1 and section
-IV-B).
+CDP-MAB: every round a server averages the noisy means of ceil(p M) agents
+(Algorithm 1 and section IV-B).
 
 Examples:
   fmab run cdp --epsilon 0.1 0.3 0.5 1 --out eps
   fmab run cdp --participation 0.4 --rounds 3 --gap 0.0625
   fmab run cdp --means means.csv --agents 5 --horizon 1e6""",
     "fmab run ddp": """\
-DDP-MAB: agents without a server flood their noisy means over a graph with GIS, and play their own best
-arm while messages travel (Algorithms 2 and 3).
+DDP-MAB: agents without a server flood their noisy means over a graph with
+GIS, and play their own best arm while messages travel (Algorithms 2 and 3).
 
 Examples:
   fmab run ddp --graph ring
   fmab run ddp --graph regular-4 --agents 100 --horizon 1e6 --log-time
   fmab run ddp --graph friends.graphml --agents 12 --spread 1""",
     "fmab run hdp": """\
-HDP-MAB: the agents of a component collect their noisy means at its sink with SAC, and the sinks report
-to a server (Algorithms 4 and 5).
+HDP-MAB: the agents of a component collect their noisy means at its sink with
+SAC, and the sinks report to a server (Algorithms 4 and 5).
 
 Examples:
   fmab run hdp --components 20x5:star --server-price 50
   fmab run hdp --components 53,24,10,6,7:complete --spread 1
   fmab run hdp --components 20x2:ring+10x6:star --weights components""",
     "fmab run single": """\
-The baseline: every agent runs CDP-MAB with M = 1 on its own rewards; regret is summed over agents.
+The baseline: every agent runs CDP-MAB with M = 1 on its own rewards; regret
+is summed over agents.
 
 Examples:
   fmab run single --agents 5 --arms 10
   fmab run single --agents 5 --arms 10 --spread 1 --out alone""",
     "fmab doctor": """\
-Shows what results can depend on (versions, devices, precision), where compiled programs are kept, and
-what a run of a given size would need here.
+Shows what results can depend on (versions, devices, precision), where
+compiled programs are kept, and what a run of a given size would need here.
 
 Examples:
   fmab doctor
@@ -314,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line = str(error)
         if "must be" not in line:
             raise  # not a refusal but a defect, and its traceback says where
-        return _fail(2, line)
+        return _fail(2, f"{line}; {_kept(written)}" if written else line)
     except KeyboardInterrupt:
         return _fail(130, "interrupted; " + _kept(written))
     except BrokenPipeError:
@@ -354,13 +323,11 @@ def _parse(words: list[str]) -> _Run | Doctor | None:
     for choices in ({"run": Run, "doctor": Doctor}, _ALGORITHMS):
         if wants_help and rest[:1] in ([], ["-h"], ["--help"]):
             break
-        known = ", ".join(choices)
-        if not rest:
-            raise ValueError(f"{name}: must be followed by one of {known}; see {name} --help")
-        if rest[0] not in choices:
-            near = difflib.get_close_matches(rest[0], choices, n=1)
+        if not rest or rest[0] not in choices:
+            near = difflib.get_close_matches("".join(rest[:1]), choices, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
-            raise ValueError(f"{name} {_visible(rest[0])}: must be one of {known}; {remedy}")
+            word = _visible(rest[0]) if rest else "no command"
+            raise ValueError(f"{word}: must be one of {', '.join(choices)}; {remedy}")
         chosen, name, rest = choices[rest[0]], f"{name} {rest[0]}", rest[1:]
         if chosen is Doctor:
             break
@@ -375,7 +342,8 @@ def _parse(words: list[str]) -> _Run | Doctor | None:
             parsed = tyro.cli(
                 chosen,
                 prog=name,
-                description=_HELP[name],
+                # tyro keeps the line breaks before indented lines only.
+                description=textwrap.indent(_HELP[name], "  "),
                 args=rest,
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
             )
@@ -383,55 +351,41 @@ def _parse(words: list[str]) -> _Run | Doctor | None:
         if not end.code:
             return None
         told = re.sub(r"\x1b\[[0-9;]*m|[^\x20-\x7e]+", " ", said.getvalue())
-        refuse(name, "", "words that make sense", told)
+        raise ValueError(f"{name}: must be words that make sense; {told}") from None
     return parsed
 
 
 def _check_words(command: type[_Run] | type[Doctor], words: Sequence[str], name: str) -> None:
     """Refuses unknown and repeated options, missing and surplus values."""
-    takes: dict[str, int | None] = {}
+    takes = {name: "options only"}
     for field in dataclasses.fields(command):
         option = "--" + field.name.replace("_", "-")
         if isinstance(field.default, bool):
-            takes[option] = 0
-            if field.default:
-                takes["--no-" + option[2:]] = 0
+            takes[option] = takes["--no-" + option[2:]] = "no value"
         else:
-            takes[option] = None if isinstance(field.default, tuple) else 1
-    seen = set()
-    # The option being read, how many values it may still take (None: any), and whether it has none yet.
-    option, awaiting, fresh = name, takes.get(""), False
-    awaiting = 0
-
-    def complete() -> None:
-        if fresh and awaiting != 0:
-            raise ValueError(f"{option}: must be followed by a value; see {name} --help")
-
+            takes[option] = (
+                "one or more values" if isinstance(field.default, tuple) else "one value"
+            )
+    # Every option with the words after it; words before any option belong to the command.
+    given = [[name]]
     for word in words:
-        if word.startswith("--") or re.match(r"-[a-z]", word) and word.lower() != "-inf":
-            complete()
-            spelling, equals, _ = word.partition("=")
-            option = spelling.replace("_", "-")
-            if option not in takes:
-                near = difflib.get_close_matches(option, takes, n=1)
-                remedy = f"did you mean {near[0]}?" if near else "see its --help"
-                raise ValueError(f"{_visible(spelling)}: must be an option of {name}; {remedy}")
-            if option in seen:
-                raise ValueError(
-                    f"{option}: must be given once; give several epsilons or times as --epsilon 0.1 1"
-                )
-            seen.add(option)
-            awaiting, fresh = takes[option], not equals
-            if equals and awaiting == 1:
-                awaiting = 0
-            elif equals and awaiting == 0:
-                raise ValueError(f"{_visible(word)}: must be given without a value; write {option}")
-        elif awaiting == 0:
-            raise ValueError(f"{_visible(word)}: must be the value of an option; see {name} --help")
+        if word.startswith("--") or (re.match(r"-[a-z]", word, re.I) and not _NUMBER.match(word)):
+            spelling, *values = word.split("=", 1)
+            given.append([spelling.replace("_", "-"), *values])
         else:
-            fresh = False
-            awaiting = None if awaiting is None else 0
-    complete()
+            given[-1].append(word)
+    for place, (option, *values) in enumerate(given):
+        if option not in takes:
+            near = difflib.get_close_matches(option, takes, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
+            raise ValueError(f"{_visible(option)}: must be an option of {name}; {remedy}")
+        if any(option == other for other, *_ in given[:place]):
+            remedy = "several values go after one --epsilon or --times"
+            raise ValueError(f"{option}: must be given once; {remedy}")
+        fits = {"one value": len(values) == 1, "one or more values": bool(values)}
+        if not fits.get(takes[option], not values):
+            shown = " ".join([option, *map(_visible, values)])
+            raise ValueError(f"{shown}: must be given with {takes[option]}; see {name} --help")
 
 
 def _visible(word: str) -> str:
@@ -440,7 +394,7 @@ def _visible(word: str) -> str:
 
 @contextlib.contextmanager
 def _spelt(command: _Run | Doctor, **other: str) -> Iterator[None]:
-    """Gives the package's refusals the command line's spelling: ``horizon=0:`` is ``--horizon 0:``."""
+    """Spells the fields in the package's refusals as options: ``--horizon 0`` for ``horizon=0``."""
     names = {field.name: field.name for field in dataclasses.fields(command)} | other
     try:
         yield
@@ -449,38 +403,31 @@ def _spelt(command: _Run | Doctor, **other: str) -> Iterator[None]:
         if not found or found["field"] not in names:
             raise
         option = "--" + names[found["field"]].replace("_", "-")
-        value = found["value"]
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        elif value == "None":
-            value = "none"
-        # Python's None is typed as none.
-        rest = re.sub(r"\bNone\b", "none", found["rest"])
-        raise ValueError(f"{option} {value}: {rest}") from None
+        # As typed: text without Python's quotes, and none for None.
+        value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", found["value"])
+        said = re.sub(r"\bNone\b", "none", f"{value}: {found['rest']}")
+        raise ValueError(f"{option} {said}") from None
 
 
 def _simulate(command: _Run, name: str, written: list[Path]) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
-    with _spelt(command):
+    import numpy as np
+    import xarray as xr
+
+    from fmab_jax import simulation, store
+    from fmab_jax.bands import confidence_band
+
+    with _spelt(command, kind="band"):
         runs = _epsilons(command)
-        figure_path, data_paths = _paths(command, name, list(runs))
-
-        import numpy as np
-        import xarray as xr
-
-        from fmab_jax import simulation, store
-        from fmab_jax.bands import confidence_band
-
-        algorithms = {label: command.algorithm(**epsilon) for label, epsilon in runs.items()}
-        seeds = count(
-            "seeds", command.seeds, 2, simulation.MAX_SEEDS, "an interval needs at least 2 seeds"
-        )
-        with _spelt(command, kind="band"):
-            nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
-            confidence_band(nothing, command.level, command.band)
+        algorithms = {label: _algorithm(command, name, run) for label, run in runs.items()}
+        remedy = "an interval needs at least 2 seeds"
+        seeds = count("seeds", command.seeds, 2, simulation.MAX_SEEDS, remedy)
         for price in ("server_price", "peer_price"):
-            value = getattr(command, price)
-            real(price, value, 0, math.inf, "give the price of one link", open_high=True)
+            remedy = "give the price of one link"
+            real(price, getattr(command, price), 0, math.inf, remedy, open_high=True)
+        nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
+        confidence_band(nothing, command.level, command.band)
+        figure_path, data_paths = _paths(command, name, list(runs))
     problem = _problem(command, 100 if name == "hdp" else 50)
     times = command.times or (100,)
     results = {}
@@ -511,6 +458,17 @@ def _simulate(command: _Run, name: str, written: list[Path]) -> None:
     _print_table(results, command)
     for path in written:
         print("wrote", path)
+
+
+def _algorithm(command: _Run, name: str, epsilon: dict[str, Any]) -> Algorithm:
+    """Binds the algorithm's own options, those that not every run has, to its maker."""
+    from fmab_jax import elimination
+
+    shared = {field.name for field in dataclasses.fields(_Run)}
+    own = {f.name: getattr(command, f.name) for f in dataclasses.fields(command)}
+    own = {option: value for option, value in own.items() if option not in shared}
+    make = getattr(elimination, f"{name}_mab")
+    return make(**epsilon, rounds=command.rounds, gap=command.gap, **own)
 
 
 def _epsilons(command: _Run) -> dict[str, dict[str, Any]]:
@@ -548,8 +506,10 @@ def _paths(command: _Run, name: str, labels: Sequence[str]) -> tuple[Path, dict[
     Raises:
         ValueError: If the folder is missing or cannot be written, or a folder has such a name.
     """
-    base = f"fmab-{name}" if command.out is None else command.out
-    base = re.sub(r"\.(png|nc)$", "", base)
+    base = f"fmab-{name}" if command.out is None else re.sub(r"\.(png|nc)$", "", command.out)
+    allowed = "a file name in an existing folder that can be written"
+    if not base:
+        refuse("out", base, allowed, "leave it out for the default")
     if base.endswith(("/", os.sep)) or os.path.isdir(base):
         base = os.path.join(base, f"fmab-{name}")
     figure_path = Path(f"{base}.png")
@@ -557,17 +517,17 @@ def _paths(command: _Run, name: str, labels: Sequence[str]) -> tuple[Path, dict[
     data_paths = {label: Path(f"{base}.nc" if single else f"{base}-{label}.nc") for label in labels}
     wanted = [figure_path] * command.figure + list(data_paths.values()) * command.data
     for path in wanted:
+        if os.path.isdir(path):
+            refuse("out", base, allowed, f"{path} is a folder")
         try:
-            if path.is_dir():
-                refuse("out", base, "a name that no folder has", f"{path} is a folder")
-            # As store.whole_file will: the longest name, in the folder itself.
-            with tempfile.NamedTemporaryFile(
-                dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
-            ):
-                pass
+            # Written as store.whole_file will: in the folder, under a longer name.
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+                continue
         except OSError as error:
-            allowed = "a name in an existing folder that can be written"
-            refuse("out", base, allowed, f"{path.parent}: {error.strerror or error}")
+            reason = str(error.strerror or error)
+        except ValueError as error:  # a NUL character
+            reason = str(error)
+        refuse("out", base, allowed, f"{path.parent}: {reason}")
     return figure_path, data_paths
 
 
@@ -584,9 +544,8 @@ def _problem(command: _Run, agents: int) -> Problem:
         if command.means is not None:
             for option, value in drawn.items():
                 if value is not None:
-                    raise ValueError(
-                        f"{option} {value}: must be left out with --means, which fixes them; drop one"
-                    )
+                    reason = "which fixes them; drop one"
+                    raise ValueError(f"{option} {value}: must be left out with --means, {reason}")
             return Problem.from_file(command.means, command.agents)
     with _spelt(command, gap="smallest_gap", seed="fixed_instance"):
         problem = Problem.heterogeneous(
@@ -635,14 +594,13 @@ def _print_table(results: dict[str, xr.Dataset], command: _Run) -> None:
         table.add_row(*_cells(data, command))
     console = _console()
     console.print(table)
-    prices = f"{command.server_price:g} per server link"
-    if facts["meter_bound"] in _meters(first):
-        prices += f", {command.peer_price:g} per {facts['meter_bound']} peer link"
+    prices = f"{command.server_price:g} per server link, {command.peer_price:g} per peer link"
+    prices += f" ({facts['meter_bound']})" * (facts["meter_bound"] in _meters(first))
     compiled = sum(data.attrs["compile_s"] for data in results.values())
     console.print(
         f"\nRegret, rounds, links and cost are means over the seeds; +- half the {level} Student t "
-        f"interval of mean regret. Best arm lost: seeds, with the {level} Clopper-Pearson interval of "
-        f"its probability. Cost: {prices}. Compiling took {compiled:.1f} s more."
+        f"interval of mean regret. Best arm lost: seeds, with the {level} Clopper-Pearson interval "
+        f"of its probability. Cost: {prices}. Compiling took {compiled:.1f} s more."
     )
 
 
@@ -696,7 +654,7 @@ def _short(number: float) -> str:
 def _console() -> Any:
     from rich.console import Console
 
-    # Colours and the width come from a terminal; a file or a pipe gets plain lines of a fixed width.
+    # A terminal decides on colours and width; a file or a pipe gets plain lines of a fixed width.
     width = None if sys.stdout.isatty() else _WIDTH
     return Console(file=sys.stdout, width=width, highlight=False, markup=False)
 
@@ -736,7 +694,7 @@ def _doctor(command: Doctor) -> None:
             ),
         ),
         ("precision", f"{inside} in simulations, {outside} elsewhere"),
-        ("compiled programs", jax.config.jax_compilation_cache_dir or "not kept"),
+        ("compiled programs", jax.config.values["jax_compilation_cache_dir"] or "not kept"),
         ("cores", str(cores)),
     ]
     available = next(iter(needs.values())).available_bytes
@@ -752,7 +710,7 @@ def _doctor(command: Doctor) -> None:
         fits = "fits" if not available or total <= 0.9 * available else "does not fit"
         print(
             f"{case:<18} {fits}: {need.batches:,} x {need.batch:,} seeds, "
-            f"{need.working_bytes / 1e9:.3g} GB working, {need.result_bytes / 1e9:.3g} GB of results"
+            f"{need.working_bytes / 1e9:.3g} GB at work, {need.result_bytes / 1e9:.3g} GB results"
         )
 
 

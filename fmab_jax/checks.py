@@ -38,11 +38,11 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
     allowed = f"a whole number in [{low:,}, {high:,}]"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         refuse(field, value, allowed, remedy)
-    # Through trunc, not float: an integer past 2^53 keeps its last digits.
-    whole: int = math.trunc(value) if math.isfinite(value) else low - 1  # type: ignore[assignment]
+    # Through int, not float: an integer past 2^53 keeps its last digits.
+    whole = int(value) if -math.inf < value < math.inf else low - 1  # type: ignore[call-overload, operator]
     if whole != value or not low <= whole <= high:
         refuse(field, value, allowed, remedy)
-    return whole
+    return int(whole)
 
 
 def real(
@@ -63,7 +63,10 @@ def real(
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         refuse(field, value, allowed, remedy)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int or a fraction beyond all floats
+        refuse(field, value, allowed, remedy)
     # Written so that NaN fails every comparison.
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high

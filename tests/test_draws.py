@@ -63,7 +63,8 @@ def induced_masses(sampler: Callable[..., Any], cells: list[Cell]) -> list[np.nd
     """Returns each cell's law on its support, from where the quantile function steps.
 
     The quantile is a monotone function of the lattice of uniforms, so the last lattice point whose
-    quantile is at most k, found by bisection, is P(X <= k) exactly. The last entry is the mass above.
+    quantile is at most k, found by bisection, is P(X <= k) exactly. The last entry is the mass
+    above the support.
     """
     ks = [support(n, p) for n, p in cells]
     sizes = [len(k) for k in ks]
@@ -131,10 +132,10 @@ FAR_CELLS = [
 
 @pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
 def test_induced_binomial_law(cells: list[Cell]):
-    """Catches any error of the law above 1e-6, such as JAX's own 5.6e-4 just above n min(p, q) = 10.
+    """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
 
-    No draw is made, so nothing is random. Below variance 40 the law is exact, so a wrong error bound
-    of the expansion shows as well; above a deviation of 20 the law is compared in bins.
+    No draw is made, so nothing is random. Below variance 40 the law is exact, so a wrong error
+    bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
     """
     variance, distance, bias = discrepancy(quantile, cells).T
     assert distance[variance < 40].max(initial=0) < 1e-12
@@ -167,7 +168,7 @@ def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pyt
 
 
 def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatch):
-    """Negative control: catches a threshold under which the expansion is checked that is too low."""
+    """Negative control: catches an expansion that is believed unchecked from too low a variance."""
     monkeypatch.setattr(draws, "_SMOOTH_VARIANCE", 20.0)
     found = discrepancy(jax.jit(lambda *a: draws.binomial_quantile(*a)), [at_variance(1e6, 21.0)])
     assert found[0, 1] > 1e-6
@@ -206,13 +207,15 @@ def test_error_bound_of_the_expansion():
 def test_quantile_is_monotone_and_symmetric():
     """Catches a seam between the expansion and the sum where a larger u gives a smaller count.
 
-    Uniforms 2^-44 and more apart; closer ones may differ by rounding. Also catches counting the wrong
-    outcome where p > 1/2: X with p is n - X with 1 - p, at 1 - u.
+    Uniforms 2^-44 and more apart; closer ones may differ by rounding. Also catches counting the
+    wrong outcome where p > 1/2: X with p is n - X with 1 - p, at 1 - u.
     """
     rng = np.random.default_rng(1)
     n = np.repeat([20.0, 44.0, 165.0, 1e4, 1e6, 1e9], 6)[:, None]
     p = np.tile([0.5, 0.7, 0.9, 0.999, 1 - 4e-9, 1 - 5e-5], 6)[:, None]
-    i = np.unique(np.concatenate([rng.integers(0, 2**44, 3000), np.arange(50), 2**44 - np.arange(1, 51)]))
+    i = np.unique(
+        np.concatenate([rng.integers(0, 2**44, 3000), np.arange(50), 2**44 - np.arange(1, 51)])
+    )
     u = (i * 2**8 + 0.5) / LATTICE
     shape = (len(n), len(u))
     flat = [np.broadcast_to(x, shape).reshape(-1) for x in (u, n, p)]
@@ -321,7 +324,7 @@ def test_many_binomial_draws(number: int):
 
 @pytest.mark.slow
 def test_many_draws_see_the_bias_of_jax():
-    """Negative control: catches a battery too weak to see jax.random.binomial's clamped Stirling term."""
+    """Negative control: catches a battery too weak to see the clamped series in JAX's sampler."""
     test = BinomialTest(1000.0, 0.011)
     sample = jax.jit(lambda key: jax.random.binomial(key, 1000.0, 0.011, (MILLION,), jnp.float64))
     for number in range(60):
@@ -353,12 +356,14 @@ def test_counts_are_exact_up_to_2_to_the_53():
     u = np.full(5, 0.3)
     np.testing.assert_array_equal(quantile(u, n, np.ones(5)), n)
     np.testing.assert_array_equal(quantile(u, n, np.zeros(5)), 0)
-    odd = np.asarray(quantile((np.arange(4096) + 0.5) / 4096, np.full(4096, 1e12), np.full(4096, 0.3)))
+    odd = np.asarray(
+        quantile((np.arange(4096) + 0.5) / 4096, np.full(4096, 1e12), np.full(4096, 0.3))
+    )
     assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
 
 
 def test_no_narrow_numbers_in_the_compiled_run():
-    """Catches float32 on a path of counts, noise or regret, which would stick or wrap in silence."""
+    """Catches float32 on a path of counts, noise or regret, where they would stick in silence."""
 
     def dtypes(jaxpr: Any) -> Iterator[Any]:
         for equation in jaxpr.eqns:
@@ -381,7 +386,9 @@ def test_no_narrow_numbers_in_the_compiled_run():
         jaxpr = jax.make_jaxpr(run)(rule, problem.parameters, np.uint32(1))
         found |= {str(dtype) for dtype in dtypes(jaxpr.jaxpr)}
     assert {"float64", "int64", "uint64"} <= found
-    assert not [dtype for dtype in found if dtype in ("float32", "float16", "bfloat16", "int16", "int8")]
+    assert not [
+        dtype for dtype in found if dtype in ("float32", "float16", "bfloat16", "int16", "int8")
+    ]
 
 
 # --- the public sampler at its edges ---
@@ -449,7 +456,7 @@ def in_process(function: str, **environment: str) -> str:
 
 
 def test_edges_of_the_public_sampler():
-    """Catches JAX's hang at n = inf, a silent NaN or an out-of-range count at 144 edge arguments."""
+    """Catches JAX's hang at n = inf, a silent NaN or a count out of range, at 144 arguments."""
     found = json.loads(in_process("edge_values"))
     traced = np.array(found["traced"])
     n, p = np.array(EDGE_TRIALS)[:, None], np.array(EDGE_SHARES)[None, :]
@@ -470,7 +477,8 @@ def test_edges_of_the_public_sampler():
     assert found["single"] == [0.0, 7.0, 2.0**53, 0.0]
     bad_trials = [a for a in EDGE_TRIALS if not (a >= 0 and a <= 2.0**53 and a == np.floor(a))]
     assert found["refused"] == [
-        [f"trials={a!r}: must be a whole number in [0, 2^53]; round or split it"] * 12 for a in bad_trials
+        [f"trials={a!r}: must be a whole number in [0, 2^53]; round or split it"] * 12
+        for a in bad_trials
     ]
     assert found["refused_shares"] == [
         f"probability={b!r}: must be in [0, 1]; pass a Bernoulli mean"
@@ -479,7 +487,7 @@ def test_edges_of_the_public_sampler():
 
 
 def test_public_sampler_draws_element_i_from_lane_i():
-    """Catches elements that share a uniform, a lost shape, or a law that differs from the loop's."""
+    """Catches elements that share a uniform, a lost shape, or a law other than the loop's."""
     key = jax.random.key(8, impl="threefry2x32")
     n, p = np.array([[10.0], [1000.0], [1e9]]), np.array([0.1, 0.5, 0.9, 0.5])
     found = np.asarray(jax.jit(lambda: draws.binomial(key, n, p))())
@@ -563,8 +571,8 @@ def laplace_sum_cdf(x: np.ndarray, terms: int) -> np.ndarray:
     """Returns P(sum of ``terms`` Laplace(1) <= x), as a finite mixture of gamma tails.
 
     The sum is G - G' of two Gamma(terms). Where G' ends first, as the race of two Poisson
-    processes, j of G's ``terms`` events have passed, with negative binomial mass, and the rest of G is
-    Gamma(terms - j).
+    processes, j of G's ``terms`` events have passed, with negative binomial mass, and the rest of G
+    is Gamma(terms - j).
     """
     j = np.arange(terms)
     weight = stats.nbinom.pmf(j, terms, 0.5)
@@ -615,13 +623,13 @@ def test_law_of_laplace_sums_by_another_route():
 def subsets(seeds, round_):
     def one(seed):
         key = draws.stream_key(draws.seed_key(jnp.uint32(0), seed), round_, draws.PARTICIPATION)
-        return jnp.sum(draws.participants(key, 10, jnp.int32(4)) * 2 ** jnp.arange(10))
+        return jnp.sum(jnp.where(draws.participants(key, 10, jnp.int32(4)), 2 ** jnp.arange(10), 0))
 
     return jax.vmap(one)(seeds)
 
 
 def test_participants_are_uniform_subsets():
-    """Catches a draw with replacement, a favoured agent or pair: all 210 subsets are equally likely."""
+    """Catches draws with replacement, a favoured agent or pair: 210 subsets are equally likely."""
     codes = np.asarray(subsets(jnp.arange(MILLION, dtype=jnp.uint32), jnp.int32(1)))
     possible = [sum(2**i for i in chosen) for chosen in itertools.combinations(range(10), 4)]
     assert set(np.unique(codes)) == set(possible)
@@ -629,7 +637,9 @@ def test_participants_are_uniform_subsets():
     member = (codes[:, None] >> np.arange(10)) & 1
     alone = [two_sided((m.sum() - 4e5) / np.sqrt(2.4e5)) for m in member.T]
     share = 4 * 3 / (10 * 9)
-    together = [(member[:, i] & member[:, j]).sum() for i, j in itertools.combinations(range(10), 2)]
+    together = [
+        (member[:, i] & member[:, j]).sum() for i, j in itertools.combinations(range(10), 2)
+    ]
     spread = np.sqrt(MILLION * share * (1 - share))
     pairs = [two_sided((seen - MILLION * share) / spread) for seen in together]
     assert min(alone) * 10 > ALPHA and min(pairs) * 45 > ALPHA
@@ -647,7 +657,9 @@ def test_participants_are_drawn_anew_each_round():
 def test_number_of_participants(agents: int):
     """Catches one participant too many or too few, at either end."""
     number = jnp.arange(1, agents + 1, dtype=jnp.int32)
-    sample = jax.vmap(lambda k0, k1, n: draws.participants(draws.Words(k0, k1), agents, n), (None, None, 0))
+    sample = jax.vmap(
+        lambda k0, k1, n: draws.participants(draws.Words(k0, k1), agents, n), (None, None, 0)
+    )
     for seed in range(5):
         heard = sample(*words(seed, 1, draws.PARTICIPATION), number)
         np.testing.assert_array_equal(np.asarray(heard).sum(axis=1), number)
@@ -669,7 +681,9 @@ def one_seed(root: Any, seed: Any) -> dict[str, Any]:
     return {
         "need": need,
         "pulls": pulls[None, :] * jnp.ones((3, 1)),
-        "rewards": draws.sparsely(draws.reward_sum, need, *reward, lane, pulls[None, :], mean[None, :]),
+        "rewards": draws.sparsely(
+            draws.reward_sum, need, *reward, lane, pulls[None, :], mean[None, :]
+        ),
         "noise": draws.sparsely(draws.laplace, need, *noise, lane),
         "noise_sum": draws.sparsely(draws.laplace_sum, need, *noise, lane, terms[None, :]),
         "heard": draws.participants(draws.stream_key(key, 3, draws.PARTICIPATION), 9, jnp.int32(4)),
@@ -695,7 +709,7 @@ def singles() -> dict[str, np.ndarray]:
 
 
 def test_draws_do_not_depend_on_the_batch(singles: dict[str, np.ndarray]):
-    """Catches a number that changes with the batch it is drawn in, as element i of JAX's binomial does."""
+    """Catches a number that changes with the batch, as element i of JAX's binomial does."""
     compiled = jax.jit(batch)
     for size in (1, 7, 64, 250):
         found = compiled(np.uint32(5), SEEDS[-size:])
@@ -734,7 +748,7 @@ def sharded_values() -> None:
 
 
 def test_draws_under_shard_map(singles: dict[str, np.ndarray]):
-    """Catches the TypeError of JAX's binomial inside shard_map, and draws that know their device."""
+    """Catches the TypeError of JAX's binomial inside shard_map, or draws that know their device."""
     due = hexed({name: value[:8] for name, value in singles.items()})
     assert hexed(sharded(jax.devices()[:1], SEEDS[:8])) == due
     flag = "--xla_force_host_platform_device_count=4"
@@ -766,7 +780,7 @@ def test_needed_elements_do_not_depend_on_the_mask():
 
 
 def test_streams_are_uncorrelated():
-    """Catches two streams, lanes, draws, rounds, agents or seeds that share or shift their numbers."""
+    """Catches streams, lanes, draws, rounds, agents or seeds that share or shift their numbers."""
 
     arm = jnp.arange(4, dtype=jnp.uint32)
     # Round, stream and draw of every kind of variable.
@@ -775,8 +789,7 @@ def test_streams_are_uncorrelated():
     rounds, streams, numbers = (jnp.asarray(x, jnp.uint32) for x in zip(*kinds, strict=True))
 
     def lanes(key, round_, stream, draw):
-        key = jax.random.fold_in(jax.random.fold_in(key, round_), stream)
-        return draws.uniform(*draws.Words(*jax.random.key_data(key)), arm, draw)
+        return draws.uniform(*draws.stream_key(key, round_, stream), arm, draw)
 
     def family(root, seed):
         key = draws.seed_key(root, seed)
@@ -809,7 +822,7 @@ def test_keys_are_unique():
     def keys(seed):
         key = draws.seed_key(jnp.uint32(0), seed)
         rounds, streams, agents = jnp.arange(31), jnp.arange(5), jnp.arange(40)
-        both = jax.vmap(jax.vmap(fold, (None, None, 0)), (None, 0, None))
+        both = jax.vmap(jax.vmap(draws.stream_key, (None, None, 0)), (None, 0, None))
         own = jax.vmap(draws.agent_key, (None, 0))(key, agents)
         mine = jax.vmap(both, (0, None, None))(own, rounds, streams[:2])
         return [both(key, rounds, streams), mine, draws.Words(*jax.random.key_data(key))]
@@ -852,11 +865,11 @@ def test_a_run_uses_no_random_number_twice(number: int, monkeypatch: pytest.Monk
     shape, rule, _ = elimination.plan(algorithm, problem, horizon)
 
     @jax.jit
-    def run(seed):
+    def run(rule, parameters, seed):
         grid = jnp.asarray(time_grid(horizon, 1))
-        return elimination.run_seed(shape, rule, problem.parameters, grid, jnp.uint32(0), seed)
+        return elimination.run_seed(shape, rule, parameters, grid, jnp.uint32(0), seed)
 
-    outcomes = [run(np.uint32(seed)) for seed in range(3)]
+    outcomes = [run(rule, problem.parameters, np.uint32(seed)) for seed in range(3)]
     jax.effects_barrier()
     # The lanes of one call are told apart; chunks repeat their last lane as padding.
     per_call = [np.unique(call, axis=1) for call in calls]

@@ -1,0 +1,730 @@
+"""Corner cases and bad input, each with a pinned outcome: a value, or the line that refuses it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax import graphs, simulation
+from fmab_jax.__main__ import main
+from fmab_jax.elimination import plan
+
+NAN, INF = math.nan, math.inf
+
+# ---------------------------------------------------------------------------------------------
+# Values. Bernoulli means of 0 and 1 without noise leave nothing to chance: an outcome follows from
+# the schedule by hand. 3 agents, 20 arms, T = 10^4, unless a case says otherwise; the numbers of
+# all cases but those with T = 10^12 or 10^6 agents were also computed by tests/reference.py. Every
+# case shares one compilation: only traced values differ.
+
+ONE = [1.0] + 19 * [0.0]
+LAST = 19 * [0.0] + [1.0]
+TWO = [1.0, 1.0] + 18 * [0.0]
+
+# name: (changes, (regret, rounds, active arms, chosen arm, server links)).
+VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
+    # S_1 = ceil(8 ln(8 x 20 x 10^4) / (3 / 4)) = 153 pulls of 19 arms that lose 1, by 3 agents.
+    "plain": ({}, (8721.0, 1, 1, 0, 3)),
+    "best arm last": ({"means": LAST}, (8721.0, 1, 1, 19, 3)),
+    "M = 1": ({"agents": 1}, (8702.0, 1, 1, 0, 1)),
+    "M = 10^6": ({"agents": 10**6, "horizon": 10**6}, (19e6, 1, 1, 0, 10**6)),
+    # The first epoch is cut: all 20 arms are played equally, and nobody uploads.
+    "T = 1": ({"horizon": 1}, (2.85, 0, 20, -1, 0)),
+    "T < K": ({"horizon": 19}, (54.15, 0, 20, -1, 0)),
+    "T = K": ({"horizon": 20}, (57.0, 0, 20, -1, 0)),
+    "first epoch beyond T": ({"horizon": 2000}, (5700.0, 0, 20, -1, 0)),
+    "T = 10^12": ({"horizon": 10**12}, (19893.0, 1, 1, 0, 3)),
+    "T as a whole float": ({"horizon": 1e4}, (8721.0, 1, 1, 0, 3)),
+    # A budget aims at the instance's own gap, 1 here: S_1 = ceil(8 ln(1.6e6) / 3) = 39.
+    "R = 1": ({"rounds": 1}, (2223.0, 1, 1, 0, 3)),
+    "R = 1, gap = 1/2": ({"rounds": 1, "gap": 0.5}, (8721.0, 1, 1, 0, 3)),
+    "R > T": ({"rounds": 2000, "gap": 0.5, "horizon": 1000}, (1824.0, 1, 1, 0, 3)),
+    "R = 10^12": ({"rounds": 10**12, "gap": 0.5}, (2223.0, 1, 1, 0, 3)),
+    # S(2) is below S_1 = 36, and S(2) = S_1 = 35: an epoch of this schedule would have no pull.
+    "n_r = 0, gap = .9, R = 5": (
+        {"means": TWO, "rounds": 5, "gap": 0.9},
+        (2160.0, 5, 2, 0, 15),
+    ),
+    "n_r = 0, gap = .5, R = 20": (
+        {"means": TWO, "rounds": 20, "gap": 0.5, "horizon": 964},
+        (1890.0, 20, 2, 0, 60),
+    ),
+    "n_r = 0, one slot short": (
+        {"means": TWO, "rounds": 20, "gap": 0.5, "horizon": 963},
+        (1890.0, 19, 2, -1, 57),
+    ),
+    # Ties: nothing to lose, no end to exploring, and the lowest index once a budget is spent.
+    "two best arms": ({"means": TWO}, (8262.0, 3, 2, -1, 9)),
+    "two best arms, R = 3": ({"means": TWO, "rounds": 3, "gap": 0.25}, (5184.0, 3, 2, 0, 9)),
+    "duplicate means": ({"means": [1.0, 0.5, 0.5] + 17 * [0.0]}, (8262.0, 1, 1, 0, 3)),
+    "all means 1": ({"means": 20 * [1.0]}, (0.0, 1, 20, -1, 3)),
+    "all means 0": ({"means": 20 * [0.0]}, (0.0, 1, 20, -1, 3)),
+    "all means 1/2, noise": ({"means": 20 * [0.5], "epsilon": 1.0}, (0.0, 1, 20, -1, 3)),
+    "all means 1, R = 20": (
+        {"means": 20 * [1.0], "rounds": 20, "gap": 0.5},
+        (0.0, 20, 20, 0, 60),
+    ),
+    # Noise: without bound the first epoch never ends; with hardly any it is as without.
+    "epsilon = 1e-300": ({"epsilon": 1e-300}, (28500.0, 0, 20, -1, 0)),
+    "epsilon = 5e-324": ({"epsilon": 5e-324}, (28500.0, 0, 20, -1, 0)),
+    "epsilon = 1e-300, T = 10^12": (
+        {"epsilon": 1e-300, "horizon": 10**12},
+        (2.85e12, 0, 20, -1, 0),
+    ),
+    "epsilon = 1e300": ({"epsilon": 1e300}, (8721.0, 1, 1, 0, 3)),
+    "epsilon = inf": ({"epsilon": INF}, (8721.0, 1, 1, 0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_corner_case_has_its_value(name: str) -> None:
+    """Would catch overflow, NaN, an endless epoch, a wrong cut at T or a lost tied best arm."""
+    changes, (regret, rounds, active, chosen, links) = VALUES[name]
+    case = {"means": ONE, "agents": 3, "horizon": 10**4, "epsilon": None} | changes
+    problem = fmab.Problem(case.pop("means"), agents=case.pop("agents"))
+    horizon = case.pop("horizon")
+    data = fmab.simulate(fmab.cdp_mab(**case), problem, horizon, seeds=2, times=1)
+    # A rate is a sum of 20 gaps over 20 arms: rounding, but no more.
+    np.testing.assert_allclose(data.regret.values, [[regret]] * 2, rtol=1e-14)
+    for variable, expected in (
+        (data.rounds, rounds),
+        (data.active_arms, active),
+        (data.chosen_arm, chosen),
+        (data.server_links.isel(time=-1), links),
+        (data.best_arm_lost, False),
+    ):
+        assert variable.values.tolist() == [expected] * 2
+
+
+def test_one_arm_is_played_without_regret_or_round() -> None:
+    """Would catch K = 1 exploring, uploading or leaving the arm unchosen."""
+    data = fmab.simulate(fmab.cdp_mab(0.1), fmab.Problem([0.3], agents=3), 100, 2, times=1)
+    for variable in (data.regret, data.rounds, data.chosen_arm, data.server_links):
+        assert (variable.values == 0).all()
+    assert (data.active_arms.values == 1).all() and not data.best_arm_lost.values.any()
+
+
+def reporting(agents: int, share: float) -> int:
+    return fmab.cdp_mab(1.0, participation=share).exchange(agents).reporting
+
+
+def links(graph: Any, agents: int) -> tuple[int, int, int]:
+    exchange = fmab.ddp_mab(1.0, graph=graph).exchange(agents)
+    return exchange.wait, exchange.peer_links_bound, exchange.peer_links_used
+
+
+def sink_links(components: str) -> tuple[int, int, int, int]:
+    exchange = fmab.hdp_mab(1.0, components=components).exchange(3)
+    peers = exchange.peer_links_bound, exchange.peer_links_used
+    return exchange.wait, exchange.server_links, *peers
+
+
+def edges(graph: Any, agents: int) -> list[tuple[int, int]]:
+    return sorted((min(edge), max(edge)) for edge in graphs.make(graph, agents).edges)
+
+
+def resolved_epsilon(message: float, agents: int, share: float) -> float:
+    algorithm = fmab.cdp_mab(epsilon_message=message, participation=share)
+    return float(plan(algorithm, fmab.Problem.uniform(agents, 4), 100)[1].epsilon)
+
+
+# name: (what is computed, its value).
+COMPUTED: dict[str, tuple[Callable[[], Any], Any]] = {
+    "p = 1e-300": (lambda: reporting(50, 1e-300), 1),
+    "p = 5e-324": (lambda: reporting(50, 5e-324), 1),
+    "p M a whole number but for rounding": (lambda: reporting(100, 0.07), 7),
+    "p just below 1": (lambda: reporting(50, 1 - 2**-53), 50),
+    "p = 1, M = 1": (lambda: reporting(1, 1), 1),
+    "epsilon from epsilon_message": (lambda: resolved_epsilon(10.0, 10, 0.5), 2.0),
+    "epsilon_message = inf": (lambda: resolved_epsilon(INF, 10, 0.5), INF),
+    "graph of one agent": (lambda: links("ring", 1), (0, 0, 0)),
+    "ring of two agents": (lambda: links("ring", 2), (0, 1, 1)),
+    "parallel edges are one": (
+        lambda: links(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 1)]), 3),
+        (1, 4, 4),
+    ),
+    "labels 5, 2, 9 in sorted order": (
+        lambda: edges(nx.Graph([(5, 2), (2, 9)]), 3),
+        [(0, 1), (0, 2)],
+    ),
+    "labels that are text": (
+        lambda: edges(nx.Graph([("b", "c"), ("c", "a")]), 3),
+        [(0, 2), (1, 2)],
+    ),
+    "labels that do not sort": (lambda: edges(nx.Graph([("b", 1), (1, "a")]), 3), [(0, 1), (1, 2)]),
+    "components of one agent": (lambda: sink_links("1x3"), (0, 3, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_corner_of_an_exchange_has_its_value(name: str) -> None:
+    """Would catch ceil(p M) off by one, double-counted links and agents numbered another way."""
+    compute, expected = COMPUTED[name]
+    assert compute() == expected
+
+
+def test_the_accepted_ends_of_the_seed_range_are_distinct_trials() -> None:
+    """Would catch a seed that is cut to fewer bits and repeats another trial."""
+    seeds = [0, 1, 2**31, 2**32 - 2, np.int64(2**32 - 1)]
+    data = fmab.simulate(
+        fmab.cdp_mab(1.0), fmab.Problem(ONE, agents=3), 100, seeds, times=1, batch=2
+    )
+    assert data.seed.values.tolist() == [0, 1, 2**31, 2**32 - 2, 2**32 - 1]
+    drawn = [fmab.Problem.uniform(3, 1).fixed(seed).means for seed in seeds]
+    assert len({float(means[0, 0]) for means in drawn}) == 5
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals through the Python interface.
+
+PROBLEM = fmab.Problem([0.9, 0.5, 0.5, 0.1], agents=3)
+LOOP = nx.Graph([(0, 1), (1, 1), (1, 2)])
+
+
+def run(**changes: Any) -> xr.Dataset:
+    arguments = {"problem": PROBLEM, "horizon": 100, "seeds": 2} | changes
+    return fmab.simulate(fmab.cdp_mab(1.0), **arguments)
+
+
+def gossip(graph: Any, agents: int = 3) -> Any:
+    return fmab.ddp_mab(1.0, graph=graph).exchange(agents)
+
+
+def sinks(components: Any) -> Any:
+    return fmab.hdp_mab(1.0, components=components).exchange(6)
+
+
+def band(value: float = 0.0, seeds: int = 2, **options: Any) -> xr.Dataset:
+    values = xr.DataArray(np.full((seeds, 3), value), dims=("seed", "time"))
+    return fmab.confidence_band(values, **options)
+
+
+def gap_problem(gap: float, arms: int = 4) -> fmab.Problem:
+    return fmab.Problem.with_gap(3, arms, gap=gap)
+
+
+EPSILON = "must be a number in (0, inf]; give a privacy parameter, or None for no noise"
+ROUNDS = "must be a whole number in [1, 1,000,000,000,000]; give a round budget, or None for none"
+SHARE = "must be a number in (0, 1]; give the share of agents that report in a round, such as 0.4"
+GAP = "must be a number in (0, 1]; give the smallest gap to resolve, or None for the instance's own"
+SMALLEST = (
+    "must be a number in [1e-09, 1); give the smallest non-zero gap, or None to leave it to chance"
+)
+AGENTS = "must be a whole number in [1, 10,000,000]; give the number of agents M"
+ARMS = "must be a whole number in [1, 1,000,000]; give the number of arms K"
+MEAN = "must be in [0, 1]; rewards lie in [0, 1], so rescale them"
+ARRAY = "must be an array of numbers; give one row per agent, all equally long"
+SHAPE = "must be an array shaped [arm] or [agent, arm], not empty; give one mean per agent and arm"
+HORIZON = "must be a whole number in [1, 1,000,000,000,000]; give the number of slots T"
+SEEDS = "must be a whole number in [1, 100,000,000]; give the number of seeds"
+LIST = "must be a number of seeds or a list of seeds; give a number such as 1000"
+SEED = (
+    "must be a whole number in [0, 4,294,967,295]; "
+    "larger seeds would repeat the streams of smaller ones"
+)
+FLOAT_SEED = "must be a whole number in [0, 4,294,967,295]; pass an int, not a float"
+TIMES = "must be a whole number in [1, 100,000]; give the number of recorded slots"
+SLOTS = "must be whole slots in [0, 100]; give slots, such as [1, 10, 100]"
+SLOT_LIST = "must be a number of slots or a list of slots; give slots, such as [1, 10, 100]"
+INCREASING = "must be increasing; sort the slots and drop repeated ones"
+BATCH = "must be a whole number in [1, 100,000,000]; give the number of seeds per batch"
+GRAPH = (
+    "must be one of complete, star, ring, path, grid, regular-D, random, random-P, preferential, "
+    "preferential-m, a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
+)
+PARTS = "must be parts SIZExCOUNT:graph joined by '+', e.g. '20x5:star+10:ring'"
+LISTED = "for example components='20x5:star' or components=[20, (30, 'ring')]"
+NETCDF = "must be a file name ending in .nc; change the ending"
+
+# (what is tried, the line that refuses it).
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: fmab.cdp_mab(0), f"epsilon=0: {EPSILON}"),
+    (lambda: fmab.cdp_mab(-1), f"epsilon=-1: {EPSILON}"),
+    (lambda: fmab.ddp_mab(NAN), f"epsilon=nan: {EPSILON}"),
+    (lambda: fmab.hdp_mab(-INF), f"epsilon=-inf: {EPSILON}"),
+    (lambda: fmab.single_mab(True), f"epsilon=True: {EPSILON}"),
+    (lambda: fmab.cdp_mab("x"), f"epsilon='x': {EPSILON}"),
+    (lambda: fmab.cdp_mab(10**400), f"epsilon=1{76 * '0'}...: {EPSILON}"),
+    (lambda: fmab.cdp_mab(1j), f"epsilon=1j: {EPSILON}"),
+    (
+        lambda: fmab.cdp_mab(),
+        "epsilon=None: must be given, or epsilon_message; pass epsilon=None for no noise",
+    ),
+    (
+        lambda: fmab.cdp_mab(1.0, epsilon_message=50.0),
+        "epsilon_message=50.0: must be given without epsilon; drop one of them",
+    ),
+    (lambda: fmab.cdp_mab(epsilon_message=0), f"epsilon_message=0: {EPSILON}"),
+    (lambda: fmab.cdp_mab(1.0, rounds=0), f"rounds=0: {ROUNDS}"),
+    (lambda: fmab.cdp_mab(1.0, rounds=2.5), f"rounds=2.5: {ROUNDS}"),
+    (lambda: fmab.cdp_mab(1.0, rounds=NAN), f"rounds=nan: {ROUNDS}"),
+    (lambda: fmab.cdp_mab(1.0, rounds=10**13), f"rounds=10000000000000: {ROUNDS}"),
+    (lambda: fmab.cdp_mab(1.0, gap=0), f"gap=0: {GAP}"),
+    (lambda: fmab.cdp_mab(1.0, gap=1.5), f"gap=1.5: {GAP}"),
+    (lambda: fmab.cdp_mab(1.0, participation=0), f"participation=0: {SHARE}"),
+    (lambda: fmab.cdp_mab(1.0, participation=1.1), f"participation=1.1: {SHARE}"),
+    (lambda: fmab.cdp_mab(1.0, participation=NAN), f"participation=nan: {SHARE}"),
+    (
+        lambda: fmab.hdp_mab(1.0, weights="sinks"),
+        "weights='sinks': must be 'agents' or 'components'; 'agents' is unbiased",
+    ),
+    (lambda: fmab.Problem.uniform(0, 4), f"agents=0: {AGENTS}"),
+    (lambda: fmab.Problem.uniform(2.5, 4), f"agents=2.5: {AGENTS}"),
+    (lambda: fmab.Problem.uniform(3, 0), f"arms=0: {ARMS}"),
+    (lambda: fmab.Problem.uniform(3, 10**7), f"arms=10000000: {ARMS}"),
+    (
+        lambda: fmab.Problem.uniform(10**7, 10**6),
+        "agents=10000000: must be below 4,294 with 1000000 arms; use fewer agents",
+    ),
+    (
+        lambda: fmab.Problem.heterogeneous(3, 4, spread=1.5),
+        "spread=1.5: must be a number in [0, 1]; 0 makes the agents alike, 1 is the most",
+    ),
+    (lambda: gap_problem(1.0), f"gap=1.0: {SMALLEST}"),
+    (lambda: gap_problem(0), f"gap=0: {SMALLEST}"),
+    (lambda: gap_problem(0.5, 1), "gap=0.5: must be None with one arm; use at least two arms"),
+    (lambda: fmab.Problem([0.9, NAN], agents=3), f"means[1]=nan: {MEAN}"),
+    (lambda: fmab.Problem([[0.9, 0.5], [0.9, -0.1]]), f"means[1, 1]=-0.1: {MEAN}"),
+    (lambda: fmab.Problem([1.1], agents=3), f"means[0]=1.1: {MEAN}"),
+    (lambda: fmab.Problem([INF], agents=3), f"means[0]=inf: {MEAN}"),
+    (lambda: fmab.Problem([[0.9, 0.5], [0.9]]), f"means=[[0.9, 0.5], [0.9]]: {ARRAY}"),
+    (lambda: fmab.Problem(["high", "low"]), f"means=['high', 'low']: {ARRAY}"),
+    (lambda: fmab.Problem([[[0.5]]]), f"means=(1, 1, 1): {SHAPE}"),
+    (lambda: fmab.Problem([]), f"means=(0,): {SHAPE}"),
+    (lambda: fmab.Problem(0.5), f"means=(): {SHAPE}"),
+    (
+        lambda: fmab.Problem([0.9, 0.1]),
+        "agents=None: must be given with [arm] means; pass agents=M or [agent, arm] means",
+    ),
+    (
+        lambda: fmab.Problem([[0.9, 0.1], [0.9, 0.1]], agents=3),
+        "agents=3: must be 2, the rows of means; leave agents out",
+    ),
+    (
+        lambda: fmab.Problem.from_file("means.txt"),
+        "means='means.txt': must be a .csv or .npz file; convert it",
+    ),
+    (
+        lambda: fmab.Problem.from_file("nowhere.csv"),
+        "means='nowhere.csv': must be a readable file; No such file or directory",
+    ),
+    (lambda: fmab.Problem.uniform(3, 4).fixed(2**32), f"seed=4294967296: {SEED}"),
+    (lambda: run(horizon=0), f"horizon=0: {HORIZON}"),
+    (lambda: run(horizon=99.5), f"horizon=99.5: {HORIZON}"),
+    (lambda: run(horizon=NAN), f"horizon=nan: {HORIZON}"),
+    (lambda: run(horizon=INF), f"horizon=inf: {HORIZON}"),
+    (lambda: run(horizon="100"), f"horizon='100': {HORIZON}"),
+    (lambda: run(horizon=10**12 + 1), f"horizon=1000000000001: {HORIZON}"),
+    (lambda: run(horizon=10**400), f"horizon=1{76 * '0'}...: {HORIZON}"),
+    (
+        lambda: run(horizon=10**12, problem=fmab.Problem([0.9, 0.1], agents=10**6)),
+        "horizon=1000000000000: must be at most 9,007,199,254 with 1000000 agents; "
+        "give the number of slots T",
+    ),
+    (lambda: run(seeds=0), f"seeds=0: {SEEDS}"),
+    (lambda: run(seeds=-1), f"seeds=-1: {SEEDS}"),
+    (lambda: run(seeds=1.5), f"seeds=1.5: {SEEDS}"),
+    (lambda: run(seeds=True), f"seeds=True: {SEEDS}"),
+    (lambda: run(seeds=10**8 + 1), f"seeds=100000001: {SEEDS}"),
+    (lambda: run(seeds="10"), f"seeds='10': {LIST}"),
+    (lambda: run(seeds=None), f"seeds=None: {LIST}"),
+    (lambda: run(seeds=[]), "seeds=[]: must be not empty; give at least one seed"),
+    (lambda: run(seeds=[-1]), f"seeds=-1: {SEED}"),
+    (lambda: run(seeds=[2**32]), f"seeds=4294967296: {SEED}"),
+    (lambda: run(seeds=[np.int64(2**32 + 1)]), f"seeds=np.int64(4294967297): {SEED}"),
+    (lambda: run(seeds=range(2**32 - 1, 2**32 + 1)), f"seeds=4294967296: {SEED}"),
+    (lambda: run(seeds=[1.0]), f"seeds=1.0: {FLOAT_SEED}"),
+    (lambda: run(seeds=[True]), f"seeds=True: {SEED}"),
+    (lambda: run(seeds=["1"]), f"seeds='1': {SEED}"),
+    (lambda: run(root_seed=-1), f"root_seed=-1: {SEED}"),
+    (lambda: run(root_seed=2**32), f"root_seed=4294967296: {SEED}"),
+    (lambda: run(root_seed=1.0), f"root_seed=1.0: {FLOAT_SEED}"),
+    (lambda: run(root_seed="0"), f"root_seed='0': {SEED}"),
+    (lambda: run(times=0), f"times=0: {TIMES}"),
+    (lambda: run(times=2.5), f"times=2.5: {TIMES}"),
+    (lambda: run(times="all"), f"times='all': {TIMES}"),
+    (lambda: run(times=10**5 + 1), f"times=100001: {TIMES}"),
+    (lambda: run(times=[]), f"times=[]: {SLOT_LIST}"),
+    (lambda: run(times=[[1, 2]]), f"times=[[1, 2]]: {SLOT_LIST}"),
+    (lambda: run(times=[10, 5]), f"times=[10, 5]: {INCREASING}"),
+    (lambda: run(times=[5, 5]), f"times=[5, 5]: {INCREASING}"),
+    (lambda: run(times=[5, 101]), f"times=101: {SLOTS}"),
+    (lambda: run(times=[-1, 5]), f"times=-1: {SLOTS}"),
+    (lambda: run(times=[1.5]), f"times=1.5: {SLOTS}"),
+    (lambda: run(times=[NAN]), f"times=nan: {SLOTS}"),
+    (
+        lambda: run(spacing="cubic"),
+        "spacing='cubic': must be 'linear' or 'log'; choose one of them",
+    ),
+    (lambda: run(batch=0), f"batch=0: {BATCH}"),
+    (lambda: run(batch=1.5), f"batch=1.5: {BATCH}"),
+    (lambda: gossip("rng"), f"graph='rng': {GRAPH}; did you mean 'ring'?"),
+    (lambda: gossip(""), f"graph='': {GRAPH}; for example 'ring'"),
+    (lambda: gossip(None), f"graph=None: {GRAPH}; for example graph='ring'"),
+    (
+        lambda: gossip("regular-3"),
+        "graph='regular-3': must be regular-D with a degree D in [2, 2] and an even D x agents "
+        "(agents=3); the nearest is regular-2",
+    ),
+    (
+        lambda: gossip(nx.Graph(), 1),
+        "graph='Graph with 0 nodes and 0 edges': must be a graph with at least one node; "
+        "add the agents as nodes",
+    ),
+    (
+        lambda: gossip(nx.empty_graph(3)),
+        "graph='Graph with 3 nodes and 0 edges': must be a connected graph "
+        "(it has 3 connected components); add edges, or use hdp_mab for separate components",
+    ),
+    (
+        lambda: gossip(LOOP),
+        "graph='Graph with 3 nodes and 3 edges': must be a graph without self-loops (it has 1); "
+        "remove them first",
+    ),
+    (
+        lambda: gossip(nx.DiGraph([(0, 1), (1, 2)])),
+        "graph='DiGraph with 3 nodes and 2 edges': must be an undirected graph; "
+        "convert it with graph.to_undirected()",
+    ),
+    (
+        lambda: gossip(nx.path_graph(4)),
+        "graph='Graph with 4 nodes and 3 edges': must be a graph of 3 nodes, one per agent "
+        "(it has 4); match the number of agents to the graph",
+    ),
+    (
+        lambda: gossip("nowhere.csv"),
+        "graph='nowhere.csv': must be a readable graph file; "
+        "check the path (no such file or directory)",
+    ),
+    (
+        lambda: sinks("2x2:ring"),
+        "components='2x2:ring': must be sizes that sum to agents=6 (they sum to 4); "
+        "change the sizes or the number of agents",
+    ),
+    (
+        lambda: sinks("1x999999999"),
+        "components='1x999999999': must be sizes that sum to agents=6 (they sum to 999999999); "
+        "change the sizes or the number of agents",
+    ),
+    (lambda: sinks("3x0"), f"components='3x0': {PARTS}; rewrite the part '3x0'"),
+    (lambda: sinks("3x2:rng"), f"components[0]='rng': {GRAPH}; did you mean 'ring'?"),
+    (
+        lambda: sinks([]),
+        f"components=[]: must be a text or a non-empty list of components; {LISTED}",
+    ),
+    (
+        lambda: sinks([2.5, 3.5]),
+        f"components[0]=2.5: must be a networkx graph, a size or a (size, graph) pair; {LISTED}",
+    ),
+    (lambda: band(level=95), "level=95: must be a number in (0, 1); use 0.95"),
+    (lambda: band(level=NAN), "level=nan: must be a number in (0, 1); use 0.95"),
+    (
+        lambda: band(kind="bayes"),
+        "kind='bayes': must be 'pointwise' or 'simultaneous' or 'quantile'; use \"simultaneous\"",
+    ),
+    (
+        lambda: band(seeds=1),
+        "seeds=1: must be a whole number in [2, 9,223,372,036,854,775,807]; "
+        "a band needs at least 2 seeds",
+    ),
+    (lambda: band(NAN), "values=nan: must be finite; leave out the failed runs"),
+    (lambda: fmab.save(xr.Dataset(), "x.csv"), f"path='x.csv': {NETCDF}"),
+    (lambda: fmab.load("x.npz"), f"path='x.npz': {NETCDF}"),
+    (
+        lambda: fmab.load("nowhere.nc"),
+        "path='nowhere.nc': must be an existing file; save a result there first",
+    ),
+]
+
+
+@pytest.mark.parametrize(("attempt", "line"), REFUSED, ids=[line[:40] for _, line in REFUSED])
+def test_bad_input_is_refused_in_one_exact_line(
+    attempt: Callable[[], Any], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a value let through, another exception, a line without its range or remedy."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError) as caught:
+        attempt()
+    assert str(caught.value) == line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"seeds": 10**6, "times": 10**5, "horizon": 10**6},
+            "memory='~ GB': must be at most 90% of the 1.0 GB available; "
+            "record fewer times or seeds",
+        ),
+        (
+            {"problem": fmab.Problem.heterogeneous(10**4, 10**4)},
+            "memory='~ GB': must be at most 90% of the 1.0 GB available; "
+            "use fewer agents or arms, or batch=1",
+        ),
+    ],
+    ids=["results", "working memory"],
+)
+def test_a_run_too_large_is_refused_before_anything_is_compiled(
+    changes: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a run that starts and is killed, and an estimate that forgets results or work."""
+    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
+    monkeypatch.setattr(simulation, "_executable", None)
+    with pytest.raises(ValueError) as caught:
+        run(**changes)
+    # How much exactly depends on measured bytes per element, which may change.
+    assert re.sub("'[0-9.]+ GB'", "'~ GB'", str(caught.value)) == line
+
+
+@pytest.mark.parametrize("content", [b"", b"no netCDF", b"\x89HDF\r\n\x1a\n" + 200 * b"\0"])
+def test_a_file_that_is_no_result_is_refused(content: bytes, tmp_path: Path) -> None:
+    """Would catch an empty, foreign or cut file that is read, or ends in a traceback of h5py."""
+    path = tmp_path / "x.nc"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as caught:
+        fmab.load(path)
+    line = str(caught.value)
+    assert line.startswith("path='") and "\n" not in line
+    assert "': must be a readable result; it is damaged or something else (" in line
+
+
+def test_another_netcdf_file_is_refused(tmp_path: Path) -> None:
+    """Would catch somebody else's netCDF file taken for a result."""
+    path = tmp_path / "x.nc"
+    xr.Dataset({"regret": ("time", [1.0])}).to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(ValueError) as caught:
+        fmab.load(path)
+    line = f"path={str(path)!r}: must be a result of fmab_jax.save; it is some other netCDF file"
+    assert str(caught.value) in (line, _cut(line, str(path)))
+
+
+def _cut(line: str, path: str) -> str:
+    """Long paths are cut in messages."""
+    return line.replace(repr(path), repr(path)[:77] + "...")
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals through the command line.
+
+CLI_EPSILON = EPSILON.replace("None", "none")
+OPTION = "must be an option of fmab"
+
+# (words, the line on standard error after "fmab: ").
+WORDS: list[tuple[str, str]] = [
+    ("", "no command: must be one of run, doctor; see fmab --help"),
+    ("run", "no command: must be one of cdp, ddp, hdp, single; see fmab run --help"),
+    ("rum cdp", "rum: must be one of run, doctor; did you mean run?"),
+    ("run cpd", "cpd: must be one of cdp, ddp, hdp, single; did you mean cdp?"),
+    ("--agents 3", "--agents: must be one of run, doctor; see fmab --help"),
+    ("run cdp --hroizon 9", f"--hroizon: {OPTION} run cdp; did you mean --horizon?"),
+    ("run cdp --graph ring", f"--graph: {OPTION} run cdp; did you mean --gap?"),
+    ("run ddp -n 3", f"-n: {OPTION} run ddp; see fmab run ddp --help"),
+    ("doctor --seed 3", f"--seed: {OPTION} doctor; did you mean --seeds?"),
+    ("run cdp --agents", "--agents: must be given with one value; see fmab run cdp --help"),
+    (
+        "run cdp --agents --arms 3",
+        "--agents: must be given with one value; see fmab run cdp --help",
+    ),
+    (
+        "run cdp --agents 3 4",
+        "--agents 3 4: must be given with one value; see fmab run cdp --help",
+    ),
+    (
+        "run cdp --epsilon",
+        "--epsilon: must be given with one or more values; see fmab run cdp --help",
+    ),
+    (
+        "run cdp --no-figure=yes",
+        "--no-figure yes: must be given with no value; see fmab run cdp --help",
+    ),
+    (
+        "run cdp 5 --agents 3",
+        "fmab run cdp 5: must be given with options only; see fmab run cdp --help",
+    ),
+    (
+        "run cdp --seeds 3 --seeds 4",
+        "--seeds: must be given once; several values go after one --epsilon or --times",
+    ),
+    ("run cdp --epsilon 0", f"--epsilon 0: {CLI_EPSILON}"),
+    ("run cdp --epsilon 1 -1", f"--epsilon -1: {CLI_EPSILON}"),
+    ("run ddp --epsilon nan", f"--epsilon nan: {CLI_EPSILON}"),
+    ("run hdp --epsilon x", f"--epsilon x: {CLI_EPSILON}"),
+    ("run cdp --epsilon \u0661", f"--epsilon \u0661: {CLI_EPSILON}"),
+    (
+        "run cdp --epsilon 1 1.0",
+        "--epsilon 1: must be distinct values; a repeated value repeats its run",
+    ),
+    (
+        "run cdp --epsilon 1 --epsilon-message 5",
+        "--epsilon-message 5: must be given without --epsilon; drop one",
+    ),
+    ("run cdp --participation=0", f"--participation 0: {SHARE}"),
+    ("run cdp --rounds 2.5", f"--rounds 2.5: {ROUNDS.replace('None', 'none')}"),
+    ("run cdp --horizon 0", f"--horizon 0: {HORIZON}"),
+    ("run cdp --horizon none", f"--horizon none: {HORIZON}"),
+    ("run cdp --horizon 1__0", f"--horizon 1__0: {HORIZON}"),
+    ("run cdp --horizon 1e13", f"--horizon 10000000000000: {HORIZON}"),
+    ("run cdp --agents 0x10", f"--agents 0x10: {AGENTS}"),
+    ("run cdp --arms 1e400", f"--arms inf: {ARMS}"),
+    ("run cdp --smallest-gap 1", f"--smallest-gap 1: {SMALLEST.replace('None', 'none')}"),
+    ("run cdp --fixed-instance -1", f"--fixed-instance -1: {SEED}"),
+    (
+        "run cdp --seeds 1",
+        "--seeds 1: must be a whole number in [2, 100,000,000]; an interval needs at least 2 seeds",
+    ),
+    ("run cdp --root-seed 4294967296", f"--root-seed 4294967296: {SEED}"),
+    ("run cdp --times 5 2", f"--times [5, 2]: {INCREASING}"),
+    (
+        "run cdp --times 5 1e6",
+        "--times 1000000: must be whole slots in [0, 100,000]; give slots, such as [1, 10, 100]",
+    ),
+    ("run cdp --level 95", "--level 95: must be a number in (0, 1); use 0.95"),
+    (
+        "run cdp --band bayes",
+        "--band bayes: must be 'pointwise' or 'simultaneous' or 'quantile'; use \"simultaneous\"",
+    ),
+    (
+        "run cdp --server-price -1",
+        "--server-price -1: must be a number in [0, inf); give the price of one link",
+    ),
+    (
+        "run cdp --peer-price inf",
+        "--peer-price inf: must be a number in [0, inf); give the price of one link",
+    ),
+    ("run ddp --graph rng", f"--graph rng: {GRAPH}; did you mean 'ring'?"),
+    (
+        "run hdp --components 20x4:star",
+        "--components 20x4:star: must be sizes that sum to agents=100 (they sum to 80); "
+        "change the sizes or the number of agents",
+    ),
+    (
+        "run hdp --weights sinks",
+        "--weights sinks: must be 'agents' or 'components'; 'agents' is unbiased",
+    ),
+    (
+        "run cdp --means nowhere.csv",
+        "--means nowhere.csv: must be a readable file; No such file or directory",
+    ),
+    (
+        "run cdp --means nowhere.csv --arms 3",
+        "--arms 3: must be left out with --means, which fixes them; drop one",
+    ),
+    (
+        "run cdp --out nowhere/x",
+        "--out nowhere/x: must be a file name in an existing folder that can be written; "
+        "nowhere: No such file or directory",
+    ),
+    (
+        "run cdp --out=",
+        "--out : must be a file name in an existing folder that can be written; "
+        "leave it out for the default",
+    ),
+    (
+        f"run cdp --out {300 * 'x'}",
+        f"--out {76 * 'x'}: must be a file name in an existing folder that can be written; "
+        ".: File name too long",
+    ),
+    ("doctor --arms 0", f"--arms 0: {ARMS}"),
+    (
+        "doctor --horizon x",
+        "--horizon x: must be a whole number in [1, 1,000,000,000,000]; give T, such as 1e6",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), WORDS, ids=[words[:40] for words, _ in WORDS])
+def test_bad_words_end_with_status_2_one_line_and_no_file(
+    words: str,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Would catch a box or traceback for a line, a field's name for an option's, a started run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(simulation, "_executable", None)
+    assert main(words.split()) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"fmab: {line}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_does_not_fit_is_refused_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch the memory check, which is no option, falling through to a traceback."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
+    assert main("run cdp --seeds 1e6 --times 1e5 --horizon 1e6".split()) == 2
+    assert re.sub("'[0-9.]+ GB'", "'~ GB'", capsys.readouterr().err) == (
+        "fmab: memory='~ GB': must be at most 90% of the 1.0 GB available; "
+        "record fewer times or seeds\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("x.png", "x.png is a folder"), ("x.nc", "x.nc is a folder")]
+)
+def test_a_folder_in_the_way_is_refused(
+    name: str,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Would catch a long run whose last step, replacing a folder by a file, must fail."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    assert main(["run", "cdp", "--out", "x"]) == 2
+    assert capsys.readouterr().err == (
+        f"fmab: --out x: must be a file name in an existing folder that can be written; {reason}\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["run", "cdp", "--epsilon", "0"], f"--epsilon 0: {CLI_EPSILON}"),
+        (["run", "cdp", "--agnets", "3"], f"--agnets: {OPTION} run cdp; did you mean --agents?"),
+        (["run", "ddp", "--out", "a\nb/c"], None),
+    ],
+)
+def test_a_real_process_refuses_in_one_line(
+    words: list[str], line: str | None, tmp_path: Path
+) -> None:
+    """Would catch warnings beside the line, a wrong exit status, or a line feed let through."""
+    result = subprocess.run(
+        [sys.executable, "-m", "fmab_jax", *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+    )
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("fmab: --")
+    assert line is None or result.stderr == f"fmab: {line}\n"
+    assert not list(tmp_path.glob("*.n*")) + list(tmp_path.glob("*.png"))
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    package = str(Path(fmab.__file__).parents[1])
+    paths = filter(None, [package, os.environ.get("PYTHONPATH")])
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
+    }
