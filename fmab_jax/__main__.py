@@ -271,6 +271,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if command is None:
             return 0
         if ours:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # A path may hold letters that the output's encoding lacks.
+                sys.stdout.reconfigure(errors="backslashreplace")
             _use_compilation_cache()
         if isinstance(command, Doctor):
             _doctor(command)
@@ -569,9 +572,9 @@ def _print_table(results: dict[str, xr.Dataset], command: _Run) -> None:
     level = f"{100 * command.level:.6g} %"
     table = Table(
         title=(
-            f"{facts['algorithm'].upper()}-MAB: M = {facts['agents']:,} agents, "
-            f"K = {facts['arms']:,} arms, T = {facts['horizon']:,} slots, "
-            f"{first.sizes['seed']:,} seeds"
+            f"{facts['algorithm'].upper()}-MAB: agents M = {facts['agents']:,}, "
+            f"arms K = {facts['arms']:,}, slots T = {facts['horizon']:,}, "
+            f"seeds {first.sizes['seed']:,}"
         ),
         title_justify="left",
         title_style="",
@@ -702,8 +705,8 @@ def _doctor(command: Doctor) -> None:
     for name, value in rows:
         print(f"{name:<18} {value}")
     print(
-        f"\nfmab run cdp with M = {problem.agents:,}, K = {problem.arms:,}, T = {horizon:,}, "
-        f"{seeds:,} seeds, {points:,} slots recorded:"
+        f"\nfmab run cdp, agents M = {problem.agents:,}, arms K = {problem.arms:,}, "
+        f"slots T = {horizon:,}, {points:,} of them recorded, seeds {seeds:,}:"
     )
     for case, need in needs.items():
         total = need.working_bytes + need.result_bytes
@@ -729,11 +732,11 @@ def _use_compilation_cache() -> None:
         caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     chosen = os.environ.get("JAX_COMPILATION_CACHE_DIR")
     folder = Path(chosen) if chosen else Path(caches).expanduser() / "fmab_jax"
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    if os.access(folder, os.W_OK):
+    if not os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", None)
+    else:
         jax.config.update("jax_compilation_cache_dir", str(folder))
         # JAX keeps what took a second to compile; a second is long for a command.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -271,7 +271,11 @@ def _explore(
         exploring = (state.slot < rule.horizon) & ~_spent(rule, state)
         return exploring & (state.active > enough)
 
-    return lax.while_loop(unfinished, lambda s: _epoch(shape, rule, grid, key, s), state)
+    def body(state: _State) -> _State:
+        # A vmapped loop goes on until its last seed is done; the others then draw nothing.
+        return _epoch(shape, rule, grid, key, state, unfinished(state))
+
+    return lax.while_loop(unfinished, body, state)
 
 
 def _spent(rule: Rule, state: _State) -> Bool[Array, ""]:
@@ -279,7 +283,12 @@ def _spent(rule: Rule, state: _State) -> Bool[Array, ""]:
 
 
 def _epoch(
-    shape: Shape, rule: Rule, grid: Int[Array, " time"], key: Array, state: _State
+    shape: Shape,
+    rule: Rule,
+    grid: Int[Array, " time"],
+    key: Array,
+    state: _State,
+    running: Bool[Array, ""],
 ) -> _State:
     """One epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
     arms = state.arms
@@ -304,8 +313,9 @@ def _epoch(
     regret_curve = extend(state.regret_curve, grid, state.slot, state.regret, rate)
     regret = state.regret + rate * (explored - state.slot).astype(jnp.float64)
 
-    successes = arms.successes + _rewards(shape, rule, key, epoch, new_pulls, arms)
-    noise = arms.noise + _noise(shape, rule, key, epoch, arms)
+    need = arms.alive & fits & running
+    successes = arms.successes + _rewards(shape, rule, key, epoch, new_pulls, arms, need)
+    noise = arms.noise + _noise(shape, rule, key, epoch, arms, need)
 
     # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
     exploitation, exploitation_curve, slot = state.exploitation, state.exploitation_curve, explored
@@ -353,27 +363,38 @@ def _epoch(
 
 
 def _rewards(
-    shape: Shape, rule: Rule, key: Array, epoch: Array, pulls: Float[Array, ""], arms: _Arms
+    shape: Shape,
+    rule: Rule,
+    key: Array,
+    epoch: Array,
+    pulls: Float[Array, ""],
+    arms: _Arms,
+    need: Bool[Array, " arm"],
 ) -> Float[Array, "agent arm"]:
     words = draws.stream_key(key, epoch, draws.REWARD)
     size = arms.successes.shape
     lane = draws.lanes(size[0], arms.arm, shape.law.arms)
     total = pulls * rule.agents if shape.sum_rewards else pulls
-    need = jnp.broadcast_to(arms.alive[None, :], size)
-    return draws.sparsely(draws.reward_sum, need, *words, lane, total, arms.mean)
+    needed = jnp.broadcast_to(need[None, :], size)
+    return draws.sparsely(draws.reward_sum, needed, *words, lane, total, arms.mean)
 
 
 def _noise(
-    shape: Shape, rule: Rule, key: Array, epoch: Array, arms: _Arms
+    shape: Shape,
+    rule: Rule,
+    key: Array,
+    epoch: Array,
+    arms: _Arms,
+    need: Bool[Array, " arm"],
 ) -> Float[Array, "heard arm"]:
     words = draws.stream_key(key, epoch, draws.NOISE)
     size = arms.noise.shape
     lane = draws.lanes(size[0], arms.arm, shape.law.arms)
-    need = jnp.broadcast_to(arms.alive[None, :], size)
+    needed = jnp.broadcast_to(need[None, :], size)
     scale = schedule.noise_scale(rule.reporting, rule.epsilon)
     if shape.alone or not shape.sum_noise:
-        return scale * draws.sparsely(draws.laplace, need, *words, lane)
-    return scale * draws.sparsely(draws.laplace_sum, need, *words, lane, rule.agents)
+        return scale * draws.sparsely(draws.laplace, needed, *words, lane)
+    return scale * draws.sparsely(draws.laplace_sum, needed, *words, lane, rule.agents)
 
 
 def _aggregate(

@@ -133,7 +133,7 @@ def check_row(row: dict[str, Any], path: str, level: float, prices: tuple[float,
 def test_table_and_figure_show_what_the_files_hold(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch a wrong column, interval, level, price or label, and files other than the runs."""
+    """Would catch a wrong column, interval, level, price or label, and files of other runs."""
     out, err = said(
         capsys,
         "run cdp --epsilon 0.5 none --agents 3 --arms 4 --horizon 1e4 --seeds 16 --times 5 "
@@ -150,10 +150,8 @@ def test_table_and_figure_show_what_the_files_hold(
     for row, name in zip(table, ("eps-0.5.nc", "eps-none.nc"), strict=True):
         check_row(row, name, 0.9, (25.0, 1.0))
         assert set(row["links"]) == {"server"}
-    assert (
-        out.split("\n")[0].strip()
-        == "CDP-MAB: M = 3 agents, K = 4 arms, T = 10,000 slots, 16 seeds"
-    )
+    title = "CDP-MAB: agents M = 3, arms K = 4, slots T = 10,000, seeds 16"
+    assert out.split("\n")[0].strip() == title
     assert [line for line in out.split("\n") if line.startswith("wrote")] == [
         "wrote eps-0.5.nc",
         "wrote eps-none.nc",
@@ -178,7 +176,7 @@ def test_peer_links_are_shown_on_both_meters_and_priced_on_the_papers(
     check_row(row, "fmab-ddp.nc", 0.95, (1.0, 2.0))
     assert set(row["links"]) == {"bound", "used"} and row["links"]["bound"] > row["links"]["used"]
     assert (row["epsilon"], row["message"]) == ("0.5", "3")
-    # Stars of three and components of two: sinks collect without a wait, as a server would.
+    # A triangle and a path of three agents: sinks collect without a wait, as a server would.
     out, _ = said(capsys, "run hdp --components 3:complete+3:path --server-price 50 " + common)
     (row,) = rows(out)
     check_row(row, "fmab-hdp.nc", 0.95, (50.0, 2.0))
@@ -196,14 +194,17 @@ def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture
     assert list(folder.iterdir()) == []
 
 
-def test_means_come_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch --means ignored, --agents ignored for a shared row, or a file read another way."""
-    (folder / "means.csv").write_text(",".join(["1"] + 19 * ["0"]) + "\n")
-    words = "run cdp --means means.csv --agents 3 --epsilon none --horizon 1e4 --seeds 2 --times 1"
-    (row,) = rows(said(capsys, words + " --no-figure")[0])
-    # As in tests/test_bad_input.py: 153 pulls of 19 arms that lose 1, by 3 agents.
-    assert (row["regret"], row["half"], row["rounds"]) == (8721.0, 0.0, 1.0)
-    assert fmab.load("fmab-cdp.nc").means.values.tolist() == [[1.0] + 19 * [0.0]]
+def test_means_come_from_a_file(
+    folder: Path, canned: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
+    (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
+    np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
+    said(capsys, "run cdp --means shared.csv --agents 3 --no-figure --no-data")
+    said(capsys, "run cdp --means own.npz --no-figure --no-data")
+    (_, shared, *_), (_, own, *_) = canned
+    assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
+    assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
 
 
 def test_options_reach_the_simulation(
@@ -372,8 +373,8 @@ def test_doctor_shows_the_estimate(words: str, capsys: pytest.CaptureFixture[str
         (70, 5, 10**6, 10**5, 7) if words else (50, 100, 10**5, 1000, 100)
     )
     assert (
-        f"fmab run cdp with M = {agents}, K = {arms}, T = {horizon:,}, {seeds:,} seeds, {points} "
-        "slots recorded:\n" in out
+        f"fmab run cdp, agents M = {agents}, arms K = {arms}, slots T = {horizon:,}, "
+        f"{points} of them recorded, seeds {seeds:,}:\n" in out
     )
     for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
         problem = fmab.Problem.heterogeneous(agents, arms, spread)
@@ -435,8 +436,8 @@ def test_help_describes_and_its_examples_parse(
         assert (words[0], main(words[1:])) == ("fmab", 0)
         assert words[1 if started[-1] == "doctor" else 2] == started[-1]
         assert f"fmab {command}".strip() in example
-    # A description stands beside an option or under it, never nothing before the default.
-    assert not re.search(r"--[a-z-]+( [A-Z]\S*)?\s*│\n│\s+\(default", out)
+    # An option with its placeholder and at once its default: a description lacks.
+    assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
 
 
 def test_the_help_of_a_run_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -447,7 +448,7 @@ def test_the_help_of_a_run_names_every_option(capsys: pytest.CaptureFixture[str]
         "figure data participation"
     )
     out, _ = said(capsys, "run cdp --help")
-    found = set(re.findall(r"^│ --([a-z-]+)", out, re.M))
+    found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
     assert found == set(options.split())
 
 
@@ -474,7 +475,7 @@ import contextlib, io, json, sys
 from fmab_jax.__main__ import main
 status = []
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    for words in ("--help", "run cdp --help", "doctor --help", "--version", "run cdp --agnets 3", ""):
+    for words in ("--help", "run cdp --help", "doctor --help", "--version", "run cdp --agnets", ""):
         status.append(main(words.split()))
 heavy = ("jax", "matplotlib", "xarray", "scipy", "networkx")
 print(json.dumps([status, [name for name in heavy if name in sys.modules]]))
