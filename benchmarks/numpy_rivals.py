@@ -1,4 +1,4 @@
-"""What a user would write in NumPy instead: CDP-MAB with p = 1, three ways, same law as the package."""
+"""What a user would write in NumPy instead: CDP-MAB with p = 1, three ways, one law."""
 
 from __future__ import annotations
 

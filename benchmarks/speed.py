@@ -34,9 +34,7 @@ def numpy_worker(kind: str, seeds: int, seed: int) -> tuple[float, float]:
     else:
         per_agent = kind == "per agent"
         setting = (AGENTS, ARMS, EPSILON, HORIZON)
-        regret = [
-            numpy_rivals.one_trial(rng, *setting, per_agent=per_agent) for _ in range(seeds)
-        ]
+        regret = [numpy_rivals.one_trial(rng, *setting, per_agent=per_agent) for _ in range(seeds)]
     return time.perf_counter() - started, float(np.mean(regret))
 
 

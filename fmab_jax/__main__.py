@@ -681,8 +681,8 @@ def _doctor(command: Doctor) -> None:
         needs: dict[str, Estimate] = {}
         for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
             problem = Problem.heterogeneous(command.agents, command.arms, spread)
-            shape, _, _ = plan(cdp_mab(1.0), problem, horizon)
-            needs[case] = simulation.estimate(shape, problem, seeds, points, devices)
+            shape, _, exchange = plan(cdp_mab(1.0), problem, horizon)
+            needs[case] = simulation.estimate(shape, exchange, problem, seeds, points, devices)
     with jax.enable_x64(True):
         inside = jax.numpy.zeros(()).dtype
     outside = jax.numpy.zeros(()).dtype
@@ -709,8 +709,7 @@ def _doctor(command: Doctor) -> None:
         f"slots T = {horizon:,}, {points:,} of them recorded, seeds {seeds:,}:"
     )
     for case, need in needs.items():
-        total = need.working_bytes + need.result_bytes
-        fits = "fits" if not available or total <= 0.9 * available else "does not fit"
+        fits = "fits" if need.fits else "does not fit"
         print(
             f"{case:<18} {fits}: {need.batches:,} x {need.batch:,} seeds, "
             f"{need.working_bytes / 1e9:.3g} GB at work, {need.result_bytes / 1e9:.3g} GB results"

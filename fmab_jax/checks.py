@@ -21,7 +21,10 @@ def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
     Raises:
         ValueError: Always.
     """
-    shown = " ".join(repr(value).split())
+    try:
+        shown = " ".join(repr(value).split())
+    except ValueError:  # Python will not print integers of thousands of digits.
+        shown = f"<{type(value).__name__} too long to print>"
     if len(shown) > 80:
         shown = shown[:77] + "..."
     raise ValueError(f"{field}={shown}: must be {allowed}; {remedy}")

@@ -25,6 +25,7 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.bands import confidence_band
 from fmab_jax.checks import real, refuse
+from fmab_jax.simulation import communication_cost
 from fmab_jax.store import whole_file
 
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper. Seven
@@ -50,7 +51,7 @@ def plot_runs(
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
     Both panels show means over the seeds. The lower one counts server and peer links; with a price
-    other than 1 it shows ``server_price * server links + peer_price * peer links`` instead. It is
+    other than 1 it shows `communication_cost` with these prices instead. It is
     logarithmic where the totals of the runs differ more than 20-fold; the time axis is
     logarithmic where all time grids are. The caption names algorithm, M, K, T, seeds and band, and
     how many seeds lost the best arm with the Clopper-Pearson interval of that probability.
@@ -60,8 +61,8 @@ def plot_runs(
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
         server_price: Price c1 of an agent-server link, at least 0.
-        peer_price: Price c2 of an agent-agent link, at least 0, on the peer meter that counts the
-            links used.
+        peer_price: Price c2 of an agent-agent link, at least 0, on `communication_cost`'s default
+            meter.
 
     Returns:
         A figure 3.4 inches wide, for ``save_figure``; its axes are the regret and the link panel.
@@ -156,8 +157,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
 def _check(label: str, data: xr.Dataset) -> None:
     """Refuses what is not a plain result of ``simulate``."""
     field = f"runs[{label!r}]"
-    needed = {"regret", "server_links", "peer_links_used"}
-    facts = {"algorithm", "agents", "arms", "horizon"}
+    needed = {"regret", "server_links", "peer_links_bound", "peer_links_used"}
+    facts = {"algorithm", "agents", "arms", "horizon", "meter_bound", "meter_used"}
     missing = sorted((needed - set(data)) | (facts - set(data.attrs)))
     if missing:
         refuse(field, f"without {', '.join(missing)}", "a result of simulate", "pass it unchanged")
@@ -194,7 +195,7 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
         server = data.server_links.mean("seed").values
         peer = data.peer_links_used.mean("seed").values
         if paid:
-            series = {"cost": prices[0] * server + prices[1] * peer}
+            series = {"cost": communication_cost(data, *prices).mean("seed").values}
         else:
             both = {"server links": server, "peer links": peer}
             series = {name: values for name, values in both.items() if values[-1] > 0}
@@ -288,12 +289,12 @@ def _caption(
 def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float]) -> list[str]:
     """Says how links are priced, on which meter peers are counted, and who builds none."""
     sentences = []
-    if prices != (1.0, 1.0):
+    paid = prices != (1.0, 1.0)
+    if paid:
         sentences.append(f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link")
     with_peers = [data for data in runs.values() if data.peer_links_used.values.any()]
-    meters = {
-        str(data.attrs["meter_used"]): None for data in with_peers if "meter_used" in data.attrs
-    }
+    # Cost is on communication_cost's own meter; links are drawn as they are used.
+    meters = {str(data.attrs["meter_bound" if paid else "meter_used"]): 0 for data in with_peers}
     if meters:
         sentences.append(f"Peer links are counted on the meter {' / '.join(map(repr, meters))}")
     silent = [

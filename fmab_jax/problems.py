@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax import draws
@@ -232,10 +233,10 @@ class Problem:
 
     def fixed(self, seed: int = 0, root_seed: int = 0) -> Problem:
         """Returns the problem that fixes the means that ``seed`` would draw."""
-        if self.means is not None:
-            return self
         seed = draws.checked_seed("seed", seed)
         root_seed = draws.checked_seed("root_seed", root_seed)
+        if self.means is not None:
+            return self
         with jax.enable_x64(True):
             key = draws.seed_key(jnp.uint32(root_seed), jnp.uint32(seed))
             means = np.asarray(draw_instance(self.law, self.parameters, key).means)
@@ -274,7 +275,7 @@ def draw_instance(law: Law, parameters: dict[str, Any], key: Array) -> Instance:
         index = jnp.arange(law.arms)
         best = jnp.argmax(level)
         second = jnp.argmax(jnp.where(index == best, -1.0, level))
-        top = gap + (1.0 - gap) * draws.uniform(*words, arm[0], draw=2)
+        top = gap + _rounded((1.0 - gap) * draws.uniform(*words, arm[0], draw=2))
         level = jnp.where(index == best, top, (top - gap) * (level / level[second]))
     if law.rows == 1:
         return Instance(level[None, :], *_gaps(level))
@@ -284,8 +285,17 @@ def draw_instance(law: Law, parameters: dict[str, Any], key: Array) -> Instance:
     down = level / jnp.maximum(-jnp.min(offset, axis=0), 1e-300)
     up = (1.0 - level) / jnp.maximum(jnp.max(offset, axis=0), 1e-300)
     stretch = parameters["spread"] * jnp.minimum(down, up)
-    means = jnp.clip(level[None, :] + stretch[None, :] * offset, 0.0, 1.0)
+    shift = _rounded(stretch[None, :] * offset)
+    means = jnp.clip(level[None, :] + shift, 0.0, 1.0)
     return Instance(means, *_gaps(level))
+
+
+def _rounded(product: Array) -> Array:
+    """Rounds a product before it is added to, so that no compiler fuses the two.
+
+    Whether it would depends on the program around them, and a seed's means must not.
+    """
+    return lax.reduce_precision(product, exponent_bits=11, mantissa_bits=48)
 
 
 def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:
@@ -299,42 +309,55 @@ def _read_csv(path: Path) -> np.ndarray:
     rows: list[list[float]] = []
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
-            for number, row in enumerate(csv.reader(lines), 1):
-                cells = [cell.strip() for cell in row]
-                if not any(cells):
-                    continue
-                try:
-                    rows.append([float(cell) for cell in cells])
-                except ValueError:
-                    if number > 1:
-                        refuse("means", f"{path}, line {number}", "all numbers", "mend that line")
+            table = [[cell.strip() for cell in row] for row in csv.reader(lines)]
     except (UnicodeDecodeError, csv.Error):
         refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
+    for number, cells in enumerate(table, 1):
+        values = [_float(cell) for cell in cells]
+        if number == 1 and all(value is None for value in values):
+            continue  # a header, or an empty line
+        if not any(cells):
+            continue
+        if None in values:
+            refuse("means", f"{path}, line {number}", "all numbers", "mend that line")
+        rows.append([value for value in values if value is not None])
     if len({len(row) for row in rows}) != 1:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     return np.array(rows)
 
 
+def _float(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
 def _read_npz(path: Path) -> np.ndarray:
-    # Only the header is trusted with a decision: a small file can claim terabytes.
+    # Damaged archives raise whatever zipfile, zlib and tokenize come across.
+    wanted: list[str] = []
+    size, kind = 0, "f"
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-            wanted = [n for n in names if n == "means.npy"] or names
-            if len(wanted) != 1:
-                refuse(
-                    "means", str(path), "an NPZ with one array, or one called means", "rename it"
-                )
-            with archive.open(wanted[0]) as stream:
-                shape, dtype = _npy_header(stream)
-                size = math.prod(shape) * dtype.itemsize
-                if dtype.kind not in "fiu" or size > _MAX_FILE_BYTES:
-                    refuse("means", str(path), "numbers, at most 1 GiB", "save float64 means")
+            wanted = [name for name in names if name == "means.npy"] or names
+            if len(wanted) == 1:
+                # A small file can claim terabytes: its header decides before anything is read.
+                with archive.open(wanted[0]) as stream:
+                    shape, dtype = _npy_header(stream)
+                size, kind = math.prod(shape) * dtype.itemsize, dtype.kind
+    except OSError:
+        raise
+    except Exception:
+        refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
+    if len(wanted) != 1:
+        refuse("means", str(path), "an NPZ with one array, or one called means", "rename it")
+    if kind not in "fiu" or size > _MAX_FILE_BYTES:
+        refuse("means", str(path), "numbers, at most 1 GiB", "save float64 means")
+    try:
         with np.load(path, allow_pickle=False) as arrays:
             return np.asarray(arrays[wanted[0].removesuffix(".npy")])
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
-        if "must be" in str(error):
-            raise
+    except Exception:
         refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
 
 

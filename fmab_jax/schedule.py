@@ -27,7 +27,8 @@ def shrink_ratio(gap: Scalar, rounds: Scalar) -> Scalar:
 
 def target_gap(ratio: Scalar, epoch: Scalar) -> Scalar:
     """Returns the gap that epoch r = 1, 2, ... is long enough to see: ratio^r."""
-    return ratio**epoch
+    # Kept above zero, where 1/Dt^2 is finite: such an epoch outlasts every horizon anyway.
+    return jnp.maximum(ratio**epoch, 1e-150)
 
 
 def pulls_per_arm(

@@ -28,7 +28,7 @@ import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 
 from fmab_jax import __version__, draws
-from fmab_jax.checks import count, refuse
+from fmab_jax.checks import count, real, refuse
 from fmab_jax.elimination import Algorithm, Outcome, Rule, Shape, plan, run_seed
 from fmab_jax.exchange import Exchange
 from fmab_jax.problems import Problem
@@ -61,6 +61,12 @@ class Estimate(NamedTuple):
     result_bytes: int
     available_bytes: int
 
+    @property
+    def fits(self) -> bool:
+        """Whether a tenth of the free memory would remain; True where that is unknown."""
+        total = self.working_bytes + self.result_bytes
+        return not self.available_bytes or total <= 0.9 * self.available_bytes
+
 
 def simulate(
     algorithm: Algorithm,
@@ -87,7 +93,8 @@ def simulate(
         root_seed: Selects the whole experiment's randomness, in [0, 2^32).
         times: Number of recorded slots, or the slots themselves; the horizon is always recorded.
         spacing: "linear" or "log", for a number of slots.
-        batch: Seeds per batch; chosen from a memory estimate by default.
+        batch: Seeds per batch, rounded up to a power of two per device; chosen from a memory
+            estimate by default.
         sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
             same law, other numbers.
         devices: Devices that share each batch; all that JAX shows by default.
@@ -115,12 +122,12 @@ def simulate(
     if horizon * problem.agents > draws.MAX_TRIALS:
         limit = draws.MAX_TRIALS // problem.agents
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
-    chosen = _seeds(seeds)
+    chosen = _checked_seeds(seeds)
     root_seed = draws.checked_seed("root_seed", root_seed)
     grid = time_grid(horizon, times, spacing)
     shape, rule, exchange = plan(algorithm, problem, horizon, sum_agents=sum_agents)
     used = tuple(devices) if devices is not None else tuple(jax.local_devices())
-    needs = estimate(shape, problem, len(chosen), len(grid), used, batch)
+    needs = estimate(shape, exchange, problem, len(chosen), len(grid), used, batch)
     _refuse_what_does_not_fit(needs)
 
     parameters = problem.parameters
@@ -187,8 +194,7 @@ def communication_cost(
         ValueError: If a price is negative or the meter is not one of the run's.
     """
     for field, price in (("server_price", server_price), ("peer_price", peer_price)):
-        if not price >= 0:
-            refuse(field, price, "a number >= 0", "give the price of one link")
+        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
     meters = {
         data.attrs["meter_bound"]: data.peer_links_bound,
         data.attrs["meter_used"]: data.peer_links_used,
@@ -204,6 +210,7 @@ def communication_cost(
 
 def estimate(
     shape: Shape,
+    exchange: Exchange,
     problem: Problem,
     seeds: int,
     points: int,
@@ -223,21 +230,24 @@ def estimate(
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 50_000) // elements)
         per_device = min(per_device, -(-seeds // len(devices)))
-        # Powers of two, so that 900 seeds and 1000 share a compilation.
-        batch = len(devices) * 2 ** math.ceil(math.log2(per_device))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
-        batch = -(-batch // len(devices)) * len(devices)
+        per_device = -(-batch // len(devices))
+    # Powers of two, so that 900 seeds and 1000 share a compilation; and not one seed alone, for
+    # which the compiler would fuse, and round, differently.
+    least = 8 if elements <= 100_000 else 2
+    batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
     batches = -(-seeds // batch)
     working = per_seed * batch * min(_threads(devices), batches)
     # Regret, completed rounds, the links made of them, exploitation regret where agents wait.
-    result = seeds * (points * (8 + 4 + 8 * (1 + 2 * shape.waits)) + 32)
+    series = 1 + shape.waits + np.count_nonzero(_links_per_round(exchange))
+    result = seeds * (points * (8 * int(series) + 4) + 32)
     return Estimate(batch, batches, working, result, available)
 
 
 def _refuse_what_does_not_fit(needs: Estimate) -> None:
     total = needs.working_bytes + needs.result_bytes
-    if needs.available_bytes and total > 0.9 * needs.available_bytes:
+    if not needs.fits:
         larger = needs.result_bytes > needs.working_bytes
         remedy = "record fewer times or seeds" if larger else "use fewer agents or arms, or batch=1"
         refuse(
@@ -248,24 +258,31 @@ def _refuse_what_does_not_fit(needs: Estimate) -> None:
         )
 
 
-def _seeds(seeds: Any) -> np.ndarray:
+def _links_per_round(exchange: Exchange) -> tuple[int, int, int]:
+    """Returns server links and peer links on both meters; an agent alone builds none."""
+    if exchange.kind == "alone":
+        return 0, 0, 0
+    return exchange.server_links, exchange.peer_links_bound, exchange.peer_links_used
+
+
+def _checked_seeds(seeds: Any) -> range | np.ndarray:
     if isinstance(seeds, (str, bytes)) or seeds is None:
         refuse("seeds", seeds, "a number of seeds or a list of seeds", "give a number such as 1000")
     if np.ndim(seeds) == 0:
         number = count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds")
-        return np.arange(number, dtype=np.int64)
+        return range(number)
+    if len(seeds) == 0:
+        refuse("seeds", list(seeds), "not empty", "give at least one seed")
+    if len(seeds) > MAX_SEEDS:
+        refuse("seeds", len(seeds), f"at most {MAX_SEEDS:,} seeds", "run them in parts")
     if isinstance(seeds, range):
-        if seeds:
-            draws.checked_seed("seeds", min(seeds))
-            draws.checked_seed("seeds", max(seeds))
-        array = np.array(seeds, np.int64)
-    else:
-        array = np.array([draws.checked_seed("seeds", seed) for seed in seeds], np.int64)
-    if array.size == 0:
-        refuse("seeds", list(array), "not empty", "give at least one seed")
-    if len(np.unique(array)) != len(array):
-        refuse("seeds", list(array), "distinct", "a repeated seed repeats its run")
-    return array
+        draws.checked_seed("seeds", seeds[0])
+        draws.checked_seed("seeds", seeds[-1])
+        return seeds
+    checked = [draws.checked_seed("seeds", seed) for seed in seeds]
+    if len(set(checked)) != len(checked):
+        refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
+    return np.array(checked, np.int64)
 
 
 @functools.lru_cache(maxsize=64)
@@ -319,7 +336,7 @@ def _threads(devices: Sequence[jax.Device]) -> int:
 
 def _batches(
     run: Any,
-    seeds: np.ndarray,
+    seeds: range | np.ndarray,
     needs: Estimate,
     devices: Sequence[jax.Device],
     progress: bool | None,
@@ -327,7 +344,7 @@ def _batches(
     """Yields (first position, outcome) of each batch, as they finish."""
 
     def one(start: int) -> tuple[int, Outcome]:
-        part = seeds[start : start + needs.batch].astype(np.uint32)
+        part = np.asarray(seeds[start : start + needs.batch], np.uint32)
         padded = np.pad(part, (0, needs.batch - len(part)), mode="edge")
         # The scope of x64 is the thread's own.
         with jax.enable_x64(True):
@@ -403,13 +420,15 @@ class _Collected:
 
 
 def _dataset(
-    collected: _Collected, exchange: Exchange, seeds: np.ndarray, grid: np.ndarray
+    collected: _Collected, exchange: Exchange, seeds: range | np.ndarray, grid: np.ndarray
 ) -> xr.Dataset:
     series = ("seed", "time")
     size = collected.regret.shape
 
+    server, peers_bound, peers_used = _links_per_round(exchange)
+
     def links(per_round: int) -> np.ndarray:
-        if per_round == 0 or exchange.kind == "alone":
+        if per_round == 0:
             return np.broadcast_to(np.int64(0), size)
         return collected.rounds_by * np.int64(per_round)
 
@@ -426,19 +445,17 @@ def _dataset(
             "exploitation_regret": variable(
                 series, exploitation, "cumulative regret while waiting", "reward"
             ),
-            "server_links": variable(
-                series, links(exchange.server_links), "agent-server links", "links"
-            ),
+            "server_links": variable(series, links(server), "agent-server links", "links"),
             "peer_links_bound": variable(
                 series,
-                links(exchange.peer_links_bound),
+                links(peers_bound),
                 "agent-agent links, the paper's meter",
                 "links",
                 meter=bound,
             ),
             "peer_links_used": variable(
                 series,
-                links(exchange.peer_links_used),
+                links(peers_used),
                 "agent-agent links that carry data",
                 "links",
                 meter=used,
@@ -451,7 +468,7 @@ def _dataset(
             ),
         },
         coords={
-            "seed": ("seed", seeds),
+            "seed": ("seed", np.asarray(seeds, np.int64)),
             "time": variable("time", grid, "slot", "slot"),
             "best_arm_lost": ("seed", collected.agents_lost > 0, {"long_name": "best arm lost"}),
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -70,8 +71,11 @@ def save(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
         if variable.ndim
     }
     marked = data.assign_attrs({_DIGEST: _digest(data)})
+    # HDF5 dies on a full disk; in memory it cannot, and plain bytes fail with a plain error.
+    whole = io.BytesIO()
+    marked.to_netcdf(whole, engine="h5netcdf", encoding=encoding)
     with whole_file(path) as temporary:
-        marked.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        temporary.write_bytes(whole.getbuffer())
     return path
 
 
@@ -119,7 +123,9 @@ def _digest(data: xr.Dataset) -> str:
 
 def _plain(attrs: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     pairs = sorted((str(name), value) for name, value in attrs.items())
-    return [(name, value.item() if isinstance(value, np.generic) else value) for name, value in pairs]
+    return [
+        (name, value.item() if isinstance(value, np.generic) else value) for name, value in pairs
+    ]
 
 
 def _netcdf(path: str | os.PathLike[str]) -> Path:

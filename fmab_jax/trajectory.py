@@ -35,7 +35,12 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     """
     if spacing not in ("linear", "log"):
         refuse("spacing", spacing, "'linear' or 'log'", "choose one of them")
-    if np.ndim(times) == 0:
+    remedy = "give slots, such as [1, 10, 100]"
+    try:
+        array = np.asarray(times)
+    except ValueError:  # rows of different lengths
+        refuse("times", times, "a number of slots or a list of slots", remedy)
+    if array.ndim == 0:
         points = count("times", times, 1, MAX_POINTS, "give the number of recorded slots")
         points = min(points, horizon)
         if spacing == "linear":
@@ -44,8 +49,6 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
         else:
             slots = [round(x) for x in np.geomspace(1.0, float(horizon), points)[:-1]] + [horizon]
         return np.unique(np.array(slots, np.int64))
-    array = np.asarray(times)
-    remedy = "give slots, such as [1, 10, 100]"
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
         refuse("times", times, "a number of slots or a list of slots", remedy)
     if array.size > MAX_POINTS:

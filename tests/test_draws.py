@@ -143,6 +143,12 @@ def test_induced_binomial_law(cells: list[Cell]):
     assert np.abs(bias).max() < 1e-6
 
 
+def test_induced_law_of_fair_coins():
+    """Catches a wrong Sheppard correction of the kurtosis, which skewed laws cannot show."""
+    found = discrepancy(quantile, [(n, 0.5) for n in (160.0, 164.0, 250.0, 1000.0)])
+    assert found[:, 1].max() < 3e-8
+
+
 def broken_kurtosis(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any:
     """The expansion without its squared-kurtosis term."""
     pq = p * (1.0 - p)
@@ -356,6 +362,8 @@ def test_counts_are_exact_up_to_2_to_the_53():
     u = np.full(5, 0.3)
     np.testing.assert_array_equal(quantile(u, n, np.ones(5)), n)
     np.testing.assert_array_equal(quantile(u, n, np.zeros(5)), 0)
+    too_many = np.array([2.0**53 + 2, 2.0**60, np.inf, np.nan, -1.0])
+    assert np.isnan(quantile(u, too_many, np.full(5, 0.5))).all()
     odd = np.asarray(
         quantile((np.arange(4096) + 0.5) / 4096, np.full(4096, 1e12), np.full(4096, 0.3))
     )
@@ -581,18 +589,21 @@ def laplace_sum_cdf(x: np.ndarray, terms: int) -> np.ndarray:
 
 
 @jax.jit
-def million_laplace_sums(k0, k1, terms):
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)[None, :]
+def million_laplace_sums(k0, k1, first, terms):
+    lane = first + jnp.arange(MILLION, dtype=jnp.uint32)[None, :]
     return draws.sparsely(draws.laplace_sum, jnp.ones(lane.shape, bool), k0, k1, lane, terms)[0]
 
 
 @pytest.mark.parametrize("terms", [1, 2, 50, 1000])
 def test_sums_of_laplace_draws(terms: int):
     """Catches an error in the gamma sampler (1 term rejects most), or a sum that is only normal."""
-    x = np.asarray(million_laplace_sums(*words(terms, 3), jnp.float64(terms)))
+    # One and two terms are where the gamma sampler rejects.
+    batches = [jnp.uint32(i * MILLION) for i in range(6 if terms <= 2 else 1)]
+    key, number = words(terms, 3), jnp.float64(terms)
+    x = np.concatenate([million_laplace_sums(*key, first, number) for first in batches])
     deviation = np.sqrt(2.0 * terms)
     edges = deviation * np.linspace(-3.3, 3.3, 200)
-    expected = MILLION * np.diff(np.r_[0.0, laplace_sum_cdf(edges, terms), 1.0])
+    expected = len(x) * np.diff(np.r_[0.0, laplace_sum_cdf(edges, terms), 1.0])
     seen = np.bincount(np.searchsorted(edges, x), minlength=201)
     assert expected.min() > 25
     assert stats.chisquare(seen, expected).pvalue > ALPHA
@@ -600,11 +611,11 @@ def test_sums_of_laplace_draws(terms: int):
     c2, c4, c6, c8 = (2.0 * terms * f for f in (1, 6, 120, 5040))
     fourth = c4 + 3 * c2**2
     eighth = c8 + 28 * c6 * c2 + 35 * c4**2 + 210 * c4 * c2**2 + 105 * c2**4
-    assert two_sided((np.mean(x**2) - c2) / np.sqrt((fourth - c2**2) / MILLION)) > ALPHA
-    assert two_sided((np.mean(x**4) - fourth) / np.sqrt((eighth - fourth**2) / MILLION)) > ALPHA
+    assert two_sided((np.mean(x**2) - c2) / np.sqrt((fourth - c2**2) / len(x))) > ALPHA
+    assert two_sided((np.mean(x**4) - fourth) / np.sqrt((eighth - fourth**2) / len(x))) > ALPHA
     if terms <= 2:
         # Negative control: the normal law of the same variance is seen.
-        normal = MILLION * np.diff(np.r_[0.0, stats.norm.cdf(edges / deviation), 1.0])
+        normal = len(x) * np.diff(np.r_[0.0, stats.norm.cdf(edges / deviation), 1.0])
         assert stats.chisquare(seen, normal).pvalue < ALPHA
 
 
@@ -708,13 +719,15 @@ def singles() -> dict[str, np.ndarray]:
         return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
-def test_draws_do_not_depend_on_the_batch(singles: dict[str, np.ndarray]):
+@pytest.mark.parametrize(
+    "size",
+    [1, pytest.param(7, marks=pytest.mark.slow), pytest.param(64, marks=pytest.mark.slow), 250],
+)
+def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
     """Catches a number that changes with the batch, as element i of JAX's binomial does."""
-    compiled = jax.jit(batch)
-    for size in (1, 7, 64, 250):
-        found = compiled(np.uint32(5), SEEDS[-size:])
-        for name, value in singles.items():
-            np.testing.assert_array_equal(found[name], value[-size:], err_msg=f"{name}, {size}")
+    found = jax.jit(batch)(np.uint32(5), SEEDS[-size:])
+    for name, value in singles.items():
+        np.testing.assert_array_equal(found[name], value[-size:], err_msg=name)
 
 
 def test_draws_are_sparse(singles: dict[str, np.ndarray]):
@@ -739,12 +752,10 @@ def sharded(devices: list[Any], seeds: np.ndarray) -> dict[str, Any]:
 
 
 def sharded_values() -> None:
-    """Prints the draws made by 4 virtual devices, and by 2 of them in reverse order."""
+    """Prints the draws made by 4 virtual devices in reverse order."""
     with jax.enable_x64(True):
         assert len(jax.devices()) == 4
-        four = hexed(sharded(jax.devices(), SEEDS[:8]))
-        two = hexed(sharded(jax.devices()[2:0:-1], SEEDS[:8]))
-        print(json.dumps([four, two]))
+        print(json.dumps(hexed(sharded(jax.devices()[::-1], SEEDS[:8]))))
 
 
 def test_draws_under_shard_map(singles: dict[str, np.ndarray]):
@@ -753,7 +764,7 @@ def test_draws_under_shard_map(singles: dict[str, np.ndarray]):
     assert hexed(sharded(jax.devices()[:1], SEEDS[:8])) == due
     flag = "--xla_force_host_platform_device_count=4"
     found = in_process("sharded_values", XLA_FLAGS=flag, JAX_PLATFORMS="cpu")
-    assert json.loads(found) == [due, due]
+    assert json.loads(found) == due
 
 
 def test_needed_elements_do_not_depend_on_the_mask():
@@ -821,7 +832,7 @@ def test_keys_are_unique():
     @jax.vmap
     def keys(seed):
         key = draws.seed_key(jnp.uint32(0), seed)
-        rounds, streams, agents = jnp.arange(31), jnp.arange(5), jnp.arange(40)
+        rounds, streams, agents = jnp.arange(31), jnp.arange(5), jnp.arange(20)
         both = jax.vmap(jax.vmap(draws.stream_key, (None, None, 0)), (None, 0, None))
         own = jax.vmap(draws.agent_key, (None, 0))(key, agents)
         mine = jax.vmap(both, (0, None, None))(own, rounds, streams[:2])
@@ -833,7 +844,7 @@ def test_keys_are_unique():
         for k0, k1 in parts
     ]
     everything = np.concatenate(merged)
-    assert len(everything) == 300 * (31 * 5 + 40 * 31 * 2 + 1)
+    assert len(everything) == 300 * (31 * 5 + 20 * 31 * 2 + 1)
     assert len(np.unique(everything)) == len(everything)
 
 

@@ -13,7 +13,7 @@ import reference
 import scipy.stats
 
 import fmab_jax as fmab
-from fmab_jax import elimination, exchange, graphs, simulation
+from fmab_jax import elimination, exchange, graphs
 
 ALPHA = 1e-6
 SHARED = np.array([0.9, 0.7, 0.55, 0.2])
@@ -202,13 +202,13 @@ def test_the_comparison_sees_a_small_change():
     others = range(20_000, 40_000)
     exact = simulated("server, private", 20_000)
     noisier = fmab.simulate(
-        fmab.cdp_mab(epsilon * 0.95), fmab.Problem(means), horizon, others, times=1
+        fmab.cdp_mab(epsilon * 0.95), fmab.Problem(means), horizon, others, times=3
     )
     assert same_law(exact.regret.values[:, -1], noisier.regret.values[:, -1]) < ALPHA
     means, horizon, epsilon, *_, rules = SETTINGS["gossip, unequal"]
     exact = simulated("gossip, unequal", 20_000)
     shorter = fmab.ddp_mab(epsilon, UNEVEN, **rules)
-    waited = fmab.simulate(shorter, fmab.Problem(means), horizon, others, times=1)
+    waited = fmab.simulate(shorter, fmab.Problem(means), horizon, others, times=3)
     first = exact.exploitation_regret.values[:, -1]
     assert same_law(first, waited.exploitation_regret.values[:, -1]) < ALPHA
 
@@ -250,9 +250,10 @@ def assert_same_bits(first, second, ignore=()):
             np.testing.assert_array_equal(first[name].values, second[name].values, str(name))
 
 
-def run(algorithm, problem=None, horizon=3000, seeds=200, **more):
+def run(algorithm, problem=None, horizon=3000, seeds=4000, times=3):
+    # As many seeds and slots as the comparisons above, so that their programs serve again.
     problem = fmab.Problem(UNEQUAL) if problem is None else problem
-    return fmab.simulate(algorithm, problem, horizon, seeds, **more)
+    return fmab.simulate(algorithm, problem, horizon, seeds, times=times)
 
 
 def test_limits_are_exact():
@@ -281,8 +282,9 @@ def test_epsilon_of_a_message_is_reporting_agents_times_epsilon():
 def test_one_agent_alone_is_one_agent_with_a_server():
     """Would catch a baseline that differs from CDP-MAB with M = 1 in anything but its links."""
     problem = fmab.Problem(SHARED, agents=1)
-    served = run(fmab.cdp_mab(0.5), problem, 20_000, 20_000, times=[8000])
-    alone = run(fmab.single_mab(0.5), problem, 20_000, range(20_000, 40_000), times=[8000])
+    slots = [4000, 8000, 20_000]
+    served = run(fmab.cdp_mab(0.5), problem, 20_000, 20_000, slots)
+    alone = run(fmab.single_mab(0.5), problem, 20_000, range(20_000, 40_000), slots)
     for time in (8000, 20_000):
         p = same_law(served.regret.sel(time=time).values, alone.regret.sel(time=time).values)
         assert p > ALPHA
@@ -304,16 +306,15 @@ def test_compacting_arms_changes_nothing(monkeypatch):
     """Would catch arms mixed up, or randomness tied to positions, when columns are moved."""
     problem = fmab.Problem.uniform(agents=3, arms=24)
     algorithm = fmab.ddp_mab(0.5, "path")
-    moved = run(algorithm, problem, 10**5, 300)
-    monkeypatch.setattr(elimination, "widths", lambda arms: (arms,))
-    simulation._executable.cache_clear()
-    still = run(algorithm, problem, 10**5, 300)
+    assert elimination.widths(24) == (24, 5)
+    # Each is recorded at another number of slots, so that each is compiled anew.
+    moved = run(algorithm, problem, 10**5, 300, [50_000, 10**5])
+    monkeypatch.setattr(elimination, "widths", lambda arms: (24,))
+    still = run(algorithm, problem, 10**5, 300, [20_000, 50_000, 10**5])
     monkeypatch.setattr(elimination, "widths", lambda arms: (24, 9, 3))
-    simulation._executable.cache_clear()
-    often = run(algorithm, problem, 10**5, 300)
-    simulation._executable.cache_clear()
-    assert_same_bits(moved, still)
-    assert_same_bits(moved, often)
+    often = run(algorithm, problem, 10**5, 300, [20_000, 30_000, 50_000, 10**5])
+    assert_same_bits(moved, still.sel(time=moved.time))
+    assert_same_bits(moved, often.sel(time=moved.time))
     assert int(moved.active_arms.min()) == 1 and int(moved.rounds.max()) >= 4
 
 

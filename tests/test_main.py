@@ -378,8 +378,8 @@ def test_doctor_shows_the_estimate(words: str, capsys: pytest.CaptureFixture[str
     )
     for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
         problem = fmab.Problem.heterogeneous(agents, arms, spread)
-        shape, _, _ = plan(cdp_mab(1.0), problem, horizon)
-        needs = simulation.estimate(shape, problem, seeds, points, jax.local_devices())
+        shape, _, table = plan(cdp_mab(1.0), problem, horizon)
+        needs = simulation.estimate(shape, table, problem, seeds, points, jax.local_devices())
         line = re.search(
             rf"^{case} +(.*): (\S+) x (\S+) seeds, (\S+) GB at work, (\S+) GB results$", out, re.M
         )
@@ -398,8 +398,8 @@ def test_doctor_and_simulate_agree_on_what_fits(
 ) -> None:
     """Would catch a doctor that promises a run which is then refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
-    shape, _, _ = plan(cdp_mab(1.0), problem, 10**5)
-    needs = simulation.estimate(shape, problem, 1000, 100, jax.local_devices())
+    shape, _, table = plan(cdp_mab(1.0), problem, 10**5)
+    needs = simulation.estimate(shape, table, problem, 1000, 100, jax.local_devices())
     limit = (needs.working_bytes + needs.result_bytes) / 0.9
     available = int(limit) + (10 if fits else -10)
     monkeypatch.setattr(simulation, "_available_bytes", lambda: available)

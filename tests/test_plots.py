@@ -55,6 +55,7 @@ def result(
             "agents": 50,
             "arms": 100,
             "horizon": int(times[-1]),
+            "meter_bound": "bound",
             "meter_used": "used",
         }
         | attrs,
@@ -110,14 +111,15 @@ def test_both_kinds_of_link_are_drawn_where_they_occur():
 
 
 def test_prices_turn_links_into_cost():
-    """Would catch prices swapped, or charged on the bound meter."""
+    """Would catch prices swapped, or another meter than communication_cost's, or unnamed."""
     data = result("hdp_mab", server=20, peer=80)
     figure = plot_runs(data, server_price=50, peer_price=2)
     (line,) = figure.axes[1].lines
-    cost = 50 * data.server_links + 2 * data.peer_links_used
+    cost = 50 * data.server_links + 2 * data.peer_links_bound
     np.testing.assert_allclose(line.get_ydata(), cost.mean("seed"), rtol=1e-14)
     assert "cost" in figure.axes[1].get_ylabel()
     assert "Cost: 50 per server link, 2 per peer link." in caption(figure)
+    assert "meter 'bound'." in caption(figure)
 
 
 def test_caption_of_one_run_states_the_facts():

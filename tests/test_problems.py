@@ -152,12 +152,9 @@ def test_one_heterogeneous_agent():
     np.testing.assert_array_equal(found.means, level.means)
 
 
-FUSED = pytest.mark.xfail(strict=True, reason="product and sum are fused in some programs only")
-
-
 @pytest.mark.parametrize(
     "problem",
-    [Problem.uniform(50, 9), pytest.param(Problem.heterogeneous(4, 9, 0.7, 0.2), marks=FUSED)],
+    [Problem.uniform(50, 9), Problem.heterogeneous(4, 9, 0.7, 0.2)],
     ids=["uniform", "heterogeneous"],
 )
 def test_fixed_is_the_draw_of_its_seed_bit_by_bit(problem: Problem):
@@ -192,8 +189,8 @@ def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
     [
         Problem.uniform(50, 40),
         Problem.with_gap(50, 40, 0.01),
-        pytest.param(Problem.heterogeneous(50, 40), marks=FUSED),
-        pytest.param(Problem.heterogeneous(50, 40, 0.5, 0.01), marks=FUSED),
+        Problem.heterogeneous(50, 40),
+        Problem.heterogeneous(50, 40, 0.5, 0.01),
     ],
     ids=["uniform", "gap", "heterogeneous", "both"],
 )
@@ -465,7 +462,6 @@ def test_bad_csv(name: str, folder: Path):
     assert refusal("means.csv") == text
 
 
-@pytest.mark.xfail(strict=True, reason="a first line with one bad cell is taken for a header")
 @pytest.mark.parametrize("first", [b"0.1,0.2x", b"0.1,0.2,", b"0.1,O.2", b"0.1,"])
 def test_a_first_line_with_numbers_is_no_header(first: bytes, folder: Path):
     """Catches an agent that is dropped in silence because of a slip in the first line."""
@@ -606,7 +602,6 @@ def test_a_hundred_thousand_members(folder: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
-@pytest.mark.xfail(strict=True, reason="NotImplementedError and RuntimeError of zipfile escape")
 def test_every_damaged_npz_is_refused_or_read_right(folder: Path):
     """Catches a flipped bit that changes a mean, or a truncated file that loads."""
     np.savez("means.npz", means=np.array(TABLE))
@@ -645,7 +640,6 @@ def damaged_npz(how: str) -> None:
     Path("means.npz").write_bytes(data)
 
 
-@pytest.mark.xfail(strict=True, reason="zlib.error, RuntimeError, TokenError and more escape")
 @pytest.mark.parametrize("how", ["stream", "encrypted", "method", "version", "header", "shape"])
 def test_npz_damage_that_libraries_report_in_their_own_ways(how: str, folder: Path):
     """Catches tracebacks of zlib, zipfile and tokenize, where one line should name the file."""
@@ -658,7 +652,6 @@ def test_npz_damage_that_libraries_report_in_their_own_ways(how: str, folder: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="NotImplementedError and RuntimeError of zipfile escape")
 def test_every_flipped_bit_of_an_npz(folder: Path):
     """Catches one bit, anywhere in a stored file, that changes a mean in silence."""
     np.savez("means.npz", means=np.array(TABLE))
