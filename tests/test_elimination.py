@@ -304,18 +304,16 @@ def test_summing_agents_out_changes_no_law(name):
 
 def test_compacting_arms_changes_nothing(monkeypatch):
     """Would catch arms mixed up, or randomness tied to positions, when columns are moved."""
-    problem = fmab.Problem.uniform(agents=3, arms=24)
+    problem = fmab.Problem.heterogeneous(agents=3, arms=10)
     algorithm = fmab.ddp_mab(0.5, "path")
-    assert elimination.widths(24) == (24, 5)
+    assert elimination.widths(10) == (10,) and elimination.widths(100) == (100, 20)
     # Each is recorded at another number of slots, so that each is compiled anew.
-    moved = run(algorithm, problem, 10**5, 300, [50_000, 10**5])
-    monkeypatch.setattr(elimination, "widths", lambda arms: (24,))
-    still = run(algorithm, problem, 10**5, 300, [20_000, 50_000, 10**5])
-    monkeypatch.setattr(elimination, "widths", lambda arms: (24, 9, 3))
-    often = run(algorithm, problem, 10**5, 300, [20_000, 30_000, 50_000, 10**5])
-    assert_same_bits(moved, still.sel(time=moved.time))
-    assert_same_bits(moved, often.sel(time=moved.time))
-    assert int(moved.active_arms.min()) == 1 and int(moved.rounds.max()) >= 4
+    still = run(algorithm, problem, 10**5, 300, [20_000, 10**5])
+    monkeypatch.setattr(elimination, "widths", lambda arms: (10, 4))
+    moved = run(algorithm, problem, 10**5, 300, [20_000, 50_000, 10**5])
+    assert_same_bits(still, moved.sel(time=still.time))
+    few = moved.active_arms.values
+    assert (few == 1).any() and (few > 1).any() and int(moved.rounds.max()) >= 4
 
 
 def test_certain_rewards_give_the_run_computed_by_hand():
