@@ -105,6 +105,25 @@ def uniform(
     return one_to_two - (1.0 - 2.0**-53)
 
 
+def ordered_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
+    """Sums over the first axis pairwise, in one order; a compiler's own depends on the batch."""
+    size = values.shape[0]
+    while size > 1:
+        half = (size + 1) // 2
+        pairs = values[: size - half] + values[half:size]
+        values = jnp.concatenate([pairs, values[size - half : half]])
+        size = half
+    return values[0]
+
+
+def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
+    """Rounds a product to 52 bits before it is added to, so that no compiler fuses the two.
+
+    Whether it would depends on the program around them, and a seed's results must not.
+    """
+    return lax.reduce_precision(product, exponent_bits=11, mantissa_bits=51)
+
+
 def participants(key: Words, agents: int, reporting: Int[Array, ""]) -> Bool[Array, " agent"]:
     """Draws ``reporting`` of ``agents``, uniformly without replacement."""
     order = jnp.argsort(uniform(*key, jnp.arange(agents, dtype=jnp.uint32)))

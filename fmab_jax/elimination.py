@@ -197,8 +197,8 @@ def run_seed(
     exploring = shape.agents - jnp.sum(playing)
     most = jnp.argmax(playing).astype(jnp.int32)
     return Outcome(
-        regret=jnp.sum(each.regret, axis=0),
-        exploitation_regret=jnp.sum(each.exploitation_regret, axis=0),
+        regret=draws.ordered_sum(each.regret),
+        exploitation_regret=draws.ordered_sum(each.exploitation_regret),
         rounds_by=jnp.max(each.rounds_by, axis=0),
         rounds=jnp.max(each.rounds),
         active_arms=jnp.max(each.active_arms),
@@ -309,7 +309,7 @@ def _epoch(
     end = state.slot + (active * new_pulls).astype(jnp.int64)
     fits = end <= rule.horizon
     explored = jnp.minimum(end, rule.horizon)
-    rate = rule.agents * jnp.sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
+    rate = rule.agents * draws.ordered_sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
     regret_curve = extend(state.regret_curve, grid, state.slot, state.regret, rate)
     regret = state.regret + rate * (explored - state.slot).astype(jnp.float64)
 
@@ -321,7 +321,7 @@ def _epoch(
     exploitation, exploitation_curve, slot = state.exploitation, state.exploitation_curve, explored
     if shape.waits:
         slot = jnp.minimum(explored + rule.wait, rule.horizon)
-        rate = jnp.sum(arms.gap[_first_best(successes, arms.alive)])
+        rate = draws.ordered_sum(arms.gap[_first_best(successes, arms.alive)])
         gained = rate * (slot - explored).astype(jnp.float64)
         regret_curve = extend(regret_curve, grid, explored, regret, rate)
         exploitation_curve = extend(exploitation_curve, grid, explored, exploitation, rate)
@@ -407,15 +407,15 @@ def _aggregate(
 ) -> Float[Array, " arm"]:
     """Returns, per arm, the weighted sum over reporting agents of rewards plus noise."""
     if shape.sum_noise:
+        # Counts: exact in any order.
         return (jnp.sum(successes, axis=0) + noise[0]) / rule.agents
     if shape.partial:
         words = draws.stream_key(key, epoch, draws.PARTICIPATION)
         reporting = rule.reporting.astype(jnp.int32)
         mask = draws.participants(words, shape.agents, reporting)
-        weights = jnp.where(mask, 1.0 / rule.reporting, 0.0)
-    else:
-        weights = rule.weights
-    return jnp.sum(weights[:, None] * (successes + noise), axis=0)
+        heard = jnp.where(mask[:, None], successes + noise, 0.0)
+        return draws.ordered_sum(heard) / rule.reporting
+    return draws.ordered_sum(draws.rounded(rule.weights[:, None] * (successes + noise)))
 
 
 def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:

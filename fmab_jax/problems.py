@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax import draws
@@ -266,7 +265,7 @@ def draw_instance(law: Law, parameters: dict[str, Any], key: Array) -> Instance:
     """
     if law.kind == "fixed":
         means = jnp.asarray(parameters["means"])
-        return Instance(means, *_gaps(jnp.mean(means, axis=0)))
+        return Instance(means, *_gaps(draws.ordered_sum(means) / law.rows))
     words = draws.stream_key(key, 0, draws.INSTANCE)
     arm = jnp.arange(law.arms, dtype=jnp.uint32)
     level = draws.uniform(*words, arm)
@@ -275,27 +274,19 @@ def draw_instance(law: Law, parameters: dict[str, Any], key: Array) -> Instance:
         index = jnp.arange(law.arms)
         best = jnp.argmax(level)
         second = jnp.argmax(jnp.where(index == best, -1.0, level))
-        top = gap + _rounded((1.0 - gap) * draws.uniform(*words, arm[0], draw=2))
+        top = gap + draws.rounded((1.0 - gap) * draws.uniform(*words, arm[0], draw=2))
         level = jnp.where(index == best, top, (top - gap) * (level / level[second]))
     if law.rows == 1:
         return Instance(level[None, :], *_gaps(level))
     raw = draws.uniform(*words, draws.lanes(law.rows, arm, law.arms), draw=1)
-    offset = raw - jnp.mean(raw, axis=0, keepdims=True)
+    offset = raw - draws.rounded(draws.ordered_sum(raw) / law.rows)[None, :]
     # The most the offsets of an arm can be stretched with every mean still in [0, 1].
     down = level / jnp.maximum(-jnp.min(offset, axis=0), 1e-300)
     up = (1.0 - level) / jnp.maximum(jnp.max(offset, axis=0), 1e-300)
     stretch = parameters["spread"] * jnp.minimum(down, up)
-    shift = _rounded(stretch[None, :] * offset)
+    shift = draws.rounded(stretch[None, :] * offset)
     means = jnp.clip(level[None, :] + shift, 0.0, 1.0)
     return Instance(means, *_gaps(level))
-
-
-def _rounded(product: Array) -> Array:
-    """Rounds a product before it is added to, so that no compiler fuses the two.
-
-    Whether it would depends on the program around them, and a seed's means must not.
-    """
-    return lax.reduce_precision(product, exponent_bits=11, mantissa_bits=48)
 
 
 def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:
