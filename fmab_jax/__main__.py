@@ -28,7 +28,7 @@ from tyro.conf import arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from fmab_jax import __version__
-from fmab_jax.checks import count, real, refuse
+from fmab_jax.checks import Refusal, count, real, refuse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +97,7 @@ class _Run:
     rounds: Annotated[_Whole, _shown("none")] = None
     """Round budget R."""
     gap: Annotated[_Number, _shown("the instance's own")] = None
-    """Smallest gap that a round budget is spent on."""
+    """Smallest gap that a round budget is spent on; without --rounds it has no effect."""
     means: Annotated[str | None, arg(metavar="FILE"), _shown("each seed draws its own")] = None
     """Fixed means, .csv (a row per agent, a column per arm) or .npz; one row is shared by all of
     --agents."""
@@ -148,8 +148,10 @@ class Ddp(_Run):
 class Hdp(_Run):
     """Hybrid: components collect at a sink, sinks report to a server."""
 
-    components: str = "20x5:complete"
-    """Parts SIZExCOUNT:GRAPH joined by +; the sizes sum to --agents."""
+    components: Annotated[
+        str | None, arg(metavar="SPEC"), _shown("five complete graphs, equally large")
+    ] = None
+    """Parts SIZExCOUNT:GRAPH joined by +, such as 20x5:star; the sizes sum to --agents."""
     weights: Annotated[str, arg(metavar="{agents,components}")] = "agents"
     """What weighs the same; components is the paper's print, biased where they differ."""
 
@@ -282,10 +284,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # What cannot be shown is found out here, not while the interpreter ends.
         sys.stdout.flush()
         return 0
-    except ValueError as error:
+    except Refusal as error:
         line = str(error)
-        if "must be" not in line:
-            raise  # not a refusal but a defect, and its traceback says where
         return _fail(2, f"{line}; {_kept(written)}" if written else line)
     except KeyboardInterrupt:
         return _fail(130, "interrupted; " + _kept(written))
@@ -315,7 +315,7 @@ def _parse(words: list[str]) -> _Run | Doctor | None:
     """Returns the command, or None where help or the version was all that was asked for.
 
     Raises:
-        ValueError: One line for words that make no sense.
+        Refusal: One line for words that make no sense.
     """
     if words[:1] == ["--version"]:
         print(f"fmab {__version__}")
@@ -330,7 +330,7 @@ def _parse(words: list[str]) -> _Run | Doctor | None:
             near = difflib.get_close_matches("".join(rest[:1]), choices, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
             word = _visible(rest[0]) if rest else "no command"
-            raise ValueError(f"{word}: must be one of {', '.join(choices)}; {remedy}")
+            raise Refusal(f"{word}: must be one of {', '.join(choices)}; {remedy}")
         chosen, name, rest = choices[rest[0]], f"{name} {rest[0]}", rest[1:]
         if chosen is Doctor:
             break
@@ -354,7 +354,7 @@ def _parse(words: list[str]) -> _Run | Doctor | None:
         if not end.code:
             return None
         told = re.sub(r"\x1b\[[0-9;]*m|[^\x20-\x7e]+", " ", said.getvalue())
-        raise ValueError(f"{name}: must be words that make sense; {told}") from None
+        raise Refusal(f"{name}: must be words that make sense; {told}") from None
     return parsed
 
 
@@ -381,14 +381,14 @@ def _check_words(command: type[_Run] | type[Doctor], words: Sequence[str], name:
         if option not in takes:
             near = difflib.get_close_matches(option, takes, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
-            raise ValueError(f"{_visible(option)}: must be an option of {name}; {remedy}")
+            raise Refusal(f"{_visible(option)}: must be an option of {name}; {remedy}")
         if any(option == other for other, *_ in given[:place]):
             remedy = "several values go after one --epsilon or --times"
-            raise ValueError(f"{option}: must be given once; {remedy}")
+            raise Refusal(f"{option}: must be given once; {remedy}")
         fits = {"one value": len(values) == 1, "one or more values": bool(values)}
         if not fits.get(takes[option], not values):
             shown = " ".join([option, *map(_visible, values)])
-            raise ValueError(f"{shown}: must be given with {takes[option]}; see {name} --help")
+            raise Refusal(f"{shown}: must be given with {takes[option]}; see {name} --help")
 
 
 def _visible(word: str) -> str:
@@ -409,7 +409,7 @@ def _spelt(command: _Run | Doctor, **other: str) -> Iterator[None]:
         # As typed: text without Python's quotes, and none for None.
         value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", found["value"])
         said = re.sub(r"\bNone\b", "none", f"{value}: {found['rest']}")
-        raise ValueError(f"{option} {said}") from None
+        raise Refusal(f"{option} {said}") from None
 
 
 def _simulate(command: _Run, name: str, written: list[Path]) -> None:
@@ -470,6 +470,11 @@ def _algorithm(command: _Run, name: str, epsilon: dict[str, Any]) -> Algorithm:
     shared = {field.name for field in dataclasses.fields(_Run)}
     own = {f.name: getattr(command, f.name) for f in dataclasses.fields(command)}
     own = {option: value for option, value in own.items() if option not in shared}
+    if own.get("components", "") is None:
+        agents = count("agents", command.agents or 100, 1, 10**7, "give the number of agents M")
+        parts = min(5, agents)
+        sizes = [agents // parts + (part < agents % parts) for part in range(parts)]
+        own["components"] = ",".join(map(str, sizes)) + ":complete"
     make = getattr(elimination, f"{name}_mab")
     return make(**epsilon, rounds=command.rounds, gap=command.gap, **own)
 
@@ -507,7 +512,7 @@ def _paths(command: _Run, name: str, labels: Sequence[str]) -> tuple[Path, dict[
     """Returns where figure and results shall stand, having made sure that they can.
 
     Raises:
-        ValueError: If the folder is missing or cannot be written, or a folder has such a name.
+        Refusal: If the folder is missing or cannot be written, or a folder has such a name.
     """
     base = f"fmab-{name}" if command.out is None else re.sub(r"\.(png|nc)$", "", command.out)
     allowed = "a file name in an existing folder that can be written"
@@ -548,7 +553,7 @@ def _problem(command: _Run, agents: int) -> Problem:
             for option, value in drawn.items():
                 if value is not None:
                     reason = "which fixes them; drop one"
-                    raise ValueError(f"{option} {value}: must be left out with --means, {reason}")
+                    raise Refusal(f"{option} {value}: must be left out with --means, {reason}")
             return Problem.from_file(command.means, command.agents)
     with _spelt(command, gap="smallest_gap", seed="fixed_instance"):
         problem = Problem.heterogeneous(

@@ -9,8 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 
+class Refusal(ValueError):
+    """Bad input, said in one line; the command line ends in it with status 2."""
+
+
 def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
-    """Raises the one-line ``ValueError`` that every bad input ends in.
+    """Raises the one-line `Refusal` that every bad input ends in.
 
     Args:
         field: The argument's public name.
@@ -19,7 +23,7 @@ def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
         remedy: What to do instead, in a few words.
 
     Raises:
-        ValueError: Always.
+        Refusal: Always.
     """
     try:
         shown = " ".join(repr(value).split())
@@ -27,7 +31,7 @@ def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
         shown = f"<{type(value).__name__} too long to print>"
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    raise ValueError(f"{field}={shown}: must be {allowed}; {remedy}")
+    raise Refusal(f"{field}={shown}: must be {allowed}; {remedy}")
 
 
 def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
@@ -67,7 +71,8 @@ def real(
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         refuse(field, value, allowed, remedy)
     try:
-        number = float(value)
+        # A float32 means the decimal number it prints, as 0.07 does, not its binary neighbour.
+        number = float(str(value)) if isinstance(value, np.floating) else float(value)
     except OverflowError:  # an int or a fraction beyond all floats
         refuse(field, value, allowed, remedy)
     # Written so that NaN fails every comparison.

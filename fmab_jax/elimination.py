@@ -28,8 +28,8 @@ from fmab_jax.exchange import Exchange
 from fmab_jax.problems import Law, Problem, draw_instance
 from fmab_jax.trajectory import extend, step
 
-# Largest round budget; far beyond what any horizon can use.
-MAX_ROUNDS = 10**12
+# Largest round budget: with arms that never separate, a run makes this many epochs.
+MAX_ROUNDS = 10**5
 
 
 class _Unset:
@@ -511,8 +511,8 @@ def cdp_mab(
         epsilon: Privacy parameter > 0; None (or infinity) adds no noise. A message leaks N epsilon.
         participation: Share p of agents that report in a round, in (0, 1].
         rounds: Round budget R >= 1, or None for the doubling schedule.
-        gap: Smallest gap in (0, 1] for which a budgeted schedule is built. The default, the
-            instance's own, is an oracle: no agent knows it.
+        gap: Smallest gap in (0, 1] for which a budgeted schedule is built; without ``rounds`` it
+            has no effect. The default, the instance's own, is an oracle: no agent knows it.
         epsilon_message: What one message may leak, in place of ``epsilon``.
 
     Raises:
@@ -614,7 +614,7 @@ def _algorithm(
             "epsilon_message", epsilon_message, 0.0, math.inf, remedy, open_low=True
         )
     elif epsilon is _UNSET:
-        refuse("epsilon", None, "given, or epsilon_message", "pass epsilon=None for no noise")
+        refuse("epsilon", epsilon, "given, or epsilon_message", "pass epsilon=None for no noise")
     else:
         epsilon = math.inf if epsilon is None else epsilon
         epsilon = real("epsilon", epsilon, 0.0, math.inf, remedy, open_low=True)

@@ -157,9 +157,6 @@ def reporting_agents(agents: int, participation: float | np.floating[Any]) -> in
     agents = _agents(agents)
     remedy = "choose the fraction of agents that upload in each round"
     share = real("participation", participation, 0, 1, remedy, open_low=True)
-    if isinstance(participation, np.floating):
-        # Through the decimal number: 0.07 rounded to float32 is above 7/100 by more than that.
-        share = float(str(participation))
     return max(math.ceil(share * agents * (1 - 1e-12)), 1)
 
 

@@ -93,8 +93,8 @@ def simulate(
         root_seed: Selects the whole experiment's randomness, in [0, 2^32).
         times: Number of recorded slots, or the slots themselves; the horizon is always recorded.
         spacing: "linear" or "log", for a number of slots.
-        batch: Seeds per batch, rounded up to a power of two per device; chosen from a memory
-            estimate by default.
+        batch: Seeds per batch, rounded up to a power of two per device, at least 8 (2 on very large
+            problems); chosen from a memory estimate by default.
         sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
             same law, other numbers.
         devices: Devices that share each batch; all that JAX shows by default.
@@ -108,7 +108,8 @@ def simulate(
         ``chosen_arm`` (-1 while still exploring at T), ``agents_lost`` (agents whose active set
         holds no best arm at T) and the coordinate ``best_arm_lost``. For `single_mab`, where agents
         differ, ``rounds`` and ``active_arms`` are the largest of any agent and ``chosen_arm`` is
-        what most agents play. ``attrs`` hold all that is needed to run it again.
+        what most agents play. Fixed means come along as ``means``. ``attrs`` hold all that is
+        needed to run it again.
 
     Raises:
         ValueError: If an argument is out of range or the run would not fit into memory.
@@ -127,16 +128,21 @@ def simulate(
     grid = time_grid(horizon, times, spacing)
     shape, rule, exchange = plan(algorithm, problem, horizon, sum_agents=sum_agents)
     used = tuple(devices) if devices is not None else tuple(jax.local_devices())
-    needs = estimate(shape, exchange, problem, len(chosen), len(grid), used, batch)
+    if not used:
+        refuse("devices", devices, "at least one device", "leave it out for all of them")
+    # A chosen grid can have fewer slots than asked for; padded, it does not compile anew.
+    points = int(times) if np.ndim(times) == 0 else len(grid)
+    padded = np.pad(grid, (0, points - len(grid)), mode="edge")
+    needs = estimate(shape, exchange, problem, len(chosen), points, used, batch)
     _refuse_what_does_not_fit(needs)
 
     parameters = problem.parameters
     with jax.enable_x64(True):
         layout = tuple((name, value.shape) for name, value in sorted(parameters.items()))
         compiling = time.perf_counter()
-        executable = _executable(shape, needs.batch, len(grid), len(rule.weights), layout, used)
+        executable = _executable(shape, needs.batch, points, len(rule.weights), layout, used)
         compile_s = time.perf_counter() - compiling
-    run = functools.partial(executable, rule, parameters, grid, np.uint32(root_seed))
+    run = functools.partial(executable, rule, parameters, padded, np.uint32(root_seed))
     collected = _Collected(len(chosen), len(grid), shape)
     for start, outcome in _batches(run, chosen, needs, used, progress):
         collected.put(start, outcome)
@@ -409,10 +415,11 @@ class _Collected:
 
     def put(self, start: int, outcome: Outcome) -> None:
         where = slice(start, start + len(outcome.rounds))
-        self.regret[where] = outcome.regret
+        kept = slice(self.regret.shape[1])
+        self.regret[where] = outcome.regret[:, kept]
         if self.exploitation is not None:
-            self.exploitation[where] = outcome.exploitation_regret
-        self.rounds_by[where] = outcome.rounds_by
+            self.exploitation[where] = outcome.exploitation_regret[:, kept]
+        self.rounds_by[where] = outcome.rounds_by[:, kept]
         self.rounds[where] = outcome.rounds
         self.active_arms[where] = outcome.active_arms
         self.chosen_arm[where] = outcome.chosen_arm
@@ -449,14 +456,14 @@ def _dataset(
             "peer_links_bound": variable(
                 series,
                 links(peers_bound),
-                "agent-agent links, the paper's meter",
+                f"agent-agent links, meter {bound!r}",
                 "links",
                 meter=bound,
             ),
             "peer_links_used": variable(
                 series,
                 links(peers_used),
-                "agent-agent links that carry data",
+                f"agent-agent links, meter {used!r}",
                 "links",
                 meter=used,
             ),
@@ -476,13 +483,20 @@ def _dataset(
 
 
 def _available_bytes() -> int:
+    found = []
     try:
         with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
+            found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
+        # A container's limit.
+        with (
+            open("/sys/fs/cgroup/memory.max") as limit,
+            open("/sys/fs/cgroup/memory.current") as current,
+        ):
+            found.append(int(limit.read()) - int(current.read()))
+    except (OSError, ValueError):
         pass
+    if found:
+        return max(0, min(found))
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
