@@ -37,7 +37,7 @@ from fmab_jax.trajectory import time_grid
 MAX_HORIZON = 10**12
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
-_ELEMENTS = {"cpu": 50_000, "gpu": 8_000_000, "tpu": 8_000_000}
+_ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
 # Bytes the compiled loop holds per (agent, arm) element and per recorded slot of a seed; measured
 # with `memory_analysis` (tests/test_simulation.py holds the estimate to it).
 _BYTES_PER_ELEMENT = 260
@@ -234,8 +234,8 @@ def estimate(
     per_seed = elements * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * lanes
     available = _available_bytes()
     if batch is None:
-        per_device = max(1, _ELEMENTS.get(devices[0].platform, 50_000) // elements)
-        per_device = min(per_device, -(-seeds // len(devices)))
+        per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
+        per_device = min(per_device, -(-seeds // (len(devices) * _threads(devices))))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
         per_device = -(-batch // len(devices))
