@@ -235,7 +235,10 @@ def test_options_reach_the_simulation(
     assert (canned[-1][0].graph, canned[-1][0].epsilon) == ("regular-4", 2.0)
     said(capsys, "run hdp --weights components --no-data --no-figure")
     algorithm, problem, *_ = canned[-1]
-    assert (algorithm.components, algorithm.weights) == ("20x5:complete", "components")
+    assert (algorithm.components, algorithm.weights) == (
+        "20,20,20,20,20:complete",
+        "components",
+    )
     assert problem.agents == 100
 
     said(capsys, "run cdp --arms 4 --fixed-instance 7 --root-seed 2 --no-data --no-figure")
