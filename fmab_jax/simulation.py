@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -108,8 +109,8 @@ def simulate(
         ``chosen_arm`` (-1 while still exploring at T), ``agents_lost`` (agents whose active set
         holds no best arm at T) and the coordinate ``best_arm_lost``. For `single_mab`, where agents
         differ, ``rounds`` and ``active_arms`` are the largest of any agent and ``chosen_arm`` is
-        what most agents play. Fixed means come along as ``means``. ``attrs`` hold all that is
-        needed to run it again.
+        what most agents play. Fixed means come along as ``means``. ``attrs`` and the
+        coordinates hold all that is needed to run it again.
 
     Raises:
         ValueError: If an argument is out of range or the run would not fit into memory.
@@ -483,24 +484,31 @@ def _dataset(
 
 
 def _available_bytes() -> int:
-    found = []
+    found = [_container_bytes(Path("/sys/fs/cgroup"))]
     try:
         with open("/proc/meminfo") as lines:
             found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
-        # A container's limit.
-        with (
-            open("/sys/fs/cgroup/memory.max") as limit,
-            open("/sys/fs/cgroup/memory.current") as current,
-        ):
-            found.append(int(limit.read()) - int(current.read()))
-    except (OSError, ValueError):
+    except OSError:
         pass
-    if found:
-        return max(0, min(found))
+    known = [size for size in found if size is not None]
+    if known:
+        return min(known)
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+
+
+def _container_bytes(folder: Path) -> int | None:
+    """Returns what a control group leaves free; cached files do not count, they give way."""
+    try:
+        limit = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        cached = int(dict(line.split() for line in lines).get("file", 0))
+    except (OSError, ValueError):  # no such group, or no limit: "max"
+        return None
+    return max(0, limit - max(0, used - cached))
 
 
 def versions() -> dict[str, str]:

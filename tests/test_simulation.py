@@ -253,6 +253,22 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
         fmab.simulate(PATHS["pooled"], PROBLEM, 10**6, 10**8, times=400)
 
 
+def test_a_container_s_limit_counts_what_cannot_be_reclaimed(tmp_path):
+    """Would catch cached files counted as used, which refuses every run in an old container."""
+    files = {
+        "memory.max": "1000\n",
+        "memory.current": "900\n",
+        "memory.stat": "anon 200\nfile 700\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert simulation._container_bytes(tmp_path) == 800
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert simulation._container_bytes(tmp_path) == 0
+    (tmp_path / "memory.max").write_text("max\n")
+    assert simulation._container_bytes(tmp_path) is None
+
+
 def test_files_keep_everything_and_are_whole_or_absent(tmp_path, monkeypatch):
     """Would catch a lossy, half-written or silently damaged result file."""
     data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 64)
