@@ -673,21 +673,19 @@ def _doctor(command: Doctor) -> None:
         import jax
 
         from fmab_jax import simulation
-        from fmab_jax.elimination import cdp_mab, plan
+        from fmab_jax.elimination import cdp_mab
         from fmab_jax.problems import Problem
-        from fmab_jax.trajectory import time_grid
 
         horizon = count(
             "horizon", command.horizon, 1, simulation.MAX_HORIZON, "give T, such as 1e6"
         )
         seeds = count("seeds", command.seeds, 1, simulation.MAX_SEEDS, "give the number of seeds")
-        points = len(time_grid(horizon, command.times))
         devices = jax.local_devices()
         needs: dict[str, Estimate] = {}
         for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
             problem = Problem.heterogeneous(command.agents, command.arms, spread)
-            shape, _, exchange = plan(cdp_mab(1.0), problem, horizon)
-            needs[case] = simulation.estimate(shape, exchange, problem, seeds, points, devices)
+            cell = simulation.resolve(cdp_mab(1.0), problem, horizon, times=command.times)
+            needs[case] = simulation.estimate(cell, seeds, devices)
     with jax.enable_x64(True):
         inside = jax.numpy.zeros(()).dtype
     outside = jax.numpy.zeros(()).dtype
@@ -711,7 +709,7 @@ def _doctor(command: Doctor) -> None:
         print(f"{name:<18} {value}")
     print(
         f"\nfmab run cdp, agents M = {problem.agents:,}, arms K = {problem.arms:,}, "
-        f"slots T = {horizon:,}, {points:,} of them recorded, seeds {seeds:,}:"
+        f"slots T = {horizon:,}, {len(cell.grid):,} of them recorded, seeds {seeds:,}:"
     )
     for case, need in needs.items():
         fits = "fits" if need.fits else "does not fit"

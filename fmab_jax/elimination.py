@@ -622,7 +622,12 @@ def _algorithm(
 
 
 def plan(
-    algorithm: Algorithm, problem: Problem, horizon: int, *, sum_agents: bool = True
+    algorithm: Algorithm,
+    problem: Problem,
+    horizon: int,
+    *,
+    sum_agents: bool = True,
+    exchange: Exchange | None = None,
 ) -> tuple[Shape, Rule, Exchange]:
     """Resolves an algorithm on a problem into what the loop takes.
 
@@ -632,8 +637,9 @@ def plan(
         horizon: T, in slots.
         sum_agents: Sum agents out where that is exact: rewards where agents share the means, all
             report, weigh the same and nobody waits; noise where all report and weigh the same.
+        exchange: The algorithm's own among these agents, where it was computed before.
     """
-    exchange = algorithm.exchange(problem.agents)
+    exchange = algorithm.exchange(problem.agents) if exchange is None else exchange
     alone = exchange.kind == "alone"
     partial = exchange.reporting < problem.agents and not alone
     waits = exchange.wait > 0

@@ -1,9 +1,10 @@
 """Many seeds at once: batches, devices and memory; labelled results.
 
-Seeds are cut into batches of one fixed size, so that a configuration compiles once, and the last
-one is padded. Each device takes an equal share of a batch (`jax.shard_map`); on a single CPU device
-the batches run on all cores, one thread each. None of this reaches the numbers: a seed's results
-depend on the seed alone.
+A *cell* is one configuration, a *lane* one seed of one cell. Lanes are cut into batches of one
+fixed size, so that all cells of one array shape share a compilation, and the last batch is padded.
+Each device takes an equal share of a batch (`jax.shard_map`); on a single CPU device the batches
+run on all cores, one thread each. None of this reaches the numbers: a lane's results depend on its
+cell and its seed alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jax.sharding import Mesh, PartitionSpec
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from fmab_jax import __version__, draws
 from fmab_jax.checks import count, real, refuse
@@ -67,6 +69,69 @@ class Estimate(NamedTuple):
         """Whether a tenth of the free memory would remain; True where that is unknown."""
         total = self.working_bytes + self.result_bytes
         return not self.available_bytes or total <= 0.9 * self.available_bytes
+
+
+class Layout(NamedTuple):
+    """All that a compilation depends on, besides batch and devices.
+
+    Attributes:
+        shape: The loop's static part.
+        points: Recorded slots.
+        weights: Length of the aggregate's weights.
+        parameters: Name and shape of each array of the problem.
+    """
+
+    shape: Shape
+    points: int
+    weights: int
+    parameters: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Cell(NamedTuple):
+    """One configuration, checked and resolved into arrays.
+
+    Attributes:
+        shape: The loop's static part.
+        rule: The algorithm's values.
+        parameters: The problem's arrays.
+        grid: [time] recorded slots, the last the horizon.
+        points: Length that the grid is padded to, so that a shorter one does not compile anew.
+        exchange: What a round costs.
+    """
+
+    shape: Shape
+    rule: Rule
+    parameters: dict[str, np.ndarray]
+    grid: np.ndarray
+    points: int
+    exchange: Exchange
+
+    @property
+    def layout(self) -> Layout:
+        """What cells must share to share a compilation."""
+        arrays = tuple((name, value.shape) for name, value in sorted(self.parameters.items()))
+        return Layout(self.shape, self.points, len(self.rule.weights), arrays)
+
+    @property
+    def padded_grid(self) -> np.ndarray:
+        """The grid with its last slot repeated to the layout's length."""
+        return np.pad(self.grid, (0, self.points - len(self.grid)), mode="edge")
+
+
+class Lanes(NamedTuple):
+    """Work for one compiled program.
+
+    Attributes:
+        cells: Configurations of one layout.
+        cell: [lane] which of them.
+        seed: [lane] the seed.
+        root_seed: Shared by all.
+    """
+
+    cells: Sequence[Cell]
+    cell: np.ndarray
+    seed: range | np.ndarray
+    root_seed: int
 
 
 def simulate(
@@ -116,45 +181,31 @@ def simulate(
         ValueError: If an argument is out of range or the run would not fit into memory.
     """
     started = time.perf_counter()
-    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
-        if not isinstance(value, kind):
-            refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
-    remedy = "give the number of slots T"
-    horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
-    if horizon * problem.agents > draws.MAX_TRIALS:
-        limit = draws.MAX_TRIALS // problem.agents
-        refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
+    cell = resolve(algorithm, problem, horizon, times=times, spacing=spacing, sum_agents=sum_agents)
     chosen = _checked_seeds(seeds)
     root_seed = draws.checked_seed("root_seed", root_seed)
-    grid = time_grid(horizon, times, spacing)
-    shape, rule, exchange = plan(algorithm, problem, horizon, sum_agents=sum_agents)
-    used = tuple(devices) if devices is not None else tuple(jax.local_devices())
-    if not used:
-        refuse("devices", devices, "at least one device", "leave it out for all of them")
-    # A chosen grid can have fewer slots than asked for; padded, it does not compile anew.
-    points = int(times) if np.ndim(times) == 0 else len(grid)
-    padded = np.pad(grid, (0, points - len(grid)), mode="edge")
-    needs = estimate(shape, exchange, problem, len(chosen), points, used, batch)
+    used = checked_devices(devices)
+    needs = estimate(cell, len(chosen), used, batch)
     _refuse_what_does_not_fit(needs)
 
-    parameters = problem.parameters
-    with jax.enable_x64(True):
-        layout = tuple((name, value.shape) for name, value in sorted(parameters.items()))
-        compiling = time.perf_counter()
-        executable = _executable(shape, needs.batch, points, len(rule.weights), layout, used)
-        compile_s = time.perf_counter() - compiling
-    run = functools.partial(executable, rule, parameters, padded, np.uint32(root_seed))
-    collected = _Collected(len(chosen), len(grid), shape)
-    for start, outcome in _batches(run, chosen, needs, used, progress):
-        collected.put(start, outcome)
+    compiling = time.perf_counter()
+    executable(cell.layout, needs.batch, used)
+    compile_s = time.perf_counter() - compiling
+    collected = Collected(len(chosen), len(cell.grid), cell.shape.waits)
+    with _progress_bar(len(chosen), needs.batches, progress) as advance:
+        lanes = Lanes([cell], np.broadcast_to(np.int32(0), len(chosen)), chosen, root_seed)
+        for start, outcome in run_lanes(lanes, needs.batch, used):
+            collected.put(start, outcome)
+            advance(len(outcome.rounds))
     elapsed = time.perf_counter() - started
-    data = _dataset(collected, exchange, chosen, grid)
+    rule, exchange = cell.rule, cell.exchange
+    data = _dataset(collected, exchange, chosen, cell.grid)
     if problem.means is not None:
         data["means"] = (("row", "arm"), problem.means, {"long_name": "mean reward"})
     config = {
         **algorithm.describe(),
         "problem": problem.describe(),
-        "horizon": horizon,
+        "horizon": int(rule.horizon),
         "root_seed": root_seed,
         "sum_agents": sum_agents,
     }
@@ -164,7 +215,7 @@ def simulate(
         "epsilon_message": float(rule.epsilon * rule.reporting),
         "agents": problem.agents,
         "arms": problem.arms,
-        "horizon": horizon,
+        "horizon": int(rule.horizon),
         "root_seed": root_seed,
         "reporting": exchange.reporting,
         "wait": exchange.wait,
@@ -215,28 +266,75 @@ def communication_cost(
     )
 
 
-def estimate(
-    shape: Shape,
-    exchange: Exchange,
+def resolve(
+    algorithm: Algorithm,
     problem: Problem,
-    seeds: int,
-    points: int,
-    devices: Sequence[jax.Device],
-    batch: int | None = None,
+    horizon: int,
+    *,
+    times: Any = 100,
+    spacing: str = "linear",
+    sum_agents: bool = True,
+    exchange: Exchange | None = None,
+) -> Cell:
+    """Checks one configuration and resolves it into arrays; arguments as in `simulate`.
+
+    Args:
+        algorithm: What to run.
+        problem: On what.
+        horizon: T.
+        times: Recorded slots, or how many.
+        spacing: Of them.
+        sum_agents: Draw totals where that is exact.
+        exchange: The algorithm's own, where it was computed before.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
+        if not isinstance(value, kind):
+            refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
+    remedy = "give the number of slots T"
+    horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
+    if horizon * problem.agents > draws.MAX_TRIALS:
+        limit = draws.MAX_TRIALS // problem.agents
+        refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
+    grid = time_grid(horizon, times, spacing)
+    shape, rule, exchange = plan(
+        algorithm, problem, horizon, sum_agents=sum_agents, exchange=exchange
+    )
+    # A chosen grid can have fewer slots than asked for; padded, it does not compile anew.
+    points = int(times) if np.ndim(times) == 0 else len(grid)
+    return Cell(shape, rule, problem.parameters, grid, points, exchange)
+
+
+def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
+    """Returns the devices to use; by default all that JAX shows this process.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    used = tuple(devices) if devices is not None else tuple(jax.local_devices())
+    if not used:
+        refuse("devices", devices, "at least one device", "leave it out for all of them")
+    return used
+
+
+def estimate(
+    cell: Cell, lanes: int, devices: Sequence[jax.Device], batch: int | None = None
 ) -> Estimate:
     """Returns the batch size and the memory a run will need, before anything is allocated.
 
     Raises:
         ValueError: If ``batch`` is not a positive whole number.
     """
-    rows = max(1, shape.agents if not shape.sum_rewards or shape.alone else 1, shape.law.rows)
-    elements = rows * problem.arms
-    lanes = shape.agents if shape.alone else 1
-    per_seed = elements * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * lanes
+    shape, points = cell.shape, cell.points
+    elements = loop_elements(shape)
+    copies = shape.agents if shape.alone else 1
+    per_lane = elements * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
     available = _available_bytes()
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
-        per_device = min(per_device, -(-seeds // (len(devices) * _threads(devices))))
+        per_device = min(per_device, -(-lanes // (len(devices) * _threads(devices))))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
         per_device = -(-batch // len(devices))
@@ -244,12 +342,19 @@ def estimate(
     # which the compiler would fuse, and round, differently.
     least = 8 if elements <= 100_000 else 2
     batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
-    batches = -(-seeds // batch)
-    working = per_seed * batch * min(_threads(devices), batches)
+    batches = -(-lanes // batch)
+    working = per_lane * batch * min(_threads(devices), batches)
     # Regret, completed rounds, the links made of them, exploitation regret where agents wait.
-    series = 1 + shape.waits + np.count_nonzero(_links_per_round(exchange))
-    result = seeds * (points * (8 * int(series) + 4) + 32)
+    series = 1 + shape.waits + np.count_nonzero(links_per_round(cell.exchange))
+    result = lanes * (points * (8 * int(series) + 4) + 32)
     return Estimate(batch, batches, working, result, available)
+
+
+def loop_elements(shape: Shape) -> int:
+    """Returns how many (agent, arm) elements the loop holds for one lane."""
+    return max(1, shape.agents if not shape.sum_rewards or shape.alone else 1, shape.law.rows) * (
+        shape.law.arms
+    )
 
 
 def _refuse_what_does_not_fit(needs: Estimate) -> None:
@@ -265,7 +370,7 @@ def _refuse_what_does_not_fit(needs: Estimate) -> None:
         )
 
 
-def _links_per_round(exchange: Exchange) -> tuple[int, int, int]:
+def links_per_round(exchange: Exchange) -> tuple[int, int, int]:
     """Returns server links and peer links on both meters; an agent alone builds none."""
     if exchange.kind == "alone":
         return 0, 0, 0
@@ -292,42 +397,46 @@ def _checked_seeds(seeds: Any) -> range | np.ndarray:
     return np.array(checked, np.int64)
 
 
-@functools.lru_cache(maxsize=64)
-def _executable(
-    shape: Shape,
-    batch: int,
-    points: int,
-    weights: int,
-    layout: tuple[tuple[str, tuple[int, ...]], ...],
-    devices: tuple[jax.Device, ...],
-) -> Any:
-    """Compiles the loop for one configuration shape; called once for each."""
+@functools.lru_cache(maxsize=256)
+def executable(layout: Layout, batch: int, devices: tuple[jax.Device, ...]) -> Any:
+    """Compiles the loop for one layout; called once for each, by all its cells.
 
-    def one_batch(rule: Rule, parameters: Any, grid: Any, root_seed: Any, seeds: Any) -> Outcome:
-        one = functools.partial(run_seed, shape, rule, parameters, grid, root_seed)
-        return jax.vmap(one)(seeds)
-
+    Returns:
+        A function of `run_seed`'s traced arguments, each with a leading [lane] axis.
+    """
     # A data-dependent loop over sharded inputs would synchronise the devices at every step.
-    mesh = Mesh(np.array(devices), ("seeds",))
-    shared, split = PartitionSpec(), PartitionSpec("seeds")
-    sharded = jax.shard_map(
-        one_batch, mesh=mesh, in_specs=(shared, shared, shared, shared, split), out_specs=split
-    )
-    f64, i64, u32 = jnp.float64, jnp.int64, jnp.uint32
-    scalar = functools.partial(jax.ShapeDtypeStruct, ())
-    rule = Rule(
-        horizon=scalar(i64),
-        agents=scalar(f64),
-        reporting=scalar(f64),
-        epsilon=scalar(f64),
-        rounds=scalar(f64),
-        gap=scalar(f64),
-        wait=scalar(i64),
-        weights=jax.ShapeDtypeStruct((weights,), f64),
-    )
-    parameters = {name: jax.ShapeDtypeStruct(size, f64) for name, size in layout}
-    grid, seeds = jax.ShapeDtypeStruct((points,), i64), jax.ShapeDtypeStruct((batch,), u32)
-    return jax.jit(sharded).lower(rule, parameters, grid, scalar(u32), seeds).compile()
+    mesh = Mesh(np.array(devices), ("lanes",))
+    split = PartitionSpec("lanes")
+
+    def one_batch(*arguments: Any) -> Outcome:
+        return jax.vmap(functools.partial(run_seed, layout.shape))(*arguments)
+
+    sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
+    sharding = NamedSharding(mesh, split) if _spans_processes(devices) else None
+    # The scope of x64 is the thread's own.
+    with jax.enable_x64(True):
+        f64, i64, u32 = jnp.float64, jnp.int64, jnp.uint32
+
+        def each(dtype: Any, *shape: int) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct((batch, *shape), dtype, sharding=sharding)
+
+        rule = Rule(
+            horizon=each(i64),
+            agents=each(f64),
+            reporting=each(f64),
+            epsilon=each(f64),
+            rounds=each(f64),
+            gap=each(f64),
+            wait=each(i64),
+            weights=each(f64, layout.weights),
+        )
+        parameters = {name: each(f64, *size) for name, size in layout.parameters}
+        grid = each(i64, layout.points)
+        return jax.jit(sharded).lower(rule, parameters, grid, each(u32), each(u32)).compile()
+
+
+def _spans_processes(devices: Sequence[jax.Device]) -> bool:
+    return any(device.process_index != jax.process_index() for device in devices)
 
 
 def _threads(devices: Sequence[jax.Device]) -> int:
@@ -341,44 +450,60 @@ def _threads(devices: Sequence[jax.Device]) -> int:
     return 1
 
 
-def _batches(
-    run: Any,
-    seeds: range | np.ndarray,
-    needs: Estimate,
-    devices: Sequence[jax.Device],
-    progress: bool | None,
+def run_lanes(
+    lanes: Lanes, batch: int, devices: tuple[jax.Device, ...]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yields (first position, outcome) of each batch, as they finish."""
+    """Yields (first lane, outcome) of each batch, as they finish.
+
+    Where the devices belong to several processes, all of them must call this with the same lanes;
+    each gets all outcomes.
+    """
+    layout = lanes.cells[0].layout
+    compiled = executable(layout, batch, devices)
+    rows = [(cell.rule, cell.parameters, cell.padded_grid) for cell in lanes.cells]
+    table = jax.tree.map(lambda *values: np.stack(values), *rows)
+    shared = _spans_processes(devices)
+    mesh = Mesh(np.array(devices), ("lanes",))
+    sharding = NamedSharding(mesh, PartitionSpec("lanes"))
 
     def one(start: int) -> tuple[int, Outcome]:
-        part = np.asarray(seeds[start : start + needs.batch], np.uint32)
-        padded = np.pad(part, (0, needs.batch - len(part)), mode="edge")
-        # The scope of x64 is the thread's own.
+        seed = np.asarray(lanes.seed[start : start + batch], np.uint32)
+        fill = (0, batch - len(seed))
+        which = np.pad(lanes.cell[start : start + batch], fill, mode="edge")
+        arguments = (
+            *jax.tree.map(lambda values: values[which], table),
+            np.full(batch, lanes.root_seed, np.uint32),
+            np.pad(seed, fill, mode="edge"),
+        )
         with jax.enable_x64(True):
-            outcome = jax.tree.map(np.asarray, run(padded))
-        return start, jax.tree.map(lambda x: x[: len(part)], outcome)
+            if shared:
+                arguments = jax.tree.map(
+                    lambda x: jax.make_array_from_callback(x.shape, sharding, x.__getitem__),
+                    arguments,
+                )
+            outcome = compiled(*arguments)
+            if shared:
+                outcome = multihost_utils.process_allgather(outcome, tiled=True)
+        return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
 
-    starts = iter(range(0, len(seeds), needs.batch))
-    with _progress_bar(len(seeds), needs.batches, progress) as advance:
-        with ThreadPoolExecutor(min(_threads(devices), needs.batches)) as pool:
-            # Only as many in flight as there are threads: memory is bounded by the batch.
-            running: set[Future[tuple[int, Outcome]]] = set()
-            try:
-                while True:
-                    for start in starts:
-                        running.add(pool.submit(one, start))
-                        if len(running) > _threads(devices):
-                            break
-                    if not running:
-                        return
-                    finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        start, outcome = future.result()
-                        advance(len(outcome.rounds))
-                        yield start, outcome
-            finally:
-                for future in running:
-                    future.cancel()
+    starts = iter(range(0, len(lanes.seed), batch))
+    with ThreadPoolExecutor(_threads(devices)) as pool:
+        # Only as many in flight as there are threads: memory is bounded by the batch.
+        running: set[Future[tuple[int, Outcome]]] = set()
+        try:
+            while True:
+                for start in starts:
+                    running.add(pool.submit(one, start))
+                    if len(running) > _threads(devices):
+                        break
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        finally:
+            for future in running:
+                future.cancel()
 
 
 @contextmanager
@@ -402,12 +527,12 @@ def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[A
         yield lambda done: bar.advance(task, done)
 
 
-class _Collected:
-    """The seeds' results, filled in batch by batch."""
+class Collected:
+    """The lanes' results, filled in batch by batch."""
 
-    def __init__(self, seeds: int, points: int, shape: Shape) -> None:
+    def __init__(self, seeds: int, points: int, waits: bool) -> None:
         self.regret = np.empty((seeds, points))
-        self.exploitation = np.empty((seeds, points)) if shape.waits else None
+        self.exploitation = np.empty((seeds, points)) if waits else None
         self.rounds_by = np.empty((seeds, points), np.int32)
         self.rounds = np.empty(seeds, np.int32)
         self.active_arms = np.empty(seeds, np.int32)
@@ -415,6 +540,7 @@ class _Collected:
         self.agents_lost = np.empty(seeds, np.int32)
 
     def put(self, start: int, outcome: Outcome) -> None:
+        """Stores a batch at the place of its first lane."""
         where = slice(start, start + len(outcome.rounds))
         kept = slice(self.regret.shape[1])
         self.regret[where] = outcome.regret[:, kept]
@@ -428,12 +554,12 @@ class _Collected:
 
 
 def _dataset(
-    collected: _Collected, exchange: Exchange, seeds: range | np.ndarray, grid: np.ndarray
+    collected: Collected, exchange: Exchange, seeds: range | np.ndarray, grid: np.ndarray
 ) -> xr.Dataset:
     series = ("seed", "time")
     size = collected.regret.shape
 
-    server, peers_bound, peers_used = _links_per_round(exchange)
+    server, peers_bound, peers_used = links_per_round(exchange)
 
     def links(per_round: int) -> np.ndarray:
         if per_round == 0:

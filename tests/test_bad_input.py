@@ -482,7 +482,7 @@ def test_a_run_too_large_is_refused_before_anything_is_compiled(
 ) -> None:
     """Would catch a run that starts and is killed, and an estimate that forgets results or work."""
     monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
-    monkeypatch.setattr(simulation, "_executable", None)
+    monkeypatch.setattr(simulation, "executable", None)
     with pytest.raises(ValueError) as caught:
         run(**changes)
     # How much exactly depends on measured bytes per element, which may change.
@@ -655,7 +655,7 @@ def test_bad_words_end_with_status_2_one_line_and_no_file(
 ) -> None:
     """Would catch a box or traceback for a line, a field's name for an option's, a started run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(simulation, "_executable", None)
+    monkeypatch.setattr(simulation, "executable", None)
     assert main(words.split()) == 2
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", f"fmab: {line}\n")

@@ -22,7 +22,7 @@ import fmab_jax as fmab
 from fmab_jax import __main__ as cli
 from fmab_jax import simulation, store
 from fmab_jax.__main__ import main
-from fmab_jax.elimination import cdp_mab, plan
+from fmab_jax.elimination import cdp_mab
 from fmab_jax.plots import plot_runs, save_figure
 
 COMMANDS = ("", "run", "run cdp", "run ddp", "run hdp", "run single", "doctor")
@@ -381,8 +381,8 @@ def test_doctor_shows_the_estimate(words: str, capsys: pytest.CaptureFixture[str
     )
     for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
         problem = fmab.Problem.heterogeneous(agents, arms, spread)
-        shape, _, table = plan(cdp_mab(1.0), problem, horizon)
-        needs = simulation.estimate(shape, table, problem, seeds, points, jax.local_devices())
+        cell = simulation.resolve(cdp_mab(1.0), problem, horizon, times=points)
+        needs = simulation.estimate(cell, seeds, jax.local_devices())
         line = re.search(
             rf"^{case} +(.*): (\S+) x (\S+) seeds, (\S+) GB at work, (\S+) GB results$", out, re.M
         )
@@ -401,8 +401,8 @@ def test_doctor_and_simulate_agree_on_what_fits(
 ) -> None:
     """Would catch a doctor that promises a run which is then refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
-    shape, _, table = plan(cdp_mab(1.0), problem, 10**5)
-    needs = simulation.estimate(shape, table, problem, 1000, 100, jax.local_devices())
+    cell = simulation.resolve(cdp_mab(1.0), problem, 10**5)
+    needs = simulation.estimate(cell, 1000, jax.local_devices())
     limit = (needs.working_bytes + needs.result_bytes) / 0.9
     available = int(limit) + (10 if fits else -10)
     monkeypatch.setattr(simulation, "_available_bytes", lambda: available)
@@ -413,7 +413,7 @@ def test_doctor_and_simulate_agree_on_what_fits(
     def executable(*_: Any) -> None:
         raise Started
 
-    monkeypatch.setattr(simulation, "_executable", executable)
+    monkeypatch.setattr(simulation, "executable", executable)
     out, _ = said(capsys, "doctor")
     assert re.search(rf"^agents alike +{'fits' if fits else 'does not fit'}:", out, re.M)
     with pytest.raises(Started if fits else ValueError):

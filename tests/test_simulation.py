@@ -19,7 +19,6 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax import draws, exchange, simulation, store
-from fmab_jax.elimination import plan
 
 PROBLEM = fmab.Problem.uniform(agents=11, arms=20)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -79,10 +78,8 @@ for path in ("pooled", "waiting"):
     data = fmab.simulate(PATHS[path], problem, 20_000, 101, batch=64)
     print(path, *digests(data))
 from fmab_jax import simulation
-shape, rule, _ = simulation.plan(PATHS["waiting"], UNEQUAL, 20_000)
-with jax.enable_x64(True):
-    layout = tuple((k, v.shape) for k, v in sorted(UNEQUAL.parameters.items()))
-    text = simulation._executable(shape, 64, 100, 0, layout, tuple(jax.devices())).as_text()
+layout = simulation.resolve(PATHS["waiting"], UNEQUAL, 20_000).layout
+text = simulation.executable(layout, 64, tuple(jax.devices())).as_text()
 bad = [w for w in ("all-reduce", "all-gather", "collective", "scatter(") if w in text]
 print("collectives", *bad)
 """
@@ -112,7 +109,7 @@ def test_four_devices_give_the_bits_of_one_and_never_talk():
 def test_a_second_value_compiles_nothing():
     """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program."""
     problem = fmab.Problem.uniform(agents=7, arms=4)
-    before = simulation._executable.cache_info().misses
+    before = simulation.executable.cache_info().misses
     drawn = [
         fmab.cdp_mab(0.5, participation=0.3),
         fmab.cdp_mab(None, participation=0.8),
@@ -120,7 +117,7 @@ def test_a_second_value_compiles_nothing():
         fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, gap=0.1),
     ]
     runs = [fmab.simulate(a, problem, t, 32) for a in drawn for t in (1000, 10**6)]
-    assert simulation._executable.cache_info().misses == before + 1
+    assert simulation.executable.cache_info().misses == before + 1
     # The runs do differ: nothing was frozen.
     assert len({float(run.regret[:, -1].sum()) for run in runs}) == len(runs)
     costs = {float(fmab.communication_cost(runs[-1], c, 1.0)[:, -1].sum()) for c in (1.0, 25.0)}
@@ -128,10 +125,10 @@ def test_a_second_value_compiles_nothing():
     # Where agents sum out, their number is a value too; so are the graph of a wait and its length.
     for agents in (1, 5, 10**5):
         fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(agents, 4), 1000, 32)
-    assert simulation._executable.cache_info().misses == before + 2
+    assert simulation.executable.cache_info().misses == before + 2
     for graph in ("ring", "path", "star"):
         fmab.simulate(fmab.ddp_mab(0.5, graph), problem, 1000, 32)
-    assert simulation._executable.cache_info().misses == before + 3
+    assert simulation.executable.cache_info().misses == before + 3
 
 
 def test_a_run_is_traced_once(monkeypatch):
@@ -233,12 +230,10 @@ def test_the_memory_estimate_covers_what_the_program_takes(size):
     """Would catch an estimate below what is allocated: the run would die where it should refuse."""
     for path in PATHS:
         problem = fmab.Problem.uniform(*size)
-        shape, rule, table = plan(PATHS[path], problem, 20_000)
+        cell = simulation.resolve(PATHS[path], problem, 20_000)
         device = (jax.devices()[0],)
-        needs = simulation.estimate(shape, table, problem, 64, 100, device, batch=64)
-        layout = tuple((k, v.shape) for k, v in sorted(problem.parameters.items()))
-        with jax.enable_x64(True):
-            program = simulation._executable(shape, 64, 100, len(rule.weights), layout, device)
+        needs = simulation.estimate(cell, 64, device, batch=64)
+        program = simulation.executable(cell.layout, 64, device)
         taken = program.memory_analysis()
         total = taken.temp_size_in_bytes + taken.output_size_in_bytes
         assert total <= needs.working_bytes <= 8 * total, (total, needs)
