@@ -6,6 +6,8 @@ hold: next to every band stands the number of seeds that lost the best arm, with
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -23,7 +25,7 @@ _CHUNK = 1 << 23
 
 
 def confidence_band(
-    values: xr.DataArray,
+    values: xr.DataArray | xr.Dataset,
     level: float = 0.95,
     kind: str = "simultaneous",
     *,
@@ -51,7 +53,9 @@ def confidence_band(
 
     Args:
         values: A series per seed, with the dimension "seed" and normally "time"; finite. The
-            boolean coordinate ``best_arm_lost`` on "seed" is counted if it is there.
+            boolean coordinate ``best_arm_lost`` on "seed" is counted if it is there. Or the Dataset
+            of a sweep with ``keep="summary"``: the band of its regret ("quantile": see its
+            ``regret_quantile``).
         level: Confidence level, or fraction of the seeds for ``"quantile"``, in (0, 1).
         kind: "simultaneous", "pointwise" or "quantile".
         resamples: Draws of Z for the simultaneous band, in [100, 1,000,000]. With 2000 the
@@ -73,6 +77,8 @@ def confidence_band(
         J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands: theory,
         implementation, and an application to SVARs", J. Applied Econometrics 34(1), 2019.
     """
+    if isinstance(values, xr.Dataset):
+        return _summary_band(values, level, kind, resamples, seed)
     dims = getattr(values, "dims", ())
     if "seed" not in dims:
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
@@ -96,7 +102,7 @@ def confidence_band(
         if kind == "quantile":
             rows = [mean, *_quantiles(curve, [(1 - level) / 2, (1 + level) / 2, 0.5])]
         else:
-            critical = _student_quantile(seeds - 1, level)
+            critical = student_quantile(seeds - 1, level)
             if kind == "simultaneous":
                 drawn = _sup_quantile(curve, mean, deviation, level, resamples, seed)
                 critical = max(critical, drawn)
@@ -115,14 +121,140 @@ def confidence_band(
     band["seeds"] = seeds
     if "best_arm_lost" in per_seed:
         lost = per_seed["best_arm_lost"].astype(bool).sum("seed").reset_coords(drop=True)
-        ends = [lost_interval(int(each), seeds, level) for each in lost.values.flat]
-        band["best_arm_lost"] = lost
-        for side, name in enumerate(["best_arm_lost_lower", "best_arm_lost_upper"]):
-            bound = np.array([pair[side] for pair in ends]).reshape(lost.shape)
-            band[name] = lost.copy(data=bound)
-    percent = f"{100 * level:.6g} %"
-    band.attrs = {"level": level, "kind": kind, "description": f"{percent} {KINDS[kind]}"}
+        _count_lost(band, lost, level)
+    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
     return band
+
+
+def describe(level: float, kind: str) -> str:
+    """Returns the phrase for a caption."""
+    return f"{100 * level:.6g} % {KINDS[kind]}"
+
+
+def paired_difference(
+    first: xr.DataArray,
+    second: xr.DataArray,
+    level: float = 0.95,
+    kind: str = "simultaneous",
+    **options: Any,
+) -> xr.Dataset:
+    """Returns the band of ``first - second``, seed by seed.
+
+    Cells of a sweep share their seeds, so that most of the randomness cancels in the difference:
+    its band is narrower, often by far, than the bands of the two suggest.
+
+    Args:
+        first: Such as ``data.regret.sel(epsilon=0.1)``.
+        second: Such as ``data.regret.sel(epsilon=1)``; the same seeds, the same slots.
+        level: As in `confidence_band`.
+        kind: As in `confidence_band`.
+        options: As in `confidence_band`.
+
+    Returns:
+        As `confidence_band`; ``best_arm_lost`` counts the seeds that lost it in either.
+
+    Raises:
+        ValueError: If the two do not have the same seeds and slots.
+    """
+    for field, values in (("first", first), ("second", second)):
+        if not isinstance(values, xr.DataArray) or "seed" not in values.dims:
+            remedy = "pass data.regret.sel(...) of a sweep with keep='curves'"
+            refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
+    for dim in ("seed", "time"):
+        same = (dim in first.dims) == (dim in second.dims)
+        if same and dim in first.dims:
+            same = first.sizes[dim] == second.sizes[dim] and (
+                dim not in first.coords
+                or dim not in second.coords
+                or bool((first[dim].values == second[dim].values).all())
+            )
+        if not same:
+            remedy = "runs are paired by seed, and curves by slot"
+            refuse(f"second.{dim}", dict(second.sizes), f"the {dim}s of the first", remedy)
+    lost = [x.coords["best_arm_lost"].astype(bool) for x in (first, second) if _marked(x)]
+    difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
+    if len(lost) == 2:
+        either = lost[0].reset_coords(drop=True) | lost[1].reset_coords(drop=True)
+        if set(either.dims) <= set(difference.dims):
+            difference = difference.assign_coords(best_arm_lost=either)
+    name = str(first.attrs.get("long_name", first.name or "value"))
+    difference.attrs = {**first.attrs, "long_name": f"difference of {name}"}
+    return confidence_band(difference, level, kind, **options)
+
+
+def _marked(values: xr.DataArray) -> bool:
+    return "best_arm_lost" in values.coords
+
+
+def _summary_band(
+    data: xr.Dataset, level: float, kind: str, resamples: int, seed: int
+) -> xr.Dataset:
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
+        refuse("values", "a Dataset", "a DataArray, or a sweep's summary", "pass data.regret")
+    if kind not in ("simultaneous", "pointwise"):
+        allowed = "'simultaneous' or 'pointwise' for a summary"
+        refuse("kind", kind, allowed, "data.regret_quantile has quantiles")
+    if int(data.seeds.min()) < 2:
+        refuse("seeds", int(data.seeds.min()), "at least 2", "a band needs at least 2 seeds")
+    means = data.regret_mean.transpose(..., "time")
+    covariances = data.regret_covariance.transpose(..., "time", "time_2").values
+    half = np.empty(means.shape)
+    seeds = data.seeds.values
+    for place in np.ndindex(means.shape[:-1]):
+        mean, covariance = means.values[place], covariances[place]
+        number = int(seeds[place])
+        half[place] = moments_band(
+            number, mean, covariance, level, kind, resamples=resamples, seed=seed
+        )[1]
+    band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
+    band["seeds"] = data.seeds
+    _count_lost(band, data.best_arm_lost, level)
+    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
+    return band
+
+
+def _count_lost(band: xr.Dataset, lost: xr.DataArray, level: float) -> None:
+    """Adds to a band how many seeds lost the best arm, with the interval of the probability."""
+    seeds = np.broadcast_to(band["seeds"].values, lost.shape)
+    ends = [
+        lost_interval(int(each), int(number), level)
+        for each, number in zip(lost.values.flat, seeds.flat, strict=True)
+    ]
+    band["best_arm_lost"] = lost
+    for side, name in enumerate(["best_arm_lost_lower", "best_arm_lost_upper"]):
+        bound = np.array([pair[side] for pair in ends]).reshape(lost.shape)
+        band[name] = lost.copy(data=bound)
+
+
+def moments_band(
+    seeds: int,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    level: float,
+    kind: str = "simultaneous",
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and half-width [time] of the band of curves that are known by their moments.
+
+    Args:
+        seeds: Number of curves, at least 2.
+        mean: [time].
+        covariance: [time, time], unbiased.
+        level: Confidence level in (0, 1).
+        kind: "simultaneous" or "pointwise", as in `confidence_band`.
+        resamples: As in `confidence_band`.
+        seed: As in `confidence_band`.
+    """
+    deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    critical = student_quantile(seeds - 1, level)
+    if kind == "simultaneous":
+        scale = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=deviation > 0)
+        root = _root(covariance * scale * scale[:, None])
+        critical = max(critical, _largest(root, seeds, level, resamples, seed))
+    return mean, critical * deviation / np.sqrt(seeds)
 
 
 def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
@@ -151,8 +283,8 @@ def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, fl
     return lower, upper
 
 
-def _student_quantile(freedom: int, level: float) -> float:
-    """Returns c with P(abs(t) <= c) = level for Student's t."""
+def student_quantile(freedom: int, level: float) -> float:
+    """Returns c with P(abs(t) <= c) = level for Student's t with ``freedom`` degrees."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))
@@ -216,8 +348,19 @@ def _sup_quantile(
         for block in _blocks(seeds, times):
             standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
             correlation += standard.T @ standard
-        values, vectors = np.linalg.eigh(correlation)
-        root = (vectors * np.sqrt(np.maximum(values, 0))).T
+        root = _root(correlation)
+    return _largest(root, seeds, level, resamples, seed)
+
+
+def _root(correlation: np.ndarray) -> np.ndarray:
+    """Returns a matrix whose Gram matrix over its rows is ``correlation``."""
+    values, vectors = np.linalg.eigh(correlation)
+    return (vectors * np.sqrt(np.maximum(values, 0))).T
+
+
+def _largest(root: np.ndarray, seeds: int, level: float, resamples: int, seed: int) -> float:
+    """Returns the ``level`` quantile of max_t abs(Z_t), given a root [rank, time] of Z's law."""
+    times = root.shape[1]
     rng = np.random.default_rng(seed)
     chi = np.sqrt(rng.chisquare(seeds - 1, resamples) / (seeds - 1))
     largest = np.empty(resamples)

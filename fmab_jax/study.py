@@ -1,0 +1,455 @@
+"""What a sweep is to compute: a labelled grid of configurations, each with an identity.
+
+A `Study` is stated once and holds no results. Its cells are addressed by the hash of everything
+their numbers depend on, so that equal cells of two studies, or of two places in one grid, are the
+same cell.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import inspect
+import itertools
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, NamedTuple
+
+import jax
+import networkx as nx
+import numpy as np
+
+from fmab_jax import __version__, draws, elimination, graphs, simulation
+from fmab_jax.checks import count, real, refuse
+from fmab_jax.elimination import Algorithm
+from fmab_jax.exchange import Exchange
+from fmab_jax.problems import Problem
+
+MAX_CELLS = 100_000
+ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
+    name: getattr(elimination, f"{name}_mab") for name in ("cdp", "ddp", "hdp", "single")
+}
+# The modules that a seed's numbers depend on.
+_ENGINE = (
+    *("draws", "schedule", "problems", "graphs", "exchange", "trajectory"),
+    *("elimination", "simulation", "summary"),
+)
+
+
+class Precision(NamedTuple):
+    """When a cell of a sweep has seeds enough; made by `precision`.
+
+    Attributes:
+        relative: Largest half-width of the band at the horizon, as a share of the mean.
+        level: Confidence level, over all looks together.
+        max_seeds: Where to stop in any case.
+    """
+
+    relative: float
+    level: float
+    max_seeds: int
+
+    def looks(self, seeds: int) -> list[int]:
+        """Returns the numbers of seeds at which a cell is judged: doubling, from ``seeds`` on."""
+        looks = [min(seeds, self.max_seeds)]
+        while looks[-1] < self.max_seeds:
+            looks.append(min(2 * looks[-1], self.max_seeds))
+        return looks
+
+    def look_level(self, seeds: int) -> float:
+        """Returns the confidence level of one look, Bonferroni's share of all."""
+        return 1 - (1 - self.level) / len(self.looks(seeds))
+
+
+def precision(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
+    """States when a sweep has seeds enough: ``sweep(..., until=precision(relative=0.01))``.
+
+    A cell starts with the sweep's ``seeds`` and doubles them until the half-width of its
+    simultaneous band of regret, at the horizon, is at most ``relative`` times the mean, or
+    ``max_seeds`` is reached. Looking several times and stopping at a narrow band would make bands
+    cover less than they say; so every look uses the level 1 - (1 - level) / looks, with the number
+    of looks that ``max_seeds`` allows, and the band at the stop covers at least ``level`` whenever
+    it stops (Bonferroni).
+
+    Args:
+        relative: Half-width over mean, in (0, 1).
+        level: Confidence level over all looks, in (0, 1).
+        max_seeds: Most seeds of a cell.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+    return Precision(
+        real("relative", relative, 0, 1, "use 0.01 for 1 %", open_low=True, open_high=True),
+        real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True),
+        count("max_seeds", max_seeds, 2, simulation.MAX_SEEDS, "give the most seeds of a cell"),
+    )
+
+
+class Axis(NamedTuple):
+    """One swept parameter.
+
+    Attributes:
+        name: The dimension's.
+        labels: Numbers or texts, distinct.
+        values: What they stand for.
+    """
+
+    name: str
+    labels: tuple[Any, ...]
+    values: tuple[Any, ...]
+
+
+class Spot(NamedTuple):
+    """One cell of the grid, checked.
+
+    Attributes:
+        config: JSON-able; all that its numbers depend on besides the seeds and the package.
+        hash: Of ``config``, 32 hexadecimal digits.
+        cell: Its arrays.
+    """
+
+    config: dict[str, Any]
+    hash: str
+    cell: simulation.Cell
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A grid of configurations times seeds; made by `state`.
+
+    Attributes:
+        axes: The swept parameters, in order.
+        settings: Every parameter that is not swept, by name.
+        seeds: Seeds 0, 1, ..., seeds - 1 of every cell; with ``until``, those of the first look.
+        root_seed: Selects all randomness.
+        times: Recorded slots, or how many.
+        spacing: "linear" or "log".
+        sum_agents: Draw totals over agents where that is exact.
+        keep: "curves" or "summary".
+        until: When a cell has seeds enough, or None.
+    """
+
+    axes: tuple[Axis, ...]
+    settings: dict[str, Any]
+    seeds: int
+    root_seed: int
+    times: Any
+    spacing: str
+    sum_agents: bool
+    keep: str
+    until: Precision | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return tuple(len(axis.values) for axis in self.axes)
+
+    @functools.cached_property
+    def spots(self) -> tuple[Spot, ...]:
+        """The cells, the last axis fastest.
+
+        Raises:
+            ValueError: If a value, or a combination of values, is refused.
+        """
+        exchanges: dict[Any, Exchange] = {}
+        problems: dict[Any, Problem] = {}
+        return tuple(self._spot(chosen, exchanges, problems) for chosen in self._choices())
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """Identity of the whole study: equal for one stated in Python, in TOML or in options."""
+        return _hash([self.describe(), [spot.hash for spot in self.spots]])
+
+    def describe(self) -> dict[str, Any]:
+        """Returns a JSON-able description, field by field."""
+        described = {name: _plain(value) for name, value in sorted(self.settings.items())}
+        described |= {axis.name: [_plain(value) for value in axis.values] for axis in self.axes}
+        until = None if self.until is None else self.until._asdict()
+        return described | {
+            "axes": [axis.name for axis in self.axes],
+            "seeds": self.seeds,
+            "root_seed": self.root_seed,
+            "times": np.asarray(self.times).tolist(),
+            "spacing": self.spacing,
+            "sum_agents": self.sum_agents,
+            "keep": self.keep,
+            "until": until,
+        }
+
+    def _choices(self) -> Iterator[dict[str, Any]]:
+        names = [axis.name for axis in self.axes]
+        for values in itertools.product(*(axis.values for axis in self.axes)):
+            yield self.settings | dict(zip(names, values, strict=True))
+
+    def _spot(
+        self, chosen: dict[str, Any], exchanges: dict[Any, Exchange], problems: dict[Any, Problem]
+    ) -> Spot:
+        make = chosen["algorithm"]
+        algorithm = make(**{n: chosen[n] for n in _parameters(make) if n in chosen})
+        made = chosen["problem"]
+        if not isinstance(made, Problem):
+            own = {n: chosen[o] for n, o in _problem_options(made).items() if o in chosen}
+            key = (id(made), *((n, id(v)) for n, v in own.items()))
+            if key not in problems:
+                problems[key] = made(**own)
+            made = problems[key]
+        # Hop distances are worked out once for each graph, not for each epsilon.
+        key = (make, made.agents, algorithm.participation, algorithm.weights)
+        key = (*key, id(algorithm.graph), id(algorithm.components))
+        cell = simulation.resolve(
+            algorithm,
+            made,
+            chosen["horizon"],
+            times=self.times,
+            spacing=self.spacing,
+            sum_agents=self.sum_agents,
+            exchange=exchanges.get(key),
+        )
+        exchanges[key] = cell.exchange
+        config = {
+            **algorithm.describe(),
+            "problem": _described_problem(made),
+            "horizon": int(cell.rule.horizon),
+            "slots": _hash(cell.grid.tolist()),
+            "points": cell.points,
+            "root_seed": self.root_seed,
+            "sum_agents": self.sum_agents,
+        }
+        return Spot(config, _hash(config), cell)
+
+
+def state(
+    algorithm: Any,
+    problem: Any = None,
+    *,
+    horizon: Any,
+    seeds: int,
+    root_seed: int = 0,
+    times: Any = 100,
+    spacing: str = "linear",
+    sum_agents: bool = True,
+    keep: str = "curves",
+    until: Precision | None = None,
+    **parameters: Any,
+) -> Study:
+    """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`.
+
+    Raises:
+        ValueError: If a parameter is unknown or a value out of range.
+    """
+    if keep not in ("curves", "summary"):
+        refuse("keep", keep, "'curves' or 'summary'", "'summary' for very many seeds")
+    seeds = count("seeds", seeds, 1, simulation.MAX_SEEDS, "give the number of seeds of a cell")
+    if until is not None:
+        if not isinstance(until, Precision):
+            refuse("until", until, "fmab_jax.precision(...) or None", "state the precision")
+        if keep != "summary":
+            refuse("until", until, "given with keep='summary'", "cells then differ in seeds")
+        if seeds < 2:
+            refuse("seeds", seeds, "at least 2 with until", "a band needs 2 seeds")
+    if isinstance(sum_agents, np.bool_) or not isinstance(sum_agents, bool):
+        refuse("sum_agents", sum_agents, "True or False", "leave it out")
+    given = {
+        "algorithm": _algorithms(algorithm),
+        "problem": Problem.heterogeneous if problem is None else problem,
+        **parameters,
+        "horizon": horizon,
+    }
+    if problem is None:
+        given.setdefault("spread", 0.0)
+    axes, settings = [], {}
+    for name, value in given.items():
+        swept = _axis(name, value)
+        if swept is None:
+            settings[name] = value
+        else:
+            axes.append(swept)
+    # In the order given; what names a dimension but was not a keyword comes first.
+    _refuse_unknown(axes, settings)
+    cells = math.prod(len(axis.values) for axis in axes)
+    if cells > MAX_CELLS:
+        refuse("cells", cells, f"at most {MAX_CELLS:,}", "sweep fewer values")
+    return Study(
+        axes=tuple(axes),
+        settings=settings,
+        seeds=seeds,
+        root_seed=draws.checked_seed("root_seed", root_seed),
+        times=times,
+        spacing=spacing,
+        sum_agents=sum_agents,
+        keep=keep,
+        until=until,
+    )
+
+
+def provenance(devices: Sequence[jax.Device]) -> dict[str, str]:
+    """Returns what bits depend on besides the configuration: versions, source, kind of device."""
+    versions = simulation.versions()
+    return {
+        "fmab_jax": f"{__version__} ({_source_digest()})",
+        **{name: versions[name] for name in ("jax", "jaxlib", "numpy")},
+        "platform": devices[0].platform,
+    }
+
+
+@functools.cache
+def _source_digest() -> str:
+    """Returns a hash of the engine's source: a changed algorithm is another package."""
+    whole = hashlib.sha256()
+    for name in _ENGINE:
+        whole.update((resources.files("fmab_jax") / f"{name}.py").read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def _algorithms(given: Any) -> Any:
+    """Names stand for makers; a list of either is an axis."""
+
+    def one(item: Any) -> Any:
+        if isinstance(item, str):
+            if item not in ALGORITHMS:
+                near = difflib.get_close_matches(item, ALGORITHMS, n=1)
+                remedy = f"did you mean {near[0]!r}?" if near else "choose one of them"
+                refuse("algorithm", item, " or ".join(map(repr, ALGORITHMS)), remedy)
+            return ALGORITHMS[item]
+        if not callable(item):
+            remedy = "pass the function itself, not what it returns"
+            refuse("algorithm", item, "a maker such as fmab_jax.cdp_mab, or its name", remedy)
+        return item
+
+    if isinstance(given, Mapping):
+        return {str(label): one(item) for label, item in given.items()}
+    if isinstance(given, (list, tuple)):
+        return {_algorithm_name(one(item)): one(item) for item in given}
+    return one(given)
+
+
+def _algorithm_name(make: Callable[..., Any]) -> str:
+    for name, known in ALGORITHMS.items():
+        if make is known:
+            return name
+    return str(getattr(make, "__name__", make))
+
+
+def _parameters(make: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(make).parameters)
+
+
+def _problem_options(make: Callable[..., Any]) -> dict[str, str]:
+    """Returns the keyword of `sweep` for each parameter of a maker of problems.
+
+    An algorithm's parameter of the same name goes first: the problem's is then problem_NAME.
+    """
+    taken = {name for known in ALGORITHMS.values() for name in _parameters(known)}
+    return {n: f"problem_{n}" if n in taken else n for n in _parameters(make)}
+
+
+def _refuse_unknown(axes: Sequence[Axis], settings: Mapping[str, Any]) -> None:
+    values = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
+    for made in values["problem"]:
+        if not isinstance(made, Problem) and not callable(made):
+            remedy = "such as fmab_jax.Problem.uniform(50, 100), or the maker itself"
+            refuse("problem", made, "a Problem or a function that makes one", remedy)
+    known = {"algorithm", "problem", "horizon"}
+    for make in values["algorithm"]:
+        known |= set(_parameters(make))
+    for made in values["problem"]:
+        if not isinstance(made, Problem):
+            known |= set(_problem_options(made).values())
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            listed = ", ".join(sorted(known - {"algorithm", "problem"}))
+            remedy = f"did you mean {near[0]}?" if near else f"choose from {listed}"
+            refuse(
+                name,
+                values[name][0],
+                "left out: neither algorithm nor problem takes it",
+                remedy,
+            )
+
+
+def _axis(name: str, value: Any) -> Axis | None:
+    """Returns the axis that a parameter spans, or None for a single value."""
+    if name == "components" and not isinstance(value, Mapping):
+        # One specification may itself be a list: of sizes, (size, graph) pairs or graphs.
+        if not isinstance(value, list) or not all(isinstance(v, (str, list)) for v in value):
+            return None
+    if isinstance(value, Mapping):
+        values, labels = list(value.values()), [str(label) for label in value]
+    elif isinstance(value, np.ndarray) and value.ndim == 1:
+        values = value.tolist()
+        labels = [_label(name, item, i) for i, item in enumerate(values)]
+    elif isinstance(value, (list, tuple, range)):
+        values = list(value)
+        labels = [_label(name, item, place) for place, item in enumerate(values)]
+    else:
+        return None
+    if not values:
+        refuse(name, value, "not empty", "give at least one value")
+    for place, label in enumerate(labels):
+        if label in labels[:place]:
+            refuse(name, label, "distinct values", "a repeated value repeats its cells")
+    if name in ("time", "seed"):
+        refuse(name, value, "left out", "time and seed are dimensions of every result")
+    return Axis(name, tuple(labels), tuple(values))
+
+
+def _label(name: str, value: Any, place: int) -> Any:
+    """Returns the number or the short text that stands for a value."""
+    if value is None:
+        return "none"
+    if isinstance(value, (bool, np.bool_)):
+        return str(value)
+    if isinstance(value, (int, float, np.number)):
+        number = value.item() if isinstance(value, np.generic) else value
+        return int(number) if isinstance(number, float) and number.is_integer() else number
+    if isinstance(value, nx.Graph):
+        return str(value.name or f"graph-{place}")
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, Problem):
+        return f"problem-{place}"
+    if callable(value):
+        return _algorithm_name(value)
+    if isinstance(value, Sequence):
+        parts = [f"{p[0]}:{p[1]}" if isinstance(p, (tuple, list)) else str(p) for p in value]
+        return "+".join(parts)
+    refuse(name, value, "numbers, texts, None, graphs or problems", "label it: {'label': value}")
+
+
+def _plain(value: Any) -> Any:
+    """Returns a JSON-able stand-in that differs where values differ."""
+    if isinstance(value, Problem):
+        return _described_problem(value)
+    if isinstance(value, float) and math.isinf(value):
+        return None
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, (str, os.PathLike, nx.Graph, Sequence)):
+        return graphs.describe(value) if not isinstance(value, str) else value
+    if callable(value):
+        return _algorithm_name(value)
+    return str(value)
+
+
+def _described_problem(problem: Problem) -> dict[str, Any]:
+    described = problem.describe()
+    if problem.means is not None:
+        means = np.ascontiguousarray(problem.means, "<f8")
+        described["means"] = hashlib.sha256(means.tobytes()).hexdigest()
+    return described
+
+
+def _hash(described: Any) -> str:
+    text = json.dumps(described, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,137 @@
+"""What is kept of many seeds without their curves: moments, a histogram, counts; all mergeable.
+
+Moments are kept about an anchor, a value of the first seed, so that a large common offset costs no
+digits; merging them in any order agrees to 1e-12. Histogram and counts are whole numbers: merging
+is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+BIN_WIDTH = 1e-3
+"""Relative width of a histogram bin: the error of a quantile read from it."""
+
+# Rows that one product of matrices adds up; a fixed number, so that a fixed order of summation.
+_ROWS = 1024
+_LOG_WIDTH = math.log1p(BIN_WIDTH)
+
+
+class Moments(NamedTuple):
+    """Number, mean and scatter of curves.
+
+    Attributes:
+        seeds: How many curves.
+        anchor: [time] reference.
+        offset: [time] mean minus anchor.
+        scatter: [time, time] sum over seeds of products of deviations from the mean; or its
+            diagonal, [time].
+    """
+
+    seeds: int
+    anchor: np.ndarray
+    offset: np.ndarray
+    scatter: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[time] mean."""
+        return self.anchor + self.offset
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Unbiased covariance over time (or variances); NaN for one seed."""
+        if self.seeds < 2:
+            return np.full_like(self.scatter, np.nan)
+        return self.scatter / (self.seeds - 1)
+
+
+def moments(curves: np.ndarray, *, full: bool = True) -> Moments:
+    """Returns the moments of ``curves`` [seed, time], at least one, finite.
+
+    Args:
+        curves: Values.
+        full: Keep the covariance of the slots, not only the variances.
+    """
+    seeds, times = curves.shape
+    anchor = np.array(curves[0], np.float64)
+    total = np.zeros(times)
+    for start in range(0, seeds, _ROWS):
+        # One memory order, hence one order of summation, whatever the layout of the input.
+        total += (np.ascontiguousarray(curves[start : start + _ROWS], np.float64) - anchor).sum(0)
+    offset = total / seeds
+    scatter = np.zeros((times, times) if full else times)
+    for start in range(0, seeds, _ROWS):
+        block = np.ascontiguousarray(curves[start : start + _ROWS], np.float64) - anchor - offset
+        scatter += block.T @ block if full else np.square(block).sum(0)
+    return Moments(seeds, anchor, offset, scatter)
+
+
+def merge(first: Moments, second: Moments) -> Moments:
+    """Returns the moments of both parts together (Chan, Golub and LeVeque 1979)."""
+    seeds = first.seeds + second.seeds
+    gap = (second.anchor - first.anchor) + (second.offset - first.offset)
+    share = second.seeds / seeds
+    between = np.multiply.outer(gap, gap) if first.scatter.ndim == 2 else gap * gap
+    scatter = first.scatter + second.scatter + between * (first.seeds * share)
+    return Moments(seeds, first.anchor, first.offset + gap * share, scatter)
+
+
+def merged(parts: Iterable[Moments]) -> Moments:
+    """Returns the moments of all parts, merged in the order given."""
+    return reduce(merge, parts)
+
+
+def bins(values: np.ndarray) -> np.ndarray:
+    """Returns the histogram bin of each value: 0 for 0, else the place of its logarithm.
+
+    Bin b > 0 holds values in (low, high] of `bin_edges`, whose ratio is 1 + BIN_WIDTH; a value
+    below 1e-12 counts as 0.
+    """
+    place = np.zeros(np.shape(values), np.int64)
+    positive = values >= 1e-12
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.where(positive, values, 1.0)) - math.log(1e-12)
+    return np.where(positive, 1 + np.floor(logs / _LOG_WIDTH).astype(np.int64), place)
+
+
+def bin_edges(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the lower and upper edges of histogram bins."""
+    low = np.where(place > 0, 1e-12 * np.exp((place - 1) * _LOG_WIDTH), 0.0)
+    return low, np.where(place > 0, low * (1 + BIN_WIDTH), 1e-12 * (place == 0))
+
+
+def counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the distinct whole numbers among ``values`` and how often each occurs."""
+    found, counts = np.unique(values, return_counts=True)
+    return found.astype(np.int64), counts.astype(np.int64)
+
+
+def add_counts(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the sum of (values, counts) pairs; exact in any order."""
+    parts = list(parts)
+    values = np.concatenate([found for found, _ in parts])
+    counts = np.concatenate([count for _, count in parts])
+    distinct, place = np.unique(values, return_inverse=True)
+    total = np.zeros(len(distinct), np.int64)
+    np.add.at(total, place, counts)
+    return distinct, total
+
+
+def quantiles(place: np.ndarray, counts: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Returns quantiles read from a histogram, within a relative error of BIN_WIDTH.
+
+    Args:
+        place: Bins, increasing.
+        counts: How many values lie in each.
+        levels: Probabilities; the smallest value whose share of values at or below reaches it.
+    """
+    low, high = bin_edges(place)
+    reached = np.searchsorted(np.cumsum(counts), np.ceil(np.asarray(levels) * counts.sum()), "left")
+    reached = np.minimum(reached, len(place) - 1)
+    return np.where(place[reached] > 0, np.sqrt(low[reached] * high[reached]), 0.0)
