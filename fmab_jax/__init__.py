@@ -23,10 +23,14 @@ _HOME = {
     "precision": "study",
     "open_sweep": "results",
     "final_table": "results",
+    "export": "exports",
     "save": "store",
     "load": "store",
     "plot_runs": "plots",
     "save_figure": "plots",
+    "plot_parameter": "sweep_plots",
+    "plot_heat": "sweep_plots",
+    "plot_pareto": "sweep_plots",
 }
 
 __all__ = ["__version__", *_HOME]

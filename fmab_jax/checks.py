@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,6 +12,20 @@ import numpy as np
 
 class Refusal(ValueError):
     """Bad input, said in one line; the command line ends in it with status 2."""
+
+
+class Damaged(Exception):
+    """A unit of a run folder is not what its manifest line says.
+
+    Attributes:
+        path: The file.
+        reason: What is wrong with it, in a few words.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
 
 
 def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:

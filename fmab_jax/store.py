@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import xarray as xr
 
-from fmab_jax.checks import refuse
+from fmab_jax.checks import Damaged, refuse
 
 try:
     import fcntl
@@ -190,20 +190,6 @@ class Entry(NamedTuple):
     size: int
     sha256: str
     facts: dict[str, Any]
-
-
-class Damaged(Exception):
-    """A unit is not what its manifest line says.
-
-    Attributes:
-        path: The file.
-        reason: What is wrong with it, in a few words.
-    """
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path = path
-        self.reason = reason
 
 
 class RunFolder:

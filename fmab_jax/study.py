@@ -66,6 +66,31 @@ class Precision(NamedTuple):
         return 1 - (1 - self.level) / len(self.looks(seeds))
 
 
+def drawn(
+    agents: int = 50,
+    arms: int = 100,
+    spread: float = 0.0,
+    gap: float | None = None,
+    fixed_instance: int | None = None,
+    root_seed: int = 0,
+) -> Problem:
+    """Makes the problem of a study that names no other: means from U[0, 1], drawn by each seed.
+
+    Args:
+        agents: M.
+        arms: K.
+        spread: Of the means over agents, as in `Problem.heterogeneous`.
+        gap: Smallest gap, or None.
+        fixed_instance: Give all seeds the means that this one would draw.
+        root_seed: The study's.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+    problem = Problem.heterogeneous(agents, arms, spread, gap)
+    return problem if fixed_instance is None else problem.fixed(fixed_instance, root_seed)
+
+
 def precision(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
     """States when a sweep has seeds enough: ``sweep(..., until=precision(relative=0.01))``.
 
@@ -164,7 +189,10 @@ class Study:
     @functools.cached_property
     def hash(self) -> str:
         """Identity of the whole study: equal for one stated in Python, in TOML or in options."""
-        return _hash([self.describe(), [spot.hash for spot in self.spots]])
+        axes = [[axis.name, list(axis.labels)] for axis in self.axes]
+        until = None if self.until is None else list(self.until)
+        cells = [spot.hash for spot in self.spots]
+        return _hash([axes, self.seeds, self.keep, until, cells])
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description, field by field."""
@@ -195,6 +223,8 @@ class Study:
         made = chosen["problem"]
         if not isinstance(made, Problem):
             own = {n: chosen[o] for n, o in _problem_options(made).items() if o in chosen}
+            if "root_seed" in _parameters(made):
+                own["root_seed"] = self.root_seed
             key = (id(made), *((n, id(v)) for n, v in own.items()))
             if key not in problems:
                 problems[key] = made(**own)
@@ -257,12 +287,10 @@ def state(
         refuse("sum_agents", sum_agents, "True or False", "leave it out")
     given = {
         "algorithm": _algorithms(algorithm),
-        "problem": Problem.heterogeneous if problem is None else problem,
+        "problem": drawn if problem is None else problem,
         **parameters,
         "horizon": horizon,
     }
-    if problem is None:
-        given.setdefault("spread", 0.0)
     axes, settings = [], {}
     for name, value in given.items():
         swept = _axis(name, value)
@@ -270,8 +298,8 @@ def state(
             settings[name] = value
         else:
             axes.append(swept)
-    # In the order given; what names a dimension but was not a keyword comes first.
     _refuse_unknown(axes, settings)
+    _add_defaults(axes, settings)
     cells = math.prod(len(axis.values) for axis in axes)
     if cells > MAX_CELLS:
         refuse("cells", cells, f"at most {MAX_CELLS:,}", "sweep fewer values")
@@ -372,6 +400,20 @@ def _refuse_unknown(axes: Sequence[Axis], settings: Mapping[str, Any]) -> None:
                 "left out: neither algorithm nor problem takes it",
                 remedy,
             )
+
+
+def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
+    """Writes out what was left to default, so that a study says all of it."""
+    chosen = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
+    for make in (*chosen["algorithm"], *chosen["problem"]):
+        if isinstance(make, Problem):
+            continue
+        options = _problem_options(make) if make in chosen["problem"] else None
+        for name, parameter in inspect.signature(make).parameters.items():
+            option = name if options is None else options[name]
+            plain = parameter.default is None or isinstance(parameter.default, (int, float, str))
+            if plain and name != "root_seed" and option not in chosen:
+                settings.setdefault(option, parameter.default)
 
 
 def _axis(name: str, value: Any) -> Axis | None:

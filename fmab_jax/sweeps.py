@@ -138,7 +138,8 @@ def sweep(
     Args:
         algorithm: A maker such as `cdp_mab`, its name ("cdp"), or a list of these.
         problem: A `Problem`, a maker such as ``Problem.uniform``, or a list or dict of Problems;
-            left out, each seed draws its means (`Problem.heterogeneous`, spread 0 by default).
+            left out, each seed
+            draws its means, with agents=50, arms=100, spread=0, problem_gap and fixed_instance.
         horizon: T, as in `simulate`.
         seeds: Seeds 0, 1, ..., seeds - 1 of each cell; with ``until``, of the first look.
         store: Folder to keep the results in, made if missing. What is there already is not computed
@@ -612,7 +613,7 @@ def _compare(
                 name,
                 now.get(name),
                 f"{_short(before.get(name))}, as in the store {folder.path}",
-                f"use another store, or say that it may change: allow_changes=[{name!r}]",
+                "use another store, or let it change: allow_changes=[...], --allow-changes",
             )
     return old
 

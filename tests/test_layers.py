@@ -30,7 +30,10 @@ FLOORS = {
     "results": 5,
     "sweeps": 6,
     "sweep_plots": 6,
-    "commands": 7,
+    "study_file": 5,
+    "exports": 6,
+    "terminal": 1,
+    "sweep_commands": 7,
     "__main__": 8,
 }
 

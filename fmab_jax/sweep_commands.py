@@ -1,0 +1,396 @@
+"""The commands ``fmab sweep``, ``show``, ``plot`` and ``export``."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmab_jax.checks import Refusal, count, refuse
+from fmab_jax.terminal import (
+    Export,
+    Plot,
+    Show,
+    SweepFile,
+    SweepOptions,
+    console,
+    epsilon_text,
+    short,
+    spelt,
+    visible,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# How long a batch may take to end after Ctrl-C or a request to stop.
+_GRACE_S = 8.0
+_MOST_ROWS = 40
+
+
+class Stopped(BaseException):
+    """Ctrl-C, or a request to end.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int:
+    """Runs a sweep; returns the exit status."""
+    from fmab_jax import study_file, sweeps
+
+    if isinstance(command, SweepFile):
+        document = study_file.read_study(command.study)
+        label = Path(command.study).stem
+    else:
+        document = _document(command, name)
+        label = name
+    renamed = {"problem_gap": "smallest_gap", "relative": "until", "store": "out"}
+    with spelt(command, **renamed):
+        study = study_file.study_of(document)
+        worker = _worker(command.worker)
+        spots = study.spots  # refuses what does not go together
+    if command.out is None:
+        # Another study gets another folder; the same one goes on in its own.
+        label = label if isinstance(command, SweepFile) else f"{label}-{study.hash[:8]}"
+        out = os.path.join("runs", label)
+    else:
+        out = command.out
+    if command.save_study is not None:
+        with spelt(command):
+            print("wrote", study_file.write_study(document, command.save_study))
+    with spelt(command, **renamed), _stoppable(words):
+        data = sweeps.run(
+            study,
+            store=out,
+            worker=worker,
+            allow_changes=command.allow_changes,
+            unit=command.unit,
+            progress=True,
+            dry=command.dry_run,
+        )
+    if command.dry_run:
+        return 0
+    missing = data.attrs.get("missing_trials")
+    if missing:
+        print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")
+        return 0
+    elapsed = data.attrs["elapsed_s"]
+    compiled = data.attrs["compilations"]
+    print(f"{out}: {len(spots):,} cells, {compiled} compiled programs, {elapsed:.3g} s")
+    if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
+        _print_cells(data, Show(folder=out))
+    else:
+        print(f"see them with: fmab show {shlex.quote(out)}")
+    return 0
+
+
+def show(command: Show) -> None:
+    """Prints a row per cell."""
+    _print_cells(_opened(command.folder), command)
+
+
+def plot(command: Plot, written: list[Path]) -> None:
+    """Draws and writes a figure."""
+    from fmab_jax import plots, results, sweep_plots
+
+    kinds = [command.curves, command.pareto, command.x is not None]
+    if sum(kinds) != 1:
+        raise Refusal("fmab plot: must be given one of --x, --curves, --pareto; see --help")
+    if command.y is not None and command.x is None:
+        raise Refusal(f"--y {visible(command.y)}: must be given with --x; add it")
+    default = os.path.normpath(command.folder) + ".png"
+    path = Path(command.out if command.out is not None else default)
+    data = _selected(_opened(command.folder), command.select)
+    prices = {"server_price": command.server_price, "peer_price": command.peer_price}
+    if command.curves:
+        with spelt(command):
+            level = 0.95 if command.level is None else command.level
+            runs = _runs(data)
+            figure = plots.plot_runs(runs, level=level, **prices)
+    else:
+        with spelt(command):
+            table = results.final_table(data, level=command.level, **prices).squeeze()
+            if command.x is None:
+                figure = sweep_plots.plot_pareto(table, command.hue)
+            elif command.y is not None:
+                figure = sweep_plots.plot_heat(table, command.x, command.y, metric=command.metric)
+            else:
+                figure = sweep_plots.plot_parameter(
+                    table, command.x, command.hue, metric=command.metric
+                )
+    with spelt(command, path="out"):
+        written.append(plots.save_figure(figure, path))
+    print("wrote", path)
+
+
+def export(command: Export, written: list[Path]) -> None:
+    """Writes the results in another format."""
+    from fmab_jax import exports
+
+    with spelt(command, path="file"):
+        written.append(exports.export(_opened(command.folder, partial=False), command.file))
+    print("wrote", command.file)
+
+
+def _opened(folder: str, partial: bool = True) -> xr.Dataset:
+    from fmab_jax import results
+
+    data = results.open_sweep(folder, partial=partial)
+    return data
+
+
+def _document(command: SweepOptions, name: str) -> dict[str, Any]:
+    """Returns the study file that says the same as the options."""
+
+    def one_or_more(values: tuple[Any, ...]) -> Any:
+        return values[0] if len(values) == 1 else list(values)
+
+    if command.epsilon and command.epsilon_message:
+        value = command.epsilon_message[0]
+        raise Refusal(f"--epsilon-message {value}: must be given without --epsilon; drop one")
+    own = ("participation", "graph", "components", "weights")
+    parameters = {}
+    for option in ("epsilon", "epsilon_message", "rounds", "gap", *own):
+        values = getattr(command, option, ())
+        if values:
+            parameters[option] = one_or_more(values)
+    if not command.epsilon_message:
+        parameters.setdefault("epsilon", 1)
+    problem: dict[str, Any] = {}
+    for option in ("agents", "arms", "spread", "means"):
+        if getattr(command, option):
+            problem[option] = one_or_more(getattr(command, option))
+    if command.smallest_gap:
+        problem["gap"] = one_or_more(command.smallest_gap)
+    if command.fixed_instance is not None:
+        problem["fixed_instance"] = command.fixed_instance
+    if name == "hdp":
+        problem.setdefault("agents", 100)
+        if "components" not in parameters:
+            agents = problem["agents"]
+            if isinstance(agents, list):
+                remedy = "their sizes depend on --agents; give one number of agents"
+                raise Refusal(f"--components none: must be given with several --agents; {remedy}")
+            agents = count("agents", agents, 1, 10**7, "give the number of agents M")
+            parts = min(5, agents)
+            sizes = [agents // parts + (part < agents % parts) for part in range(parts)]
+            parameters["components"] = ",".join(map(str, sizes)) + ":complete"
+    document: dict[str, Any] = {
+        "algorithm": name,
+        "horizon": one_or_more(command.horizon) if command.horizon else 100_000,
+        "seeds": command.seeds,
+        "root_seed": command.root_seed,
+        "keep": command.keep,
+        "spacing": "log" if command.log_time else "linear",
+    }
+    if command.times:
+        document["times"] = one_or_more(command.times)
+    document |= {"parameters": parameters, "problem": problem}
+    if command.until is not None:
+        document["until"] = {"relative": command.until}
+        if command.max_seeds is not None:
+            document["until"]["max_seeds"] = command.max_seeds
+    elif command.max_seeds is not None:
+        raise Refusal(f"--max-seeds {command.max_seeds}: must be given with --until; add it")
+    return document
+
+
+def _worker(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        refuse("worker", text, "I/N with I from 1 to N", "such as 3/16")
+    return int(found[1]), int(found[2])
+
+
+@contextmanager
+def _stoppable(words: list[str]) -> Iterator[None]:
+    """Has Ctrl-C and a request to end (SIGTERM) say how to go on; whatever is written stays."""
+    again = "fmab " + shlex.join(words)
+
+    def say() -> None:
+        print(f"fmab: stopped; what is computed is kept; go on with: {again}", file=sys.stderr)
+        sys.stderr.flush()
+
+    def give_up(number: int) -> None:
+        say()
+        os._exit(128 + number)
+
+    def stop(number: int, _: Any) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        # A batch, or a compilation, cannot be interrupted: after a while the process just ends.
+        timer = threading.Timer(_GRACE_S, give_up, (number,))
+        timer.daemon = True
+        timer.start()
+        raise Stopped(number)
+
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread is told of signals.
+        return
+    before = {number: signal.signal(number, stop) for number in signals}
+    try:
+        yield
+    except Stopped:
+        say()
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _selected(data: xr.Dataset, select: tuple[str, ...]) -> xr.Dataset:
+    """Keeps the cells with the values asked for, such as ("epsilon=0.5", "rounds=none")."""
+    dims = list(data.seeds.dims)
+    for text in select:
+        name, _, value = text.partition("=")
+        if name not in dims:
+            allowed = "one of " + ", ".join(map(str, dims)) if dims else "left out"
+            raise Refusal(f"--select {visible(text)}: must be {allowed}; write NAME=VALUE")
+        labels = data[name].values.tolist()
+        matches = [i for i, label in enumerate(labels) if _same(label, value)]
+        if not matches:
+            listed = ", ".join(map(_label, labels))
+            raise Refusal(f"--select {visible(text)}: must be one of {listed[:200]}; choose one")
+        data = data.isel({name: [matches[0]]})
+    return data
+
+
+def _same(label: Any, text: str) -> bool:
+    if str(label) == text:
+        return True
+    try:
+        return not isinstance(label, str) and float(label) == float(text)
+    except ValueError:
+        return False
+
+
+def _label(label: Any) -> str:
+    if isinstance(label, str):
+        return label
+    return epsilon_text(float(label)) if not float(label).is_integer() else str(int(label))
+
+
+def _runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Returns the cells as runs for `plot_runs`, by their labels."""
+    if "regret" not in data:
+        refuse("keep", "summary", "'curves' for --curves", "draw --x, or keep curves")
+    dims = list(data.seeds.dims)
+    runs = {}
+    facts = ("agents", "arms", "horizon", "epsilon")
+    for place in np.ndindex(data.seeds.shape):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        cell = cell.isel(seed=slice(int(cell.seeds)))
+        if "slot" in cell.coords:
+            cell = cell.assign_coords(time=("time", cell.slot.values))
+        swept = [name for name in dims if data.sizes[name] > 1]
+        label = ", ".join(f"{n} {_label(cell[n].item())}" for n in swept)
+        for name in facts:
+            if name in cell.coords:
+                cell.attrs[name] = cell[name].item()
+        runs[label or str(data.attrs["algorithm"])] = cell
+    return runs
+
+
+def _print_cells(data: xr.Dataset, command: Show) -> None:
+    """Prints a row per cell: what was lost, what it cost and how sure that is."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from fmab_jax.results import final_table
+
+    data = _selected(data, command.select)
+    with spelt(command):
+        table = final_table(
+            data,
+            level=command.level,
+            server_price=command.server_price,
+            peer_price=command.peer_price,
+        )
+    dims = list(table.seeds.dims)
+    rows = []
+    for place in np.ndindex(table.seeds.shape):
+        cell = table.isel(dict(zip(dims, place, strict=True)))
+        values = {name: cell[name].item() for name in (*dims, *table.data_vars)}
+        rows.append({**values, "rounds made": values["rounds_made"]})
+    columns = {name: name for name in dims}
+    columns |= {"regret": "regret", "cost": "cost", "seeds": "seeds", "lost": "best_arm_lost"}
+    # A swept round budget is called rounds as well; then the rounds that were made are not.
+    columns.setdefault("rounds", "rounds_made")
+    if command.sort is not None:
+        if command.sort not in columns:
+            allowed = "one of " + ", ".join(columns)
+            raise Refusal(f"--sort {visible(command.sort)}: must be {allowed}; choose a column")
+        key = columns[command.sort]
+        rows.sort(key=lambda row: _order(row[key]), reverse=command.descending)
+    level = f"{100 * table.attrs['level']:.6g} %"
+    facts = [str(table.attrs["algorithm"])]
+    facts += [
+        f"{name} {short(table.attrs[name])}"
+        for name in ("epsilon", "agents", "arms", "horizon")
+        if name in table.attrs
+    ]
+    shown = Table(
+        title=", ".join(facts),
+        title_justify="left",
+        title_style="",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    headings = (*dims, f"regret at T\n+- {level}", "+- %", "rounds", "cost", "seeds")
+    for heading in (*headings, f"best arm lost\n{level}"):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        shown.add_row(*(_label(row[name]) for name in dims), *_found(row))
+    out = console()
+    out.print(shown)
+    prices = f"{table.attrs['server_price']:g} per server link, {table.attrs['peer_price']:g} "
+    prices += f"per peer link ({table.attrs['meter_bound']})"
+    out.print(
+        "\nRegret, rounds and cost are means over the seeds; +- half the "
+        f"{table.attrs['description']}. "
+        f"Best arm lost: seeds, with the {level} Clopper-Pearson interval. Cost: {prices}."
+    )
+    if any(row["seeds"] < 2 for row in rows):
+        out.print("- : not computed yet; resume the sweep.")
+
+
+def _order(value: Any) -> tuple[bool, bool, Any]:
+    """Sorts numbers, then missing ones, then texts."""
+    text = isinstance(value, str)
+    return text, not text and math.isnan(value), value
+
+
+def _found(row: dict[str, Any]) -> list[str]:
+    seeds = int(row["seeds"])
+    if seeds < 2:
+        return ["-", "-", "-", "-", str(seeds), "-"]
+    half = (row["regret_upper"] - row["regret_lower"]) / 2
+    lost = f"{int(row['best_arm_lost'])}"
+    lost += f" [{row['best_arm_lost_lower']:.2g}, {row['best_arm_lost_upper']:.2g}]"
+    return [
+        f"{short(row['regret'])} +- {short(half)}",
+        f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
+        short(row["rounds_made"]),
+        short(row["cost"]),
+        f"{seeds:,}",
+        lost,
+    ]
