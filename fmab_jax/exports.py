@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.checks import refuse
-from fmab_jax.store import save, whole_file
+from fmab_jax.files import whole_file
+from fmab_jax.store import save
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,16 +17,17 @@ import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from fmab_jax.bands import confidence_band
 from fmab_jax.checks import real, refuse
+from fmab_jax.files import whole_file
 from fmab_jax.simulation import communication_cost
-from fmab_jax.store import whole_file
 
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper. Seven
 # colours and four strokes have no common divisor: 28 runs differ, and any 4 differ in stroke alone.
@@ -34,9 +35,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 
 # Inches and points. A column of the usual two-column journals is 3.4 in wide.
-_WIDTH, _PAD = 3.4, 0.05
+WIDTH, PAD = 3.4, 0.05
 _REGRET_HEIGHT, _LINKS_HEIGHT, _GAP, _BELOW = 1.65, 1.2, 0.22, 0.38
-_FONT = 7
+FONT = 7
 _TIE = "\N{NO-BREAK SPACE}"
 
 
@@ -87,7 +88,7 @@ def plot_runs(
     )
     bands = {label: confidence_band(data.regret, level, kind) for label, data in runs.items()}
 
-    figure = Figure(figsize=(_WIDTH, 4.5))
+    figure = Figure(figsize=(WIDTH, 4.5))
     canvas = FigureCanvasAgg(figure)
     regret = figure.add_axes((0.2, 0.6, 0.7, 0.3))
     links = figure.add_axes((0.2, 0.2, 0.7, 0.3), sharex=regret)
@@ -96,18 +97,18 @@ def plot_runs(
         times, mean, lower, upper = (
             band[name].values for name in ("time", "mean", "lower", "upper")
         )
-        look = _look(index)
-        regret.fill_between(times, lower, upper, color=look["color"], alpha=0.2, linewidth=0)
-        handles += regret.plot(times, mean, label=label, **look)
+        style = look(index)
+        regret.fill_between(times, lower, upper, color=style["color"], alpha=0.2, linewidth=0)
+        handles += regret.plot(times, mean, label=label, **style)
     _draw_links(links, runs, prices)
 
     regret.set_ylim(bottom=0)
-    regret.set_ylabel("cumulative regret\n(reward, summed over M agents)", fontsize=_FONT)
+    regret.set_ylabel("cumulative regret\n(reward, summed over M agents)", fontsize=FONT)
     regret.tick_params(labelbottom=False)
-    links.set_xlabel("slot t", fontsize=_FONT, labelpad=2)
+    links.set_xlabel("slot t", fontsize=FONT, labelpad=2)
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
     for axes in (regret, links):
-        axes.tick_params(labelsize=_FONT, width=0.6, length=2.5, pad=2)
+        axes.tick_params(labelsize=FONT, width=0.6, length=2.5, pad=2)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, color="0.9", linewidth=0.5)
         axes.set_axisbelow(True)
@@ -121,7 +122,7 @@ def plot_runs(
             axes.locator_params(axis="y", nbins=4)
             axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=True)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.get_offset_text().set_fontsize(_FONT)
+            axis.get_offset_text().set_fontsize(FONT)
     caption = _caption(runs, bands, prices)
     _lay_out(figure, canvas, regret, links, handles, caption)
     return figure
@@ -175,7 +176,7 @@ def _is_logarithmic(times: np.ndarray) -> bool:
     return bool(log.std() / log.mean() < linear.std() / linear.mean())
 
 
-def _look(index: int) -> dict[str, Any]:
+def look(index: int) -> dict[str, Any]:
     """Returns colour and stroke of the run at this place."""
     colour, stroke = COLOURS[index % len(COLOURS)], STROKES[index % len(STROKES)]
     return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
@@ -207,7 +208,7 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
                 values,
                 # Runs, and the two kinds of link, are marked at different slots.
                 markevery=(0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer links"), 0.25),
-                **_look(index),
+                **look(index),
                 **marks.get(name, {}),
             )
     positive = [total for total in totals if total > 0]
@@ -215,13 +216,13 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
         axes.set_ylim(-0.04, 1)
         axes.set_yticks([0, 1])
         note = "no cost" if paid else "no links"
-        axes.annotate(note, (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=_FONT)
+        axes.annotate(note, (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=FONT)
     elif max(positive) > 20 * min(positive):
         axes.set_yscale("log", nonpositive="mask")
     else:
         axes.set_ylim(-0.04 * max(positive), 1.06 * max(positive))
     label = "communication cost\nso far" if paid else "links built so far"
-    axes.set_ylabel(label, fontsize=_FONT)
+    axes.set_ylabel(label, fontsize=FONT)
     entries = [
         Line2D([], [], color="0.3", linestyle="none", label=name, **mark)
         for name, mark in marks.items()
@@ -234,7 +235,7 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
             loc="lower right",
             bbox_to_anchor=(1, 1),
             ncols=2,
-            fontsize=_FONT,
+            fontsize=FONT,
             frameon=False,
             handletextpad=0,
             columnspacing=0.8,
@@ -252,11 +253,11 @@ def _caption(
     facts = {
         label: [
             str(data.attrs["algorithm"]),
-            *_privacy(data.attrs.get("epsilon")),
-            _counted("M = ", data.attrs["agents"], "agent"),
-            _counted("K = ", data.attrs["arms"], "arm"),
-            _counted("T = ", data.attrs["horizon"], "slot"),
-            _counted("", data.sizes["seed"], "seed"),
+            *privacy(data.attrs.get("epsilon")),
+            counted("M = ", data.attrs["agents"], "agent"),
+            counted("K = ", data.attrs["arms"], "arm"),
+            counted("T = ", data.attrs["horizon"], "slot"),
+            counted("", data.sizes["seed"], "seed"),
         ]
         for label, data in runs.items()
     }
@@ -275,7 +276,7 @@ def _caption(
         if "best_arm_lost" in band:
             ends = [100 * float(band[f"best_arm_lost_{side}"]) for side in ("lower", "upper")]
             interval = f"{ends[0]:.3g}–{ends[1]:.3g} %"
-            counts = f"{_whole(band.best_arm_lost)} of {_whole(band.seeds)}"
+            counts = f"{whole(band.best_arm_lost)} of {whole(band.seeds)}"
             lost.append(f"{prefix}{counts} ({interval})")
         else:
             lost.append(f"{prefix}not recorded")
@@ -308,19 +309,19 @@ def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float])
     return sentences
 
 
-def _privacy(epsilon: Any) -> list[str]:
+def privacy(epsilon: Any) -> list[str]:
     """Returns the privacy parameter as a fact, if the run names it."""
     if not isinstance(epsilon, numbers.Real):
         return []
     return ["no noise" if math.isinf(epsilon) else f"ε = {epsilon:.4g}"]
 
 
-def _counted(symbol: str, number: Any, noun: str) -> str:
+def counted(symbol: str, number: Any, noun: str) -> str:
     """Writes a fact such as "M = 50 agents"."""
-    return f"{symbol}{_whole(number)} {noun}{'s' * (int(number) != 1)}"
+    return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
 
 
-def _whole(number: Any) -> str:
+def whole(number: Any) -> str:
     """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
     text = str(int(number))
     if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
@@ -328,36 +329,30 @@ def _whole(number: Any) -> str:
     return text if len(text) < 5 else f"{int(number):,}"
 
 
-def _lay_out(
-    figure: Figure,
-    canvas: FigureCanvasAgg,
-    regret: Axes,
-    links: Axes,
-    handles: list[Line2D],
-    caption: str,
-) -> None:
-    """Stacks legend, panels and caption; the height of the figure follows from their sizes."""
-    renderer = canvas.get_renderer()
-    font = FontProperties(size=_FONT)
-    inner = _WIDTH - 2 * _PAD
+def wrapped(renderer: RendererAgg, text: str, limit: float) -> str:
+    """Breaks a text into lines no wider than the limit in inches; a number keeps its unit."""
+    font = FontProperties(size=FONT)
 
-    def width(text: str) -> float:
-        return float(renderer.get_text_width_height_descent(text, font, False)[0]) / figure.dpi
+    def width(line: str) -> float:
+        return float(renderer.get_text_width_height_descent(line, font, False)[0]) / renderer.dpi
 
-    def wrapped(text: str, limit: float) -> str:
-        lines = [""]
-        # A number stays with its symbol and its unit.
-        tied = re.sub(r" (?=[%=])|(?<==) |(?<=\d) (?=[a-z])|(?<=of) (?=\d)", _TIE, text)
-        for word in tied.split(" "):
-            if lines[-1] and width(f"{lines[-1]} {word}") > limit:
-                lines.append("")
-            lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
-            while width(lines[-1]) > limit:  # one word longer than a line
-                cut = max(n for n in range(1, len(lines[-1])) if width(lines[-1][:n]) <= limit)
-                lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
-        return "\n".join(lines).replace(_TIE, " ")
+    lines = [""]
+    # A number stays with its symbol and its unit.
+    tied = re.sub(r" (?=[%=])|(?<==) |(?<=\d) (?=[a-z])|(?<=of) (?=\d)", _TIE, text)
+    for word in tied.split(" "):
+        if lines[-1] and width(f"{lines[-1]} {word}") > limit:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
+        while width(lines[-1]) > limit:  # one word longer than a line
+            cut = max(n for n in range(1, len(lines[-1])) if width(lines[-1][:n]) <= limit)
+            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
+    return "\n".join(lines).replace(_TIE, " ")
 
-    labels = [wrapped(str(handle.get_label()), inner - 0.4) for handle in handles]
+
+def legend_above(figure: Figure, renderer: RendererAgg, handles: list[Any]) -> Legend:
+    """Puts a legend at the top of the figure, in as few rows as fit its width."""
+    inner = WIDTH - 2 * PAD
+    labels = [wrapped(renderer, str(handle.get_label()), inner - 0.4) for handle in handles]
 
     def legend(columns: int) -> Legend:
         made = figure.legend(
@@ -365,7 +360,7 @@ def _lay_out(
             labels,
             loc="upper center",
             ncols=columns,
-            prop=font,
+            prop=FontProperties(size=FONT),
             frameon=False,
             handlelength=2.2,
             columnspacing=1.2,
@@ -387,26 +382,50 @@ def _lay_out(
         if wide / figure.dpi <= inner:
             fitting = math.ceil(len(handles) / math.ceil(len(handles) / columns))
             break
-    runs_legend = legend(fitting)
+    return legend(fitting)
+
+
+def caption_below(figure: Figure, renderer: RendererAgg, caption: str) -> Text:
+    """Puts the caption at the bottom of the figure, broken to its width."""
     text = figure.text(
-        0, 0, wrapped(caption, inner), fontproperties=font, va="bottom", parse_math=False
+        0,
+        0,
+        wrapped(renderer, caption, WIDTH - 2 * PAD),
+        fontproperties=FontProperties(size=FONT),
+        va="bottom",
+        parse_math=False,
     )
     text.set_linespacing(1.15)
+    return text
+
+
+def _lay_out(
+    figure: Figure,
+    canvas: FigureCanvasAgg,
+    regret: Axes,
+    links: Axes,
+    handles: list[Line2D],
+    caption: str,
+) -> None:
+    """Stacks legend, panels and caption; the height of the figure follows from their sizes."""
+    renderer = canvas.get_renderer()
+    runs_legend = legend_above(figure, renderer, handles)
+    text = caption_below(figure, renderer, caption)
     below = text.get_window_extent(renderer).height / figure.dpi
     above = runs_legend.get_window_extent(renderer).height / figure.dpi
 
-    bottom = _PAD + below + _BELOW
+    bottom = PAD + below + _BELOW
     middle = bottom + _LINKS_HEIGHT + _GAP
-    height = middle + _REGRET_HEIGHT + _GAP + above + _PAD
-    figure.set_size_inches(_WIDTH, height)
-    text.set_position((_PAD / _WIDTH, _PAD / height))
-    runs_legend.set_bbox_to_anchor((0.5, 1 - _PAD / height), transform=figure.transFigure)
+    height = middle + _REGRET_HEIGHT + _GAP + above + PAD
+    figure.set_size_inches(WIDTH, height)
+    text.set_position((PAD / WIDTH, PAD / height))
+    runs_legend.set_bbox_to_anchor((0.5, 1 - PAD / height), transform=figure.transFigure)
     left = right = 0.0
     for _ in range(2):  # measures what the labels need on both sides, then gives it to them
-        across = (left / _WIDTH, 1 - (left + right) / _WIDTH)
+        across = (left / WIDTH, 1 - (left + right) / WIDTH)
         links.set_position((across[0], bottom / height, across[1], _LINKS_HEIGHT / height))
         regret.set_position((across[0], middle / height, across[1], _REGRET_HEIGHT / height))
         figure.align_ylabels([regret, links])
         boxes = [axes.get_tightbbox(renderer) for axes in (regret, links)]
-        left += _PAD - min(box.x0 for box in boxes if box) / figure.dpi
-        right += _PAD + max(box.x1 for box in boxes if box) / figure.dpi - _WIDTH
+        left += PAD - min(box.x0 for box in boxes if box) / figure.dpi
+        right += PAD + max(box.x1 for box in boxes if box) / figure.dpi - WIDTH

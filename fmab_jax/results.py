@@ -21,8 +21,8 @@ from xarray.core import indexing
 from fmab_jax import summary
 from fmab_jax.bands import describe, lost_interval, moments_band, student_quantile
 from fmab_jax.checks import real, refuse
+from fmab_jax.run_folder import Entry, RunFolder
 from fmab_jax.simulation import communication_cost, links_per_round
-from fmab_jax.store import Entry, RunFolder
 from fmab_jax.study import Precision, Study
 
 FORMAT = 1

@@ -280,9 +280,14 @@ def state(
         if not isinstance(until, Precision):
             refuse("until", until, "fmab_jax.precision(...) or None", "state the precision")
         if keep != "summary":
-            refuse("until", until, "given with keep='summary'", "cells then differ in seeds")
+            refuse(
+                "until", until.relative, "given with keep='summary'", "cells then differ in seeds"
+            )
         if seeds < 2:
             refuse("seeds", seeds, "at least 2 with until", "a band needs 2 seeds")
+        if seeds > until.max_seeds:
+            remedy = "start with fewer, or allow more"
+            refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
     if isinstance(sum_agents, np.bool_) or not isinstance(sum_agents, bool):
         refuse("sum_agents", sum_agents, "True or False", "leave it out")
     given = {

@@ -28,8 +28,8 @@ from typing import Any
 import tomli_w
 
 from fmab_jax.checks import refuse
+from fmab_jax.files import whole_file
 from fmab_jax.problems import Problem
-from fmab_jax.store import whole_file
 from fmab_jax.study import Study, precision, state
 
 _MAX_BYTES = 1 << 20

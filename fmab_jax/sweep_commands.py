@@ -303,10 +303,8 @@ def _runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
             cell = cell.assign_coords(time=("time", cell.slot.values))
         swept = [name for name in dims if data.sizes[name] > 1]
         label = ", ".join(f"{n} {_label(cell[n].item())}" for n in swept)
-        for name in facts:
-            if name in cell.coords:
-                cell.attrs[name] = cell[name].item()
-        runs[label or str(data.attrs["algorithm"])] = cell
+        own = {name: cell[name].item() for name in facts if name in cell.coords}
+        runs[label or str(data.attrs["algorithm"])] = cell.assign_attrs(own)
     return runs
 
 

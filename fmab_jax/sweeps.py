@@ -28,8 +28,8 @@ from jax.experimental import multihost_utils
 from fmab_jax import results, simulation, summary
 from fmab_jax.checks import count, refuse
 from fmab_jax.results import Memory, Results
+from fmab_jax.run_folder import Entry, RunFolder
 from fmab_jax.simulation import Collected, Lanes
-from fmab_jax.store import Entry, RunFolder
 from fmab_jax.study import Precision, Spot, Study, provenance, state
 
 # A unit is about a second of two cores' work, and at most so many bytes of curves.
@@ -694,7 +694,7 @@ def _teller(progress: Progress | bool | None, keeps: bool) -> Progress:
 
 def describe_plan(plan: Plan) -> str:
     """Returns a plan in a line or two."""
-    cells = f"{plan.cells:,} cells"
+    cells = _counted(plan.cells, "cell")
     if plan.distinct != plan.cells:
         cells += f" ({plan.distinct:,} different)"
     done = f", {plan.missing:,} of them to do" if plan.missing != plan.trials else ""
