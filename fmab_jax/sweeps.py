@@ -119,7 +119,7 @@ def sweep(
     sum_agents: bool = True,
     keep: str = "curves",
     until: Precision | None = None,
-    worker: tuple[int, int] | None = None,
+    worker: Any = None,
     allow_changes: Collection[str] = (),
     unit: int | None = None,
     batch: int | None = None,
@@ -206,7 +206,7 @@ def run(
     study: Study,
     *,
     store: str | os.PathLike[str] | None = None,
-    worker: tuple[int, int] | None = None,
+    worker: Any = None,
     allow_changes: Collection[str] = (),
     unit: int | None = None,
     batch: int | None = None,
@@ -632,7 +632,7 @@ def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list
     """Returns the units that are as they were written; the others go to quarantine."""
     entries, damage = folder.entries()
     for line in damage:
-        teller.damaged(f"{folder.path / line}; its unit is computed again")
+        teller.damaged(f"{folder.path / line}; the line is passed over")
     wanted, intact = set(cells), []
     for entry in entries:
         if not wanted & set(entry.facts.get("cells", ())):
