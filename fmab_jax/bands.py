@@ -161,25 +161,37 @@ def paired_difference(
             remedy = "pass data.regret.sel(...) of a sweep with keep='curves'"
             refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
     for dim in ("seed", "time"):
-        same = (dim in first.dims) == (dim in second.dims)
-        if same and dim in first.dims:
-            same = first.sizes[dim] == second.sizes[dim] and (
-                dim not in first.coords
-                or dim not in second.coords
-                or bool((first[dim].values == second[dim].values).all())
-            )
+        same = first.sizes.get(dim) == second.sizes.get(dim)
+        mine, other = (_places(x, dim) for x in (first, second))
+        if same and mine is not None and other is not None:
+            same = bool((mine == other).all())
         if not same:
             remedy = "runs are paired by seed, and curves by slot"
             refuse(f"second.{dim}", dict(second.sizes), f"the {dim}s of the first", remedy)
+    for swept in set(first.dims) & set(second.dims) - {"seed", "time"}:
+        if not np.array_equal(first[swept].values, second[swept].values):
+            remedy = "curves are paired by their labels; select one value of each"
+            refuse(f"second.{swept}", second[swept].values.tolist(), "as in the first", remedy)
+    slots = first.coords.get("slot")
     lost = [x.coords["best_arm_lost"].astype(bool) for x in (first, second) if _marked(x)]
     difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
     if len(lost) == 2:
         either = lost[0].reset_coords(drop=True) | lost[1].reset_coords(drop=True)
         if set(either.dims) <= set(difference.dims):
             difference = difference.assign_coords(best_arm_lost=either)
+    if slots is not None and set(slots.dims) <= set(difference.dims):
+        difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
     name = str(first.attrs.get("long_name", first.name or "value"))
     difference.attrs = {**first.attrs, "long_name": f"difference of {name}"}
     return confidence_band(difference, level, kind, **options)
+
+
+def _places(values: xr.DataArray, dim: str) -> xr.DataArray | None:
+    """Returns the seeds or slots along a dimension, if they are known."""
+    # Curves on grids of their own have their slots in a coordinate of this name.
+    name = "slot" if dim == "time" and "slot" in values.coords else dim
+    known = values.coords.get(name)
+    return None if known is None else known.drop_vars(list(known.coords))
 
 
 def _marked(values: xr.DataArray) -> bool:

@@ -6,6 +6,7 @@ import csv
 import os
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
         OSError: If it cannot be written.
     """
     path = Path(path)
-    ending = path.suffix.lower()
+    ending = path.suffix
     if ending not in _ENDINGS:
         allowed = "a name ending in " + ", ".join(_ENDINGS)
         refuse("path", str(path), allowed, "the ending chooses the format")
@@ -72,6 +73,9 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
             seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
             cell = cell.isel(seed=slice(seeds))
         over = [dim for dim in ("seed", "time") if dim in cell.dims]
+        if "regret_covariance" in cell:
+            variances = np.diagonal(cell.regret_covariance.values).copy()
+            cell = cell.assign(regret_variance=("time", variances))
         keep = [n for n, v in cell.variables.items() if set(v.dims) <= set(over) and n not in dims]
         frame = cell[[n for n in keep if n not in cell.dims]].to_dataframe(dim_order=over)
         frame = frame.reset_index()
@@ -91,8 +95,11 @@ def _zarr(data: xr.Dataset, path: Path) -> Path:
     _needed("zarr")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        # Consolidated metadata is not part of the format's third version.
-        data.to_zarr(temporary, mode="w-", consolidated=False)
+        with warnings.catch_warnings():
+            # Zarr warns of any text that its third version has not standardised yet.
+            warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 spec")
+            # Consolidated metadata is not part of the format's third version.
+            data.to_zarr(temporary, mode="w-", consolidated=False)
         os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

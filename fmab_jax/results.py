@@ -11,7 +11,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -45,6 +45,7 @@ _NAMES = {
 }
 
 
+@runtime_checkable
 class Source(Protocol):
     """Where units are read from."""
 
@@ -91,23 +92,43 @@ class Results:
             self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
 
     def chain(self, cell: str, stop: int) -> list[Part]:
-        """Returns parts that cover the cell's seeds from 0 on, without gap, up to ``stop``.
+        """Returns parts that cover the cell's seeds from 0 on, without gap, as far as possible.
 
         Of single seeds, a part of a unit can be used; of a summary only the whole.
+
+        Args:
+            cell: The cell's hash.
+            stop: Where to end at the latest.
         """
+        return self._linked(cell, 0, stop)
+
+    def _linked(self, cell: str, start: int, stop: int) -> list[Part]:
+        """Returns what `chain` does, from ``start`` on."""
+        parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
         chosen: list[Part] = []
-        at = 0
-        parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.stop, -part.start))
-        while at < stop:
-            if self.curves:
-                fitting = [part for part in parts if part.start <= at < part.stop]
-            else:
-                fitting = [part for part in parts if part.start == at and part.stop <= stop]
-            if not fitting:
-                break
-            last = fitting[-1]
-            chosen.append(last._replace(start=at, stop=min(last.stop, stop)))
-            at = chosen[-1].stop
+        if self.curves:
+            furthest = None
+            for part in parts:
+                if part.start > start and furthest is not None and furthest.stop > start:
+                    chosen.append(furthest._replace(start=start))
+                    start = furthest.stop
+                if part.start > start or start >= stop:
+                    break
+                if furthest is None or part.stop > furthest.stop:
+                    furthest = part
+            if furthest is not None and start < min(stop, furthest.stop):
+                chosen.append(furthest._replace(start=start))
+            return [part._replace(stop=min(part.stop, stop)) for part in chosen]
+        # From each seed, how far the parts lead, and the first of them.
+        reach: dict[int, tuple[int, Part]] = {}
+        for part in reversed(parts):
+            if part.stop <= stop:
+                end = reach[part.stop][0] if part.stop in reach else part.stop
+                if part.start not in reach or end > reach[part.start][0]:
+                    reach[part.start] = end, part
+        while start in reach:
+            chosen.append(reach[start][1])
+            start = chosen[-1].stop
         return chosen
 
     def seeds(self, cell: str, stop: int) -> int:
@@ -118,12 +139,13 @@ class Results:
     def gaps(self, cell: str, start: int, stop: int) -> list[tuple[int, int]]:
         """Returns the ranges of seeds in [start, stop) that are still to be computed."""
         missing, at = [], start
-        parts = self.parts.get(cell, ())
         if not self.curves:
-            # A chain may have to begin before `start`, and may end inside.
-            at = max(start, min(self.seeds(cell, stop), stop))
+            # The parts before `start` may be somebody else's, or may lead beyond it.
+            for first in (0, start):
+                chain = self._linked(cell, first, stop)
+                at = max(at, chain[-1].stop if chain else 0)
             return [(at, stop)] if at < stop else []
-        for part in sorted(parts, key=lambda part: part.start):
+        for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
             if part.stop <= at or part.start >= stop:
                 continue
             if part.start > at:
@@ -163,7 +185,7 @@ class Results:
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
-        found = []
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         for part in self.chain(cell, stop):
             unit = self.unit(part.entry)
             own = unit[f"{name}_row"] == part.row
@@ -289,6 +311,8 @@ def judged(results: Results, cell: str) -> tuple[int, bool]:
 
 def relative_width(regret: summary.Moments, level: float) -> float:
     """Returns the half-width of the simultaneous band at the last slot over the mean there."""
+    if regret.seeds < 2:
+        return math.nan
     mean, half = moments_band(regret.seeds, regret.mean, regret.covariance, level)
     return float(half[-1] / abs(mean[-1])) if half[-1] else 0.0
 
@@ -341,7 +365,7 @@ class _Grid:
 
     def table(self, values: Sequence[Any]) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
-        return np.array(values).reshape(*self.shape, *np.shape(values[0]))
+        return np.array(values).reshape((*self.shape, *np.shape(values[0])))
 
     def reduced(self, name: str) -> tuple[list[str], np.ndarray]:
         """Returns a fact of the cells over only those dimensions along which it changes."""
@@ -356,21 +380,32 @@ class _Grid:
         for place, name in reversed(list(enumerate(self.dims))):
             first = np.take(table, [0], axis=place)
             if (table == first).all():
-                table = np.take(table, 0, axis=place)
+                table = np.asarray(np.take(table, 0, axis=place))
                 dims.remove(name)
         return dims, table
 
     def time(self) -> tuple[int, dict[str, Any]]:
-        """Returns the number of recorded slots, and their coordinate."""
+        """Returns the number of recorded slots, and their coordinate.
+
+        A grid that is shorter than another repeats its last slot.
+        """
         used = {cell["grid"] for cell in self.cells}
         attrs = {"long_name": "slot", "units": "slot"}
         if len(used) == 1:
             points = self.cells[0]["slots"]
             slots = np.array(self.header["grids"][self.cells[0]["grid"]][:points])
             return points, {"time": ("time", slots, attrs)}
-        slots = np.array([self.header["grids"][cell["grid"]] for cell in self.cells])
+        points = max(len(self.header["grids"][place]) for place in used)
+        grids = [np.array(self.header["grids"][cell["grid"]]) for cell in self.cells]
+        slots = np.array(
+            [grid[self.columns(cell, points)] for grid, cell in zip(grids, self.cells, strict=True)]
+        )
         dims, table = self.least(slots.reshape(*self.shape, -1))
-        return slots.shape[1], {"slot": ([*dims, "time"], table, attrs)}
+        return points, {"slot": ([*dims, "time"], table, attrs)}
+
+    def columns(self, cell: Mapping[str, Any], points: int) -> np.ndarray:
+        """Returns where a cell's arrays hold the recorded slots."""
+        return np.minimum(np.arange(points), len(self.header["grids"][cell["grid"]]) - 1)
 
     def attrs(self) -> dict[str, Any]:
         """Returns what all cells share, and all that is needed to run them again."""
@@ -422,8 +457,7 @@ class _Lazy(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
         picked = [
-            np.arange(size)[item] if isinstance(item, slice) else np.atleast_1d(item)
-            for item, size in zip(key, self.shape, strict=True)
+            np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
         ]
         cells, seeds = picked[: len(self.grid.dims)], picked[len(self.grid.dims)]
         time = picked[len(self.grid.dims) + 1 :]
@@ -442,6 +476,7 @@ class _Lazy(BackendArray):
         blank = np.nan if self.dtype.kind == "f" else 0
         out = np.full((len(seeds), *(len(each) for each in time)), blank, self.dtype)
         fact, stored = self.grid.cells[index], self.name
+        time = tuple(self.grid.columns(fact, self.shape[-1])[each] for each in time)
         if stored == "exploitation_regret" and not fact["waits"]:
             stored = "rounds_by"  # zero wherever there is anything
         if stored == "best_arm_lost":
@@ -497,36 +532,51 @@ def _curves(
 def _summaries(
     results: Results, grid: _Grid, stops: Mapping[str, int], *, complete: bool
 ) -> xr.Dataset:
-    if not min(stops.values()):
-        refuse("store", "unfinished", "seeds in every cell", "resume the sweep")
     points, time = grid.time()
     hashes = grid.hashes
 
     def over_cells(values: list[Any]) -> np.ndarray:
         return grid.table(values)
 
-    regret = [results.moments(cell, "regret", stops[cell]) for cell in hashes]
+    def known(stored: str, *, full: bool) -> list[summary.Moments]:
+        found = []
+        for cell, fact in zip(hashes, grid.cells, strict=True):
+            columns = grid.columns(fact, points)
+            if not stops[cell]:  # of an unfinished sweep
+                blank = np.full(points, math.nan)
+                scatter = np.full((points,) * (1 + full), math.nan)
+                found.append(summary.Moments(0, blank, blank, scatter))
+            elif stored == "exploitation_regret" and not fact["waits"]:
+                found.append(summary.moments(np.zeros((2, points)), full=False))
+            else:
+                all_slots = results.moments(cell, stored, stops[cell])
+                scatter = all_slots.scatter
+                found.append(
+                    all_slots._replace(
+                        anchor=all_slots.anchor[columns],
+                        offset=all_slots.offset[columns],
+                        scatter=scatter[np.ix_(*[columns] * scatter.ndim)],
+                    )
+                )
+        return found
+
+    regret = known("regret", full=True)
     series: dict[str, Any] = {
-        "regret_mean": ([*grid.dims, "time"], over_cells([m.mean[:points] for m in regret])),
+        "regret_mean": ([*grid.dims, "time"], over_cells([m.mean for m in regret])),
         "regret_covariance": (
             [*grid.dims, "time", "time_2"],
-            over_cells([m.covariance[:points, :points] for m in regret]),
+            over_cells([m.covariance for m in regret]),
         ),
     }
     for name, stored in (("exploitation_regret", "exploitation_regret"), ("rounds", "rounds_by")):
-        parts = [
-            results.moments(cell, stored, stops[cell])
-            if stored == "rounds_by" or fact["waits"]
-            else summary.moments(np.zeros((2, points)), full=False)
-            for cell, fact in zip(hashes, grid.cells, strict=True)
-        ]
-        mean = over_cells([part.mean[:points] for part in parts])
-        variance = over_cells([part.covariance[:points] for part in parts])
+        parts = known(stored, full=False)
+        mean = over_cells([part.mean for part in parts])
+        variance = over_cells([part.covariance for part in parts])
         if name == "exploitation_regret":
             series[f"{name}_mean"] = ([*grid.dims, "time"], mean)
             continue
         for kind, factors in _factors(grid).items():
-            factor = np.array(factors, np.float64).reshape(*grid.shape, 1)
+            factor = np.array(factors, np.float64).reshape((*grid.shape, 1))
             series[f"{kind}_mean"] = ([*grid.dims, "time"], mean * factor)
             series[f"{kind}_variance"] = ([*grid.dims, "time"], variance * factor**2)
         series["rounds_made_mean"] = (grid.dims, mean[..., -1])
@@ -541,7 +591,10 @@ def _summaries(
         row[np.searchsorted(place, bins)] = counts
         dense.append(row)
     low, high = summary.bin_edges(place)
-    found = [summary.quantiles(*histogram, levels) for histogram in histograms]
+    found = [
+        summary.quantiles(*histogram, levels) if stops[cell] else np.full(len(levels), math.nan)
+        for cell, histogram in zip(hashes, histograms, strict=True)
+    ]
     events = {}
     for name in ("best_arm_lost", "undecided"):
         tables = [dict(zip(*results.counts(c, name, stops[c]), strict=True)) for c in hashes]
@@ -599,8 +652,10 @@ def final_table(
         unfinished sweep, have NaN.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If ``data`` is not from a sweep, or another argument is out of range.
     """
+    if "seeds" not in data or "rounds_made" not in data and "rounds_made_mean" not in data:
+        refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
     prices = [
         real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
         for field, price in (("server_price", server_price), ("peer_price", peer_price))

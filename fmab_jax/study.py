@@ -16,7 +16,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax import __version__, draws, elimination, graphs, simulation
-from fmab_jax.checks import count, real, refuse
+from fmab_jax.checks import Refusal, count, real, refuse
 from fmab_jax.elimination import Algorithm
 from fmab_jax.exchange import Exchange
 from fmab_jax.problems import Problem
@@ -87,6 +87,8 @@ def drawn(
     Raises:
         ValueError: If a value is out of range.
     """
+    if fixed_instance is not None:
+        fixed_instance = draws.checked_seed("fixed_instance", fixed_instance)
     problem = Problem.heterogeneous(agents, arms, spread, gap)
     return problem if fixed_instance is None else problem.fixed(fixed_instance, root_seed)
 
@@ -128,6 +130,20 @@ class Axis(NamedTuple):
     name: str
     labels: tuple[Any, ...]
     values: tuple[Any, ...]
+
+
+class _Known(NamedTuple):
+    """What cells share, worked out once; by the identity of what it was made of.
+
+    Attributes:
+        exchanges: With an algorithm that keeps its graph, and so its identity, alive.
+        problems: With their descriptions.
+        graphs: Descriptions, with what is described.
+    """
+
+    exchanges: dict[Any, tuple[Exchange, Algorithm]]
+    problems: dict[Any, tuple[Problem, dict[str, Any]]]
+    graphs: dict[int, tuple[Any, Any]]
 
 
 class Spot(NamedTuple):
@@ -182,9 +198,8 @@ class Study:
         Raises:
             ValueError: If a value, or a combination of values, is refused.
         """
-        exchanges: dict[Any, Exchange] = {}
-        problems: dict[Any, Problem] = {}
-        return tuple(self._spot(chosen, exchanges, problems) for chosen in self._choices())
+        known = _Known({}, {}, {})
+        return tuple(self._spot(chosen, known) for chosen in self._choices())
 
     @functools.cached_property
     def hash(self) -> str:
@@ -196,8 +211,11 @@ class Study:
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description, field by field."""
-        described = {name: _plain(value) for name, value in sorted(self.settings.items())}
-        described |= {axis.name: [_plain(value) for value in axis.values] for axis in self.axes}
+        described = {name: _plain(name, value) for name, value in sorted(self.settings.items())}
+        for axis in self.axes:
+            described[axis.name] = [_plain(axis.name, value) for value in axis.values]
+        # As it will be read again: lists for tuples.
+        described = json.loads(json.dumps(described))
         until = None if self.until is None else self.until._asdict()
         return described | {
             "axes": [axis.name for axis in self.axes],
@@ -215,36 +233,39 @@ class Study:
         for values in itertools.product(*(axis.values for axis in self.axes)):
             yield self.settings | dict(zip(names, values, strict=True))
 
-    def _spot(
-        self, chosen: dict[str, Any], exchanges: dict[Any, Exchange], problems: dict[Any, Problem]
-    ) -> Spot:
+    def _spot(self, chosen: dict[str, Any], known: _Known) -> Spot:
         make = chosen["algorithm"]
-        algorithm = make(**{n: chosen[n] for n in _parameters(make) if n in chosen})
-        made = chosen["problem"]
-        if not isinstance(made, Problem):
-            own = {n: chosen[o] for n, o in _problem_options(made).items() if o in chosen}
-            if "root_seed" in _parameters(made):
-                own["root_seed"] = self.root_seed
-            key = (id(made), *((n, id(v)) for n, v in own.items()))
-            if key not in problems:
-                problems[key] = made(**own)
-            made = problems[key]
-        # Hop distances are worked out once for each graph, not for each epsilon.
-        key = (make, made.agents, algorithm.participation, algorithm.weights)
+        algorithm = _made("algorithm", make, {n: n for n in _parameters(make)}, chosen, Algorithm)
+        problem = chosen["problem"]
+        if not isinstance(problem, Problem):
+            options = _problem_options(problem)
+            own = {"root_seed": self.root_seed} if "root_seed" in options else {}
+            key = (id(problem), *((n, id(chosen[o])) for n, o in options.items() if o in chosen))
+            if key not in known.problems:
+                made = _made("problem", problem, options, chosen, Problem, **own)
+                known.problems[key] = made, _described_problem(made)
+            problem, described_problem = known.problems[key]
+        else:
+            if id(problem) not in known.problems:
+                known.problems[id(problem)] = problem, _described_problem(problem)
+            described_problem = known.problems[id(problem)][1]
+        # Hop distances are worked out, and a graph described, once for each, not for each epsilon.
+        key = (algorithm.name, problem.agents, algorithm.participation, algorithm.weights)
         key = (*key, id(algorithm.graph), id(algorithm.components))
         cell = simulation.resolve(
             algorithm,
-            made,
+            problem,
             chosen["horizon"],
             times=self.times,
             spacing=self.spacing,
             sum_agents=self.sum_agents,
-            exchange=exchanges.get(key),
+            exchange=known.exchanges[key][0] if key in known.exchanges else None,
         )
-        exchanges[key] = cell.exchange
+        # What has an id must live on, or something else could get that id.
+        known.exchanges.setdefault(key, (cell.exchange, algorithm))
         config = {
-            **algorithm.describe(),
-            "problem": _described_problem(made),
+            **_described_algorithm(algorithm, known),
+            "problem": described_problem,
             "horizon": int(cell.rule.horizon),
             "slots": _hash(cell.grid.tolist()),
             "points": cell.points,
@@ -356,9 +377,9 @@ def _algorithms(given: Any) -> Any:
         return item
 
     if isinstance(given, Mapping):
-        return {str(label): one(item) for label, item in given.items()}
+        return {label: one(item) for label, item in given.items()}
     if isinstance(given, (list, tuple)):
-        return {_algorithm_name(one(item)): one(item) for item in given}
+        return [one(item) for item in given]
     return one(given)
 
 
@@ -366,11 +387,69 @@ def _algorithm_name(make: Callable[..., Any]) -> str:
     for name, known in ALGORITHMS.items():
         if make is known:
             return name
-    return str(getattr(make, "__name__", make))
+    if isinstance(make, functools.partial):
+        return _algorithm_name(make.func)
+    # Not its repr, which holds an address and so changes from run to run.
+    return str(getattr(make, "__name__", type(make).__name__))
 
 
-def _parameters(make: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(make).parameters)
+def _parameters(make: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Returns what can be given to a maker by name.
+
+    Raises:
+        ValueError: If it does not say.
+    """
+    try:
+        given = inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        refuse("algorithm", make, "a maker with named parameters", "wrap it in a function")
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: each for name, each in given.items() if each.kind in named}
+
+
+def _made(
+    kind: str,
+    make: Callable[..., Any],
+    options: Mapping[str, str],
+    chosen: Mapping[str, Any],
+    wanted: type,
+    **own: Any,
+) -> Any:
+    """Calls a maker of algorithms or problems with what was chosen for it.
+
+    Args:
+        kind: "algorithm" or "problem".
+        make: The maker.
+        options: The keyword of `sweep` for each of its parameters.
+        chosen: Values by keyword.
+        wanted: What it must return.
+        own: Values that are not chosen.
+    """
+    values = {n: chosen[option] for n, option in options.items() if option in chosen} | own
+    for name, parameter in _parameters(make).items():
+        if parameter.default is parameter.empty and name not in values:
+            remedy = f"the {kind} {_algorithm_name(make)} needs it"
+            refuse(options[name], None, "given", remedy)
+    try:
+        made = make(**values)
+    except Refusal as error:
+        # Under the keyword that it was given as.
+        field, equals, rest = str(error).partition("=")
+        raise Refusal(f"{options.get(field, field)}{equals}{rest}") from None
+    if not isinstance(made, wanted):
+        refuse(kind, made, f"a maker that returns an {wanted.__name__}", "return what it makes")
+    return made
+
+
+def _described_algorithm(algorithm: Algorithm, known: _Known) -> dict[str, Any]:
+    described = replace(algorithm, graph=None, components=None).describe()
+    for name in ("graph", "components"):
+        if name in described:
+            spec = getattr(algorithm, name)
+            if id(spec) not in known.graphs:
+                known.graphs[id(spec)] = graphs.describe(spec), spec
+            described[name] = known.graphs[id(spec)][0]
+    return described
 
 
 def _problem_options(make: Callable[..., Any]) -> dict[str, str]:
@@ -378,8 +457,12 @@ def _problem_options(make: Callable[..., Any]) -> dict[str, str]:
 
     An algorithm's parameter of the same name goes first: the problem's is then problem_NAME.
     """
-    taken = {name for known in ALGORITHMS.values() for name in _parameters(known)}
-    return {n: f"problem_{n}" if n in taken else n for n in _parameters(make)}
+    return {n: f"problem_{n}" if n in _taken() else n for n in _parameters(make)}
+
+
+@functools.cache
+def _taken() -> frozenset[str]:
+    return frozenset(name for known in ALGORITHMS.values() for name in _parameters(known))
 
 
 def _refuse_unknown(axes: Sequence[Axis], settings: Mapping[str, Any]) -> None:
@@ -410,15 +493,20 @@ def _refuse_unknown(axes: Sequence[Axis], settings: Mapping[str, Any]) -> None:
 def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
     """Writes out what was left to default, so that a study says all of it."""
     chosen = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
-    for make in (*chosen["algorithm"], *chosen["problem"]):
-        if isinstance(make, Problem):
-            continue
-        options = _problem_options(make) if make in chosen["problem"] else None
-        for name, parameter in inspect.signature(make).parameters.items():
-            option = name if options is None else options[name]
-            plain = parameter.default is None or isinstance(parameter.default, (int, float, str))
-            if plain and name != "root_seed" and option not in chosen:
-                settings.setdefault(option, parameter.default)
+    defaults: dict[str, list[Any]] = {}
+    for make in chosen["algorithm"]:
+        for name, parameter in _parameters(make).items():
+            defaults.setdefault(name, []).append(parameter.default)
+    for make in chosen["problem"]:
+        if not isinstance(make, Problem):
+            parameters, options = _parameters(make), _problem_options(make)
+            for name in parameters.keys() - {"root_seed"}:
+                defaults.setdefault(options[name], []).append(parameters[name].default)
+    for option, values in defaults.items():
+        # Where makers differ, each keeps its own.
+        plain = all(value is None or isinstance(value, (int, float, str)) for value in values)
+        if plain and option not in chosen and len(set(values)) == 1:
+            settings[option] = values[0]
 
 
 def _axis(name: str, value: Any) -> Axis | None:
@@ -427,35 +515,47 @@ def _axis(name: str, value: Any) -> Axis | None:
         # One specification may itself be a list: of sizes, (size, graph) pairs or graphs.
         if not isinstance(value, list) or not all(isinstance(v, (str, list)) for v in value):
             return None
+    swept = isinstance(value, (Mapping, list, tuple, range))
+    if not swept and not (isinstance(value, np.ndarray) and value.ndim == 1):
+        return None
+    if not len(value):
+        refuse(name, value, "not empty", "give at least one value")
+    if len(value) > MAX_CELLS:
+        refuse("cells", len(value), f"at most {MAX_CELLS:,}", f"sweep fewer values of {name}")
     if isinstance(value, Mapping):
         values, labels = list(value.values()), [str(label) for label in value]
-    elif isinstance(value, np.ndarray) and value.ndim == 1:
-        values = value.tolist()
-        labels = [_label(name, item, i) for i, item in enumerate(values)]
-    elif isinstance(value, (list, tuple, range)):
-        values = list(value)
-        labels = [_label(name, item, place) for place, item in enumerate(values)]
     else:
-        return None
-    if not values:
-        refuse(name, value, "not empty", "give at least one value")
-    for place, label in enumerate(labels):
-        if label in labels[:place]:
-            refuse(name, label, "distinct values", "a repeated value repeats its cells")
+        values = [_python_number(item) for item in value]
+        labels = [_label(name, item, place) for place, item in enumerate(values)]
+    seen = set()
+    for label in labels:
+        if label in seen:
+            remedy = "a repeated value repeats its cells"
+            if isinstance(label, str) and label != "none":
+                remedy += "; label different ones: {'label': value}"
+            refuse(name, label, "distinct values", remedy)
+        seen.add(label)
     if name in ("time", "seed"):
         refuse(name, value, "left out", "time and seed are dimensions of every result")
     return Axis(name, tuple(labels), tuple(values))
 
 
+def _python_number(value: Any) -> Any:
+    """Returns a NumPy number as Python's; a float32 means the decimal number it prints."""
+    if isinstance(value, np.floating):
+        return float(str(value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _label(name: str, value: Any, place: int) -> Any:
     """Returns the number or the short text that stands for a value."""
-    if value is None:
+    # An infinite epsilon is no noise, as None is; nothing else may be infinite.
+    if value is None or (isinstance(value, float) and value == math.inf):
         return "none"
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool):
         return str(value)
-    if isinstance(value, (int, float, np.number)):
-        number = value.item() if isinstance(value, np.generic) else value
-        return int(number) if isinstance(number, float) and number.is_integer() else number
+    if isinstance(value, (int, float)):
+        return int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(value, nx.Graph):
         return str(value.name or f"graph-{place}")
     if isinstance(value, (str, os.PathLike)):
@@ -465,25 +565,28 @@ def _label(name: str, value: Any, place: int) -> Any:
     if callable(value):
         return _algorithm_name(value)
     if isinstance(value, Sequence):
-        parts = [f"{p[0]}:{p[1]}" if isinstance(p, (tuple, list)) else str(p) for p in value]
-        return "+".join(parts)
+        parts = [p if isinstance(p, (tuple, list)) else [p] for p in value]
+        return "+".join(":".join(map(str, part)) for part in parts)
     refuse(name, value, "numbers, texts, None, graphs or problems", "label it: {'label': value}")
 
 
-def _plain(value: Any) -> Any:
+def _plain(name: str, value: Any) -> Any:
     """Returns a JSON-able stand-in that differs where values differ."""
     if isinstance(value, Problem):
         return _described_problem(value)
+    value = _python_number(value)
     if isinstance(value, float) and math.isinf(value):
         return None
-    if isinstance(value, np.generic):
-        return _plain(value.item())
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
+    if isinstance(value, str) and name not in ("graph", "components"):
+        return value
     if isinstance(value, (str, os.PathLike, nx.Graph, Sequence)):
-        return graphs.describe(value) if not isinstance(value, str) else value
+        return graphs.describe(value)
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if callable(value):
         return _algorithm_name(value)
     return str(value)

@@ -58,9 +58,12 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
         document = study_file.read_study(command.study)
         label = Path(command.study).stem
     else:
-        document = _document(command, name)
+        with spelt(command):
+            document = _document(command, name)
         label = name
-    renamed = {"problem_gap": "smallest_gap", "relative": "until", "store": "out"}
+    renamed = {"store": "out"}
+    if isinstance(command, SweepOptions):
+        renamed |= {"problem_gap": "smallest_gap", "relative": "until"}
     with spelt(command, **renamed):
         study = study_file.study_of(document)
         worker = _worker(command.worker)
@@ -114,6 +117,11 @@ def plot(command: Plot, written: list[Path]) -> None:
         raise Refusal("fmab plot: must be given one of --x, --curves, --pareto; see --help")
     if command.y is not None and command.x is None:
         raise Refusal(f"--y {visible(command.y)}: must be given with --x; add it")
+    if command.hue is not None and (command.curves or command.y is not None):
+        other = "--curves" if command.curves else "--y"
+        raise Refusal(f"--hue {visible(command.hue)}: must be left out with {other}; drop one")
+    if command.metric != "regret" and command.x is None:
+        raise Refusal(f"--metric {visible(command.metric)}: must be given with --x; drop one")
     default = os.path.normpath(command.folder) + ".png"
     path = Path(command.out if command.out is not None else default)
     data = _selected(_opened(command.folder), command.select)
@@ -239,10 +247,12 @@ def _stoppable(words: list[str]) -> Iterator[None]:
         # A batch, or a compilation, cannot be interrupted: after a while the process just ends.
         timer = threading.Timer(_GRACE_S, give_up, (number,))
         timer.daemon = True
+        timers.append(timer)
         timer.start()
         raise Stopped(number)
 
     signals = [signal.SIGINT, signal.SIGTERM]
+    timers: list[threading.Timer] = []
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread is told of signals.
         return
@@ -253,6 +263,9 @@ def _stoppable(words: list[str]) -> Iterator[None]:
         say()
         raise
     finally:
+        # What could keep it from ending has ended.
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -260,6 +273,7 @@ def _stoppable(words: list[str]) -> Iterator[None]:
 def _selected(data: xr.Dataset, select: tuple[str, ...]) -> xr.Dataset:
     """Keeps the cells with the values asked for, such as ("epsilon=0.5", "rounds=none")."""
     dims = list(data.seeds.dims)
+    chosen: dict[str, set[int]] = {}
     for text in select:
         name, _, value = text.partition("=")
         if name not in dims:
@@ -270,12 +284,12 @@ def _selected(data: xr.Dataset, select: tuple[str, ...]) -> xr.Dataset:
         if not matches:
             listed = ", ".join(map(_label, labels))
             raise Refusal(f"--select {visible(text)}: must be one of {listed[:200]}; choose one")
-        data = data.isel({name: [matches[0]]})
-    return data
+        chosen.setdefault(name, set()).add(matches[0])
+    return data.isel({name: sorted(places) for name, places in chosen.items()})
 
 
 def _same(label: Any, text: str) -> bool:
-    if str(label) == text:
+    if str(label) == text or label == "none" == text.lower():
         return True
     try:
         return not isinstance(label, str) and float(label) == float(text)
@@ -286,7 +300,12 @@ def _same(label: Any, text: str) -> bool:
 def _label(label: Any) -> str:
     if isinstance(label, str):
         return label
-    return epsilon_text(float(label)) if not float(label).is_integer() else str(int(label))
+    number = float(label)
+    if number.is_integer():
+        return str(int(number))
+    # Different values must not look the same.
+    text = epsilon_text(number)
+    return text if math.isinf(number) or float(text) == number else repr(number)
 
 
 def _runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -304,6 +323,8 @@ def _runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
         swept = [name for name in dims if data.sizes[name] > 1]
         label = ", ".join(f"{n} {_label(cell[n].item())}" for n in swept)
         own = {name: cell[name].item() for name in facts if name in cell.coords}
+        if own.get("epsilon") == "none":
+            own["epsilon"] = math.inf
         runs[label or str(data.attrs["algorithm"])] = cell.assign_attrs(own)
     return runs
 
@@ -339,6 +360,7 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
             raise Refusal(f"--sort {visible(command.sort)}: must be {allowed}; choose a column")
         key = columns[command.sort]
         rows.sort(key=lambda row: _order(row[key]), reverse=command.descending)
+        rows.sort(key=lambda row: isinstance(row[key], float) and math.isnan(row[key]))
     level = f"{100 * table.attrs['level']:.6g} %"
     facts = [str(table.attrs["algorithm"])]
     facts += [
@@ -371,10 +393,9 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
         out.print("- : not computed yet; resume the sweep.")
 
 
-def _order(value: Any) -> tuple[bool, bool, Any]:
-    """Sorts numbers, then missing ones, then texts."""
-    text = isinstance(value, str)
-    return text, not text and math.isnan(value), value
+def _order(value: Any) -> tuple[bool, Any]:
+    """Sorts numbers, then texts."""
+    return isinstance(value, str), value
 
 
 def _found(row: dict[str, Any]) -> list[str]:
