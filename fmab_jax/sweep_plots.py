@@ -396,8 +396,10 @@ def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
 
 
 def _values(finals: xr.Dataset, name: str) -> list[Any]:
-    """Returns the values of a parameter as plain Python objects."""
-    return list(finals[name].values.tolist())
+    """Returns the values of a parameter as plain Python objects; no limit is infinite."""
+    unlimited = name.startswith("epsilon") or name == "rounds"
+    values = finals[name].values.tolist()
+    return [math.inf if unlimited and value == "none" else value for value in values]
 
 
 def _cells(finals: xr.Dataset, name: str, dims: Sequence[str]) -> np.ndarray:
@@ -443,7 +445,8 @@ def _value_label(name: str, value: Any) -> str:
     """Writes a value of a parameter as a tick label."""
     if _is_number(value):
         if value == math.inf:
-            return "no noise" if name.startswith("epsilon") else "∞"
+            named = {"rounds": "none", "epsilon": "no noise", "epsilon_message": "no noise"}
+            return named.get(name, "∞")
         return _written(value)
     return str(value)
 
