@@ -25,6 +25,7 @@ from fmab_jax.terminal import (
     Show,
     console,
     epsilon_text,
+    equal_parts,
     parse,
     short,
     spelt,
@@ -116,9 +117,12 @@ def _simulate(command: RunOptions, name: str, written: list[Path]) -> None:
     from fmab_jax import simulation, store
     from fmab_jax.bands import confidence_band
 
+    problem = _problem(command, 100 if name == "hdp" else 50)
     with spelt(command, kind="band"):
         runs = _epsilons(command)
-        algorithms = {label: _algorithm(command, name, run) for label, run in runs.items()}
+        algorithms = {
+            label: _algorithm(command, name, run, problem.agents) for label, run in runs.items()
+        }
         remedy = "an interval needs at least 2 seeds"
         seeds = count("seeds", command.seeds, 2, simulation.MAX_SEEDS, remedy)
         for price in ("server_price", "peer_price"):
@@ -127,7 +131,6 @@ def _simulate(command: RunOptions, name: str, written: list[Path]) -> None:
         nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
         confidence_band(nothing, command.level, command.band)
         figure_path, data_paths = _paths(command, name, list(runs))
-    problem = _problem(command, 100 if name == "hdp" else 50)
     times = command.times or (100,)
     results = {}
     for label, algorithm in algorithms.items():
@@ -159,7 +162,7 @@ def _simulate(command: RunOptions, name: str, written: list[Path]) -> None:
         print("wrote", path)
 
 
-def _algorithm(command: RunOptions, name: str, epsilon: dict[str, Any]) -> Algorithm:
+def _algorithm(command: RunOptions, name: str, epsilon: dict[str, Any], agents: int) -> Algorithm:
     """Binds the algorithm's own options, those that not every run has, to its maker."""
     from fmab_jax import elimination
 
@@ -167,10 +170,7 @@ def _algorithm(command: RunOptions, name: str, epsilon: dict[str, Any]) -> Algor
     own = {f.name: getattr(command, f.name) for f in dataclasses.fields(command)}
     own = {option: value for option, value in own.items() if option not in shared}
     if own.get("components", "") is None:
-        agents = count("agents", command.agents or 100, 1, 10**7, "give the number of agents M")
-        parts = min(5, agents)
-        sizes = [agents // parts + (part < agents % parts) for part in range(parts)]
-        own["components"] = ",".join(map(str, sizes)) + ":complete"
+        own["components"] = equal_parts(agents)
     make = getattr(elimination, f"{name}_mab")
     return make(**epsilon, rounds=command.rounds, gap=command.gap, **own)
 

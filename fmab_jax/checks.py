@@ -42,7 +42,7 @@ def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
     """
     try:
         shown = " ".join(repr(value).split())
-    except ValueError:  # Python will not print integers of thousands of digits.
+    except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         shown = f"<{type(value).__name__} too long to print>"
     if len(shown) > 80:
         shown = shown[:77] + "..."

@@ -451,6 +451,8 @@ class _Lazy(BackendArray):
         self.factors = factors
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> np.typing.ArrayLike:
+        if not isinstance(key, indexing.VectorizedIndexer):
+            return self._read(key.tuple)
         return indexing.explicit_indexing_adapter(
             key, self.shape, indexing.IndexingSupport.OUTER, self._read
         )

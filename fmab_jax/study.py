@@ -215,7 +215,7 @@ class Study:
         for axis in self.axes:
             described[axis.name] = [_plain(axis.name, value) for value in axis.values]
         # As it will be read again: lists for tuples.
-        described = json.loads(json.dumps(described))
+        described = json.loads(json.dumps(described, default=str))
         until = None if self.until is None else self.until._asdict()
         return described | {
             "axes": [axis.name for axis in self.axes],
@@ -528,11 +528,11 @@ def _axis(name: str, value: Any) -> Axis | None:
         values = [_python_number(item) for item in value]
         labels = [_label(name, item, place) for place, item in enumerate(values)]
     seen = set()
-    for label in labels:
+    for label, item in zip(labels, values, strict=True):
         if label in seen:
             remedy = "a repeated value repeats its cells"
-            if isinstance(label, str) and label != "none":
-                remedy += "; label different ones: {'label': value}"
+            if not (item is None or isinstance(item, (str, int, float))):
+                remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
     if name in ("time", "seed"):

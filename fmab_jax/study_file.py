@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import tomli_w
 
@@ -32,7 +33,9 @@ from fmab_jax.files import whole_file
 from fmab_jax.problems import Problem
 from fmab_jax.study import Study, precision, state
 
-_MAX_BYTES = 1 << 20
+_MAX_BYTES = 1 << 16
+# A document, a table, labels, values, components, a pair.
+_MAX_DEPTH = 8
 _TOP = (
     *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
     *("parameters", "problem", "until"),
@@ -62,14 +65,31 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or str(error)
         refuse("study", os.fspath(path), "a readable TOML file", reason)
     if len(data) > _MAX_BYTES:
-        refuse("study", os.fspath(path), "at most 1 MB", "it is something else")
+        refuse("study", os.fspath(path), "at most 64 KB", "it is something else")
     try:
-        document = tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
-    except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:100] or "nested too deeply"
-        refuse("study", os.fspath(path), "TOML", reason)
+        document = tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        _refuse_depth(path)
+    except ValueError as error:
+        refuse("study", os.fspath(path), "TOML", " ".join(str(error).split())[:100])
+    level: list[Any] = [document]
+    for _ in range(_MAX_DEPTH):
+        level = [item for each in level for item in _items(each)]
+    if level:
+        _refuse_depth(path)
     check_document(document)
     return document
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _refuse_depth(path: str | os.PathLike[str]) -> NoReturn:
+    allowed = f"TOML of at most {_MAX_DEPTH} levels"
+    refuse("study", os.fspath(path), allowed, "it is nested too deeply")
 
 
 def check_document(document: Mapping[str, Any]) -> None:
@@ -92,9 +112,9 @@ def study_of(document: Mapping[str, Any]) -> Study:
         ValueError: If a value is refused.
     """
     check_document(document)
-    given = {name: value for name, value in document.items() if name not in _TABLES}
-    parameters = {n: _with_none(n, v) for n, v in document.get("parameters", {}).items()}
-    problem = {n: _with_none(n, v) for n, v in document.get("problem", {}).items()}
+    given = {n: _read(n, value) for n, value in document.items() if n not in _TABLES}
+    parameters = {n: _read(n, value) for n, value in document.get("parameters", {}).items()}
+    problem = {n: _read(n, value) for n, value in document.get("problem", {}).items()}
     until = document.get("until")
     if until is not None:
         if "relative" not in until:
@@ -107,9 +127,15 @@ def study_of(document: Mapping[str, Any]) -> Study:
             remedy = "means fix them; drop one"
             refuse(f"problem.{name}", problem[name], "left out with means", remedy)
         agents = problem.pop("agents", None)
-        for path in means if isinstance(means, list) else [means]:
+        paths = means if isinstance(means, list) else [means]
+        for place, path in enumerate(paths):
             if not isinstance(path, str):
                 refuse("means", path, "the name of a CSV or NPZ file", "write it in quotes")
+            if path in paths[:place]:
+                remedy = "a repeated value repeats its cells"
+                refuse("means", path, "distinct values", remedy)
+        if not paths:
+            refuse("means", means, "not empty", "give at least one file")
         made = (
             {path: Problem.from_file(path, agents) for path in means}
             if isinstance(means, list)
@@ -129,10 +155,15 @@ def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Pa
         OSError: If it cannot be written.
     """
     path = Path(path)
-    if path.suffix != ".toml":
+    if path.suffix != ".toml" or "\0" in str(path):
         refuse("save_study", str(path), "a file name ending in .toml", "change the ending")
+    try:
+        data = tomli_w.dumps(_without_none(document)).encode()
+    except UnicodeEncodeError as error:
+        remedy = "rename the file that it names"
+        refuse("save_study", error.object[error.start], "a study of Unicode characters", remedy)
     with whole_file(path) as temporary:
-        temporary.write_bytes(tomli_w.dumps(_without_none(document)).encode())
+        temporary.write_bytes(data)
     return path
 
 
@@ -140,20 +171,28 @@ def _refuse_unknown(table: Mapping[str, Any], keys: tuple[str, ...], prefix: str
     for name in table:
         if name in keys:
             continue
-        near = difflib.get_close_matches(name, keys, n=1)
-        elsewhere = [f"[{other}]" for other, known in _TABLES.items() if name in known]
-        if near:
+        near = difflib.get_close_matches(name[:40], keys, n=1)
+        elsewhere = [f"under [{other}]" for other, known in _TABLES.items() if name in known]
+        if name in _TOP and name not in _TABLES:
+            elsewhere = ["at the top, above all tables"]
+        if elsewhere:
+            remedy = f"it belongs {' or '.join(elsewhere)}"
+        elif near:
             remedy = f"did you mean {near[0]}?"
-        elif elsewhere and not prefix:
-            remedy = f"it belongs under {elsewhere[0]}"
         else:
             remedy = f"choose from {', '.join(keys)}"
-        refuse(f"{prefix}{name}", table[name], "left out: there is no such key", remedy)
+        shown = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else repr(name[:40])
+        refuse(f"{prefix}{shown}", table[name], "left out: there is no such key", remedy)
 
 
-def _with_none(name: str, value: Any) -> Any:
+def _read(name: str, value: Any) -> Any:
+    """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
     if isinstance(value, list):
-        return [_with_none(name, item) for item in value]
+        return [_read(name, item) for item in value]
+    if isinstance(value, Mapping):
+        return {label: _read(name, item) for label, item in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return None if name in _OPTIONAL and value == "none" else value
 
 

@@ -25,6 +25,7 @@ from fmab_jax.terminal import (
     SweepOptions,
     console,
     epsilon_text,
+    equal_parts,
     short,
     spelt,
     visible,
@@ -55,8 +56,11 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
     from fmab_jax import study_file, sweeps
 
     if isinstance(command, SweepFile):
-        document = study_file.read_study(command.study)
+        with spelt(command):
+            document = study_file.read_study(command.study)
         label = Path(command.study).stem
+        if command.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
+            refuse("out", None, "given for a study of such a name", "it would name the folder")
     else:
         with spelt(command):
             document = _document(command, name)
@@ -72,6 +76,8 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
         # Another study gets another folder; the same one goes on in its own.
         label = label if isinstance(command, SweepFile) else f"{label}-{study.hash[:8]}"
         out = os.path.join("runs", label)
+    elif not command.out:
+        refuse("out", command.out, "the name of a folder", "leave it out for the default")
     else:
         out = command.out
     if command.save_study is not None:
@@ -105,7 +111,7 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
 
 def show(command: Show) -> None:
     """Prints a row per cell."""
-    _print_cells(_opened(command.folder), command)
+    _print_cells(_opened(command), command)
 
 
 def plot(command: Plot, written: list[Path]) -> None:
@@ -124,7 +130,7 @@ def plot(command: Plot, written: list[Path]) -> None:
         raise Refusal(f"--metric {visible(command.metric)}: must be given with --x; drop one")
     default = os.path.normpath(command.folder) + ".png"
     path = Path(command.out if command.out is not None else default)
-    data = _selected(_opened(command.folder), command.select)
+    data = _selected(_opened(command), command.select)
     prices = {"server_price": command.server_price, "peer_price": command.peer_price}
     if command.curves:
         with spelt(command):
@@ -151,16 +157,17 @@ def export(command: Export, written: list[Path]) -> None:
     """Writes the results in another format."""
     from fmab_jax import exports
 
+    data = _opened(command, partial=False)
     with spelt(command, path="file"):
-        written.append(exports.export(_opened(command.folder, partial=False), command.file))
+        written.append(exports.export(data, command.file))
     print("wrote", command.file)
 
 
-def _opened(folder: str, partial: bool = True) -> xr.Dataset:
+def _opened(command: Show | Plot | Export, partial: bool = True) -> xr.Dataset:
     from fmab_jax import results
 
-    data = results.open_sweep(folder, partial=partial)
-    return data
+    with spelt(command, store="folder"):
+        return results.open_sweep(command.folder, partial=partial)
 
 
 def _document(command: SweepOptions, name: str) -> dict[str, Any]:
@@ -176,6 +183,9 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
     parameters = {}
     for option in ("epsilon", "epsilon_message", "rounds", "gap", *own):
         values = getattr(command, option, ())
+        if option == "epsilon_message":
+            # None would mean that it is not given.
+            values = tuple(math.inf if value is None else value for value in values)
         if values:
             parameters[option] = one_or_more(values)
     if not command.epsilon_message:
@@ -189,16 +199,17 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
     if command.fixed_instance is not None:
         problem["fixed_instance"] = command.fixed_instance
     if name == "hdp":
-        problem.setdefault("agents", 100)
+        if command.means and "agents" not in problem and "components" not in parameters:
+            raise Refusal("--means: must be given with --components or --agents here; add one")
+        if not command.means:
+            problem.setdefault("agents", 100)
         if "components" not in parameters:
             agents = problem["agents"]
             if isinstance(agents, list):
                 remedy = "their sizes depend on --agents; give one number of agents"
                 raise Refusal(f"--components none: must be given with several --agents; {remedy}")
             agents = count("agents", agents, 1, 10**7, "give the number of agents M")
-            parts = min(5, agents)
-            sizes = [agents // parts + (part < agents % parts) for part in range(parts)]
-            parameters["components"] = ",".join(map(str, sizes)) + ":complete"
+            parameters["components"] = equal_parts(agents)
     document: dict[str, Any] = {
         "algorithm": name,
         "horizon": one_or_more(command.horizon) if command.horizon else 100_000,
@@ -289,7 +300,7 @@ def _selected(data: xr.Dataset, select: tuple[str, ...]) -> xr.Dataset:
 
 
 def _same(label: Any, text: str) -> bool:
-    if str(label) == text or label == "none" == text.lower():
+    if str(label) == text or (label == "none" and text.lower() in ("none", "inf")):
         return True
     try:
         return not isinstance(label, str) and float(label) == float(text)
@@ -349,7 +360,7 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
         values = {name: cell[name].item() for name in (*dims, *table.data_vars)}
-        rows.append({**values, "rounds made": values["rounds_made"]})
+        rows.append(values)
     columns = {name: name for name in dims}
     columns |= {"regret": "regret", "cost": "cost", "seeds": "seeds", "lost": "best_arm_lost"}
     # A swept round budget is called rounds as well; then the rounds that were made are not.
@@ -375,7 +386,8 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    headings = (*dims, f"regret at T\n+- {level}", "+- %", "rounds", "cost", "seeds")
+    made = "rounds\nmade" if "rounds" in dims else "rounds"
+    headings = (*dims, f"regret at T\n+- {level}", "+- %", made, "cost", "seeds")
     for heading in (*headings, f"best arm lost\n{level}"):
         shown.add_column(heading, justify="right")
     for row in rows:

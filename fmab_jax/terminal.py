@@ -630,11 +630,20 @@ def spelt(command: Command, **other: str) -> Iterator[None]:
         found = _REFUSAL.fullmatch(str(error))
         if not found or found["field"] not in names:
             raise
-        option = "--" + names[found["field"]].replace("_", "-")
+        name = names[found["field"]]
+        # A word of the command's own has no option before it.
+        option = "" if name in getattr(command, "words", ()) else f"--{name.replace('_', '-')} "
         # As typed: text without Python's quotes, and none for None.
         value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", found["value"])
         said = re.sub(r"\bNone\b", "none", f"{value}: {found['rest']}")
-        raise Refusal(f"{option} {said}") from None
+        raise Refusal(f"{option}{said}") from None
+
+
+def equal_parts(agents: int) -> str:
+    """Returns the default components: five complete graphs, as equally large as can be."""
+    parts = min(5, agents)
+    sizes = [agents // parts + (part < agents % parts) for part in range(parts)]
+    return ",".join(map(str, sizes)) + ":complete"
 
 
 def epsilon_text(value: float) -> str:
