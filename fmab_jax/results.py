@@ -136,13 +136,22 @@ class Results:
         chain = self.chain(cell, stop)
         return chain[-1].stop if chain else 0
 
-    def gaps(self, cell: str, start: int, stop: int) -> list[tuple[int, int]]:
-        """Returns the ranges of seeds in [start, stop) that are still to be computed."""
+    def gaps(
+        self, cell: str, start: int, stop: int, wanted: int | None = None
+    ) -> list[tuple[int, int]]:
+        """Returns the ranges of seeds in [start, stop) that are still to be computed.
+
+        Args:
+            cell: The cell's hash.
+            start: First seed of the range.
+            stop: Its end.
+            wanted: How many seeds the cell is to have; ``stop`` by default.
+        """
         missing, at = [], start
         if not self.curves:
             # The parts before `start` may be somebody else's, or may lead beyond it.
             for first in (0, start):
-                chain = self._linked(cell, first, stop)
+                chain = self._linked(cell, first, stop if wanted is None else wanted)
                 at = max(at, chain[-1].stop if chain else 0)
             return [(at, stop)] if at < stop else []
         for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):

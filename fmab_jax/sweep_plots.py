@@ -386,7 +386,7 @@ def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     if others:
         value = ", ".join(f"{size} values of {name}" for name, size in others.items())
         name = next(iter(others))
-        example = _values(finals, name)[0]
+        example = finals[name].values.tolist()[0]
         refuse(
             "finals",
             value,

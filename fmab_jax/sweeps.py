@@ -304,18 +304,22 @@ class _Work:
         place = {name: index for index, name in enumerate(self.hashes)}
         for layout, cells in self.layouts.items():
             wanted: dict[int, list[str]] = {}
+            done = set()
             for name in cells:
-                mine = self._mine(place[name])
                 # Which seeds a cell needs can depend on its own: then it stays with one worker.
-                if self.study.until is None or mine:
-                    stop, complete = results.judged(found, name)
-                    wanted.setdefault(stop, [])
-                    if not (complete and self.study.until is not None):
-                        wanted[stop].append(name)
+                if self.study.until is not None and not self._mine(place[name]):
+                    continue
+                stop, complete = results.judged(found, name)
+                if complete:
+                    done.add(name)
+                if self.study.until is None or not complete:
+                    wanted.setdefault(stop, []).append(name)
             for stop, names in sorted(wanted.items()):
+                # Laid out with what is done, so that blocks have the same numbers for all workers.
                 for block in self._laid_out(layout, names, stop):
                     if self.study.until is not None or self._mine(number):
-                        blocks += _left(block, found)
+                        left = tuple(name for name in block.cells if name not in done)
+                        blocks += _left(block._replace(cells=left), stop, found)
                     number += 1
         return blocks
 
@@ -500,11 +504,11 @@ class _Work:
         return max(widths, default=math.nan)
 
 
-def _left(block: Block, found: Results) -> list[Block]:
+def _left(block: Block, wanted: int, found: Results) -> list[Block]:
     """Returns the parts of a block that are not there yet."""
     gaps: dict[tuple[int, int], list[str]] = {}
     for name in block.cells:
-        for gap in found.gaps(name, block.start, block.stop):
+        for gap in found.gaps(name, block.start, block.stop, wanted):
             gaps.setdefault(gap, []).append(name)
     return [Block(tuple(cells), *gap) for gap, cells in sorted(gaps.items())]
 

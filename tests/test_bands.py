@@ -10,7 +10,7 @@ import xarray as xr
 from scipy import integrate, stats
 
 from fmab_jax import bands
-from fmab_jax.bands import confidence_band, lost_interval
+from fmab_jax.bands import confidence_band, lost_interval, moments_band, paired_difference
 
 
 def series(values: np.ndarray, **coords: object) -> xr.DataArray:
@@ -222,6 +222,158 @@ def test_lost_interval_is_clopper_pearson(lost, seeds, level):
     tail = pytest.approx((1 - level) / 2, rel=1e-9)
     assert lower == 0 if lost == 0 else stats.binom.sf(lost - 1, seeds, lower) == tail
     assert upper == 1 if lost == seeds else stats.binom.cdf(lost, seeds, upper) == tail
+
+
+def pair() -> tuple[xr.DataArray, xr.DataArray]:
+    """Returns two series of the same 30 seeds, most of whose randomness is shared."""
+    rng = np.random.default_rng(12)
+    shared = rng.standard_normal((30, 6)).cumsum(axis=1)
+    first, second = (shared + 0.1 * rng.standard_normal((30, 6)) + shift for shift in (3, 1))
+    lost = np.arange(30)
+    return (
+        series(first, best_arm_lost=lost < 4),
+        series(second, best_arm_lost=(lost >= 2) & (lost < 7)),
+    )
+
+
+@pytest.mark.parametrize("kind", list(bands.KINDS))
+def test_a_paired_difference_is_the_band_of_the_differences(kind):
+    """Would catch seeds paired with others, a lost sign, or options that do not reach the band."""
+    first, second = pair()
+    band = paired_difference(first, second, 0.9, kind, resamples=500, seed=4)
+    alone = series(first.values - second.values)
+    expected = confidence_band(alone, 0.9, kind, resamples=500, seed=4)
+    for name in expected:
+        np.testing.assert_array_equal(band[name], expected[name], str(name))
+    # A seed counts that lost it in the one or the other.
+    assert (int(band.best_arm_lost), int(band.seeds)) == (7, 30)
+    assert float(band.best_arm_lost_upper) == lost_interval(7, 30, 0.9)[1]
+    np.testing.assert_array_equal(band.time, first.time)
+    assert band["mean"].attrs == {"units": "reward", "long_name": "difference of regret"}
+    wide = confidence_band(first, 0.9, kind)
+    assert (band.upper - band.lower < (wide.upper - wide.lower) / 2).all()
+    assert "best_arm_lost" not in paired_difference(first, second.drop_vars("best_arm_lost"))
+
+
+def test_differences_of_swept_curves_have_a_band_each():
+    """Would catch cells paired with other cells, or labels that are dropped silently."""
+    first, second = pair()
+    both = xr.concat([first, second], "rounds").assign_coords(rounds=["none", 2])
+    band = paired_difference(both, both.isel(rounds=[1, 0]).assign_coords(rounds=both.rounds))
+    one, other = paired_difference(first, second), paired_difference(second, first)
+    np.testing.assert_array_equal(band.lower.isel(rounds=0), one.lower)
+    np.testing.assert_array_equal(band.lower.isel(rounds=1), other.lower)
+    with pytest.raises(ValueError, match=r"^second.rounds=\['none'\]: must be as in the first"):
+        paired_difference(both, both.isel(rounds=[0]))
+
+
+def slotted(values: xr.DataArray, slots: list[int]) -> xr.DataArray:
+    """Returns a series of a sweep of horizons: its slots lie beside their numbers."""
+    return values.drop_vars("time").assign_coords(slot=("time", slots))
+
+
+def test_only_what_is_paired_is_compared():
+    """Would catch a difference of other seeds, or of curves at other slots."""
+    first, second = pair()
+    slots = [1, 2, 4, 8, 16, 32]
+    cases = [
+        (second.isel(seed=slice(29)), "second.seed="),
+        (second.assign_coords(seed=np.arange(30) + 1), "second.seed="),
+        (second.isel(time=slice(5)), "second.time="),
+        (second.isel(time=-1), "second.time="),
+        (second.assign_coords(time=second.time + 1), "second.time="),
+        (slotted(second, slots), "second.time="),
+        (second.mean("seed"), "second='DataArray': must be a DataArray with a dimension"),
+    ]
+    for other, start in cases:
+        with pytest.raises(ValueError) as error:
+            paired_difference(first, other)
+        assert str(error.value).startswith(start) and "\n" not in str(error.value)
+    mine = slotted(first, slots)
+    with pytest.raises(ValueError, match="^second.time="):
+        paired_difference(mine, slotted(second, [*slots[:-1], 33]))
+    band = paired_difference(mine, slotted(second, slots))
+    np.testing.assert_array_equal(band["mean"], paired_difference(first, second)["mean"])
+    assert band.slot.values.tolist() == slots
+
+
+@pytest.mark.parametrize("seeds, slots", [(40, 12), (12, 40)])
+def test_the_band_of_moments_is_that_of_the_curves(seeds, slots):
+    """Would catch a biased covariance, another critical value, or moments of other slots."""
+    values = np.random.default_rng(13).standard_normal((seeds, slots)).cumsum(axis=1)
+    moments = values.mean(axis=0), np.cov(values.T)
+    mean, half = moments_band(seeds, *moments, 0.9, "pointwise")
+    band = confidence_band(series(values), 0.9, "pointwise")
+    np.testing.assert_allclose(mean, band["mean"], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(half, (band.upper - band.lower) / 2, rtol=1e-12)
+    # The same law, by other draws: share the level's quantile within Monte Carlo error.
+    _, half = moments_band(seeds, *moments, 0.9, resamples=50_000, seed=1)
+    band = confidence_band(series(values), 0.9, resamples=50_000, seed=2)
+    ratio = half / ((band.upper - band.lower).values / 2)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+    assert ratio[0] == pytest.approx(1, rel=0.02) and ratio[0] != 1
+
+
+def test_moments_without_spread_have_no_width():
+    """Would catch 0 / 0 where all seeds agree, at one slot or at all of them."""
+    covariance = np.diag([1.0, 0.0, 4.0])
+    mean, half = moments_band(10, np.array([1.0, 2.0, 3.0]), covariance, 0.95)
+    assert half[1] == 0 and half[2] == pytest.approx(2 * half[0], rel=1e-14) and half[0] > 0
+    assert mean.tolist() == [1.0, 2.0, 3.0]
+    assert moments_band(10, np.ones(2), np.zeros((2, 2)), 0.95)[1].tolist() == [0.0, 0.0]
+
+
+def summarised() -> tuple[xr.Dataset, list[np.ndarray]]:
+    """Returns the summary of two cells of 30 and 50 seeds, and their curves."""
+    rng = np.random.default_rng(14)
+    cells = [rng.standard_normal((seeds, 5)).cumsum(axis=1) for seeds in (30, 50)]
+    data = xr.Dataset(
+        {
+            "regret_mean": (("rounds", "time"), [x.mean(axis=0) for x in cells]),
+            "regret_covariance": (("rounds", "time", "time_2"), [np.cov(x.T) for x in cells]),
+            "seeds": ("rounds", [30, 50]),
+            "best_arm_lost": ("rounds", [0, 3]),
+        },
+        {"rounds": ["none", 2], "time": [1, 2, 4, 8, 16]},
+    )
+    return data, cells
+
+
+@pytest.mark.parametrize("kind", ["pointwise", "simultaneous"])
+def test_a_summary_has_a_band_for_each_cell(kind):
+    """Would catch the seeds, moments or lost arms of another cell, or dimensions turned."""
+    data, cells = summarised()
+    for given in (data, data.transpose("time_2", "time", "rounds")):
+        band = confidence_band(given, 0.9, kind)
+        for place, curves in enumerate(cells):
+            covariance = np.cov(curves.T)
+            mean, half = moments_band(len(curves), curves.mean(axis=0), covariance, 0.9, kind)
+            cell = band.isel(rounds=place)
+            np.testing.assert_allclose(cell["mean"], mean, rtol=1e-12)
+            np.testing.assert_allclose(cell.upper, mean + half, rtol=1e-12)
+            np.testing.assert_allclose(cell.lower, mean - half, rtol=1e-12)
+            lost = [0, 3][place]
+            assert (int(cell.best_arm_lost), int(cell.seeds)) == (lost, len(curves))
+            ends = (float(cell.best_arm_lost_lower), float(cell.best_arm_lost_upper))
+            assert ends == lost_interval(lost, len(curves), 0.9)
+    assert band.attrs["description"] == bands.describe(0.9, kind)
+    one = confidence_band(data.isel(rounds=1), 0.9, kind)
+    np.testing.assert_array_equal(one.upper, band.upper.isel(rounds=1))
+
+
+def test_a_dataset_that_is_no_summary_is_refused():
+    """Would catch a traceback, a band of one seed, or quantiles made up from moments."""
+    data, _ = summarised()
+    cases = [
+        ((data, 0.9, "quantile"), "kind='quantile': must be 'simultaneous' or 'pointwise'"),
+        ((data, 90), "level=90: must be a number in (0, 1)"),
+        ((data.drop_vars("regret_covariance"),), "values='a Dataset': must be a DataArray, or"),
+        ((data.assign(seeds=("rounds", [30, 1])),), "seeds=1: must be at least 2"),
+    ]
+    for arguments, start in cases:
+        with pytest.raises(ValueError) as error:
+            confidence_band(*arguments)
+        assert str(error.value).startswith(start) and "\n" not in str(error.value)
 
 
 VALUES = series(np.random.default_rng(9).standard_normal((5, 3)))

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax import __main__ as cli
-from fmab_jax import simulation, store
+from fmab_jax import simulation, store, sweep_commands
 from fmab_jax.__main__ import main
 from fmab_jax.elimination import cdp_mab
 from fmab_jax.plots import plot_runs, save_figure
@@ -429,15 +430,18 @@ def test_help_describes_and_its_examples_parse(
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
     examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
-    assert 2 <= len(examples) <= 3
+    assert 2 <= len(examples) <= (3 if command else 6)
 
     started: list[Any] = []
     monkeypatch.setattr(cli, "_simulate", lambda parsed, name, written: started.append(name))
     monkeypatch.setattr(cli, "_doctor", lambda parsed: started.append("doctor"))
+    for name in ("sweep", "show", "plot"):
+        note = partial(lambda name, *_: started.append(name), name)
+        monkeypatch.setattr(sweep_commands, name, note)
     for example in examples:
         words = shlex.split(example)
         assert (words[0], main(words[1:])) == ("fmab", 0)
-        assert words[1 if started[-1] == "doctor" else 2] == started[-1]
+        assert words[2 if words[1] == "run" else 1] == started[-1]
         assert f"fmab {command}".strip() in example
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)

@@ -140,6 +140,17 @@ def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
     assert values(swept(tmp_path / "run")) == values(swept(None))
 
 
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_another_size_of_unit_computes_nothing_again(tmp_path, keep):
+    """Would catch finished cells cut anew, and computed again, where units are cut elsewhere."""
+    swept(tmp_path / "run", keep=keep)
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller, keep=keep, unit=8)
+    assert teller.trials == 0
+    data = swept(tmp_path / "run", 26, teller, keep=keep, unit=8)
+    assert teller.trials == 4 * 6 and (data.seeds == 26).all()
+
+
 def test_equal_cells_are_computed_once():
     """Would catch a grid that pays for parameters an algorithm does not have."""
     teller = Counted()
