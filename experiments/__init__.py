@@ -1,0 +1,1 @@
+"""The paper's experiments, one file each; `python -m experiments` runs them all."""

@@ -1,0 +1,110 @@
+"""Runs the paper's experiments: simulates what is missing, then draws figures and tables.
+
+python -m experiments                                    all of them: T = 10^4, 10^5, 10^6
+python -m experiments fig04 fig10 --seeds 200 --horizon 1e4
+python -m experiments --quick                            all of them, roughly, in minutes
+
+Simulations are kept in runs/experiments, so that a second run only draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from experiments import common
+from fmab_jax.checks import Refusal, count, refuse
+
+NAMES = (
+    "fig04_epsilon",
+    "fig05_participation",
+    "fig06_rounds",
+    "fig07_tradeoff",
+    "fig08_heterogeneous_central",
+    "fig09_graphs",
+    "fig10_graphs",
+    "table1_graphs",
+    "table2_fig11_hybrid",
+    "fig12_heterogeneous_structures",
+    "fig13_heterogeneity",
+)
+QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
+
+
+def chosen(given: str) -> str:
+    """Returns the experiment that a full or short name ("fig04", "table2", "fig11") means."""
+    known = {short: name for name in NAMES for short in (name, *name.split("_"))}
+    known = {name: full for name, full in known.items() if name in NAMES or name[-1].isdigit()}
+    if given not in known:
+        near = difflib.get_close_matches(given, known, n=1, cutoff=0)
+        listed = ", ".join(name.partition("_")[0] for name in NAMES)
+        refuse("experiment", given, f"one of {listed}", f"did you mean {near[0]}?")
+    return known[given]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        "python -m experiments", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="such as fig04; all by default")
+    parser.add_argument("--seeds", type=float, help=f"of each cell, {common.SEEDS} by default")
+    parser.add_argument("--horizon", type=float, nargs="+", help="slots, 1e4 1e5 1e6 by default")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_SEEDS} seeds, T = {QUICK_HORIZON}, into {QUICK_FOLDER}",
+    )
+    parser.add_argument("--figures", type=Path, help="folder of the figures, figures by default")
+    parser.add_argument("--runs", type=Path, default=Path("runs/experiments"))
+    options = parser.parse_args(arguments)
+    try:
+        names = dict.fromkeys(map(chosen, options.names or NAMES))
+        seeds = QUICK_SEEDS if options.quick else common.SEEDS
+        seeds = seeds if options.seeds is None else options.seeds
+        seeds = count("seeds", seeds, 2, 10**6, "a band needs at least 2 seeds")
+        given = options.horizon or ([QUICK_HORIZON] if options.quick else common.HORIZONS)
+        horizons = [
+            count("horizon", T, 1000, 10**12, "the first epochs take as long") for T in given
+        ]
+        folder = options.figures or Path(QUICK_FOLDER if options.quick else "figures")
+        began = time.perf_counter()
+        for name in names:
+            run(name, sorted(set(horizons)), seeds, options.runs, folder)
+        print(f"{len(names)} experiments in {time.perf_counter() - began:.0f} s")
+    except Refusal as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def run(name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path) -> None:
+    """Runs one experiment and says what it wrote."""
+    began = time.perf_counter()
+    experiment = import_module(f"experiments.{name}")
+    results = {}
+    if hasattr(experiment, "sweep"):
+        for horizon in horizons:
+            power = f"{horizon:.0e}".replace("+0", "")
+            label = power if float(power) == horizon else str(horizon)
+            results[horizon] = experiment.sweep(horizon, seeds, runs / f"{name}-T{label}")
+    simulated = time.perf_counter() - began
+    written = experiment.draw(results, folder)
+    total = time.perf_counter() - began
+    paths = " ".join(map(str, written))
+    print(f"{name}: {simulated:.1f} s to simulate, {total:.1f} s in all: {paths}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

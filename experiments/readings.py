@@ -1,0 +1,102 @@
+"""What changes where the paper can be read in another way, measured; docs/reproduction.md explains.
+
+Each row is a paired difference, seed by seed: regret at T under the other reading minus regret
+under the one that the figures use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fmab_jax as fmab
+from experiments import common
+from fmab_jax.elimination import Algorithm
+from fmab_jax.exchange import Exchange
+
+AGENTS, ARMS = 50, 100
+EPSILON = 1
+
+
+class Late(Algorithm):
+    """DDP-MAB whose agents wait d_G slots a round, not d_G - 1."""
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the exchange with one more slot of waiting."""
+        found = super().exchange(agents)
+        return replace(found, wait=found.wait + 1)
+
+
+def late_ddp(epsilon: float, graph: Any) -> Algorithm:
+    """Makes DDP-MAB under the other convention of the delay."""
+    return Late("ddp", epsilon, graph=graph)
+
+
+def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]:
+    """Returns the rows: other reading, setting, and both regrets [seed] at T."""
+    options = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
+    uniform = fmab.Problem.uniform(AGENTS, ARMS)
+
+    def kept(name: str) -> Path | None:
+        return None if store is None else store.with_name(f"{store.name}-{name}")
+
+    delays = fmab.sweep(
+        {"d_G - 1": fmab.ddp_mab, "d_G": late_ddp},
+        uniform,
+        graph=["complete", "star", "ring"],
+        store=kept("delay"),
+        **options,
+    ).regret.isel(time=-1)
+    weights = fmab.sweep(
+        "hdp",
+        fmab.Problem.heterogeneous,
+        agents=100,
+        arms=ARMS,
+        spread={"alike": 0, "apart": 1},
+        components="53,24,10,6,7:complete",
+        weights=["agents", "components"],
+        store=kept("weights"),
+        **options,
+    ).regret.isel(time=-1)
+    budgets = fmab.sweep(
+        "cdp",
+        uniform,
+        rounds=[2, 3, 4, 5],
+        gap={"own": None, "1/16": 1 / 16},
+        store=kept("gap"),
+        **(options | {"sum_agents": True}),
+    ).regret.isel(time=-1)
+    rows = {}
+    for graph in delays.graph.values:
+        pair = [delays.sel(algorithm=a, graph=graph).values for a in ("d_G", "d_G - 1")]
+        rows[f"wait d_G slots, not d_G - 1: {graph}"] = pair
+    for spread in weights.spread.values:
+        pair = [weights.sel(weights=w, spread=spread).values for w in ("components", "agents")]
+        rows[f"components weigh the same, not agents: case 2, agents {spread}"] = pair
+    for rounds in budgets.rounds.values:
+        pair = [budgets.sel(gap=g, rounds=rounds).values for g in ("1/16", "own")]
+        rows[f"schedule built for gap 1/16, not the instance's own: R = {rounds}"] = pair
+    return rows
+
+
+def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
+    """Writes the table, a row per horizon and reading."""
+    rows = [
+        {
+            "T": horizon,
+            "other reading": reading,
+            "regret, as in the figures": common.interval(usual),
+            "regret, other reading": common.interval(other),
+            "difference": common.interval(other - usual),
+        }
+        for horizon, found in results.items()
+        for reading, (other, usual) in found.items()
+    ]
+    seeds = len(next(iter(next(iter(results.values())).values()))[0])
+    notes = (
+        f"ε = {EPSILON}, {common.whole(seeds)} seeds. Numbers: means over the seeds; in brackets: "
+        f"pointwise {100 * common.LEVEL:g} % confidence interval (Student t). Difference: paired, "
+        "seed by seed."
+    )
+    return common.save_table(rows, folder, "readings", notes)

@@ -1,0 +1,347 @@
+"""The paper's experiments: their settings, their hand-computed costs, what they draw and write."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from importlib import import_module
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from experiments import __main__ as command
+from experiments import common
+from fmab_jax import exchange, graphs, simulation
+from fmab_jax.plots import FONT, WIDTH
+from fmab_jax.study import state
+
+# Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's
+# instances and the choices that the experiments' own docstrings state.
+SETTINGS = {
+    "fig04_epsilon": ("cdp", 50, 100, [0.1, 0.3, 0.5, 1, None], {}),
+    "fig05_participation": ("cdp", 50, 100, 1, {"participation": [0.2, 0.4, 0.6, 0.8, 1]}),
+    "fig06_rounds": ("cdp", 50, 100, 1, {"rounds": [2, 3, 4, 5, None], "gap": [None, 1 / 16]}),
+    "fig07_tradeoff": (
+        "cdp",
+        50,
+        100,
+        1,
+        {
+            "participation": [0.2, 0.4, 0.6, 0.8, 1],
+            "rounds": [2, 3, 4, 5, None],
+            "gap": [None, 1 / 16],
+        },
+    ),
+    "fig08_heterogeneous_central": (["single", "cdp"], 5, 10, 1, {"spread": [0, 1]}),
+    "fig10_graphs": ("ddp", 50, 100, 1, {"graph": ["complete", "star", "ring", "random"]}),
+    "table1_graphs": ("ddp", 50, 100, 1, {"graph": ["star", "ring", "complete", "regular-4"]}),
+    "table2_fig11_hybrid": (
+        "hdp",
+        100,
+        100,
+        1,
+        {
+            "components": [
+                "20x5:complete",
+                "53,24,10,6,7:complete",
+                "100:complete",
+                "20x5:random",
+                "20x5:star",
+                "1x100",
+            ]
+        },
+    ),
+    "fig12_heterogeneous_structures": (
+        ["cdp", "ddp", "hdp"],
+        100,
+        100,
+        1,
+        {"spread": [0, 1], "graph": "ring", "components": "20x5:ring"},
+    ),
+    "fig13_heterogeneity": (
+        ["single", "cdp", "ddp", "hdp"],
+        100,
+        100,
+        1,
+        {"spread": [0, 0.25, 0.5, 0.75, 1], "graph": "ring", "components": "20x5:ring"},
+    ),
+}
+PAIRED = list(SETTINGS)[5:]
+
+
+def stated(monkeypatch, name, horizon=10**4, seeds=3):
+    """Returns the study that an experiment would run."""
+    found = []
+
+    def record(algorithm, problem, *, store=None, **settings):
+        found.append(state(algorithm, problem, **settings))
+
+    monkeypatch.setattr(fmab, "sweep", record, raising=False)
+    import_module(f"experiments.{name}").sweep(horizon, seeds)
+    return found[0]
+
+
+def made_up(monkeypatch, name, horizon, seeds=3):
+    """Returns results of the right shape, with the links that the cells' exchanges charge."""
+    study = stated(monkeypatch, name, horizon, seeds)
+    slots, rng = study.times, np.random.default_rng(1)
+    shape = (*study.shape, seeds, len(slots))
+    dims = [*(axis.name for axis in study.axes), "seed", "time"]
+    links = np.array([simulation.links_per_round(s.cell.exchange) for s in study.spots])
+    rounds = np.broadcast_to(np.arange(len(slots)) // 20, shape)
+    data = {"regret": (dims, np.cumsum(rng.random(shape), -1) * slots)}
+    for place, kind in enumerate(("server_links", "peer_links_bound", "peer_links_used")):
+        data[kind] = (dims, rounds * links[:, place].reshape((*study.shape, 1, 1)))
+    data["rounds_made"] = (dims[:-1], rounds[..., -1])
+    data["seeds"] = (dims[:-2], np.full(study.shape, seeds))
+    coords = {axis.name: np.array(axis.labels, object) for axis in study.axes}
+    coords |= {"seed": np.arange(seeds), "time": slots}
+    coords["best_arm_lost"] = (dims[:-1], np.zeros(shape[:-1], bool))
+    meters = study.spots[-1].cell.exchange.meters
+    attrs = {"meter_bound": meters[0], "meter_used": meters[1], "algorithm": "made up"}
+    return xr.Dataset(data, coords, attrs)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_the_papers(monkeypatch, name):
+    """Catches a changed or mistyped instance: algorithm, M, K, epsilon and every swept value."""
+    algorithm, agents, arms, epsilon, others = SETTINGS[name]
+    study = stated(monkeypatch, name)
+    swept = {axis.name: list(axis.values) for axis in study.axes}
+    names = algorithm if isinstance(algorithm, list) else [algorithm]
+    assert [spot.config["algorithm"] for spot in study.spots] == [
+        each for each in names for _ in range(len(study.spots) // len(names))
+    ]
+    for spot in study.spots:
+        assert (spot.config["problem"]["agents"], spot.config["problem"]["arms"]) == (agents, arms)
+    swept.pop("algorithm", None)
+    wanted = {"epsilon": epsilon, **others}
+    for field, value in wanted.items():
+        given = swept.pop(field) if field in swept else study.settings[field]
+        assert given == value, field
+    assert not swept
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_differences_are_between_paired_runs(monkeypatch, name):
+    """Catches a paired difference of runs that draw by different laws: its band would be wide."""
+    assert stated(monkeypatch, name).sum_agents is False
+
+
+def test_every_experiment_is_listed_and_has_its_settings():
+    """Catches an experiment that the command would never run, or a setting nobody checks."""
+    assert [name for name in command.NAMES if name != "fig09_graphs"] == list(SETTINGS)
+
+
+@pytest.mark.parametrize("horizon", common.HORIZONS)
+def test_recorded_slots_are_always_a_hundred(horizon):
+    """Catches horizons whose grids differ in length: each would compile anew."""
+    slots = common.slots(horizon)
+    assert len(slots) == 100 and slots[-1] == horizon and slots[0] > 100
+    assert (np.diff(slots) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("graph", "bound", "used", "wait"),
+    [("star", 98, 98, 1), ("ring", 1250, 1249, 24), ("complete", 1225, 1225, 0)],
+)
+def test_links_of_graphs_are_those_counted_by_hand(monkeypatch, tmp_path, graph, bound, used, wait):
+    """Catches a table I whose links a round are not d_G |E|, and GIS's own count, for M = 50."""
+    module = import_module("experiments.table1_graphs")
+    data = made_up(monkeypatch, "table1_graphs", 10**4)
+    module.draw({10**4: data}, tmp_path)
+    with (tmp_path / "table1_graphs.csv").open(encoding="utf-8") as file:
+        row = next(row for row in csv.DictReader(file) if row["graph"] == graph)
+    assert int(row["links a round, bound"]) == bound
+    assert int(row["links a round, used"]) == used
+    assert int(row["wait (slots)"]) == wait
+    # 100 slots make 4 rounds in the made-up results; c2 = 1.
+    assert float(row["cost at T, bound"]) == 4 * bound
+    assert float(row["cost at T, used"]) == 4 * used
+
+
+# Case: server links, edges, hops to the sinks. Complete graphs have m (m - 1) / 2 edges and
+# m - 1 hops, stars m - 1 of both; single agents have neither.
+BY_HAND = {
+    "1": (5, 5 * 190, 5 * 19),
+    "2": (5, 1378 + 276 + 45 + 15 + 21, 52 + 23 + 9 + 5 + 6),
+    "3": (1, 4950, 99),
+    "5": (5, 5 * 19, 5 * 19),
+    "6": (100, 0, 0),
+}
+
+
+def test_costs_of_hybrid_cases_are_those_computed_by_hand(monkeypatch, tmp_path):
+    """Catches mixed-up meters, prices or component sizes in table II."""
+    module = import_module("experiments.table2_fig11_hybrid")
+    monkeypatch.setattr(common, "save", lambda figure, folder, name: [])
+    data = made_up(monkeypatch, "table2_fig11_hybrid", 10**4)
+    module.draw({10**4: data}, tmp_path)
+    with (tmp_path / "table2_hybrid.csv").open(encoding="utf-8") as file:
+        rows = {row["case"]: row for row in csv.DictReader(file)}
+    assert list(rows) == list("123456")
+    for case, (server, edges, sac) in BY_HAND.items():
+        row = rows[case]
+        links = [row[f"{kind} a round"] for kind in ("server links", "edges", "sac links")]
+        assert list(map(int, links)) == [server, edges, sac]
+        assert int(row["cost a round, edges"]) == 50 * server + edges
+        assert int(row["cost a round, sac"]) == 50 * server + sac
+        assert float(row["cost at T, edges"]) == 4 * (50 * server + edges)
+        assert float(row["cost at T, sac"]) == 4 * (50 * server + sac)
+    # Printed with 63 for 53: 10 agents, 62 * 63 / 2 - 1378 = 575 edges and 10 hops more.
+    printed = exchange.sinks(graphs.components(module.CASE_2_AS_PRINTED, module.AGENTS_AS_PRINTED))
+    assert module.round_cost(printed, "edges") == 250 + 1735 + 575 == 2560
+    assert module.round_cost(printed, "sac") == 250 + 95 + 10
+    assert "2560 (edges) and 355 (sac)" in (tmp_path / "table2_hybrid.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "horizons"),
+    [(name, common.HORIZONS) for name in SETTINGS if name != "table1_graphs"]
+    + [(name, common.HORIZONS[:1]) for name in ("fig04_epsilon", "table2_fig11_hybrid")],
+)
+def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizons):
+    """Catches captions without the facts, a wrong width, and texts too large, small or cut off."""
+    module = import_module(f"experiments.{name}")
+    kept = []
+    monkeypatch.setattr(common, "disagreement", lambda *_: 0.5)  # seconds of draws
+    monkeypatch.setattr(common, "save", lambda figure, folder, name: kept.append(figure) or [])
+    module.draw({T: made_up(monkeypatch, name, T) for T in horizons}, tmp_path)
+    (figure,) = kept
+    caption = " ".join(figure.texts[0].get_text().split())
+    powers = ["10⁴"] if len(horizons) == 1 else ["10⁴, 10⁵ and 10⁶"]
+    assert f"T = {powers[0]} slots, 3 seeds" in caption
+    assert "95 % simultaneous band" in caption or "95 % confidence interval" in caption
+    assert "lost the best arm: 0 of" in caption and "Clopper–Pearson" in caption
+    assert figure.get_figwidth() == (WIDTH if len(horizons) == 1 else common.WIDE)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    page = figure.bbox.padded(1)
+    for axes in figure.axes:
+        assert axes.get_xlabel() or axes.get_subplotspec().rowspan.stop < len(figure.axes)
+        texts = [axes.xaxis.label, axes.yaxis.label, axes.title]
+        texts += [*axes.get_xticklabels(which="both"), *axes.get_yticklabels(which="both")]
+        for text in texts:
+            if text.get_text() and text.get_visible():
+                assert text.get_fontsize() == FONT, text
+        box = axes.get_tightbbox(renderer)
+        assert page.contains(*box.min) and page.contains(*box.max)
+        assert box.y0 > figure.texts[0].get_window_extent(renderer).y1
+        for legend in figure.legends:
+            assert box.y1 < legend.get_window_extent(renderer).y0
+
+
+def test_graphs_are_drawn_with_their_numbers(tmp_path):
+    """Catches drawings of other graphs than they say: edges and diameters for five agents."""
+    written = import_module("experiments.fig09_graphs").draw({}, tmp_path)
+    assert [path.name for path in written] == ["fig09_graphs.png", "fig09_graphs.pdf"]
+    made = {name: graphs.make(name, 5) for name in ("complete", "star", "ring")}
+    numbers = {n: (g.number_of_edges(), graphs.diameter(g)) for n, g in made.items()}
+    assert numbers == {"complete": (10, 1), "star": (4, 2), "ring": (5, 2)}
+
+
+def test_a_second_run_computes_nothing_and_draws_the_same(monkeypatch, tmp_path, capsys):
+    """Catches results that are not kept, not found again, or figures that differ without cause."""
+    folders = ["--runs", str(tmp_path / "runs"), "--figures", str(tmp_path / "figures")]
+    arguments = ["fig04", "--seeds", "3", "--horizon", "1e4", *folders]
+    assert command.main(arguments) == 0
+    files = sorted((tmp_path / "figures").iterdir())
+    assert [file.name for file in files] == ["fig04_epsilon.pdf", "fig04_epsilon.png"]
+    first = [file.read_bytes() for file in files]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["fig04_epsilon-T1e4"]
+    printed = capsys.readouterr().out
+    assert all(str(file) in printed for file in files) and " s in all" in printed
+
+    def never(*_):
+        raise AssertionError("simulated again")
+
+    monkeypatch.setattr(simulation, "run_lanes", never)
+    assert command.main(arguments) == 0
+    assert [file.read_bytes() for file in files] == first
+
+
+@pytest.mark.parametrize(
+    ("given", "near"), [("fig4", "fig04"), ("fig07_tradeof", "fig07_tradeoff"), ("12", "fig12")]
+)
+def test_unknown_names_are_refused_with_the_nearest(tmp_path, capsys, given, near):
+    """Catches a typing error that runs everything, or nothing, without a word."""
+    assert command.main(["fig09", given, "--figures", str(tmp_path / "f")]) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1 and given in error and f"did you mean {near}?" in error
+    assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--seeds", "0"], ["--seeds", "2.5"], ["--horizon", "12"]])
+def test_values_out_of_range_are_refused(capsys, arguments):
+    """Catches numbers that would fail, or be cut to whole ones, long after the start."""
+    assert command.main(["fig04", *arguments]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_short_names_mean_their_experiments():
+    """Catches a figure or table of the paper that cannot be asked for by its number."""
+    short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
+    assert {command.chosen(name) for name in short} == set(command.NAMES)
+    assert all(command.chosen(name) == name for name in command.NAMES)
+    assert command.chosen("table2") == command.chosen("fig11") == "table2_fig11_hybrid"
+
+
+def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
+    """Catches a quick run that replaces the full one's figures, or a full one with few seeds."""
+    calls = []
+    monkeypatch.setattr(command, "run", lambda *arguments: calls.append(arguments))
+    command.main(["--quick"])
+    command.main([])
+    quick, full = calls[: len(command.NAMES)], calls[len(command.NAMES) :]
+    assert [call[0] for call in quick] == [call[0] for call in full] == list(command.NAMES)
+    assert {(tuple(call[1]), call[2], str(call[4])) for call in quick} == {
+        ((10**4,), command.QUICK_SEEDS, "runs/quick")
+    }
+    assert {(tuple(call[1]), call[2], str(call[4])) for call in full} == {
+        ((10**4, 10**5, 10**6), 1000, "figures")
+    }
+    assert common.SEEDS >= 1000
+
+
+def test_tables_are_whole_or_absent(monkeypatch, tmp_path):
+    """Catches half a table under its final name after an error."""
+    rows = [{"a": 1, "b": (1.0, 0.5, 1.5)}]
+    common.save_table(rows, tmp_path, "t", "notes")
+    before = (tmp_path / "t.csv").read_text()
+    assert before.splitlines() == ['a,b,"b, lower","b, upper"', "1,1.0,0.5,1.5"]
+    assert "| 1 | 1.00 [0.50, 1.50] |" in (tmp_path / "t.md").read_text()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(csv.DictWriter, "writerows", fail)
+    with pytest.raises(OSError):
+        common.save_table([{"a": 2}], tmp_path, "t", "notes")
+    assert (tmp_path / "t.csv").read_text() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.md"]
+
+
+def test_disagreement_counts_agents_by_their_own_best_arm():
+    """Catches a share over arms or instances instead of agents, and a spread without effect."""
+    assert common.disagreement(5, 10, 0) == 0
+    problem = fmab.Problem.heterogeneous(5, 10, 1.0)
+    wrong = 0
+    for seed in range(3):
+        means = problem.fixed(seed).means.tolist()
+        overall = [math.fsum(column) for column in zip(*means, strict=True)]
+        wrong += sum(row.index(max(row)) != overall.index(max(overall)) for row in means)
+    assert common.disagreement(5, 10, 1.0, instances=3) == pytest.approx(wrong / 15)
+    assert wrong > 0
+
+
+def test_intervals_are_those_of_final_tables(monkeypatch):
+    """Catches a second, different interval of the mean in the tables."""
+    data = made_up(monkeypatch, "fig04_epsilon", 10**4, seeds=7)
+    table = fmab.final_table(data)
+    own = common.interval(data.regret.isel(time=-1, epsilon=2))
+    theirs = [float(table[f"regret{end}"][2]) for end in ("", "_lower", "_upper")]
+    assert own == pytest.approx(theirs, rel=1e-12)
+    assert json.dumps(own)  # plain numbers, for the CSV file
