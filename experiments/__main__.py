@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from experiments import common
 from fmab_jax.checks import Refusal, count, refuse
@@ -32,6 +33,8 @@ NAMES = (
     "table2_fig11_hybrid",
     "fig12_heterogeneous_structures",
     "fig13_heterogeneity",
+    "readings",
+    "claims",
 )
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
@@ -61,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"{QUICK_SEEDS} seeds, T = {QUICK_HORIZON}, into {QUICK_FOLDER}",
     )
     parser.add_argument("--figures", type=Path, help="folder of the figures, figures by default")
-    parser.add_argument("--runs", type=Path, default=Path("runs/experiments"))
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/experiments"), help="folder of the simulations"
+    )
     options = parser.parse_args(arguments)
     try:
         names = dict.fromkeys(map(chosen, options.names or NAMES))
@@ -89,18 +94,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def results_of(name: str, horizons: Sequence[int], seeds: int, runs: Path) -> dict[int, Any]:
+    """Returns an experiment's results by horizon; simulates what is missing."""
+    experiment = import_module(f"experiments.{name}")
+    results = {}
+    for horizon in horizons if hasattr(experiment, "sweep") else ():
+        power = f"{horizon:.0e}".replace("+0", "")
+        label = power if float(power) == horizon else str(horizon)
+        results[horizon] = experiment.sweep(horizon, seeds, runs / f"{name}-T{label}")
+    return results
+
+
 def run(name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path) -> None:
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{name}")
-    results = {}
-    if hasattr(experiment, "sweep"):
-        for horizon in horizons:
-            power = f"{horizon:.0e}".replace("+0", "")
-            label = power if float(power) == horizon else str(horizon)
-            results[horizon] = experiment.sweep(horizon, seeds, runs / f"{name}-T{label}")
-    simulated = time.perf_counter() - began
-    written = experiment.draw(results, folder)
+    if name == "claims":
+        # Judges what the others have simulated, and some sweeps of its own.
+        data = experiment.Data(
+            lambda other: results_of(other, horizons, seeds, runs), horizons, seeds, runs
+        )
+        simulated, written = 0.0, experiment.judge(data, folder)
+    else:
+        results = results_of(name, horizons, seeds, runs)
+        simulated = time.perf_counter() - began
+        written = experiment.draw(results, folder)
     total = time.perf_counter() - began
     paths = " ".join(map(str, written))
     print(f"{name}: {simulated:.1f} s to simulate, {total:.1f} s in all: {paths}", flush=True)

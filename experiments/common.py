@@ -151,7 +151,7 @@ def _lost(results: Results) -> str:
     interval = f"{100 * LEVEL:g} % Clopper–Pearson interval {100 * low:.3g}–{100 * high:.3g} %"
     start = f"Seeds that lost the best arm: {whole(total)} of {whole(seeds)}"
     if not total:
-        return f"{start}, none in any cell ({interval} in a cell)"
+        return f"{start}, 0 in every cell ({interval} in a cell)"
     share = f"{whole(worst[0])} of {whole(worst[1])}"
     return f"{start}; most in a cell: {share} ({interval}) at {worst[2]}"
 

@@ -83,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(2, f"{line}; {_kept(written)}" if written else line)
     except sweep_commands.Stopped as stopped:
         return 128 + stopped.signal
+    except sweep_commands.OutOfSpace as error:
+        return _fail(1, str(error))
     except Damaged as error:
         return _fail(1, f"{error}; run the sweep again: it mends what is damaged")
     except KeyboardInterrupt:

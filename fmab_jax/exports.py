@@ -140,5 +140,5 @@ def _needed(package: str) -> None:
     try:
         __import__(package)
     except ImportError:
-        remedy = f"pip install {package}, or choose .nc or .csv"
-        refuse("path", f"for {package}", "in a format whose package is installed", remedy)
+        remedy = 'pip install "fmab_jax[export]", or choose .nc or .csv'
+        refuse("path", f"in need of {package}", "of a format that is installed", remedy)

@@ -257,6 +257,7 @@ def _caption(
             counted("M = ", data.attrs["agents"], "agent"),
             counted("K = ", data.attrs["arms"], "arm"),
             counted("T = ", data.attrs["horizon"], "slot"),
+            *data.attrs.get("setting", ()),
             counted("", data.sizes["seed"], "seed"),
         ]
         for label, data in runs.items()

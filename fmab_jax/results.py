@@ -1,7 +1,7 @@
 """What a sweep has computed so far, as one labelled Dataset; read lazily, unit by unit.
 
-A *unit* holds some cells for one range of seeds. Units lie in a `store.RunFolder`, or in memory;
-which of them make up a cell is worked out here, from their facts alone.
+A *unit* holds some cells for one range of seeds. Units lie in a `run_folder.RunFolder`, or in
+memory; which of them make up a cell is worked out here, from their facts alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fmab_jax import summary
-from fmab_jax.bands import describe, lost_interval, moments_band, student_quantile
+from fmab_jax.bands import lost_interval, moments_band, student_quantile
 from fmab_jax.checks import real, refuse
 from fmab_jax.run_folder import Entry, RunFolder
 from fmab_jax.simulation import communication_cost, links_per_round
@@ -68,12 +68,14 @@ class Results:
     Attributes:
         header: What `header_of` returned when the study began.
         parts: By the cell's hash, its parts.
+        narrow: By cell and look, whether the band was narrow enough; see `judged`.
     """
 
     def __init__(self, header: Mapping[str, Any], source: Source, entries: Iterable[Entry]) -> None:
         self.header = header
         self.source = source
         self.parts: dict[str, list[Part]] = {}
+        self.narrow: dict[tuple[str, int], bool] = {}
         self._units: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
         for entry in entries:
             self.add(entry)
@@ -164,6 +166,16 @@ class Results:
             missing.append((at, stop))
         return missing
 
+    def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
+        """Returns the versions that the parts of these cells were computed with."""
+        used: dict[str, dict[str, None]] = {}
+        for cell, stop in stops.items():
+            for part in self.chain(cell, stop):
+                for name, version in part.entry.facts.get("made_by", {}).items():
+                    used.setdefault(name, {})[version] = None
+        listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
+        return {**self.header["made_by"], **listed}
+
     def unit(self, entry: Entry) -> Mapping[str, np.ndarray]:
         """Reads a unit, or finds it at hand."""
         if entry.unit not in self._units:
@@ -224,13 +236,14 @@ class Memory:
 def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     """Returns all that is needed, besides the units, to label a study's results."""
     grids: dict[str, list[int]] = {}
+    places: dict[str, int] = {}
     cells = []
     for spot in study.spots:
-        cell, grid = spot.cell, spot.cell.padded_grid.tolist()
-        place = list(grids).index(spot.config["slots"]) if spot.config["slots"] in grids else None
-        if place is None:
-            place = len(grids)
-            grids[spot.config["slots"]] = grid
+        cell, slots = spot.cell, spot.config["slots"]
+        if slots not in grids:
+            places[slots] = len(grids)
+            grids[slots] = cell.padded_grid.tolist()
+        place = places[slots]
         epsilon = float(cell.rule.epsilon)
         cells.append(
             {
@@ -285,18 +298,20 @@ def open_results(path: str | os.PathLike[str]) -> Results:
 
 
 def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
-    """Opens the results of a sweep; values are read, and checked, when they are used.
+    """Opens the results of a sweep; curves are read, and checked, when they are used.
 
     Args:
         path: The sweep's ``store``.
-        partial: Open an unfinished sweep: the seeds that all its cells have.
+        partial: Open an unfinished sweep: what is there, with NaN for what is missing; ``seeds``
+            says how many each cell has.
 
     Returns:
         The Dataset that `sweep` returned.
 
     Raises:
         ValueError: If it is no run folder, is damaged, or is unfinished and ``partial`` is not set.
-        Damaged: Later, when a value is read from a damaged unit; running the sweep again mends it.
+        Damaged: When a value is read from a damaged unit: of curves, when it is used. Running the
+            sweep again mends it.
     """
     return dataset(open_results(path), str(path), partial=partial)
 
@@ -311,9 +326,10 @@ def judged(results: Results, cell: str) -> tuple[int, bool]:
     for look in looks:
         if results.seeds(cell, look) < look:
             return look, False
-        if relative_width(results.moments(cell, "regret", look), header["look_level"]) <= (
-            until.relative
-        ):
+        if (cell, look) not in results.narrow:
+            width = relative_width(results.moments(cell, "regret", look), header["look_level"])
+            results.narrow[cell, look] = width <= until.relative
+        if results.narrow[cell, look]:
             break
     return look, True
 
@@ -322,8 +338,16 @@ def relative_width(regret: summary.Moments, level: float) -> float:
     """Returns the half-width of the simultaneous band at the last slot over the mean there."""
     if regret.seeds < 2:
         return math.nan
-    mean, half = moments_band(regret.seeds, regret.mean, regret.covariance, level)
+    mean, half = _look_band(regret.seeds, regret.mean, regret.covariance, level)
     return float(half[-1] / abs(mean[-1])) if half[-1] else 0.0
+
+
+def _look_band(
+    seeds: int, mean: np.ndarray, covariance: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    # A look's level lies far out: the quantile needs draws beyond it.
+    resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
+    return moments_band(seeds, mean, covariance, level, resamples=resamples)
 
 
 def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Dataset:
@@ -345,7 +369,7 @@ def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Datase
         # A swept parameter already names its own dimension.
         if dims and name not in grid.dims:
             data.coords[name] = (dims, values)
-    data.attrs = grid.attrs()
+    data.attrs = grid.attrs(results.made_by(stops))
     return data
 
 
@@ -416,8 +440,9 @@ class _Grid:
         """Returns where a cell's arrays hold the recorded slots."""
         return np.minimum(np.arange(points), len(self.header["grids"][cell["grid"]]) - 1)
 
-    def attrs(self) -> dict[str, Any]:
+    def attrs(self, made_by: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Returns what all cells share, and all that is needed to run them again."""
+        made_by = self.header["made_by"] if made_by is None else made_by
         shared = {}
         for name in ("algorithm", "epsilon", "epsilon_message", "agents", "arms", "horizon"):
             dims, value = self.reduced(name)
@@ -428,15 +453,25 @@ class _Grid:
         for place, name in enumerate(("meter_bound", "meter_used")):
             meters = dict.fromkeys(cell["meters"][place] for cell in self.cells)
             shared[name] = "/".join(meters)
-        made_by = {f"{name}_version": version for name, version in self.header["made_by"].items()}
+        made_by = {f"{name}_version": version for name, version in made_by.items()}
         return {
             **shared,
             "root_seed": self.header["study"]["root_seed"],
             "keep": self.header["keep"],
             "study": json.dumps(self.header["study"]),
             "study_hash": self.header["hash"],
-            **({} if self.header["until"] is None else {"look_level": self.header["look_level"]}),
+            **self._looks(),
             **made_by,
+        }
+
+    def _looks(self) -> dict[str, Any]:
+        if self.header["until"] is None:
+            return {}
+        until = Precision(**self.header["until"])
+        return {
+            "look_level": self.header["look_level"],
+            "looks": len(until.looks(self.header["seeds"])),
+            "until_level": until.level,
         }
 
 
@@ -596,16 +631,20 @@ def _summaries(
     histograms = [results.counts(cell, "regret_bin", stops[cell]) for cell in hashes]
     levels = np.array(QUANTILES)
     place = np.unique(np.concatenate([bins for bins, _ in histograms]))
-    dense = []
-    for bins, counts in histograms:
-        row = np.zeros(len(place), np.int64)
-        row[np.searchsorted(place, bins)] = counts
-        dense.append(row)
+
+    def dense(sparse: list[tuple[np.ndarray, np.ndarray]], values: np.ndarray) -> np.ndarray:
+        rows = np.zeros((len(sparse), len(values)), np.int64)
+        for row, (present, counts) in zip(rows, sparse, strict=True):
+            row[np.searchsorted(values, present)] = counts
+        return over_cells(list(rows))
+
     low, high = summary.bin_edges(place)
     found = [
         summary.quantiles(*histogram, levels) if stops[cell] else np.full(len(levels), math.nan)
         for cell, histogram in zip(hashes, histograms, strict=True)
     ]
+    made = [results.counts(cell, "rounds", stops[cell]) for cell in hashes]
+    rounds = np.unique(np.concatenate([values for values, _ in made]))
     events = {}
     for name in ("best_arm_lost", "undecided"):
         tables = [dict(zip(*results.counts(c, name, stops[c]), strict=True)) for c in hashes]
@@ -614,7 +653,8 @@ def _summaries(
         {
             **series,
             "regret_quantile": ([*grid.dims, "quantile"], over_cells(found)),
-            "regret_histogram": ([*grid.dims, "bin"], over_cells(dense)),
+            "regret_histogram": ([*grid.dims, "bin"], dense(histograms, place)),
+            "rounds_histogram": ([*grid.dims, "made"], dense(made, rounds)),
             "seeds": (grid.dims, over_cells([stops[cell] for cell in hashes])),
             **(
                 {}
@@ -635,6 +675,7 @@ def _summaries(
             "quantile": levels,
             "bin_low": ("bin", low),
             "bin_high": ("bin", high),
+            "made": ("made", rounds, {"long_name": "completed rounds"}),
         },
     )
 
@@ -651,7 +692,8 @@ def final_table(
     Args:
         data: From `sweep` or `open_sweep`.
         level: Confidence level of the intervals, 0.95 by default. For a sweep that ran until it was
-            precise, the level of one look, and the band is the one that was judged.
+            precise, the level over all looks together, by default the one it ran with: the interval
+            of regret is then that of the simultaneous band, at the level of one look.
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link on the meter "bound" or "edges".
 
@@ -671,10 +713,10 @@ def final_table(
         real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
         for field, price in (("server_price", server_price), ("peer_price", peer_price))
     ]
-    look = data.attrs.get("look_level")
-    if level is None:
-        level = 0.95 if look is None else look
+    looks = data.attrs.get("looks", 0)
+    level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    each = 1 - (1 - level) / looks if looks else level
     dims = list(data.seeds.dims)
     names = [
         f"{name}{end}" for name in ("regret", "cost", "rounds_made") for end in ("", *_ENDS)
@@ -687,17 +729,20 @@ def final_table(
         seeds = int(cell.seeds)
         if seeds < 2:
             continue
-        found, lost[place] = (_final_curves if "regret" in data else _final_summary)(
-            cell, seeds, prices, level, look == level
-        )
+        if "regret" in data:
+            found, lost[place] = _final_curves(cell, seeds, prices, each)
+        else:
+            found, lost[place] = _final_summary(cell, seeds, prices, each, bool(looks))
         for name, value in found.items():
             table[name][place] = value
         for end, bound in zip(_ENDS, lost_interval(int(lost[place]), seeds, level), strict=True):
             bounds[end][place] = bound
-    axes = {name: data.coords[name] for name in dims}
-    kind = "simultaneous" if look == level else "pointwise"
+    axes = {name: (name, data.coords[name].values) for name in dims}
     attrs = {**data.attrs, "level": level, "server_price": prices[0], "peer_price": prices[1]}
-    attrs["description"] = describe(level, kind)
+    attrs["description"] = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
+    if looks:
+        told = f"({100 * each:.6g} % a look, {looks} possible looks)"
+        attrs["description"] = f"{100 * level:.6g} % simultaneous band at T {told}"
     return xr.Dataset(
         {
             **{name: (dims, values) for name, values in table.items()},
@@ -714,7 +759,7 @@ _ENDS = ("_lower", "_upper")
 
 
 def _final_curves(
-    cell: xr.Dataset, seeds: int, prices: Sequence[float], level: float, _: bool
+    cell: xr.Dataset, seeds: int, prices: Sequence[float], level: float
 ) -> tuple[dict[str, float], int]:
     kept = cell.isel(seed=slice(seeds), time=-1)
     series = {name: np.asarray(kept[name], np.float64) for name in ("regret", *SERIES[2:])}
@@ -734,7 +779,7 @@ def _final_summary(
     covariance = cell.regret_covariance.values
     found = _interval("regret", seeds, float(last.regret_mean), float(covariance[-1, -1]), level)
     if judged:
-        mean, half = moments_band(seeds, cell.regret_mean.values, covariance, level)
+        mean, half = _look_band(seeds, cell.regret_mean.values, covariance, level)
         found |= {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
     rounds, variance = float(cell.rounds_made_mean), float(cell.rounds_made_variance)
     found |= _interval("rounds_made", seeds, rounds, variance, level)

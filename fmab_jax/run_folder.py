@@ -52,7 +52,8 @@ _HEAD = re.compile(
     re.DOTALL,
 )
 _MOST_ARRAYS = 1000
-_MOST_BYTES = 2**31 - 2**24  # ZIP without its 64-bit extension
+MOST_BYTES = 2**31 - 2**24
+"""Of a unit's arrays: ZIP without its 64-bit extension."""
 _TORN = b" torn"
 _NO_FOLDER = {
     getattr(errno, f"E{name}") for name in "NOENT NOTDIR EXIST NAMETOOLONG LOOP INVAL".split()
@@ -402,8 +403,8 @@ def _unseal(line: bytes) -> dict[str, Any] | None:
 
 def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Returns an .npz of the arrays: stored, sorted, without dates or pickles."""
-    if len(arrays) > _MOST_ARRAYS or sum(a.nbytes for a in arrays.values()) > _MOST_BYTES:
-        allowed = f"at most {_MOST_ARRAYS} and {_MOST_BYTES:,} bytes"
+    if len(arrays) > _MOST_ARRAYS or sum(a.nbytes for a in arrays.values()) > MOST_BYTES:
+        allowed = f"at most {_MOST_ARRAYS} and {MOST_BYTES:,} bytes"
         refuse("arrays", f"{len(arrays)} arrays", allowed, "make smaller units")
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:

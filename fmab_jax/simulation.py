@@ -314,8 +314,8 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
         ValueError: If there is none.
     """
     used = tuple(devices) if devices is not None else tuple(jax.local_devices())
-    if not used:
-        refuse("devices", devices, "at least one device", "leave it out for all of them")
+    if not used or not all(isinstance(device, jax.Device) for device in used):
+        refuse("devices", devices, "devices such as jax.devices()", "leave it out for all of them")
     return used
 
 
@@ -334,7 +334,7 @@ def estimate(
     available = _available_bytes()
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
-        per_device = min(per_device, -(-lanes // (len(devices) * _threads(devices))))
+        per_device = min(per_device, -(-lanes // (len(devices) * threads(devices))))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
         per_device = -(-batch // len(devices))
@@ -343,7 +343,7 @@ def estimate(
     least = 8 if elements <= 100_000 else 2
     batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
     batches = -(-lanes // batch)
-    working = per_lane * batch * min(_threads(devices), batches)
+    working = per_lane * batch * min(threads(devices), batches)
     # Regret, completed rounds, the links made of them, exploitation regret where agents wait.
     series = 1 + shape.waits + np.count_nonzero(links_per_round(cell.exchange))
     result = lanes * (points * (8 * int(series) + 4) + 32)
@@ -412,7 +412,7 @@ def executable(layout: Layout, batch: int, devices: tuple[jax.Device, ...]) -> A
         return jax.vmap(functools.partial(run_seed, layout.shape))(*arguments)
 
     sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
-    sharding = NamedSharding(mesh, split) if _spans_processes(devices) else None
+    sharding = NamedSharding(mesh, split) if spans_processes(devices) else None
     # The scope of x64 is the thread's own.
     with jax.enable_x64(True):
         f64, i64, u32 = jnp.float64, jnp.int64, jnp.uint32
@@ -435,12 +435,16 @@ def executable(layout: Layout, batch: int, devices: tuple[jax.Device, ...]) -> A
         return jax.jit(sharded).lower(rule, parameters, grid, each(u32), each(u32)).compile()
 
 
-def _spans_processes(devices: Sequence[jax.Device]) -> bool:
+def spans_processes(devices: Sequence[jax.Device]) -> bool:
+    """Tells whether some devices belong to other processes (`jax.distributed`)."""
     return any(device.process_index != jax.process_index() for device in devices)
 
 
-def _threads(devices: Sequence[jax.Device]) -> int:
-    """A lone CPU device runs a batch on one core; several batches at once use the others."""
+def threads(devices: Sequence[jax.Device]) -> int:
+    """Returns how many batches run at once.
+
+    A lone CPU device runs a batch on one core; several batches at once use the others.
+    """
     if len(devices) == 1 and devices[0].platform == "cpu":
         return (
             len(os.sched_getaffinity(0))
@@ -462,7 +466,7 @@ def run_lanes(
     compiled = executable(layout, batch, devices)
     rows = [(cell.rule, cell.parameters, cell.padded_grid) for cell in lanes.cells]
     table = jax.tree.map(lambda *values: np.stack(values), *rows)
-    shared = _spans_processes(devices)
+    shared = spans_processes(devices)
     mesh = Mesh(np.array(devices), ("lanes",))
     sharding = NamedSharding(mesh, PartitionSpec("lanes"))
 
@@ -487,14 +491,14 @@ def run_lanes(
         return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
 
     starts = iter(range(0, len(lanes.seed), batch))
-    with ThreadPoolExecutor(_threads(devices)) as pool:
+    with ThreadPoolExecutor(threads(devices)) as pool:
         # Only as many in flight as there are threads: memory is bounded by the batch.
         running: set[Future[tuple[int, Outcome]]] = set()
         try:
             while True:
                 for start in starts:
                     running.add(pool.submit(one, start))
-                    if len(running) > _threads(devices):
+                    if len(running) > threads(devices):
                         break
                 if not running:
                     return

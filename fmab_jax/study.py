@@ -139,11 +139,13 @@ class _Known(NamedTuple):
         exchanges: With an algorithm that keeps its graph, and so its identity, alive.
         problems: With their descriptions.
         graphs: Descriptions, with what is described.
+        slots: Hashes of the recorded slots, by their number and the horizon.
     """
 
     exchanges: dict[Any, tuple[Exchange, Algorithm]]
     problems: dict[Any, tuple[Problem, dict[str, Any]]]
     graphs: dict[int, tuple[Any, Any]]
+    slots: dict[tuple[int, int], str]
 
 
 class Spot(NamedTuple):
@@ -198,7 +200,7 @@ class Study:
         Raises:
             ValueError: If a value, or a combination of values, is refused.
         """
-        known = _Known({}, {}, {})
+        known = _Known({}, {}, {}, {})
         return tuple(self._spot(chosen, known) for chosen in self._choices())
 
     @functools.cached_property
@@ -252,6 +254,8 @@ class Study:
         # Hop distances are worked out, and a graph described, once for each, not for each epsilon.
         key = (algorithm.name, problem.agents, algorithm.participation, algorithm.weights)
         key = (*key, id(algorithm.graph), id(algorithm.components))
+        if type(algorithm) is not Algorithm:
+            key = (id(algorithm),)  # it may exchange as it likes
         cell = simulation.resolve(
             algorithm,
             problem,
@@ -263,14 +267,20 @@ class Study:
         )
         # What has an id must live on, or something else could get that id.
         known.exchanges.setdefault(key, (cell.exchange, algorithm))
+        # All that recorded slots depend on, besides what cells share, is the horizon.
+        grid = len(cell.grid), int(cell.rule.horizon)
+        if grid not in known.slots:
+            known.slots[grid] = _hash(cell.grid.tolist())
         config = {
             **_described_algorithm(algorithm, known),
             "problem": described_problem,
             "horizon": int(cell.rule.horizon),
-            "slots": _hash(cell.grid.tolist()),
+            "slots": known.slots[grid],
             "points": cell.points,
             "root_seed": self.root_seed,
             "sum_agents": self.sum_agents,
+            # An algorithm of one's own may exchange otherwise than its description says.
+            "exchange": _described_exchange(cell.exchange),
         }
         return Spot(config, _hash(config), cell)
 
@@ -311,9 +321,10 @@ def state(
             refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
     if isinstance(sum_agents, np.bool_) or not isinstance(sum_agents, bool):
         refuse("sum_agents", sum_agents, "True or False", "leave it out")
+    problem, parameters = _spelt_out(problem, parameters)
     given = {
         "algorithm": _algorithms(algorithm),
-        "problem": drawn if problem is None else problem,
+        "problem": problem,
         **parameters,
         "horizon": horizon,
     }
@@ -465,6 +476,29 @@ def _taken() -> frozenset[str]:
     return frozenset(name for known in ALGORITHMS.values() for name in _parameters(known))
 
 
+def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Returns a problem whose means are drawn as `drawn` and its parameters.
+
+    However a problem is stated, by a `Problem`, a maker or options, it is then the same study.
+    """
+    if problem is None:
+        return drawn, parameters
+    if isinstance(problem, Problem) and problem.means is None:
+        own: dict[str, Any] = {"agents": problem.agents, "arms": problem.arms}
+        own |= {"spread": problem.spread, "problem_gap": problem.gap}
+        for name in own:
+            if name in parameters:
+                remedy = "the problem has its own; or pass a maker such as Problem.uniform"
+                refuse(name, parameters[name], "left out with a Problem", remedy)
+        return drawn, {**own, **parameters}
+    if {"agents", "arms"} <= set(parameters):
+        if problem == Problem.heterogeneous:
+            return drawn, parameters if "spread" in parameters else {**parameters, "spread": 1.0}
+        if problem == Problem.uniform and not {"spread", "problem_gap"} & set(parameters):
+            return drawn, parameters
+    return problem, parameters
+
+
 def _refuse_unknown(axes: Sequence[Axis], settings: Mapping[str, Any]) -> None:
     values = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
     for made in values["problem"]:
@@ -598,6 +632,12 @@ def _described_problem(problem: Problem) -> dict[str, Any]:
         means = np.ascontiguousarray(problem.means, "<f8")
         described["means"] = hashlib.sha256(means.tobytes()).hexdigest()
     return described
+
+
+def _described_exchange(exchange: Exchange) -> list[Any]:
+    weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
+    links = (exchange.server_links, exchange.peer_links_bound, exchange.peer_links_used)
+    return [exchange.kind, exchange.reporting, exchange.wait, *links, weights]
 
 
 def _hash(described: Any) -> str:

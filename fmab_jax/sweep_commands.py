@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmab_jax.checks import Refusal, count, refuse
+from fmab_jax.progress import counted
 from fmab_jax.terminal import (
     Export,
     Plot,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # How long a batch may take to end after Ctrl-C or a request to stop.
 _GRACE_S = 8.0
 _MOST_ROWS = 40
+_MOST_CURVES = 28
 
 
 class Stopped(BaseException):
@@ -49,6 +51,10 @@ class Stopped(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.signal = number
+
+
+class OutOfSpace(Exception):
+    """A disk or file gave out during a sweep; says what to do."""
 
 
 def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int:
@@ -64,6 +70,7 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
     else:
         with spelt(command):
             document = _document(command, name)
+        document["parameters"] = _as_typed(document["parameters"], words)
         label = name
     renamed = {"store": "out"}
     if isinstance(command, SweepOptions):
@@ -101,11 +108,11 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
         return 0
     elapsed = data.attrs["elapsed_s"]
     compiled = data.attrs["compilations"]
-    print(f"{out}: {len(spots):,} cells, {compiled} compiled programs, {elapsed:.3g} s")
+    done = f"{counted(len(spots), 'cell')}, {counted(compiled, 'compilation')}"
+    print(f"{out}: {done}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
         _print_cells(data, Show(folder=out))
-    else:
-        print(f"see them with: fmab show {shlex.quote(out)}")
+    print(f"next: fmab show {shlex.quote(out)}, fmab plot {shlex.quote(out)} --help")
     return 0
 
 
@@ -128,9 +135,28 @@ def plot(command: Plot, written: list[Path]) -> None:
         raise Refusal(f"--hue {visible(command.hue)}: must be left out with {other}; drop one")
     if command.metric != "regret" and command.x is None:
         raise Refusal(f"--metric {visible(command.metric)}: must be given with --x; drop one")
-    default = os.path.normpath(command.folder) + ".png"
+    shown = [name for name in (command.x, command.y, command.hue) if name is not None]
+    kind = "curves" if command.curves else "-".join(["pareto"] * command.pareto + shown)
+    default = f"{os.path.normpath(command.folder)}-{kind}.png"
     path = Path(command.out if command.out is not None else default)
     data = _selected(_opened(command), command.select)
+    dims = [str(name) for name in data.seeds.dims]
+    for option, name in (("x", command.x), ("y", command.y), ("hue", command.hue)):
+        if name is not None and name not in dims:
+            raise Refusal(
+                f"--{option} {visible(name)}: must be one of {', '.join(dims)}; see --help"
+            )
+    open_dims = [n for n in dims if data.sizes[n] > 1 and n not in shown]
+    if command.x is not None and open_dims:
+        left = ", ".join(f"{name} ({data.sizes[name]} values)" for name in open_dims)
+        example = " ".join(f"{name}={_label(data[name].values.tolist()[0])}" for name in open_dims)
+        raise Refusal(
+            f"--x {command.x}: must leave no parameter open, but {left}; add --select {example}"
+        )
+    if command.curves and data.seeds.size > _MOST_CURVES:
+        raise Refusal(
+            f"--curves: must show at most {_MOST_CURVES} of {data.seeds.size} cells; add --select"
+        )
     prices = {"server_price": command.server_price, "peer_price": command.peer_price}
     if command.curves:
         with spelt(command):
@@ -210,6 +236,9 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
                 raise Refusal(f"--components none: must be given with several --agents; {remedy}")
             agents = count("agents", agents, 1, 10**7, "give the number of agents M")
             parameters["components"] = equal_parts(agents)
+    if not command.means:
+        # Written out, so that a saved study does not depend on defaults.
+        problem = {"agents": 50, "arms": 100} | problem
     document: dict[str, Any] = {
         "algorithm": name,
         "horizon": one_or_more(command.horizon) if command.horizon else 100_000,
@@ -228,6 +257,13 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
     elif command.max_seeds is not None:
         raise Refusal(f"--max-seeds {command.max_seeds}: must be given with --until; add it")
     return document
+
+
+def _as_typed(parameters: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    """Returns parameters in the order of their options, which is that of the dimensions."""
+    typed = [word.partition("=")[0].lstrip("-").replace("-", "_") for word in words]
+    place = {name: typed.index(name) if name in typed else len(typed) for name in parameters}
+    return dict(sorted(parameters.items(), key=lambda item: place[item[0]]))
 
 
 def _worker(text: str | None) -> tuple[int, int] | None:
@@ -273,6 +309,10 @@ def _stoppable(words: list[str]) -> Iterator[None]:
     except Stopped:
         say()
         raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        kept = f"what is computed is kept; go on with: {again}"
+        raise OutOfSpace(f"{where}{error.strerror or error}; {kept}") from error
     finally:
         # What could keep it from ending has ended.
         for timer in timers:
@@ -323,6 +363,8 @@ def _runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Returns the cells as runs for `plot_runs`, by their labels."""
     if "regret" not in data:
         refuse("keep", "summary", "'curves' for --curves", "draw --x, or keep curves")
+    from fmab_jax.sweep_plots import told
+
     dims = list(data.seeds.dims)
     runs = {}
     facts = ("agents", "arms", "horizon", "epsilon")
@@ -332,8 +374,10 @@ def _runs(data: xr.Dataset) -> dict[str, xr.Dataset]:
         if "slot" in cell.coords:
             cell = cell.assign_coords(time=("time", cell.slot.values))
         swept = [name for name in dims if data.sizes[name] > 1]
-        label = ", ".join(f"{n} {_label(cell[n].item())}" for n in swept)
-        own = {name: cell[name].item() for name in facts if name in cell.coords}
+        label = ", ".join(told(n, cell[n].item()) for n in swept)
+        rest = [n for n in dims if n not in swept and n not in facts]
+        own: dict[str, Any] = {"setting": [told(n, cell[n].item()) for n in rest]}
+        own |= {name: cell[name].item() for name in facts if name in cell.coords}
         if own.get("epsilon") == "none":
             own["epsilon"] = math.inf
         runs[label or str(data.attrs["algorithm"])] = cell.assign_attrs(own)
@@ -375,9 +419,9 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
     level = f"{100 * table.attrs['level']:.6g} %"
     facts = [str(table.attrs["algorithm"])]
     facts += [
-        f"{name} {short(table.attrs[name])}"
+        f"{name} {epsilon_text(value) if name == 'epsilon' else short(value)}"
         for name in ("epsilon", "agents", "arms", "horizon")
-        if name in table.attrs
+        if (value := table.attrs.get(name)) is not None
     ]
     shown = Table(
         title=", ".join(facts),
@@ -387,10 +431,12 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
         pad_edge=False,
     )
     made = "rounds\nmade" if "rounds" in dims else "rounds"
-    headings = (*dims, f"regret at T\n+- {level}", "+- %", made, "cost", "seeds")
+    headings = (*dims, "regret\nat T", f"+-\n{level}", "+-, %\nof it", made, "cost", "seeds")
     for heading in (*headings, f"best arm lost\n{level}"):
-        shown.add_column(heading, justify="right")
+        shown.add_column(heading, justify="right", no_wrap=heading not in dims)
     for row in rows:
+        if not row["seeds"]:
+            continue
         shown.add_row(*(_label(row[name]) for name in dims), *_found(row))
     out = console()
     out.print(shown)
@@ -401,8 +447,9 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
         f"{table.attrs['description']}. "
         f"Best arm lost: seeds, with the {level} Clopper-Pearson interval. Cost: {prices}."
     )
-    if any(row["seeds"] < 2 for row in rows):
-        out.print("- : not computed yet; resume the sweep.")
+    empty = sum(not row["seeds"] for row in rows)
+    if empty:
+        out.print(f"{counted(empty, 'cell')} not begun yet: run the sweep's command again.")
 
 
 def _order(value: Any) -> tuple[bool, Any]:
@@ -412,13 +459,14 @@ def _order(value: Any) -> tuple[bool, Any]:
 
 def _found(row: dict[str, Any]) -> list[str]:
     seeds = int(row["seeds"])
-    if seeds < 2:
-        return ["-", "-", "-", "-", str(seeds), "-"]
+    if seeds < 2:  # no interval
+        return ["-", "-", "-", "-", "-", str(seeds), "-"]
     half = (row["regret_upper"] - row["regret_lower"]) / 2
     lost = f"{int(row['best_arm_lost'])}"
     lost += f" [{row['best_arm_lost_lower']:.2g}, {row['best_arm_lost_upper']:.2g}]"
     return [
-        f"{short(row['regret'])} +- {short(half)}",
+        short(row["regret"]),
+        short(half),
         f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
         short(row["rounds_made"]),
         short(row["cost"]),

@@ -135,7 +135,7 @@ def plot_parameter(
         drawn = np.array(mean[:, index])
         if ticks.broken:
             places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
-        label = _told(hue, _values(finals, hue)[index]) if hue else "mean"
+        label = told(hue, _values(finals, hue)[index]) if hue else "mean"
         handles += axes.plot(places, drawn, label=label, **style)
     _scale_parameter(axes, ticks)
     _scale_values(axes, "y", mean)
@@ -283,7 +283,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         thin: dict[str, Any] = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
         axes.vlines(cost[mine], regret_lower[mine], regret_upper[mine], **thin)
         axes.hlines(regret[mine], cost_lower[mine], cost_upper[mine], **thin)
-        label = _told(hue, _values(finals, hue)[index]) if hue else "mean"
+        label = told(hue, _values(finals, hue)[index]) if hue else "mean"
         style: dict[str, Any] = {
             "linestyle": "none",
             "marker": marker,
@@ -456,9 +456,12 @@ def _axis_label(name: str) -> str:
     return _AXES.get(name, name.replace("_", " "))
 
 
-def _told(name: str, value: Any) -> str:
+def told(name: str, value: Any) -> str:
     """Writes a parameter with its value, such as "ε = 0.5"."""
-    label = _value_label(name, value)
+    unlimited = name.startswith("epsilon") or name == "rounds"
+    label = _value_label(name, math.inf if unlimited and value == "none" else value)
+    if name == "rounds" and label == "none":
+        return "no round budget"
     if label == "no noise" or (name in _NAMED and not _is_number(value)):
         return label
     return f"{_SYMBOLS.get(name, name.replace('_', ' '))} = {label}"
@@ -509,7 +512,7 @@ def _facts(finals: xr.Dataset) -> str:
             facts.append(counted(symbol, known[name], noun))
             fixed.pop(name, None)
     fixed = {name: value for name, value in fixed.items() if name in known}
-    facts += [_told(name, value) for name, value in fixed.items()]
+    facts += [told(name, value) for name, value in fixed.items()]
     cells = math.prod(finals.sizes.values())
     seeds = finals.seeds.values
     fewest, most = int(seeds.min()), int(seeds.max())
@@ -537,9 +540,9 @@ def _lost(finals: xr.Dataset) -> str:
     if lost.size == 1:
         return f"{start}{total} ({interval})"
     if not lost.any():
-        return f"{start}{total}, none in any cell ({interval} in a cell)"
+        return f"{start}{total}, 0 in every cell ({interval} in a cell)"
     where = ", ".join(
-        _told(name, _values(finals, name)[at])
+        told(name, _values(finals, name)[at])
         for name, at in zip(dims, worst, strict=True)
         if finals.sizes[name] > 1
     )
@@ -732,8 +735,8 @@ def _front(cost: np.ndarray, regret: np.ndarray) -> np.ndarray:
 
 def _short_label(parameters: list[tuple[str, Any]]) -> str:
     """Writes the parameters of a cell in a few short lines."""
-    told = [_told(name, value).replace(" = ", "=") for name, value in parameters]
-    return "\n".join(", ".join(told[i : i + 2]) for i in range(0, len(told), 2))
+    words = [told(name, value).replace(" = ", "=") for name, value in parameters]
+    return "\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))
 
 
 def _label_points(

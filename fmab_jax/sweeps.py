@@ -7,14 +7,13 @@ computed becomes one unit of the store before the next is begun: a kill loses at
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
 import os
 import shutil
-import sys
 import time
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,16 +25,16 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax import results, simulation, summary
-from fmab_jax.checks import count, refuse
+from fmab_jax.checks import Refusal, count, refuse
+from fmab_jax.progress import Plan, Progress, size_text, teller_of
 from fmab_jax.results import Memory, Results
-from fmab_jax.run_folder import Entry, RunFolder
+from fmab_jax.run_folder import MOST_BYTES, Entry, RunFolder
 from fmab_jax.simulation import Collected, Lanes
 from fmab_jax.study import Precision, Spot, Study, provenance, state
 
 # A unit is about a second of two cores' work, and at most so many bytes of curves.
 _UNIT_ELEMENTS = {"cpu": 6_400_000}
 _UNIT_BYTES = 64_000_000
-_LOG_EVERY_S = 10.0
 
 
 class Block(NamedTuple):
@@ -44,66 +43,6 @@ class Block(NamedTuple):
     cells: tuple[str, ...]
     start: int
     stop: int
-
-
-class Plan(NamedTuple):
-    """What a sweep is going to do.
-
-    Attributes:
-        cells: Cells of the grid.
-        distinct: Different ones among them.
-        layouts: Programs to compile, one per array shape.
-        trials: (cell, seed) pairs in all.
-        missing: Those still to be computed, here.
-        blocks: Units still to be computed, here.
-        disk_bytes: What they will take.
-        free_bytes: Free disk space; 0 without a store.
-        memory_bytes: What computing them will take, and without a store the results.
-        available_bytes: Free memory, 0 if unknown.
-    """
-
-    cells: int
-    distinct: int
-    layouts: int
-    trials: int
-    missing: int
-    blocks: int
-    disk_bytes: int
-    free_bytes: int
-    memory_bytes: int
-    available_bytes: int
-
-
-class Progress:
-    """What a sweep tells while it runs; this one keeps silent but for damaged units."""
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        """Ends whatever was shown."""
-
-    def planned(self, plan: Plan) -> None:
-        """Is told the plan, before anything is compiled."""
-
-    def damaged(self, line: str) -> None:
-        """Is told of a unit that has to be computed again."""
-        warnings.warn(line, stacklevel=2)
-
-    def extended(self, trials: int) -> None:
-        """Is told how many trials it will be in all, as far as is known."""
-
-    def compiling(self, layout: int, layouts: int) -> None:
-        """Is told that a program is about to be compiled."""
-
-    def calibrated(self, seconds: float) -> None:
-        """Is told how long the rest will take, about."""
-
-    def advanced(self, trials: int) -> None:
-        """Is told that so many more trials are computed."""
-
-    def written(self, cells_done: int, widest: float) -> None:
-        """Is told that a unit is safe: complete cells, widest relative 95 % half-width so far."""
 
 
 def sweep(
@@ -138,8 +77,8 @@ def sweep(
     Args:
         algorithm: A maker such as `cdp_mab`, its name ("cdp"), or a list of these.
         problem: A `Problem`, a maker such as ``Problem.uniform``, or a list or dict of Problems;
-            left out, each seed
-            draws its means, with agents=50, arms=100, spread=0, problem_gap and fixed_instance.
+            left out, each seed draws its means, with agents=50, arms=100, spread=0, problem_gap
+            and fixed_instance.
         horizon: T, as in `simulate`.
         seeds: Seeds 0, 1, ..., seeds - 1 of each cell; with ``until``, of the first look.
         store: Folder to keep the results in, made if missing. What is there already is not computed
@@ -237,25 +176,29 @@ def run(
     header = results.header_of(study, provenance(used))
     # Of several processes with common devices, the first keeps the results.
     keeps = not work.shared or jax.process_index() == 0
-    with _teller(progress, keeps) as teller, ExitStack() as stack:
+    with teller_of(progress, keeps) as teller, ExitStack() as stack:
         found = Results(header, Memory(), [])
         if store is not None and keeps:
             found = _look(store, header, allow_changes)
-        plan = work.plan(found, store if keeps else None)
+        plan = work.plan(found, store, in_memory=store is None)
         teller.planned(plan)
         _refuse_what_does_not_fit(plan, study)
         if dry:
+            work.calibrate(found, teller)
             return xr.Dataset()
         folder: RunFolder | Memory = Memory()
         if store is not None and keeps:
             folder = RunFolder(store, create=True)
             name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
             stack.enter_context(folder.writing(name))
-            _claim(folder, header, allow_changes)
+            _claim(folder, header, allow_changes, alone=worker is None)
             found = Results(header, folder, _intact(folder, work.hashes, teller))
         else:
             found = Results(header, folder, [])
         work.compute(found, folder if keeps or store is None else None, teller)
+        if isinstance(folder, RunFolder) and worker is not None:
+            # What the others have done meanwhile counts as well.
+            found = Results(header, folder, folder.entries()[0])
     if store is not None and not keeps:
         return xr.Dataset()
     missing = sum(work.missing(found).values())
@@ -287,7 +230,7 @@ class _Work:
         if unit is not None:
             unit = count("unit", unit, 1, simulation.MAX_SEEDS, "give the trials of a unit")
         self.unit, self.batch = unit, batch
-        self.shared = simulation._spans_processes(devices)
+        self.shared = simulation.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
 
     def missing(self, found: Results) -> dict[str, int]:
@@ -334,7 +277,8 @@ class _Work:
                 for start in range(0, stop, lanes):
                     yield Block((name,), start, min(start + lanes, stop))
             return
-        together = min(lanes // stop, most_cells)
+        # With a precision, which cells need more seeds differs from look to look.
+        together = 1 if self.study.until is not None else min(lanes // stop, most_cells)
         for first in range(0, len(cells), together):
             yield Block(tuple(cells[first : first + together]), 0, stop)
 
@@ -349,43 +293,77 @@ class _Work:
             # Held in memory while it is computed, but not written.
             lanes = min(lanes, 4 * _UNIT_BYTES // _bytes_per_lane(layout))
             cells = max(1, _UNIT_BYTES // _bytes_per_summary(layout))
-        return max(1, self.unit if self.unit is not None else max(lanes, 16)), cells
+        lanes = self.unit if self.unit is not None else max(lanes, 16)
+        kept = _bytes_per_lane(layout) * lanes
+        if self.study.keep == "summary":
+            kept = _bytes_per_summary(layout)
+        if kept > MOST_BYTES:
+            field, value = ("unit", lanes) if self.unit is not None else ("times", layout.points)
+            refuse(field, value, f"such that a unit has at most {MOST_BYTES:,} bytes", "use fewer")
+        return max(1, lanes), cells
 
-    def plan(self, found: Results, store: Any) -> Plan:
-        """Returns what is to be done and what it takes, before anything is allocated."""
+    def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
+        """Returns what is to be done and what it takes, before anything is allocated.
+
+        Args:
+            found: What is there.
+            store: Where it is kept, or None.
+            in_memory: Whether this process holds all results.
+        """
         todo = self.todo(found)
-        disk, largest, working = 0, 0, 0
+        largest, working, available = 0, 0, 0
         for block in todo:
             layout = self.spots[block.cells[0]].cell.layout
-            if self.study.keep == "curves":
-                size = len(block.cells) * (block.stop - block.start) * _bytes_per_lane(layout)
-            else:
-                size = len(block.cells) * _bytes_per_summary(layout)
             lanes = len(block.cells) * (block.stop - block.start)
-            disk += size + 2000
-            largest = max(largest, lanes * (_bytes_per_lane(layout) + 4 * layout.points) + 3 * size)
+            # The products behind a scatter, and the unit's bytes, are copies.
+            copies = 10 if self.study.keep == "summary" else 3
+            own = copies * self._kept_bytes(block)
+            largest = max(largest, lanes * (_bytes_per_lane(layout) + 4 * layout.points) + own)
         for layout in self.layouts:
             need = self._needs(layout, todo)
             working = max(working, need.working_bytes)
             available = need.available_bytes
-        memory = working + largest
-        if store is None:
-            memory += disk
+        everybody = todo if self.worker is None else self._alone().todo(found)
+        disk = sum(self._kept_bytes(block) + 2000 for block in everybody)
+        memory = working + largest + disk * in_memory
         if self.study.keep == "summary":
-            memory += 2 * sum(_bytes_per_summary(spot.cell.layout) for spot in self.study.spots)
-        missing = sum((block.stop - block.start) * len(block.cells) for block in todo)
+            memory += 4 * sum(_bytes_per_summary(spot.cell.layout) for spot in self.study.spots)
         return Plan(
             cells=len(self.study.spots),
+            seeds=self.study.seeds,
+            until=self.study.until is not None,
             distinct=len(self.spots),
             layouts=len({self.spots[block.cells[0]].cell.layout for block in todo}),
             trials=len(self.spots) * self.study.seeds,
-            missing=missing,
+            missing=sum((block.stop - block.start) * len(block.cells) for block in todo),
             blocks=len(todo),
-            disk_bytes=disk if store is not None else 0,
-            free_bytes=_free_bytes(store) if store is not None else 0,
+            disk_bytes=0 if store is None else disk,
+            free_bytes=0 if store is None else _free_bytes(store),
             memory_bytes=memory,
             available_bytes=available,
         )
+
+    def _alone(self) -> _Work:
+        return _Work(self.study, self.devices, self.unit, self.batch, None)
+
+    def _kept_bytes(self, block: Block) -> int:
+        layout = self.spots[block.cells[0]].cell.layout
+        if self.study.keep == "curves":
+            return len(block.cells) * (block.stop - block.start) * _bytes_per_lane(layout)
+        return len(block.cells) * _bytes_per_summary(layout)
+
+    def calibrate(self, found: Results, teller: Progress) -> None:
+        """Tells how long what is missing will take; compiles one program for it."""
+        todo = self.todo(found)
+        if todo and not self.shared:
+            layout = self.spots[todo[0].cells[0]].cell.layout
+            layouts = len({self.spots[block.cells[0]].cell.layout for block in todo})
+            batch = self._needs(layout, todo).batch
+            teller.compiling(1, layouts)
+            started = time.perf_counter()
+            simulation.executable(layout, batch, self.devices)
+            compile_s = time.perf_counter() - started
+            self._calibrate(todo[0], batch, todo, compile_s * layouts, teller)
 
     def _needs(self, layout: simulation.Layout, todo: Sequence[Block]) -> simulation.Estimate:
         cells = set(self.layouts[layout])
@@ -417,7 +395,8 @@ class _Work:
                     started = time.perf_counter()
                     simulation.executable(layout, batch, self.devices)
                     compiled.add((layout, batch))
-                    if first:
+                    lanes = batch * simulation.threads(self.devices)
+                    if first and planned >= 8 * lanes:
                         compile_s = time.perf_counter() - started
                         self._calibrate(own[0], batch, blocks, compile_s * len(layouts), teller)
                         first = False
@@ -472,9 +451,8 @@ class _Work:
         teller: Progress,
     ) -> None:
         """Runs a few batches against the clock and extrapolates to all blocks."""
-        lanes = batch * simulation._threads(self.devices)
-        total = sum((b.stop - b.start) * len(b.cells) for b in blocks)
-        if total < 8 * lanes or self.shared:
+        lanes = batch * simulation.threads(self.devices)
+        if self.shared:
             return
         stop = min(block.stop, block.start + lanes)
         started = time.perf_counter()
@@ -594,7 +572,7 @@ def _look(
         empty = False
     if empty:
         return Results(header, Memory(), [])
-    folder = RunFolder(store, create=True)
+    folder = RunFolder(store)
     _compare(folder, header, allow_changes)
     return Results(header, folder, folder.entries()[0])
 
@@ -609,9 +587,18 @@ def _compare(
     if old.get("format") != results.FORMAT:
         refuse("store", str(folder.path), f"of format {results.FORMAT}", "use another folder")
     before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
+    allowed = [allow_changes] if isinstance(allow_changes, str) else allow_changes
+    if not isinstance(allowed, (list, tuple, set, frozenset)):
+        refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
+    for name in allowed:
+        if name not in before and name not in now:
+            near = difflib.get_close_matches(str(name), {**before, **now}, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else "name the field that was refused"
+            refuse("allow_changes", name, "a field of the study or a package", remedy)
     # More or fewer seeds, and another order of the dimensions, change no unit.
-    free = {"seeds", "until", "axes", *allow_changes}
-    for name in sorted(set(before) | set(now)):
+    free = {"seeds", "until", "axes", *allowed}
+    names = set(before) | set(now)
+    for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
             refuse(
                 name,
@@ -627,9 +614,24 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _claim(folder: RunFolder, header: Mapping[str, Any], allow_changes: Collection[str]) -> None:
-    if _compare(folder, header, allow_changes) != header:
-        folder.write_header(header)
+def _claim(
+    folder: RunFolder, header: Mapping[str, Any], allow_changes: Collection[str], *, alone: bool
+) -> None:
+    """Writes what the store is for; one process at a time, so that two cannot both be first."""
+    for _ in range(100):
+        try:
+            with RunFolder(folder.path).writing("header"):
+                old = _compare(folder, header, allow_changes)
+                # A worker that was started with an older study takes no seeds from the others.
+                fewer = old is not None and old["seeds"] > header["seeds"] and not alone
+                if old != header and not fewer:
+                    folder.write_header(header)
+                return
+        except Refusal as refusal:
+            if "'header'" not in str(refusal):
+                raise
+            time.sleep(0.1)
+    refuse("store", str(folder.path), "free for its header to be written", "try again")
 
 
 def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list[Entry]:
@@ -645,6 +647,9 @@ def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list
         if reason is None:
             intact.append(entry)
             continue
+        if folder.check(entry) is None:  # computed again by another worker meanwhile
+            intact.append(entry)
+            continue
         moved = folder.quarantine(entry, reason)
         where = f", now {moved}," if moved else ""
         path = folder.path / "units" / f"{entry.unit}.npz"
@@ -655,9 +660,9 @@ def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list
 def _free_bytes(store: str | os.PathLike[str]) -> int:
     """Returns the free space where a folder lies, or will."""
     path = Path(store).absolute()
-    while not path.exists() and path != path.parent:
-        path = path.parent
     try:
+        while not path.exists() and path != path.parent:
+            path = path.parent
         return shutil.disk_usage(path).free
     except OSError:
         return 0
@@ -671,164 +676,13 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
     for field, needed, there in needs:
         if not there or needed <= 0.9 * there:
             continue
-        seeds = int(study.seeds * 0.9 * there / needed)
         remedy = "record fewer times or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
             remedy = "use keep='summary', which does not grow with the seeds"
-            if seeds:
+            each = sum(_bytes_per_lane(spot.cell.layout) for spot in study.spots)
+            if seeds := int(0.9 * there / each):
                 remedy += f", or at most {seeds:,} seeds"
-        elif field == "memory":
+        elif field == "memory" and study.keep == "curves":
             remedy = "use a smaller batch or unit, fewer times, or fewer agents or arms"
-        allowed = f"at most 90 % of the {_gigabytes(there)} free"
-        refuse(field, _gigabytes(needed), allowed, remedy)
-
-
-def _gigabytes(size: float) -> str:
-    return f"{size / 1e9:.3g} GB"
-
-
-def _teller(progress: Progress | bool | None, keeps: bool) -> Progress:
-    if isinstance(progress, Progress):
-        return progress
-    shown = sys.stderr.isatty() if progress is None else progress
-    if not shown or not keeps:
-        return Progress()
-    return _Bar() if sys.stderr.isatty() else _Lines()
-
-
-def describe_plan(plan: Plan) -> str:
-    """Returns a plan in a line or two."""
-    cells = _counted(plan.cells, "cell")
-    if plan.distinct != plan.cells:
-        cells += f" ({plan.distinct:,} different)"
-    done = f", {plan.missing:,} of them to do" if plan.missing != plan.trials else ""
-    lines = f"{cells}, {plan.trials:,} trials{done}: {_counted(plan.layouts, 'compilation')}, "
-    lines += f"{_counted(plan.blocks, 'unit')}, "
-    if plan.free_bytes:
-        lines += f"{_gigabytes(plan.disk_bytes)} of {_gigabytes(plan.free_bytes)} free disk, "
-    memory = f"{_gigabytes(plan.memory_bytes)} of {_gigabytes(plan.available_bytes)} free memory"
-    return lines + memory
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-class _Lines(Progress):
-    """Plain lines on standard error, where it is no terminal."""
-
-    def __init__(self) -> None:
-        self.began = self.last = time.perf_counter()
-        self.trials = self.done = self.cells = self.cells_done = 0
-        self.expected = ""
-        self.widest = math.nan
-
-    def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    def planned(self, plan: Plan) -> None:
-        self.trials, self.cells = plan.missing, plan.distinct
-        self.say(describe_plan(plan))
-
-    def extended(self, trials: int) -> None:
-        self.trials = trials
-
-    def damaged(self, line: str) -> None:
-        self.say(line)
-
-    def compiling(self, layout: int, layouts: int) -> None:
-        self.say(f"compiling program {layout} of {layouts}")
-
-    def calibrated(self, seconds: float) -> None:
-        self.say(f"expected to take {_duration(seconds)}")
-        self.began = time.perf_counter()
-
-    def advanced(self, trials: int) -> None:
-        self.done += trials
-        now = time.perf_counter()
-        if now - self.last >= _LOG_EVERY_S:
-            self.last = now
-            self.report()
-
-    def written(self, cells_done: int, widest: float) -> None:
-        self.cells_done, self.widest = cells_done, widest
-
-    def report(self) -> None:
-        """Says how far it has come."""
-        rate = self.done / max(time.perf_counter() - self.began, 1e-9)
-        left = _duration(max(0, self.trials - self.done) / max(rate, 1e-9))
-        self.say(
-            f"{self.done:,} of {self.trials:,} trials, {rate:,.0f} trials/s, {left} left, "
-            f"{self.cells_done:,} of {self.cells:,} cells done, widest band {_percent(self.widest)}"
-        )
-
-    def __exit__(self, *_: Any) -> None:
-        if self.done:
-            self.report()
-
-
-class _Bar(Progress):
-    """A bar over trials, on a terminal."""
-
-    def __init__(self) -> None:
-        from rich import progress as bars
-        from rich.console import Console
-
-        columns = (
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.MofNCompleteColumn(),
-            bars.TextColumn("{task.fields[rate]}"),
-            bars.TimeRemainingColumn(),
-            bars.TextColumn("{task.fields[cells]}"),
-        )
-        self.bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("trials", total=None, rate="", cells="", start=False)
-        self.cells = 0
-
-    def __enter__(self) -> Progress:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.bar.stop()
-
-    def planned(self, plan: Plan) -> None:
-        self.cells = plan.distinct
-        self.bar.console.print(describe_plan(plan), highlight=False)
-        self.bar.update(self.task, total=plan.missing)
-
-    def extended(self, trials: int) -> None:
-        self.bar.update(self.task, total=trials)
-
-    def damaged(self, line: str) -> None:
-        self.bar.console.print(line, highlight=False, markup=False)
-
-    def compiling(self, layout: int, layouts: int) -> None:
-        self.bar.update(self.task, description=f"compiling {layout}/{layouts}")
-
-    def calibrated(self, seconds: float) -> None:
-        self.bar.console.print(f"expected to take {_duration(seconds)}", highlight=False)
-
-    def advanced(self, trials: int) -> None:
-        self.bar.start_task(self.task)
-        self.bar.update(self.task, description="trials")
-        self.bar.advance(self.task, trials)
-        speed = self.bar.tasks[0].speed
-        self.bar.update(self.task, rate=f"{speed:,.0f}/s" if speed else "")
-
-    def written(self, cells_done: int, widest: float) -> None:
-        said = f"{cells_done:,}/{self.cells:,} cells, band {_percent(widest)}"
-        self.bar.update(self.task, cells=said)
-
-
-def _percent(share: float) -> str:
-    return "unknown" if math.isnan(share) else f"+-{100 * share:.2g} %"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+        allowed = f"at most 90 % of the {size_text(there)} free"
+        refuse(field, size_text(needed), allowed, remedy)

@@ -254,7 +254,7 @@ class SweepFile(Storing):
     """A study file, with the options of how it is run."""
 
     words: ClassVar[tuple[str, ...]] = ("study",)
-    study: Positional[str]
+    study: Annotated[Positional[str], arg(metavar="STUDY.toml")]
     """The study, a .toml file."""
 
 
@@ -263,7 +263,7 @@ class _Reading:
     """What the commands that read a sweep share."""
 
     level: Annotated[_Number, _shown("0.95")] = None
-    """Confidence level of intervals and bands."""
+    """Confidence level of intervals and bands; after --until, over all looks together."""
     server_price: _Number = 1
     """c1, price of a link between agent and server."""
     peer_price: _Number = 1
@@ -277,7 +277,7 @@ class Show(_Reading):
     """A table of what a sweep has found, with intervals."""
 
     words: ClassVar[tuple[str, ...]] = ("folder",)
-    folder: Positional[str]
+    folder: Annotated[Positional[str], arg(metavar="FOLDER")]
     """The sweep's folder."""
     sort: Annotated[str | None, arg(metavar="COLUMN"), _shown("order of the grid")] = None
     """A swept parameter, or regret, rounds, cost, seeds, lost."""
@@ -290,7 +290,7 @@ class Plot(_Reading):
     """A figure of a sweep: a metric against parameters, curves, or regret against cost."""
 
     words: ClassVar[tuple[str, ...]] = ("folder",)
-    folder: Positional[str]
+    folder: Annotated[Positional[str], arg(metavar="FOLDER")]
     """The sweep's folder."""
     x: Annotated[str | None, arg(metavar="PARAMETER"), _shown("off")] = None
     """Parameter on the horizontal axis."""
@@ -304,7 +304,7 @@ class Plot(_Reading):
     """Regret and links over time, a curve for each cell."""
     pareto: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Regret against communication cost, with the front of the cells that none beats in both."""
-    out: Annotated[str | None, arg(metavar="FILE"), _shown("FOLDER.png")] = None
+    out: Annotated[str | None, arg(metavar="FILE"), _shown("FOLDER-KIND.png")] = None
     """Where to write, .png or .pdf; an older file is replaced."""
 
 
@@ -313,9 +313,9 @@ class Export:
     """Results of a sweep as netCDF, Zarr, CSV or Parquet."""
 
     words: ClassVar[tuple[str, ...]] = ("folder", "file")
-    folder: Positional[str]
+    folder: Annotated[Positional[str], arg(metavar="FOLDER")]
     """The sweep's folder."""
-    file: Positional[str]
+    file: Annotated[Positional[str], arg(metavar="FILE")]
     """A new name ending in .nc, .zarr, .csv or .parquet."""
 
 
@@ -504,11 +504,12 @@ Examples:
     "fmab export": """\
 Writes the results under a new name: netCDF (.nc) and Zarr (.zarr) with all
 dimensions; CSV (.csv) and Parquet (.parquet) as one tidy table, a row for each
-cell, seed and slot (of a summary: each cell and slot).
+cell, seed and slot (of a summary: each cell and slot). Zarr and Parquet need
+pip install "fmab_jax[export]".
 
 Examples:
   fmab export runs/eps eps.nc
-  fmab export runs/eps eps.parquet""",
+  fmab export runs/eps eps.csv""",
     "fmab doctor": """\
 Shows what results can depend on (versions, devices, precision), where
 compiled programs are kept, and what a run of a given size would need here.
@@ -600,7 +601,8 @@ def _checked_words(command: type, words: Sequence[str], name: str) -> list[str]:
             raise Refusal(f"{shown}: must be given {words_wanted}; see {name} --help")
     for place, (option, *values) in enumerate(given):
         if option not in takes:
-            near = difflib.get_close_matches(option, takes, n=1)
+            near = [known for known in takes if known.startswith(option)]
+            near = near or difflib.get_close_matches(option, takes, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
             raise Refusal(f"{visible(option)}: must be an option of {name}; {remedy}")
         if any(option == other for other, *_ in given[:place]):

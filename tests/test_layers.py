@@ -36,6 +36,7 @@ FLOORS = {
     "study_file": 5,
     "exports": 6,
     "terminal": 1,
+    "progress": 1,
     "sweep_commands": 7,
     "__main__": 8,
 }

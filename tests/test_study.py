@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -17,6 +18,7 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax import exchange, graphs, study, study_file, sweep_commands, terminal
+from fmab_jax.elimination import Algorithm
 from fmab_jax.study import Study, precision, state
 
 BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
@@ -590,3 +592,26 @@ def test_provenance_changes_with_the_engine_alone(
         assert len(seen) == 7
     finally:
         study._source_digest.cache_clear()
+
+
+def test_an_algorithm_of_one_s_own_has_its_own_exchange():
+    """Would catch a subclass that is run with the exchange of the algorithm it changes."""
+
+    class Late(Algorithm):
+        def exchange(self, agents):
+            found = super().exchange(agents)
+            return dataclasses.replace(found, wait=found.wait + 5)
+
+    def late(epsilon, graph):
+        return Late("ddp", epsilon, graph=graph)
+
+    made = study.state(
+        {"usual": fmab.ddp_mab, "late": late},
+        fmab.Problem.uniform(6, 3),
+        epsilon=1,
+        graph=["ring", "star"],
+        horizon=100,
+        seeds=2,
+    )
+    assert [spot.cell.exchange.wait for spot in made.spots] == [2, 1, 7, 6]
+    assert len({spot.hash for spot in made.spots}) == 4

@@ -325,14 +325,14 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     """Would catch a figure without its setting, its band, or its worst count of lost best arms."""
     data = table(epsilon=EPSILONS, participation=[0.4, 1.0], rounds=["none"], lost=20)
     assert caption(plot_parameter(data, "epsilon", "participation")) == (
-        "cdp, M = 50 agents, K = 100 arms, T = 10⁶ slots, R = none, 1000 seeds per cell. "
+        "cdp, M = 50 agents, K = 100 arms, T = 10⁶ slots, no round budget, 1000 seeds per cell. "
         f"Points: means over the seeds; bars: {BAND}. Seeds that lost the best arm: 20 of 8000; "
         "most in a cell: 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4."
     )
     one = data.sel(epsilon=0.3, participation=1.0)
     one.attrs["algorithm"] = "cdp, ddp"
     assert caption(plot_pareto(one)) == (
-        "cdp, ddp, ε = 0.3, M = 50 agents, K = 100 arms, T = 10⁶ slots, p = 1, R = none, "
+        "cdp, ddp, ε = 0.3, M = 50 agents, K = 100 arms, T = 10⁶ slots, p = 1, no round budget, "
         f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
         "front (no other cell has at most its cost and its regret, and less of one), 1 of 1 cell, "
         "0 of them labelled. Seeds that lost the best arm: 0 of 1000 (90 % Clopper–Pearson "
@@ -342,7 +342,7 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     data["seeds"] = ("agents", [200, 3000])
     text = caption(plot_heat(data, "horizon", "agents"))
     assert text.startswith("cdp, ε = 0.5, K = 100 arms, 200 to 3000 seeds per cell. Colours")
-    lost = "0 of 6400, none in any cell (90 % Clopper–Pearson interval 0–0.3 % in a cell)."
+    lost = "0 of 6400, 0 in every cell (90 % Clopper–Pearson interval 0–0.3 % in a cell)."
     assert text.endswith(lost)
 
 

@@ -219,7 +219,8 @@ CHANGES = {
     "root_seed": dict(root_seed=1),
     "sum_agents": dict(sum_agents=False),
     "keep": dict(keep="summary"),
-    "problem": dict(problem=fmab.Problem.uniform(4, 3)),
+    "agents": dict(problem=fmab.Problem.uniform(4, 3)),
+    "problem": dict(problem=fmab.Problem([0.1, 0.2, 0.3], 3)),
     "algorithm": dict(),
 }
 
