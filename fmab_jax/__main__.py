@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from fmab_jax import sweep_commands
 from fmab_jax.checks import Damaged, Refusal, count, real, refuse
 from fmab_jax.terminal import (
+    Bounds,
     Doctor,
     Export,
     Plot,
@@ -65,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _use_compilation_cache()
         if isinstance(command, Doctor):
             _doctor(command)
+        elif isinstance(command, Bounds):
+            _bounds(command)
         elif isinstance(command, RunOptions):
             _simulate(command, words[1], written)
         elif isinstance(command, Show):
@@ -237,7 +240,7 @@ def _paths(command: RunOptions, name: str, labels: Sequence[str]) -> tuple[Path,
     return figure_path, data_paths
 
 
-def _problem(command: RunOptions, agents: int) -> Problem:
+def _problem(command: RunOptions | Bounds, agents: int) -> Problem:
     from fmab_jax.problems import Problem
 
     drawn = {
@@ -396,6 +399,49 @@ def _doctor(command: Doctor) -> None:
             f"{case:<18} {fits}: {need.batches:,} x {need.batch:,} seeds, "
             f"{need.working_bytes / 1e9:.3g} GB at work, {need.result_bytes / 1e9:.3g} GB results"
         )
+
+
+def _bounds(command: Bounds) -> None:
+    """Prints the theorems' bounds for one instance."""
+    import numpy as np
+
+    from fmab_jax import elimination, problems, theory
+
+    name = command.algorithm
+    if name not in ("cdp", "ddp", "hdp", "single"):
+        raise Refusal(f"{visible(name)}: must be one of cdp, ddp, hdp, single; see --help")
+    problem = _problem(command, 100 if name == "hdp" else 50)
+    own: dict[str, Any] = {
+        "cdp": {"participation": command.participation},
+        "ddp": {"graph": command.graph},
+        "hdp": {"components": command.components or equal_parts(problem.agents)},
+    }.get(name, {})
+    with spelt(command):
+        make = getattr(elimination, f"{name}_mab")
+        algorithm = make(command.epsilon, rounds=command.rounds, gap=command.gap, **own)
+        exchange = algorithm.exchange(problem.agents)
+        horizon = count("horizon", command.horizon, 1, 10**12, "give T, such as 1e6")
+        instance = problem if problem.means is not None else problem.fixed(0, command.root_seed)
+        means = np.asarray(instance.means).mean(axis=0)
+        gaps = means.max() - means
+        gaps[gaps < problems.TIE] = 0.0
+        options: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
+        if command.rounds is not None:
+            smallest = float(gaps[gaps > 0].min(initial=1.0))
+            options |= {"rounds": algorithm.rounds, "gap": algorithm.gap or smallest}
+        found = [
+            bound(gaps, exchange, horizon, command.epsilon, **options)
+            for bound in (theory.bounds, theory.closed_form)
+        ]
+    print(
+        f"{name.upper()}-MAB, agents M = {problem.agents:,}, arms K = {problem.arms:,}, slots T = "
+        f"{horizon:,}, smallest gap {gaps[gaps > 0].min(initial=1.0):.4g}\n"
+    )
+    print(f"{'':<22}{'epoch by epoch':>16}{'closed form':>16}")
+    for field in found[0]._fields:
+        values = [float(getattr(each, field)) for each in found]
+        row = "".join(f"{short(value) if value < 1e15 else 'unbounded':>16}" for value in values)
+        print(f"{field.replace('_', ' '):<22}{row}")
 
 
 def _use_compilation_cache() -> None:

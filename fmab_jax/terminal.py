@@ -320,6 +320,43 @@ class Export:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What the theorems guarantee, with explicit constants, for one instance."""
+
+    words: ClassVar[tuple[str, ...]] = ("algorithm",)
+    algorithm: Annotated[Positional[str], arg(metavar="{cdp,ddp,hdp,single}")]
+    """Whose."""
+    epsilon: _Number = 1
+    """Privacy parameter > 0, or none for no noise."""
+    agents: Annotated[_Whole, _shown("50; hdp: 100")] = None
+    """M, agents."""
+    arms: Annotated[_Whole, _shown("100")] = None
+    """K, arms."""
+    horizon: _Whole = 100_000
+    """T, slots."""
+    rounds: Annotated[_Whole, _shown("none")] = None
+    """Round budget R."""
+    gap: Annotated[_Number, _shown("the instance's own")] = None
+    """Smallest gap that a round budget is spent on."""
+    participation: _Number = 1
+    """p, of cdp."""
+    graph: str = "complete"
+    """Of ddp."""
+    components: Annotated[str | None, arg(metavar="SPEC"), _shown("five complete graphs")] = None
+    """Of hdp."""
+    means: Annotated[str | None, arg(metavar="FILE"), _shown("drawn")] = None
+    """Fixed means, .csv or .npz."""
+    spread: Annotated[_Number, _shown("0, agents are alike")] = None
+    """How far the means differ between agents, up to 1."""
+    smallest_gap: Annotated[_Number, _shown("left to chance")] = None
+    """Smallest gap of the means that are drawn."""
+    fixed_instance: Annotated[_Whole, arg(metavar="SEED"), _shown("0")] = None
+    """The seed whose means they are."""
+    root_seed: _Whole = 0
+    """Selects all randomness."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Doctor:
     """Versions, devices and caches, and what a run would need."""
 
@@ -378,6 +415,7 @@ _Top = (
     | Annotated[Show, subcommand("show")]
     | Annotated[Plot, subcommand("plot")]
     | Annotated[Export, subcommand("export")]
+    | Annotated[Bounds, subcommand("bounds")]
     | Annotated[Doctor, subcommand("doctor")]
 )
 _COMMANDS: dict[str, type] = {
@@ -386,9 +424,10 @@ _COMMANDS: dict[str, type] = {
     "show": Show,
     "plot": Plot,
     "export": Export,
+    "bounds": Bounds,
     "doctor": Doctor,
 }
-Command = RunOptions | SweepOptions | SweepFile | Show | Plot | Export | Doctor
+Command = RunOptions | SweepOptions | SweepFile | Show | Plot | Export | Bounds | Doctor
 
 _HELP = {
     "fmab": """\
@@ -510,6 +549,14 @@ pip install "fmab_jax[export]".
 Examples:
   fmab export runs/eps eps.nc
   fmab export runs/eps eps.csv""",
+    "fmab bounds": """\
+Prints what the theorems guarantee for one instance: expected regret at T, its
+parts, rounds, links, and the probability that the best arm is lost, once
+epoch by epoch and once in the paper's closed form (docs/theory.md).
+
+Examples:
+  fmab bounds cdp --epsilon 0.5 --horizon 1e6
+  fmab bounds ddp --graph ring --agents 20 --smallest-gap 0.1""",
     "fmab doctor": """\
 Shows what results can depend on (versions, devices, precision), where
 compiled programs are kept, and what a run of a given size would need here.

@@ -21,12 +21,12 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax import __main__ as cli
-from fmab_jax import simulation, store, sweep_commands
+from fmab_jax import simulation, store, sweep_commands, theory
 from fmab_jax.__main__ import main
 from fmab_jax.elimination import cdp_mab
 from fmab_jax.plots import plot_runs, save_figure
 
-COMMANDS = ("", "run", "run cdp", "run ddp", "run hdp", "run single", "doctor")
+COMMANDS = ("", "run", "run cdp", "run ddp", "run hdp", "run single", "bounds", "doctor")
 
 
 @pytest.fixture(autouse=True)
@@ -435,6 +435,7 @@ def test_help_describes_and_its_examples_parse(
     started: list[Any] = []
     monkeypatch.setattr(cli, "_simulate", lambda parsed, name, written: started.append(name))
     monkeypatch.setattr(cli, "_doctor", lambda parsed: started.append("doctor"))
+    monkeypatch.setattr(cli, "_bounds", lambda parsed: started.append("bounds"))
     for name in ("sweep", "show", "plot"):
         note = partial(lambda name, *_: started.append(name), name)
         monkeypatch.setattr(sweep_commands, name, note)
@@ -507,3 +508,21 @@ def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
     ran = process("-m", "fmab_jax", "doctor", JAX_COMPILATION_CACHE_DIR=nowhere)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert re.search(r"^compiled programs +not kept$", ran.stdout, re.M)
+
+
+@pytest.mark.parametrize("words", ["cdp --participation 0.4", "ddp --graph ring", "single"])
+def test_bounds_are_those_of_the_theory(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch bounds of another instance, exchange or horizon than the one asked for."""
+    options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
+    out, err = said(capsys, f"bounds {words} {options}")
+    assert err == ""
+    name = words.split()[0]
+    make = {"cdp": cdp_mab, "ddp": fmab.ddp_mab, "single": fmab.single_mab}[name]
+    own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
+    means = fmab.Problem.uniform(6, 4).fixed(3).means[0]
+    table = make(0.5, **own).exchange(6)
+    for place, bound in enumerate((theory.bounds, theory.closed_form)):
+        found = bound(means.max() - means, table, 10**5, 0.5)
+        for field in ("regret", "rounds", "server_links", "peer_links_bound", "epsilon_message"):
+            line = re.search(rf"^{field.replace('_', ' ')} +(\S+) +(\S+)$", out, re.M)
+            assert number(line[place + 1]) == pytest.approx(getattr(found, field), rel=5e-4)
