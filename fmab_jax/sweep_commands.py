@@ -143,9 +143,8 @@ def plot(command: Plot, written: list[Path]) -> None:
     dims = [str(name) for name in data.seeds.dims]
     for option, name in (("x", command.x), ("y", command.y), ("hue", command.hue)):
         if name is not None and name not in dims:
-            raise Refusal(
-                f"--{option} {visible(name)}: must be one of {', '.join(dims)}; see --help"
-            )
+            allowed = "one of " + ", ".join(dims) if dims else "left out, as nothing is swept"
+            raise Refusal(f"--{option} {visible(name)}: must be {allowed}; see --help")
     open_dims = [n for n in dims if data.sizes[n] > 1 and n not in shown]
     if command.x is not None and open_dims:
         left = ", ".join(f"{name} ({data.sizes[name]} values)" for name in open_dims)
@@ -261,7 +260,8 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
 
 def _as_typed(parameters: dict[str, Any], words: list[str]) -> dict[str, Any]:
     """Returns parameters in the order of their options, which is that of the dimensions."""
-    typed = [word.partition("=")[0].lstrip("-").replace("-", "_") for word in words]
+    options = (word.partition("=")[0] for word in words if word.startswith("--"))
+    typed = [option[2:].replace("-", "_") for option in options]
     place = {name: typed.index(name) if name in typed else len(typed) for name in parameters}
     return dict(sorted(parameters.items(), key=lambda item: place[item[0]]))
 
@@ -414,8 +414,9 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
             allowed = "one of " + ", ".join(columns)
             raise Refusal(f"--sort {visible(command.sort)}: must be {allowed}; choose a column")
         key = columns[command.sort]
-        rows.sort(key=lambda row: _order(row[key]), reverse=command.descending)
-        rows.sort(key=lambda row: isinstance(row[key], float) and math.isnan(row[key]))
+        # NaN, of cells without results, has no place in an order.
+        known = [row for row in rows if row[key] == row[key]]
+        rows = sorted(known, key=lambda row: _order(row[key]), reverse=command.descending)
     level = f"{100 * table.attrs['level']:.6g} %"
     facts = [str(table.attrs["algorithm"])]
     facts += [
@@ -447,7 +448,7 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
         f"{table.attrs['description']}. "
         f"Best arm lost: seeds, with the {level} Clopper-Pearson interval. Cost: {prices}."
     )
-    empty = sum(not row["seeds"] for row in rows)
+    empty = int((table.seeds == 0).sum())
     if empty:
         out.print(f"{counted(empty, 'cell')} not begun yet: run the sweep's command again.")
 
