@@ -414,9 +414,11 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
             allowed = "one of " + ", ".join(columns)
             raise Refusal(f"--sort {visible(command.sort)}: must be {allowed}; choose a column")
         key = columns[command.sort]
-        # NaN, of cells without results, has no place in an order.
+        # NaN, of cells with less than two seeds, has no place in an order: they come last.
         known = [row for row in rows if row[key] == row[key]]
-        rows = sorted(known, key=lambda row: _order(row[key]), reverse=command.descending)
+        unknown = [row for row in rows if row[key] != row[key]]
+        known.sort(key=lambda row: _order(row[key]), reverse=command.descending)
+        rows = known + unknown
     level = f"{100 * table.attrs['level']:.6g} %"
     facts = [str(table.attrs["algorithm"])]
     facts += [

@@ -524,11 +524,20 @@ OPTION = "must be an option of fmab"
 
 # (words, the line on standard error after "fmab: ").
 WORDS: list[tuple[str, str]] = [
-    ("", "no command: must be one of run, doctor; see fmab --help"),
+    (
+        "",
+        "no command: must be one of run, sweep, show, plot, export, bounds, doctor; see fmab --help",
+    ),
     ("run", "no command: must be one of cdp, ddp, hdp, single; see fmab run --help"),
-    ("rum cdp", "rum: must be one of run, doctor; did you mean run?"),
+    (
+        "rum cdp",
+        "rum: must be one of run, sweep, show, plot, export, bounds, doctor; did you mean run?",
+    ),
     ("run cpd", "cpd: must be one of cdp, ddp, hdp, single; did you mean cdp?"),
-    ("--agents 3", "--agents: must be one of run, doctor; see fmab --help"),
+    (
+        "--agents 3",
+        "--agents: must be one of run, sweep, show, plot, export, bounds, doctor; see fmab --help",
+    ),
     ("run cdp --hroizon 9", f"--hroizon: {OPTION} run cdp; did you mean --horizon?"),
     ("run cdp --graph ring", f"--graph: {OPTION} run cdp; did you mean --gap?"),
     ("run ddp -n 3", f"-n: {OPTION} run ddp; see fmab run ddp --help"),
@@ -556,7 +565,7 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         "run cdp --seeds 3 --seeds 4",
-        "--seeds: must be given once; several values go after one --epsilon or --times",
+        "--seeds: must be given once; drop one of them",
     ),
     ("run cdp --epsilon 0", f"--epsilon 0: {CLI_EPSILON}"),
     ("run cdp --epsilon 1 -1", f"--epsilon -1: {CLI_EPSILON}"),

@@ -77,7 +77,7 @@ def files(store: Path | str) -> dict[str, str]:
 
 
 def rows(out: str, dims: int = 2) -> list[dict[str, Any]]:
-    """Reads the table back; of a cell without results, its labels and seeds."""
+    """Reads the table back; of a cell with one seed, its labels and seeds."""
     lines = out.split("\n")
     rule = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ─"))
     found = []
@@ -118,7 +118,13 @@ def check_rows(found: list[dict[str, Any]], table: xr.Dataset) -> None:
 def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -> None:
     """Would catch a printed number of another cell or column, or other files than promised."""
     check_rows(rows(made[1]), final_table(eps))
-    assert made[1].startswith(f"{made[0] / 'eps'}: 4 cells, ")
+    store = made[0] / "eps"
+    assert made[1].startswith(f"{store}: 4 cells, 1 compilation, ")
+    assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
+    head = [line.split() for line in made[1].split("\n")[3:5]]
+    assert head[0] == ["regret", "+-", "+-,", "%", "rounds", "best", "arm", "lost"]
+    columns = ["epsilon", "rounds", "at", "T", "95", "%", "of", "it", "made", "cost", "seeds"]
+    assert head[1] == [*columns, "95", "%"]
     assert "cdp, agents 4, arms 3, horizon 20,000" in made[1]
     assert len(files("eps")) == 12
     direct = fmab.sweep(
@@ -189,6 +195,17 @@ def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixtur
     for order, first in (("", 1), ("--descending", 0)):
         last = rows(said(capsys, f"show half --sort regret {order}")[0])
         assert last == [found[first], found[1 - first]]
+    assert "begun" not in said(capsys, "show eps")[0]
+    # One seed has a regret, but no interval.
+    for worker in (1, 4, 5):
+        words = f"sweep cdp {SMALL.replace('--unit 8', '--unit 1')} --epsilon 1 2 --seeds 3"
+        said(capsys, f"{words} --out few --worker {worker}/6")
+    assert open_sweep("few", partial=True).seeds.values.tolist() == [1, 2]
+    assert [row["seeds"] for row in rows(said(capsys, "show few")[0], dims=1)] == [1, 2]
+    for order in ("regret", "regret --descending"):
+        out, _ = said(capsys, f"show few --sort {order}")
+        assert [row["labels"] for row in rows(out, dims=1)] == [["2"], ["1"]]
+        assert "begun" not in out
 
 
 def test_labels_that_differ_look_different(
@@ -260,6 +277,48 @@ def test_curves_are_drawn_for_every_cell(
     assert path == Path("x.pdf") and wanted <= labels
 
 
+@pytest.mark.parametrize(
+    "words, kind",
+    [
+        ("--curves", "curves"),
+        ("--pareto", "pareto"),
+        ("--pareto --hue epsilon", "pareto-epsilon"),
+        ("--x epsilon --select rounds=none", "epsilon"),
+        ("--x epsilon --hue rounds", "epsilon-rounds"),
+        ("--x rounds --y epsilon", "rounds-epsilon"),
+    ],
+)
+def test_figures_of_a_sweep_have_names_of_their_own(
+    words: str,
+    kind: str,
+    eps: xr.Dataset,
+    drawn: list[tuple[Any, Path]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Would catch one kind of figure that replaces another, or a slash that hides it inside."""
+    for name in ("eps", "eps/"):
+        assert said(capsys, f"plot {name} {words}") == (f"wrote eps-{kind}.png\n", "")
+        assert drawn.pop()[1] == Path(f"eps-{kind}.png")
+
+
+def test_figures_of_too_many_or_no_parameters_are_refused(
+    folder: Path, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an unreadable figure, one cell too few, or a remedy that does not help."""
+    values = " ".join(map(str, range(1, 30)))
+    said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
+    _, err = said(capsys, "plot many --curves", 2)
+    assert err == "fmab: --curves: must show at most 28 of 29 cells; add --select\n"
+    some = " ".join(f"epsilon={value}" for value in range(1, 29))
+    said(capsys, f"plot many --curves --select {some}")
+    labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
+    assert {f"ε = {value}" for value in range(1, 29)} <= labels and "ε = 29" not in labels
+    said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
+    _, err = said(capsys, "plot one --x epsilon", 2)
+    assert err == "fmab: --x epsilon: must be left out, as nothing is swept; see --help\n"
+    assert drawn == []
+
+
 @pytest.mark.parametrize("ending", ["nc", "zarr", "csv", "parquet"])
 def test_export_writes_what_was_swept(
     ending: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
@@ -294,11 +353,15 @@ def test_export_writes_what_was_swept(
         ("plot eps --curves --hue rounds", "--hue rounds: must be left out with --curves"),
         ("plot eps --x epsilon --y rounds --hue rounds", "--hue rounds: must be left out with --y"),
         ("plot eps --pareto --metric cost", "--metric cost: must be given with --x"),
-        ("plot eps --x nothing", "--x nothing: must be one of epsilon, rounds"),
+        ("plot eps --x nothing", "--x nothing: must be one of epsilon, rounds; see --help\n"),
+        ("plot eps --x epsilon --y nothing", "--y nothing: must be one of epsilon, rounds; "),
+        ("plot eps --x epsilon --hue nothing", "--hue nothing: must be one of epsilon, rounds; "),
+        ("plot eps --pareto --hue nothing", "--hue nothing: must be one of epsilon, rounds; "),
         ("plot eps --x epsilon --hue rounds --metric rate", "--metric rate: must be one of"),
         (
             "plot eps --x epsilon",
-            "--x epsilon: must leave no parameter open, but rounds (2 values)",
+            "--x epsilon: must leave no parameter open, but rounds (2 values); "
+            "add --select rounds=none\n",
         ),
         ("plot eps --x epsilon --hue rounds --out x.gif", "--out x.gif: must be a file name"),
         ("plot eps --curves --level 95", "--level 95: must be a number in (0, 1)"),
@@ -370,13 +433,21 @@ def test_workers_share_the_units(
     out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
     check_rows(rows(out), final_table(eps))
     assert len(mine) == 6 and files("two") == files("eps")
+    # Whoever comes back finds everything done.
+    out, err = said(capsys, f"{GRID} --out two --worker 1/2")
+    check_rows(rows(out), final_table(eps))
+    assert "0 of them to do" in err and "left to the others" not in out
 
 
 def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch a folder, a lock or a compilation of a run that was only asked about."""
+    """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
     out, err = said(capsys, f"{GRID} --out dry --dry-run")
-    assert out == "" and "4 cells x 20 seeds = 80 trials: 1 compilation, 12 units" in err
-    assert "expected to take" in err and list(folder.iterdir()) == []
+    plan, compiling, expected = err.splitlines()
+    start = "4 cells x 20 seeds = 80 trials: 1 compilation, 12 units, "
+    assert out == "" and re.match(re.escape(start) + r"32\.5 kB of \S+ \S+ free disk, ", plan)
+    assert compiling == "compiling program 1 of 1"
+    assert re.fullmatch(r"expected to take \S+ (s|min|h)", expected)
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -398,8 +469,33 @@ def test_a_saved_study_states_the_same(
     command = cli.parse(shlex.split(words))
     assert command is not None
     stated = study_file.study_of(sweep_commands._document(command, words.split()[1]))
-    again = study_file.study_of(study_file.read_study("st.toml"))
-    assert again.hash == stated.hash
+    document = study_file.read_study("st.toml")
+    assert study_file.study_of(document).hash == stated.hash
+    assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "words, order",
+    [
+        ("cdp --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
+        ("cdp --rounds none 2 --epsilon 1 2", ["rounds", "epsilon"]),
+        ("cdp --rounds=none 2 --epsilon-message 1 2", ["rounds", "epsilon_message"]),
+        ("cdp --out rounds --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
+        (
+            "hdp --weights components --epsilon 1 2 --components 50 25x2 --agents 50",
+            ["epsilon", "components"],
+        ),
+    ],
+)
+def test_dimensions_follow_the_options(
+    words: str, order: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch another order than was typed, an option's value taken for an option, defaults
+    that a saved study leaves unsaid."""
+    said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
+    document = study_file.read_study("st.toml")
+    assert [axis.name for axis in study_file.study_of(document).axes] == order
+    assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
 
 
 def test_a_saved_study_runs_again_to_the_same_results(
