@@ -526,7 +526,8 @@ OPTION = "must be an option of fmab"
 WORDS: list[tuple[str, str]] = [
     (
         "",
-        "no command: must be one of run, sweep, show, plot, export, bounds, doctor; see fmab --help",
+        "no command: must be one of run, sweep, show, plot, export, bounds, doctor; "
+        "see fmab --help",
     ),
     ("run", "no command: must be one of cdp, ddp, hdp, single; see fmab run --help"),
     (

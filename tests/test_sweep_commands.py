@@ -490,8 +490,7 @@ def test_a_saved_study_states_the_same(
 def test_dimensions_follow_the_options(
     words: str, order: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch another order than was typed, an option's value taken for an option, defaults
-    that a saved study leaves unsaid."""
+    """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
     said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
     document = study_file.read_study("st.toml")
     assert [axis.name for axis in study_file.study_of(document).axes] == order
