@@ -92,7 +92,9 @@ def describe_plan(plan: Plan) -> str:
         cells += f" ({plan.distinct:,} different)"
     least = "at least " * plan.until
     done = f", {plan.missing:,} of them to do" if plan.missing != plan.trials else ""
-    lines = f"{cells} x {least}{counted(plan.seeds, 'seed')} = {plan.trials:,} trials{done}: "
+    lines = (
+        f"{cells} x {least}{counted(plan.seeds, 'seed')} = {counted(plan.trials, 'trial')}{done}: "
+    )
     lines += f"{counted(plan.layouts, 'compilation')}, "
     lines += f"{counted(plan.blocks, 'unit')}, "
     if plan.free_bytes:

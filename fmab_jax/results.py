@@ -357,7 +357,7 @@ def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Datase
     for cell in dict.fromkeys(fact["hash"] for fact in header["cells"]):
         wanted, complete = judged(results, cell)
         stops[cell] = wanted if complete else results.seeds(cell, wanted)
-        missing += wanted - stops[cell]
+        missing += 0 if complete else sum(b - a for a, b in results.gaps(cell, 0, wanted))
     if missing and not partial:
         allowed = f"finished; at least {missing:,} trials are missing"
         refuse("store", where, allowed, "resume it, or open it with partial=True")

@@ -238,7 +238,8 @@ class _Work:
         missing = {}
         for name in self.hashes:
             wanted, complete = results.judged(found, name)
-            missing[name] = 0 if complete else wanted - found.seeds(name, wanted)
+            gaps = () if complete else found.gaps(name, 0, wanted)
+            missing[name] = sum(stop - start for start, stop in gaps)
         return missing
 
     def todo(self, found: Results) -> list[Block]:

@@ -378,7 +378,7 @@ UNFINISHED: dict[tuple[int, int], list[int]] = {
 def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: xr.Dataset) -> None:
     """Would catch zeros for what is missing, seeds after a gap, or values that move."""
     found = subset(stores, "curves", UNFINISHED)
-    with pytest.raises(ValueError, match="^store='here': must be finished; at least 36 trials"):
+    with pytest.raises(ValueError, match="^store='here': must be finished; at least 24 trials"):
         results.dataset(found, "here")
     data = results.dataset(found, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]

@@ -378,7 +378,7 @@ def test_export_writes_what_was_swept(
         ("show eps sum", "fmab show eps sum: must be given FOLDER"),
         ("export eps", "fmab export eps: must be given FOLDER and FILE"),
         ("export eps x.txt", "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet"),
-        ("export half x.nc", "half: must be finished; at least 64 trials are missing"),
+        ("export half x.nc", "half: must be finished; at least 40 trials are missing"),
         ("sweep", "no command: must be one of cdp, ddp, hdp, single, STUDY.toml"),
         ("sweep cpd", "cpd: must be one of cdp, ddp, hdp, single, STUDY.toml; did you mean cdp?"),
         ("sweep no.toml", "no.toml: must be a readable TOML file"),

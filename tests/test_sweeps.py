@@ -480,3 +480,15 @@ def test_the_header_holds_the_study(whole):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert data.attrs["study_hash"] == swept(None).attrs["study_hash"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--kills", "6"], ["--kills", "6", "--workers", "4"]])
+def test_killed_sweeps_go_on_to_the_same_bytes(words):
+    """Would catch a unit lost, damaged or changed by SIGKILL, of one process or of four."""
+    script = Path(__file__).parents[1] / "benchmarks" / "kill_resume.py"
+    done = subprocess.run(
+        [sys.executable, script, *words], cwd=script.parents[1], text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "0 unreadable, 0 wrong, 0 lost" in done.stdout
