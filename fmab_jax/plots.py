@@ -48,6 +48,7 @@ def plot_runs(
     kind: str = "simultaneous",
     server_price: float = 1.0,
     peer_price: float = 1.0,
+    bounds: Mapping[str, Any] | None = None,
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
@@ -64,6 +65,8 @@ def plot_runs(
         server_price: Price c1 of an agent-server link, at least 0.
         peer_price: Price c2 of an agent-agent link, at least 0, on `communication_cost`'s default
             meter.
+        bounds: By a run's label, bounds of its regret at its recorded slots, such as
+            `fmab_jax.theory.regret_curve`; drawn as thin dotted lines.
 
     Returns:
         A figure 3.4 inches wide, for ``save_figure``; its axes are the regret and the link panel.
@@ -100,6 +103,12 @@ def plot_runs(
         style = look(index)
         regret.fill_between(times, lower, upper, color=style["color"], alpha=0.2, linewidth=0)
         handles += regret.plot(times, mean, label=label, **style)
+    for label, values in (bounds or {}).items():
+        if label not in runs or np.shape(values) != runs[label].time.shape:
+            refuse("bounds", label, "a run's label, with a value per slot", "see regret_curve")
+        colour = look(list(runs).index(label))["color"]
+        times = runs[label].time.values
+        regret.plot(times, values, color=colour, linestyle=(0, (1, 2)), linewidth=0.8)
     _draw_links(links, runs, prices)
 
     regret.set_ylim(bottom=0)
@@ -124,6 +133,8 @@ def plot_runs(
         for axis in (axes.xaxis, axes.yaxis):
             axis.get_offset_text().set_fontsize(FONT)
     caption = _caption(runs, bands, prices)
+    if bounds:
+        caption += " Thin dotted lines: the theorems' bounds."
     _lay_out(figure, canvas, regret, links, handles, caption)
     return figure
 

@@ -15,9 +15,10 @@ import xarray as xr
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from fmab_jax import plots
+import fmab_jax as fmab
+from fmab_jax import plots, theory
 from fmab_jax.bands import confidence_band, lost_interval
-from fmab_jax.plots import plot_runs, save_figure
+from fmab_jax.plots import COLOURS, plot_runs, save_figure
 
 LINEAR = 100 * np.arange(1, 101)
 LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
@@ -325,3 +326,19 @@ def test_bad_input_is_refused_in_one_line(call, start):
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value).startswith(start) and "\n" not in str(error.value)
+
+
+def test_bounds_lie_over_their_runs():
+    """Would catch a bound drawn for another run, or left out of the caption."""
+    problem = fmab.Problem([0.2, 0.5, 0.9], 4)
+    data = fmab.simulate(fmab.cdp_mab(1.0), problem, 1000, 4, times=5)
+    table = fmab.cdp_mab(1.0).exchange(4)
+    curve = theory.regret_curve(data.time.values, [0.7, 0.4, 0.0], table, 1000, 1.0)
+    figure = plot_runs({"a": data, "b": data}, bounds={"b": curve})
+    drawn = [line for line in figure.axes[0].get_lines() if line.get_linewidth() == 0.8]
+    assert len(drawn) == 1 and drawn[0].get_color() == COLOURS[1]
+    np.testing.assert_array_equal(drawn[0].get_ydata(), curve)
+    assert (curve >= data.regret.mean("seed").values).all()
+    assert any("theorems' bounds" in text.get_text().replace("\n", " ") for text in figure.texts)
+    with pytest.raises(ValueError, match="^bounds='c'"):
+        plot_runs({"a": data}, bounds={"c": curve})
