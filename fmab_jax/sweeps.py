@@ -180,7 +180,8 @@ def run(
         found = Results(header, Memory(), [])
         if store is not None and keeps:
             found = _look(store, header, allow_changes)
-        plan = work.plan(found, store, in_memory=store is None)
+        # The others' disks, and their memory, hold no results.
+        plan = work.plan(found, store if keeps else None, in_memory=store is None)
         teller.planned(plan)
         _refuse_what_does_not_fit(plan, study)
         if dry:
@@ -644,11 +645,9 @@ def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list
     for entry in entries:
         if not wanted & set(entry.facts.get("cells", ())):
             continue
-        reason = folder.check(entry)
+        # Looked at twice: another worker may just be putting it in place again.
+        reason = folder.check(entry) and folder.check(entry)
         if reason is None:
-            intact.append(entry)
-            continue
-        if folder.check(entry) is None:  # computed again by another worker meanwhile
             intact.append(entry)
             continue
         moved = folder.quarantine(entry, reason)
