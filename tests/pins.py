@@ -1,0 +1,166 @@
+"""Digests of results: what a change of the code must reproduce bit by bit, or name as changed.
+
+``python tests/pins.py`` prints which rows differ from tests/pins.json; ``--write REASON`` writes
+the digests anew and adds the reason, with the rows that changed, to the file's history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import networkx as nx
+import numpy as np
+import xarray as xr
+
+import fmab_jax as fmab
+
+FILE = Path(__file__).with_name("pins.json")
+UNIFORM = fmab.Problem.uniform(agents=11, arms=20)
+APART = fmab.Problem.heterogeneous(agents=11, arms=20, spread=0.8)
+GAP = fmab.Problem.with_gap(agents=11, arms=20, gap=0.1)
+FEW = fmab.Problem.uniform(agents=4, arms=3)
+MEANS = np.linspace(0.1, 0.9, 20)
+FIXED = fmab.Problem(MEANS, agents=11)
+ROWS = fmab.Problem(np.clip(MEANS + np.linspace(-0.1, 0.1, 11)[:, None], 0, 1))
+T = 20_000
+
+
+def run(algorithm: Any, problem: Any = UNIFORM, horizon: int = T, **options: Any) -> Callable:
+    """Returns what computes one row: a run of a few seeds."""
+    options = {"seeds": 12, "times": 20, "batch": 8} | options
+    return lambda: seeds_digest(fmab.simulate(algorithm, problem, horizon, **options))
+
+
+def swept(**options: Any) -> Callable:
+    """Returns what computes one row: a summarised sweep."""
+    options = {"agents": 11, "arms": 20, "seeds": 40, "times": 20, "keep": "summary"} | options
+    return lambda: summary_digest(fmab.sweep(options.pop("algorithm"), **options))
+
+
+ROUNDS = {"rounds": 3, "gap": 0.1}
+ROW: dict[str, Callable[[], str]] = {
+    "cdp": run(fmab.cdp_mab(0.5)),
+    "cdp, no noise": run(fmab.cdp_mab(None)),
+    "cdp, epsilon 0.01": run(fmab.cdp_mab(0.01)),
+    "cdp, epsilon per message": run(fmab.cdp_mab(epsilon_message=3.0)),
+    "cdp, long": run(fmab.cdp_mab(0.5), horizon=10**9),
+    "cdp, one slot": run(fmab.cdp_mab(0.5), horizon=1, times=1),
+    "cdp, log grid": run(fmab.cdp_mab(0.5), spacing="log"),
+    "cdp, own slots": run(fmab.cdp_mab(0.5), times=[10, 777, 5000]),
+    "cdp, root seed": run(fmab.cdp_mab(0.5), root_seed=7),
+    "cdp, agent by agent": run(fmab.cdp_mab(0.5), sum_agents=False),
+    "cdp, budget": run(fmab.cdp_mab(0.5, rounds=3)),
+    "cdp, budget and gap": run(fmab.cdp_mab(0.5, **ROUNDS)),
+    "cdp, p = 0.4": run(fmab.cdp_mab(0.5, participation=0.4)),
+    "cdp, p = 0.1": run(fmab.cdp_mab(0.5, participation=0.1), horizon=10**5),
+    "cdp, p = 0.4, budget": run(fmab.cdp_mab(0.5, participation=0.4, **ROUNDS)),
+    "cdp, agents differ": run(fmab.cdp_mab(0.5), APART),
+    "cdp, agents differ, p = 0.4": run(fmab.cdp_mab(0.5, participation=0.4), APART),
+    "cdp, agents differ, agent by agent": run(fmab.cdp_mab(0.5), APART, sum_agents=False),
+    "cdp, prescribed gap": run(fmab.cdp_mab(0.5), GAP),
+    "cdp, prescribed gap, agents differ": run(
+        fmab.cdp_mab(0.5), fmab.Problem.heterogeneous(11, 20, 0.5, 0.1)
+    ),
+    "cdp, fixed means": run(fmab.cdp_mab(0.5), FIXED),
+    "cdp, fixed means by agent": run(fmab.cdp_mab(0.5), ROWS),
+    "cdp, one drawn instance": run(fmab.cdp_mab(0.5), UNIFORM.fixed(3)),
+    "cdp, 100,000 agents": run(fmab.cdp_mab(0.5), fmab.Problem.uniform(10**5, 20)),
+    "cdp, 1 agent": run(fmab.cdp_mab(0.5), fmab.Problem.uniform(1, 20), horizon=10**6),
+    "cdp, 400 arms": run(fmab.cdp_mab(0.5), fmab.Problem.uniform(11, 400), horizon=10**6),
+    "cdp, 3 arms": run(fmab.cdp_mab(0.5), FEW, times=50),
+    "cdp, paper's instance": run(
+        fmab.cdp_mab(1.0), fmab.Problem.uniform(50, 100), horizon=10**6, times=100
+    ),
+    "cdp, tied arms": run(fmab.cdp_mab(0.5), fmab.Problem([0.5, 0.5, 0.2], agents=4)),
+    "ddp, complete": run(fmab.ddp_mab(0.5)),
+    "ddp, ring": run(fmab.ddp_mab(0.5, "ring")),
+    "ddp, star": run(fmab.ddp_mab(0.5, "star")),
+    "ddp, random": run(fmab.ddp_mab(0.5, "random")),
+    "ddp, networkx graph": run(fmab.ddp_mab(0.5, nx.path_graph(11))),
+    "ddp, ring, budget": run(fmab.ddp_mab(0.5, "ring", **ROUNDS)),
+    "ddp, ring, agents differ": run(fmab.ddp_mab(0.5, "ring"), APART),
+    "ddp, complete, agents differ": run(fmab.ddp_mab(0.5), APART),
+    "ddp, ring, no noise": run(fmab.ddp_mab(None, "ring")),
+    "hdp, stars": run(fmab.hdp_mab(0.5, "4,4,3:star")),
+    "hdp, rings": run(fmab.hdp_mab(0.5, "6:ring+5:path")),
+    "hdp, complete, components weigh the same": run(
+        fmab.hdp_mab(0.5, "8,3:complete", weights="components")
+    ),
+    "hdp, rings, components weigh the same": run(
+        fmab.hdp_mab(0.5, "8,3:ring", weights="components"), APART
+    ),
+    "hdp, complete, components weigh the same, agents differ": run(
+        fmab.hdp_mab(0.5, "8,3:complete", weights="components"), APART
+    ),
+    "hdp, stars, agents differ": run(fmab.hdp_mab(0.5, "4,4,3:star"), APART),
+    "single": run(fmab.single_mab(0.5)),
+    "single, agents differ": run(fmab.single_mab(0.5), APART),
+    "single, budget": run(fmab.single_mab(0.5, **ROUNDS), horizon=10**5),
+    "single, no noise, fixed means": run(fmab.single_mab(None), ROWS),
+    "summary, cdp": swept(algorithm="cdp", epsilon=[0.1, 1], horizon=[10**4, T]),
+    "summary, cdp, p and R": swept(
+        algorithm="cdp", epsilon=0.5, participation=[0.3, 1], rounds=[None, 2], horizon=T
+    ),
+    "summary, ddp": swept(algorithm="ddp", epsilon=0.5, graph=["ring", "complete"], horizon=T),
+    "summary, cdp, agents differ": swept(algorithm="cdp", epsilon=0.5, spread=[0, 0.5], horizon=T),
+}
+
+
+def seeds_digest(data: xr.Dataset) -> str:
+    """Returns a digest of all that a run's seeds produced, whatever the variables are called."""
+    arrays = [
+        data.regret.values,
+        data.exploitation_regret.values,
+        data.server_links.values,
+        data.peer_links_bound.values,
+        data.peer_links_used.values,
+        *(data[name].values for name in ("rounds", "active_arms", "chosen_arm", "agents_lost")),
+    ]
+    return _digest(arrays)
+
+
+def summary_digest(data: xr.Dataset) -> str:
+    """Returns a digest of a summarised sweep."""
+    names = ("regret_mean", "regret_covariance", "exploitation_regret_mean", "regret_quantile")
+    names += ("regret_histogram", "best_arm_lost", "undecided", "rounds_histogram")
+    return _digest([data[name].values for name in names])
+
+
+def _digest(arrays: list[np.ndarray]) -> str:
+    whole = hashlib.sha256()
+    for array in arrays:
+        plain = np.ascontiguousarray(array, "<f8" if array.dtype.kind == "f" else "<i8")
+        whole.update(repr(plain.shape).encode() + plain.tobytes())
+    return whole.hexdigest()[:32]
+
+
+def platform() -> str:
+    """Returns what bits depend on besides the code: the kind of device and JAX's minor version."""
+    minor = ".".join(jax.__version__.split(".")[:2])
+    return f"{jax.devices()[0].platform}, jax {minor}"
+
+
+def main() -> None:
+    """Compares, and with ``--write`` replaces."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", metavar="REASON")
+    reason = parser.parse_args().write
+    known = json.loads(FILE.read_text()) if FILE.exists() else {"history": [], "digests": {}}
+    before = known["digests"].get(platform(), {})
+    found = {name: make() for name, make in ROW.items()}
+    changed = [name for name in ROW if found[name] != before.get(name)]
+    print("\n".join([f"{len(found)} rows, {len(changed)} differ", *changed]))
+    if reason is not None:
+        known["digests"][platform()] = found
+        known["history"].append({"reason": reason, "rows": len(found), "changed": changed})
+        FILE.write_text(json.dumps(known, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
