@@ -25,8 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from fmab_jax.results import open_sweep
-from fmab_jax.run_folder import RunFolder
+from fmab_jax.sweeps.results import open_sweep
+from fmab_jax.sweeps.store import RunFolder
 
 SMALL = (
     "--agents 5 --arms 10 --horizon 1e5 --epsilon 0.1 0.3 0.5 1 --rounds none 2 3 --seeds 20000 "

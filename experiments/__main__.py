@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import common
-from fmab_jax.checks import Refusal, count, refuse
+from fmab_jax.errors import Refusal, count, refuse
 
 NAMES = (
     "fig04_epsilon",

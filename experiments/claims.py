@@ -21,8 +21,10 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, fig12_heterogeneous_structures, table2_fig11_hybrid
-from fmab_jax import draws, exchange, graphs, problems, theory
-from fmab_jax.bands import lost_interval, student_quantile
+from fmab_jax.analysis import theory
+from fmab_jax.analysis.bands import lost_interval, student_quantile
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs, keys, problems
 from fmab_jax.files import whole_file
 
 LEVEL = 0.99
@@ -526,7 +528,7 @@ def gaps_of(problem: problems.Problem, instances: int) -> np.ndarray:
     with jax.enable_x64(True):
 
         def one(seed: Any) -> Any:
-            key = draws.seed_key(jnp.uint32(0), seed)
+            key = keys.seed_key(jnp.uint32(0), seed)
             return problems.draw_instance(problem.law, problem.parameters, key).gaps
 
         return np.asarray(jax.vmap(one)(jnp.arange(instances, dtype=jnp.uint32)))

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 import fmab_jax as fmab
-from fmab_jax.bands import describe, lost_interval, student_quantile
+from fmab_jax.analysis.bands import describe, lost_interval, student_quantile
 from fmab_jax.files import whole_file
-from fmab_jax.plots import FONT, PAD, WIDTH, legend_above, look, whole, wrapped
+from fmab_jax.plots.runs import FONT, PAD, WIDTH, legend_above, look, whole, wrapped
 
 # The paper never states T. "log(T) = 4 rounds" fits 10^4 best; the others show what changes later.
 HORIZONS = (10**4, 10**5, 10**6)

@@ -5,8 +5,8 @@ from pathlib import Path
 import networkx as nx
 
 from experiments import common
-from fmab_jax import graphs
-from fmab_jax.plots import COLOURS, FONT
+from fmab_jax.core import graphs
+from fmab_jax.plots.runs import COLOURS, FONT
 
 AGENTS = 5
 GRAPHS = {"complete": "complete", "star": "star", "ring": "ring", "random": "random-0.5"}

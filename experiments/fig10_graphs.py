@@ -13,7 +13,8 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax import exchange, graphs
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1

@@ -12,8 +12,8 @@ from typing import Any
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.elimination import Algorithm
-from fmab_jax.exchange import Exchange
+from fmab_jax.algorithms.families.elimination import Algorithm
+from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1

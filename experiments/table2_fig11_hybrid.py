@@ -15,8 +15,9 @@ from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax import exchange, graphs
-from fmab_jax.plots import COLOURS, FONT
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs
+from fmab_jax.plots.runs import COLOURS, FONT
 
 AGENTS, ARMS = 100, 100
 EPSILON = 1

@@ -17,9 +17,10 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax import graphs, simulation
-from fmab_jax.__main__ import main
-from fmab_jax.elimination import plan
+from fmab_jax.algorithms.families.elimination import plan
+from fmab_jax.cli.main import main
+from fmab_jax.core import graphs
+from fmab_jax.run import simulation
 
 NAN, INF = math.nan, math.inf
 

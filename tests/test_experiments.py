@@ -14,9 +14,11 @@ import xarray as xr
 import fmab_jax as fmab
 from experiments import __main__ as command
 from experiments import common
-from fmab_jax import exchange, graphs, simulation
-from fmab_jax.plots import FONT, WIDTH
-from fmab_jax.study import state
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs
+from fmab_jax.plots.runs import FONT, WIDTH
+from fmab_jax.run import simulation
+from fmab_jax.sweeps.study import state
 
 # Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's
 # instances and the choices that the experiments' own docstrings state.

@@ -8,38 +8,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx as nx
+
 PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
-FLOORS = {
-    "checks": 0,
-    "graphs": 0,
-    "draws": 0,
-    "schedule": 0,
-    "problems": 1,  # instances are drawn, so they stand on draws
-    "exchange": 1,
-    "trajectory": 1,
-    "bands": 1,
-    "summary": 1,
-    "files": 0,
-    "locks": 1,
-    "run_folder": 2,
-    "store": 1,
-    "theory": 2,
-    "privacy": 1,
-    "elimination": 2,
-    "simulation": 3,
-    "study": 4,
-    "plots": 4,
-    "results": 5,
-    "sweeps": 6,
-    "sweep_plots": 6,
-    "study_file": 5,
-    "exports": 6,
-    "terminal": 1,
-    "progress": 1,
-    "sweep_commands": 7,
-    "__main__": 8,
-}
+# Rooms from the ground up, each a folder or a module; "" is the package itself.
+ROOMS = ("errors", "files", "core", "algorithms", "run", "analysis", "sweeps", "plots", "cli")
+ROOF = ("__main__",)
+# Inside a room, what everybody else in it stands on comes first; the rest is free of cycles.
+DRAWING = ("plots",)
+
+
+def module_of(path: Path) -> str:
+    """Returns the dotted name of a file of the package, below the package."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def floor(module: str) -> int | None:
+    """Returns the floor of a module's room, None if it has none."""
+    room = module.partition(".")[0]
+    return len(ROOMS) if room in ROOF else ROOMS.index(room) if room in ROOMS else None
 
 
 def imported_names(source: str) -> set[str]:
@@ -49,8 +38,8 @@ def imported_names(source: str) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            # The package has no subpackages: one dot is the package itself.
-            base = ".".join(filter(None, ["fmab_jax" if node.level else "", node.module or ""]))
+            # Relative imports would hide where they lead; none is used.
+            base = "." if node.level else node.module or ""
             names |= {f"{base}.{alias.name}" for alias in node.names}
     return names
 
@@ -58,24 +47,33 @@ def imported_names(source: str) -> set[str]:
 def violations(module: str, source: str) -> list[str]:
     """Returns one line for every import of `module` that the floors forbid."""
     found = []
-    if module not in FLOORS:
+    if floor(module) is None:
         return [f"{module} has no floor"]
     for name in sorted(imported_names(source)):
         top, _, rest = name.partition(".")
-        if top == "matplotlib" and module not in ("plots", "sweep_plots"):
-            found.append(f"{module} imports {name}: only the modules of plots may")
+        if not top:
+            found.append(f"{module} imports {name}: write the whole name")
+        if top == "matplotlib" and module.partition(".")[0] not in DRAWING:
+            found.append(f"{module} imports {name}: only the room of plots may")
         if top != "fmab_jax":
             continue
         target = rest.partition(".")[0]
         if target == "__version__":
             continue  # defined by the package itself
-        if target not in FLOORS:
+        there = floor(rest)
+        if there is None:
             found.append(f"{module} imports {name}: import from the module that defines it")
-        elif target == module:
+        elif there > floor(module):
+            found.append(f"{module} imports upwards: {name}")
+        elif rest == module:
             found.append(f"{module} imports itself")
-        elif not (FLOORS[target] < FLOORS[module] or target == "checks"):
-            found.append(f"{module} (floor {FLOORS[module]}) imports {target} ({FLOORS[target]})")
     return found
+
+
+def cycles(imports: dict[str, set[str]]) -> list[str]:
+    """Returns the modules that import one another in a ring, whether at the top or inside."""
+    graph = nx.DiGraph((a, b) for a, targets in imports.items() for b in targets)
+    return [" -> ".join(sorted(ring)) for ring in nx.simple_cycles(graph)]
 
 
 def run_fresh(script: str) -> dict:
@@ -87,43 +85,65 @@ def run_fresh(script: str) -> dict:
     return json.loads(result.stdout)
 
 
+def sources() -> dict[str, str]:
+    """Returns the text of every module of the package but `fmab_jax` itself, by name."""
+    found = {module_of(path): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    # The package names every public module, and loads each only when it is asked for.
+    del found[""]
+    return found
+
+
 def test_imports_run_only_downwards():
-    """Would catch a low module that leans on a high one, and matplotlib outside plots."""
-    sources = {path.stem: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    assert "__init__" in sources and "plots" in sources
-    # __init__ names every public module, and loads each only when it is asked for.
-    del sources["__init__"]
-    assert [line for name, text in sources.items() for line in violations(name, text)] == []
+    """Would catch a low room that leans on a high one, and matplotlib outside plots."""
+    found = sources()
+    assert {"errors", "core.keys", "cli.main"} <= set(found)
+    assert [line for name, text in found.items() for line in violations(name, text)] == []
+
+
+def test_no_two_modules_need_each_other():
+    """Would catch modules of one room that lean on each other in a ring."""
+    found = sources()
+
+    def target(name: str) -> str:
+        while name and name not in found:
+            name = name.rpartition(".")[0]
+        return name
+
+    imports = {}
+    for module, text in found.items():
+        names = {n.removeprefix("fmab_jax.") for n in imported_names(text) if "fmab_jax" in n}
+        # A room's own page may name its modules.
+        imports[module] = {target(n) for n in names} - {"", module}
+    assert cycles(imports) == []
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a -> b -> c"]
 
 
 def test_the_layer_check_sees_every_form_of_import():
     """Would catch a layer check that overlooks relative, nested, type-only or aliased imports."""
     bad = {
-        "draws": [
-            "from . import simulation",
-            "from .simulation import simulate",
-            "import fmab_jax.simulation as s",
-            "def f():\n    from fmab_jax import problems",
-            "if TYPE_CHECKING:\n    from .exchange import Exchange",
+        "core.keys": [
+            "from . import samplers",
+            "from fmab_jax.run import simulation",
+            "import fmab_jax.run.simulation as s",
+            "def f():\n    from fmab_jax.analysis import bands",
+            "if TYPE_CHECKING:\n    from fmab_jax.algorithms.families import elimination",
             "from fmab_jax import Problem",
-            "from . import graphs",
-            "from .draws import laplace",
         ],
-        "bands": ["import matplotlib.pyplot as plt", "from .trajectory import curve"],
-        "store": ["from matplotlib import figure", "from .sweeps import sweep"],
+        "analysis.bands": ["import matplotlib.pyplot as plt", "from fmab_jax.sweeps import study"],
+        "run.netcdf": ["from matplotlib import figure", "from fmab_jax.cli.main import main"],
         "unheard_of": [""],
     }
-    for module, sources in bad.items():
-        for source in sources:
-            assert len(violations(module, source)) == 1, (module, source)
-    good = "import jax\nfrom fmab_jax.checks import real\nfrom . import elimination, bands"
-    assert violations("simulation", good) == []
-    assert violations("plots", "from matplotlib.figure import Figure") == []
+    for module, texts in bad.items():
+        for text in texts:
+            assert len(violations(module, text)) == 1, (module, text)
+    good = "import jax\nfrom fmab_jax.errors import real\nfrom fmab_jax.core import graphs"
+    assert violations("run.simulation", good) == []
+    assert violations("plots.runs", "from matplotlib.figure import Figure") == []
 
 
 def test_importing_everything_leaves_jax_settings_alone():
     """Would catch a module that switches on x64, or any other setting, for its importer."""
-    modules = [f"fmab_jax.{path.stem}" for path in PACKAGE.glob("*.py") if path.stem != "__init__"]
+    modules = [f"fmab_jax.{name}" for name in sources() if name != "__main__"]
     changed = run_fresh(
         f"""
 import importlib, json, jax
@@ -153,9 +173,7 @@ def test_the_bare_import_is_light():
 def test_only_plots_loads_matplotlib():
     """Would catch matplotlib arriving at run time through another library or a lazy import."""
     modules = [
-        f"fmab_jax.{path.stem}"
-        for path in PACKAGE.glob("*.py")
-        if path.stem not in {"__init__", "plots", "sweep_plots"}
+        f"fmab_jax.{name}" for name in sources() if name.partition(".")[0] not in (*DRAWING, *ROOF)
     ]
     loaded = run_fresh(
         "import importlib, json, sys\n"

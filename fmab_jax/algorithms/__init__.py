@@ -1,0 +1,1 @@
+"""One file per algorithm, over the families that own the loops."""

@@ -1,0 +1,1 @@
+"""The loops that algorithms fill in."""

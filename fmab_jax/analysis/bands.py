@@ -1,0 +1,382 @@
+"""Confidence bands over seeds, and how sure one can be that the best arm is rarely lost.
+
+A band of the mean regret says little when a few seeds are catastrophes that the sample may not even
+hold: next to every band stands the number of seeds that lost the best arm, with its interval.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.errors import count, real, refuse
+
+KINDS = {
+    "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
+    "simultaneous": "simultaneous band over the whole curve (sup-t, multiplier bootstrap)",
+    "quantile": "of the seeds lie inside at every slot (not a confidence band of the mean)",
+}
+"""The kinds of band and how a caption describes them, after the level in per cent."""
+
+# Memory, not speed: so many numbers at a time (64 MiB) are held besides the caller's own array.
+_CHUNK = 1 << 23
+
+
+def confidence_band(
+    values: xr.DataArray | xr.Dataset,
+    level: float = 0.95,
+    kind: str = "simultaneous",
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Summarises many seeds by their mean and a band around it.
+
+    * ``"pointwise"``: Student's t-interval at every slot. It covers the true mean with probability
+      ``level`` at any one slot, and the whole true curve with a smaller probability.
+    * ``"simultaneous"``: the sup-t band, meant to cover the whole true curve with probability
+      ``level``: mean +- c x standard error, one c for all slots, the ``level`` quantile of
+      max_t abs(Z_t). Given the data, the Gaussian multiplier bootstrap of the studentised mean *is*
+      a Gaussian vector with the empirical correlation of the slots; Z is drawn from that law
+      directly, at a cost that hardly grows with the number of seeds. One Student factor per draw
+      accounts for the estimated deviations, so c is exact for a single slot. By Monte Carlo error
+      c may still fall below the pointwise c, which is then used: the band is nowhere narrower than
+      the pointwise one. Few seeds estimate few correlations, and skewed ones cover less: on
+      Gaussian random walks of 50 slots a 95 % band covered 85 % at 5 seeds, 93 % at 10, 94 % at 30.
+      With dimensions besides "seed" and "time", every curve over time has its own band.
+    * ``"quantile"``: where the central ``level`` fraction of the seeds lies at each slot. It shows
+      the spread of single trials and is *not* a confidence band of the mean.
+
+    Where all seeds agree the band has no width. Sums over seeds are taken in seed order in float64.
+
+    Args:
+        values: A series per seed, with the dimension "seed" and normally "time"; finite. The
+            boolean coordinate ``best_arm_lost`` on "seed" is counted if it is there. Or the Dataset
+            of a sweep with ``keep="summary"``: the band of its regret ("quantile": see its
+            ``regret_quantile``).
+        level: Confidence level, or fraction of the seeds for ``"quantile"``, in (0, 1).
+        kind: "simultaneous", "pointwise" or "quantile".
+        resamples: Draws of Z for the simultaneous band, in [100, 1,000,000]. With 2000 the
+            probability covered is off by 0.005 (one standard deviation) at level 0.95.
+        seed: Seed of those draws, in [0, 2^32).
+
+    Returns:
+        A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
+        the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. With
+        ``best_arm_lost`` given also ``best_arm_lost`` (seeds that lost the best arm),
+        ``best_arm_lost_lower`` and ``best_arm_lost_upper`` (probabilities, `lost_interval`).
+        Attributes: ``level``, ``kind`` and ``description``, a phrase for captions.
+
+    Raises:
+        ValueError: For fewer than 2 seeds, no dimension "seed", values that are not finite numbers
+            or an argument outside its range.
+
+    Source:
+        J. L. Montiel Olea and M. Plagborg-Moller, "Simultaneous confidence bands: theory,
+        implementation, and an application to SVARs", J. Applied Econometrics 34(1), 2019.
+    """
+    if isinstance(values, xr.Dataset):
+        return _summary_band(values, level, kind, resamples, seed)
+    dims = getattr(values, "dims", ())
+    if "seed" not in dims:
+        refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
+    seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    if kind not in KINDS:
+        refuse("kind", kind, " or ".join(map(repr, KINDS)), 'use "simultaneous"')
+    resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
+    seed = count("seed", seed, 0, 2**32 - 1, "use 0")
+    if values.dtype.kind not in "biuf":
+        refuse("values.dtype", str(values.dtype), "a real number type", "pass data.regret")
+
+    curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
+    ordered = values.transpose(*curve_dims, "seed", ...)
+    raw = ordered.values.reshape(*(values.sizes[dim] for dim in curve_dims), seeds, -1)
+    names = ["mean", "lower", "upper"] + ["median"] * (kind == "quantile")
+    out = np.empty((len(names), *raw.shape[:-2], raw.shape[-1]))
+    for index in np.ndindex(raw.shape[:-2]):
+        curve = raw[index]
+        mean, deviation = _moments(curve)
+        if kind == "quantile":
+            rows = [mean, *_quantiles(curve, [(1 - level) / 2, (1 + level) / 2, 0.5])]
+        else:
+            critical = student_quantile(seeds - 1, level)
+            if kind == "simultaneous":
+                drawn = _sup_quantile(curve, mean, deviation, level, resamples, seed)
+                critical = max(critical, drawn)
+            half = critical * deviation / np.sqrt(seeds)
+            rows = [mean, mean - half, mean + half]
+        out[(slice(None), *index)] = rows
+
+    per_seed = {name: coord for name, coord in values.coords.items() if "seed" in coord.dims}
+    like = ordered.drop_vars(per_seed).isel(seed=0)
+    band = xr.Dataset(
+        {
+            name: like.copy(data=row.reshape(like.shape))
+            for name, row in zip(names, out, strict=True)
+        }
+    )
+    band["seeds"] = seeds
+    if "best_arm_lost" in per_seed:
+        lost = per_seed["best_arm_lost"].astype(bool).sum("seed").reset_coords(drop=True)
+        _count_lost(band, lost, level)
+    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
+    return band
+
+
+def describe(level: float, kind: str) -> str:
+    """Returns the phrase for a caption."""
+    return f"{100 * level:.6g} % {KINDS[kind]}"
+
+
+def paired_difference(
+    first: xr.DataArray,
+    second: xr.DataArray,
+    level: float = 0.95,
+    kind: str = "simultaneous",
+    **options: Any,
+) -> xr.Dataset:
+    """Returns the band of ``first - second``, seed by seed.
+
+    Cells of a sweep share their seeds, so that most of the randomness cancels in the difference:
+    its band is narrower, often by far, than the bands of the two suggest.
+
+    Args:
+        first: Such as ``data.regret.sel(epsilon=0.1)``.
+        second: Such as ``data.regret.sel(epsilon=1)``; the same seeds, the same slots.
+        level: As in `confidence_band`.
+        kind: As in `confidence_band`.
+        options: As in `confidence_band`.
+
+    Returns:
+        As `confidence_band`; ``best_arm_lost`` counts the seeds that lost it in either.
+
+    Raises:
+        ValueError: If the two do not have the same seeds and slots.
+    """
+    for field, values in (("first", first), ("second", second)):
+        if not isinstance(values, xr.DataArray) or "seed" not in values.dims:
+            remedy = "pass data.regret.sel(...) of a sweep with keep='curves'"
+            refuse(field, type(values).__name__, 'a DataArray with a dimension "seed"', remedy)
+    for dim in ("seed", "time"):
+        same = first.sizes.get(dim) == second.sizes.get(dim)
+        mine, other = (_places(x, dim) for x in (first, second))
+        if same and mine is not None and other is not None:
+            same = bool((mine == other).all())
+        if not same:
+            remedy = "runs are paired by seed, and curves by slot"
+            refuse(f"second.{dim}", dict(second.sizes), f"the {dim}s of the first", remedy)
+    for swept in set(first.dims) & set(second.dims) - {"seed", "time"}:
+        if not np.array_equal(first[swept].values, second[swept].values):
+            remedy = "curves are paired by their labels; select one value of each"
+            refuse(f"second.{swept}", second[swept].values.tolist(), "as in the first", remedy)
+    slots = first.coords.get("slot")
+    lost = [x.coords["best_arm_lost"].astype(bool) for x in (first, second) if _marked(x)]
+    difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
+    if len(lost) == 2:
+        either = lost[0].reset_coords(drop=True) | lost[1].reset_coords(drop=True)
+        if set(either.dims) <= set(difference.dims):
+            difference = difference.assign_coords(best_arm_lost=either)
+    if slots is not None and set(slots.dims) <= set(difference.dims):
+        difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
+    name = str(first.attrs.get("long_name", first.name or "value"))
+    difference.attrs = {**first.attrs, "long_name": f"difference of {name}"}
+    return confidence_band(difference, level, kind, **options)
+
+
+def _places(values: xr.DataArray, dim: str) -> xr.DataArray | None:
+    """Returns the seeds or slots along a dimension, if they are known."""
+    # Curves on grids of their own have their slots in a coordinate of this name.
+    name = "slot" if dim == "time" and "slot" in values.coords else dim
+    known = values.coords.get(name)
+    return None if known is None else known.drop_vars(list(known.coords))
+
+
+def _marked(values: xr.DataArray) -> bool:
+    return "best_arm_lost" in values.coords
+
+
+def _summary_band(
+    data: xr.Dataset, level: float, kind: str, resamples: int, seed: int
+) -> xr.Dataset:
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
+        refuse("values", "a Dataset", "a DataArray, or a sweep's summary", "pass data.regret")
+    if kind not in ("simultaneous", "pointwise"):
+        allowed = "'simultaneous' or 'pointwise' for a summary"
+        refuse("kind", kind, allowed, "data.regret_quantile has quantiles")
+    if int(data.seeds.min()) < 2:
+        refuse("seeds", int(data.seeds.min()), "at least 2", "a band needs at least 2 seeds")
+    means = data.regret_mean.transpose(..., "time")
+    covariances = data.regret_covariance.transpose(..., "time", "time_2").values
+    half = np.empty(means.shape)
+    seeds = data.seeds.values
+    for place in np.ndindex(means.shape[:-1]):
+        mean, covariance = means.values[place], covariances[place]
+        number = int(seeds[place])
+        half[place] = moments_band(
+            number, mean, covariance, level, kind, resamples=resamples, seed=seed
+        )[1]
+    band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
+    band["seeds"] = data.seeds
+    _count_lost(band, data.best_arm_lost, level)
+    band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
+    return band
+
+
+def _count_lost(band: xr.Dataset, lost: xr.DataArray, level: float) -> None:
+    """Adds to a band how many seeds lost the best arm, with the interval of the probability."""
+    seeds = np.broadcast_to(band["seeds"].values, lost.shape)
+    ends = [
+        lost_interval(int(each), int(number), level)
+        for each, number in zip(lost.values.flat, seeds.flat, strict=True)
+    ]
+    band["best_arm_lost"] = lost
+    for side, name in enumerate(["best_arm_lost_lower", "best_arm_lost_upper"]):
+        bound = np.array([pair[side] for pair in ends]).reshape(lost.shape)
+        band[name] = lost.copy(data=bound)
+
+
+def moments_band(
+    seeds: int,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    level: float,
+    kind: str = "simultaneous",
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and half-width [time] of the band of curves that are known by their moments.
+
+    Args:
+        seeds: Number of curves, at least 2.
+        mean: [time].
+        covariance: [time, time], unbiased.
+        level: Confidence level in (0, 1).
+        kind: "simultaneous" or "pointwise", as in `confidence_band`.
+        resamples: As in `confidence_band`.
+        seed: As in `confidence_band`.
+    """
+    deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    critical = student_quantile(seeds - 1, level)
+    if kind == "simultaneous":
+        scale = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=deviation > 0)
+        root = _root(covariance * scale * scale[:, None])
+        critical = max(critical, _largest(root, seeds, level, resamples, seed))
+    return mean, critical * deviation / np.sqrt(seeds)
+
+
+def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
+    """Bounds the probability that a seed loses the best arm, from how many of the seeds did.
+
+    Args:
+        lost: Seeds that lost the best arm, in [0, seeds].
+        seeds: Number of seeds, at least 1.
+        level: Confidence level in (0, 1).
+
+    Returns:
+        The two-sided Clopper-Pearson interval, two probabilities. It never covers less than
+        ``level``; with none lost in n seeds it ends near 3.7 / n at level 0.95, not at 0.
+
+    Raises:
+        ValueError: For an argument outside its range.
+    """
+    from scipy.special import betaincinv  # 0.3 s that an import of this module should not cost
+
+    seeds = count("seeds", seeds, 1, 2**63 - 1, "give the number of seeds")
+    lost = count("lost", lost, 0, seeds, "give how many of the seeds lost the best arm")
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    tail = (1 - level) / 2
+    lower = 0.0 if lost == 0 else float(betaincinv(lost, seeds - lost + 1, tail))
+    upper = 1.0 if lost == seeds else float(betaincinv(lost + 1, seeds - lost, 1 - tail))
+    return lower, upper
+
+
+def student_quantile(freedom: int, level: float) -> float:
+    """Returns c with P(abs(t) <= c) = level for Student's t with ``freedom`` degrees."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def _blocks(length: int, row: int) -> list[slice]:
+    """Cuts ``length`` rows of ``row`` numbers into slices of at most _CHUNK numbers."""
+    step = max(1, _CHUNK // max(1, row))
+    return [slice(start, start + step) for start in range(0, length, step)]
+
+
+def _moments(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time].
+
+    Two passes over blocks of seeds, so that only a block is held in float64 besides ``curve``.
+    """
+    seeds, times = curve.shape
+    blocks = _blocks(seeds, times)
+    # Shifted by the first seed: a large common offset costs no digits, and where all seeds agree
+    # the mean is exactly their value and the deviation exactly 0.
+    first = curve[0].astype(np.float64)
+    total, squares = np.zeros(times), np.zeros(times)
+    for block in blocks:
+        # One memory order, hence one order of summation, whatever the layout of the input.
+        with np.errstate(invalid="ignore"):
+            shifted = np.ascontiguousarray(curve[block], np.float64) - first
+        total += shifted.sum(axis=0)
+    if not np.isfinite(total).all():
+        slot = curve[:, np.flatnonzero(~np.isfinite(total))[0]]
+        refuse("values", float(slot[~np.isfinite(slot)][0]), "finite", "leave out the failed runs")
+    mean = first + total / seeds
+    for block in blocks:
+        squares += np.square(np.ascontiguousarray(curve[block], np.float64) - mean).sum(axis=0)
+    return mean, np.sqrt(squares / (seeds - 1))
+
+
+def _quantiles(curve: np.ndarray, levels: list[float]) -> np.ndarray:
+    """Returns the quantiles [level, time] over the seeds, a block of slots at a time."""
+    seeds, times = curve.shape
+    parts = [np.quantile(curve[:, block], levels, axis=0) for block in _blocks(times, seeds)]
+    return np.concatenate(parts, axis=1)
+
+
+def _sup_quantile(
+    curve: np.ndarray,
+    mean: np.ndarray,
+    deviation: np.ndarray,
+    level: float,
+    resamples: int,
+    seed: int,
+) -> float:
+    """Returns the ``level`` quantile of max_t abs(Z_t), Z multivariate t over the slots."""
+    seeds, times = curve.shape
+    scale = np.divide(1.0, deviation, out=np.zeros(times), where=deviation > 0)
+    scale /= np.sqrt(seeds - 1)
+    # A matrix [rank, time] whose Gram matrix over rank is the empirical correlation of the slots.
+    if seeds <= times:
+        root = (curve - mean) * scale
+    else:
+        correlation = np.zeros((times, times))
+        for block in _blocks(seeds, times):
+            standard = (np.ascontiguousarray(curve[block], np.float64) - mean) * scale
+            correlation += standard.T @ standard
+        root = _root(correlation)
+    return _largest(root, seeds, level, resamples, seed)
+
+
+def _root(correlation: np.ndarray) -> np.ndarray:
+    """Returns a matrix whose Gram matrix over its rows is ``correlation``."""
+    values, vectors = np.linalg.eigh(correlation)
+    return (vectors * np.sqrt(np.maximum(values, 0))).T
+
+
+def _largest(root: np.ndarray, seeds: int, level: float, resamples: int, seed: int) -> float:
+    """Returns the ``level`` quantile of max_t abs(Z_t), given a root [rank, time] of Z's law."""
+    times = root.shape[1]
+    rng = np.random.default_rng(seed)
+    chi = np.sqrt(rng.chisquare(seeds - 1, resamples) / (seeds - 1))
+    largest = np.empty(resamples)
+    for block in _blocks(resamples, times + len(root)):
+        normals = rng.standard_normal((len(largest[block]), len(root)))
+        largest[block] = np.abs(normals @ root).max(axis=1)
+    return float(np.quantile(largest / chi, level, method="higher"))

@@ -1,0 +1,599 @@
+"""Upper bounds on regret, rounds and links with explicit constants, after Theorems 1-4.
+
+The paper states its theorems up to constants. The functions here give numbers that bound the
+algorithms as docs/semantics.md defines them; docs/theory.md derives each, and says where it differs
+from the print. `bounds` follows the schedule epoch by epoch; `closed_form` has the shape of the
+printed statements and is never smaller.
+
+All rests on one good event: in no completed epoch do the aggregates of a best arm b and of another
+arm k differ by 2 C(r) more, or less, than their means do. Then b stays, an arm whose gap is at
+least 4 C(r) leaves, and an arm with the largest aggregate has a gap below 2 C(r).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from fmab_jax.algorithms.families import schedule
+from fmab_jax.errors import count, real, refuse
+
+# More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
+_EPOCHS = 64
+# As in `problems`: smaller gaps are rounding errors of the global means.
+_TIE = 1e-12
+
+
+@runtime_checkable
+class ExchangeTable(Protocol):
+    """What the bounds read of an `fmab_jax.core.exchanges.Exchange`."""
+
+    agents: int
+    reporting: int
+    wait: int
+    server_links: int
+    peer_links_bound: int
+    peer_links_used: int
+
+    @property
+    def kind(self) -> str:
+        """Alone, server, gossip or sinks."""
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every weight is 1/M."""
+
+
+class Epochs(NamedTuple):
+    """The schedule of epochs r = 1, 2, ..., whichever arms are active, on the good event.
+
+    Attributes:
+        target: Dt_r.
+        arms: Largest possible number of active arms at the epoch's start.
+        fewest_pulls: Smallest possible S_r. Cut past the horizon, as in `schedule`.
+        most_pulls: Largest possible S_r. Likewise.
+        radius: Largest possible C(r).
+    """
+
+    target: Float[np.ndarray, " epoch"]
+    arms: Int[np.ndarray, " epoch"]
+    fewest_pulls: Float[np.ndarray, " epoch"]
+    most_pulls: Float[np.ndarray, " epoch"]
+    radius: Float[np.ndarray, " epoch"]
+
+
+class Bounds(NamedTuple):
+    """Upper bounds at the horizon. Regret is the expectation, summed over agents.
+
+    Attributes:
+        regret: The sum of the four parts below, at most agents x horizon x the largest gap.
+        regret_exploration: Of epochs, on the good event.
+        regret_waiting: Of waiting slots, on the good event.
+        regret_commitment: Of playing the best aggregate once a round budget is spent, on the good
+            event: 0 where the schedule is built for the smallest gap.
+        regret_failure: Probability that the good event fails x agents x horizon x largest gap.
+        rounds: Completed rounds of any agent, on the good event.
+        rounds_surely: Completed rounds that the budget and the horizon have room for.
+        server_links: ``rounds`` times the links of a round.
+        peer_links_bound: Likewise, on the exchange's first meter.
+        peer_links_used: Likewise, on the second.
+        bad_event: Probability that the good event fails, for any agent.
+        best_arm_lost: Probability that, for any agent, no best arm is left at the horizon.
+        epsilon_message: N epsilon, what one message leaks (Theorem 1).
+    """
+
+    regret: float
+    regret_exploration: float
+    regret_waiting: float
+    regret_commitment: float
+    regret_failure: float
+    rounds: float
+    rounds_surely: float
+    server_links: float
+    peer_links_bound: float
+    peer_links_used: float
+    bad_event: float
+    best_arm_lost: float
+    epsilon_message: float
+
+
+class _Model(NamedTuple):
+    """One instance, checked, with what both kinds of bound share."""
+
+    gaps: Float[np.ndarray, " arm"]
+    exchange: Any
+    horizon: int
+    epsilon: float
+    rounds: float
+    gap: float
+    ratio: float
+    trusted: bool  # whether C(r) covers the aggregate at all
+    table: Epochs
+    last: Int[np.ndarray, " arm"]  # epoch after which the arm is gone; past the table if never
+    surely: float  # completed rounds, on whatever event
+    pair: float  # `pair_failure`
+
+    @property
+    def bad_event(self) -> float:
+        """Probability that the good event fails, for one agent or for all as one."""
+        # Two directions for every arm that is worse, one for those that tie with the best.
+        ways = len(self.gaps) - 1 + np.count_nonzero(self.gaps)
+        return min(1.0, float(ways) * self.pair) if self.trusted else 1.0
+
+    @property
+    def largest_rate(self) -> float:
+        """Regret of a slot in which all agents play the worst arm."""
+        return self.exchange.agents * float(self.gaps.max())
+
+    @property
+    def failure_rate(self) -> float:
+        return self.bad_event * self.largest_rate
+
+
+def bounds(
+    gaps: Any,
+    exchange: Any,
+    horizon: int,
+    epsilon: float | None,
+    *,
+    rounds: int | None = None,
+    gap: float | None = None,
+    heterogeneous: bool = False,
+) -> Bounds:
+    """Bounds regret, rounds and links of one instance, epoch by epoch (Theorems 1-4).
+
+    The exchange decides which theorem it is: 1 and 2 for ``server``, 3 for ``gossip``, 4 for
+    ``sinks``; with ``rounds`` Theorem 2 and Corollaries 1 and 2, with ``heterogeneous`` Corollary
+    3. Alone, every agent has Theorem 1 with M = 1.
+
+    The radius C(r) covers agents that differ only if all of them report, and only if they weigh
+    the same. Else nothing is promised: ``best_arm_lost`` is 1 and ``regret`` the trivial bound.
+
+    Args:
+        gaps: [arm] best global mean minus the arm's, in [0, 1], one of them 0.
+        exchange: From `fmab_jax.core.exchanges`, such as ``server(50, 0.4)``.
+        horizon: T, in slots, in [1, 10^12].
+        epsilon: Privacy parameter > 0; None (or infinity) for no noise.
+        rounds: Round budget R, or None.
+        gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
+        heterogeneous: Whether the agents' means differ.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    model = _model(gaps, exchange, horizon, epsilon, rounds, gap, heterogeneous)
+    exploration, waiting, commitment = _parts(model, np.array([float(model.horizon)]))
+    most = float(np.max(model.last, where=model.gaps > 0, initial=0))
+    return _assembled(model, float(exploration[0]), float(waiting[0]), float(commitment[0]), most)
+
+
+def regret_curve(
+    times: Any,
+    gaps: Any,
+    exchange: Any,
+    horizon: int,
+    epsilon: float | None,
+    *,
+    rounds: int | None = None,
+    gap: float | None = None,
+    heterogeneous: bool = False,
+) -> Float[np.ndarray, " time"]:
+    """Bounds the expected cumulative regret by each of the given slots; arguments as in `bounds`.
+
+    The first epoch is exact on the good event. Later, arms are charged in the worst order that
+    their largest numbers of pulls allow: the largest gap first.
+
+    Args:
+        times: Slots in [0, horizon].
+        gaps: [arm].
+        exchange: From `fmab_jax.core.exchanges`.
+        horizon: T.
+        epsilon: Privacy parameter, or None.
+        rounds: Round budget R, or None.
+        gap: Gap that a budgeted schedule is built for.
+        heterogeneous: Whether the agents' means differ.
+
+    Returns:
+        [time], summed over agents; its value at the horizon is ``bounds(...).regret``.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    model = _model(gaps, exchange, horizon, epsilon, rounds, gap, heterogeneous)
+    slots = np.asarray(times, np.float64)
+    if slots.ndim != 1 or not ((slots >= 0) & (slots <= model.horizon)).all():
+        refuse("times", times, f"slots in [0, {model.horizon:,}]", "pass data.time")
+    whole = sum(_parts(model, slots)) + model.failure_rate * slots
+    return np.minimum(whole, model.largest_rate * slots)
+
+
+def closed_form(
+    gaps: Any,
+    exchange: Any,
+    horizon: int,
+    epsilon: float | None,
+    *,
+    rounds: int | None = None,
+    gap: float | None = None,
+    heterogeneous: bool = False,
+) -> Bounds:
+    """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
+
+    With rho = 1/2, or gap^(1/R) under a round budget, arm k is gone after epoch
+    r_k = min(R, ceil(log(2 / gap_k) / log(1 / rho))), which for rho = 1/2 is the paper's
+    ceil(log2(1 / gap_k) + 1). With L_k = log(8 K r_k^2 T) each agent pulls it at most
+
+        max(32 L_k / (N rho^2 gap_k^2), 16 r_k sqrt(2 L_k) / (N^1.5 epsilon rho gap_k)) + r_k
+
+    times, and epoch r's wait costs at most min(largest gap, 2 rho^(r-1)) per agent and slot.
+
+    Source:
+        Theorems 1-4 and their proofs, Corollaries 1-3; the constants are those of docs/theory.md.
+    """
+    model = _model(gaps, exchange, horizon, epsilon, rounds, gap, heterogeneous)
+    K, N, M = len(model.gaps), exchange.reporting, exchange.agents
+    T, R, rho = model.horizon, model.rounds, model.ratio
+    bad = model.gaps[model.gaps > 0]
+    # Epochs per halving of the target; endless where it never shrinks, and the budget ends them.
+    with np.errstate(divide="ignore"):
+        halving = np.divide(R, np.log2(1 / model.gap)) if math.isfinite(R) else 1.0
+    last = np.minimum(np.ceil(np.log2(2 / bad) * halving), R)
+    log = np.log(8 * K * last**2 * T)
+    reward = 32 * log / (N * rho**2 * bad**2)
+    privacy = 16 * last * np.sqrt(2 * log) / (N**1.5 * model.epsilon * rho * bad)
+    exploration = M * float(bad @ (np.maximum(reward, privacy) + last))
+    most = float(last.max(initial=0))
+    per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
+    waiting = M * exchange.wait * float(per_slot.sum())
+    unresolved = bad[bad < model.gap] if math.isfinite(R) else bad[:0]
+    commitment = M * T * float(unresolved.max(initial=0))
+    return _assembled(model, exploration, waiting, commitment, most)
+
+
+def epochs(
+    gaps: Any,
+    reporting: int,
+    horizon: int,
+    epsilon: float | None,
+    *,
+    rounds: int | None = None,
+    gap: float | None = None,
+) -> Epochs:
+    """Returns S(r), C(r) and the active arms of every epoch, at their worst on the good event.
+
+    Which arms are active is random, and S(r) and C(r) depend on how many. Two arms in play from
+    the second epoch on give the fewest pulls, all that can still be there the most. The radius is
+
+        C(r) <= min(Dt_r / 4, sqrt(log(8 K r^2 T) / (2 N S))) + r sqrt(8 log(8 K r^2 T))
+                / (N^1.5 epsilon S),    S = fewest pulls,
+
+    at most Dt_r / 2, and at most Dt_r / 4 without noise, wherever the epoch fits into the horizon.
+
+    Args:
+        gaps: [arm].
+        reporting: N.
+        horizon: T, in slots.
+        epsilon: Privacy parameter, or None.
+        rounds: Round budget R, or None; so many epochs are returned, or 64.
+        gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Algorithm 1, lines 3-5; section IV-B; proof of Theorem 1, step 2.2.
+    """
+    reporting = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
+    return _model(gaps, _Heard(reporting), horizon, epsilon, rounds, gap, False).table
+
+
+def pair_failure(
+    arms: int, reporting: int, epsilon: float | None, horizon: int, epochs: int
+) -> float:
+    """Bounds the probability that one arm ever overtakes another by 2 C(r) beyond their means.
+
+    "Ever" is any of the first ``epochs`` completed epochs. For arms j and b, y_j - y_b deviates in
+    one given direction by at least 2 C(r) only if the rewards' part of it deviates by 2 c(r) or the
+    noise's by 2 h(r), where c + h = C.
+
+    * Rewards: with a active arms and S pulls, Hoeffding's inequality for the *difference* of two
+      averages of N S rewards gives (8 a r^2 T)^-2. Which a and S occur depends on the rewards, so
+      all of them are added up: 2 <= a <= K and a S <= T. In epoch 1 only a = K occurs.
+    * Noise: 2 N r Laplace variables of one scale. Chernoff's bound is minimised exactly, in place
+      of the tail the paper cites, which needs N > log(8 a r^2 T).
+
+    A best arm is lost with at most K - 1 times this probability.
+
+    Args:
+        arms: K.
+        reporting: N.
+        epsilon: Privacy parameter, or None.
+        horizon: T, in slots.
+        epochs: Number of epochs that may complete.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Replaces step 1 of the proof of Theorem 1.
+    """
+    arms = count("arms", arms, 1, 10**6, "give the number of arms K")
+    reporting = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
+    horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    epochs = count("epochs", epochs, 0, 10**12, "give the number of epochs")
+    noise_free = math.isinf(_checked_epsilon(epsilon))
+    if arms == 1 or epochs == 0:
+        return 0.0
+    K, N, T = arms, reporting, float(horizon)
+    # Later terms fall like r^-4 and faster; the rest of the series is below 1 / (3 r^3).
+    r = np.arange(1.0, min(epochs, 1000) + 1)
+    a = np.arange(2.0, K + 1)
+    later = float((r[1:] ** -4).sum()) + (len(r) < epochs) / (3 * len(r) ** 3)
+    rewards = (8 * K * T) ** -2 + later * float((a**-3).sum()) / (64 * T)
+    if noise_free:
+        return min(1.0, rewards)
+    # The sum is r times that of one epoch's noise, and so is the threshold: a power of one tail.
+    threshold = 2 * np.sqrt(8 * N * np.log(8 * K * r**2 * T))
+    tilt = threshold / (2 * N + np.hypot(2 * N, threshold))
+    tail = np.exp(-r * (tilt * threshold + 2 * N * np.log1p(-(tilt**2))))
+    # From epoch 2 on a term is at most the first one's square, cube, ...: a geometric rest.
+    rest = (len(r) < epochs) * float(tail[0]) ** len(r) / max(1 - float(tail[0]), 1e-300)
+    return min(1.0, rewards + float(tail.sum()) + rest)
+
+
+def crossover_epsilon(
+    epoch: int, active: int, *, arms: int, reporting: int, horizon: int, ratio: float = 0.5
+) -> float:
+    """Returns the epsilon below which the noise, not the rewards, decides how long an epoch is.
+
+    The two terms of S(r) are equal, and so are the two of C(r) up to rounding, at
+    r Dt_r sqrt(2 log(8 K r^2 T)) / (sqrt(N) log(8 a r^2 T)). Below it S(r) is proportional to
+    1 / epsilon.
+
+    Args:
+        epoch: r = 1, 2, ...
+        active: a, in [1, arms].
+        arms: K.
+        reporting: N.
+        horizon: T, in slots.
+        ratio: Factor by which the target gap shrinks, in (0, 1].
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Algorithm 1, line 4; section IV-C, "privacy-regret trade-off", with its constant.
+    """
+    r = count("epoch", epoch, 1, 10**5, "count epochs from 1")
+    K = count("arms", arms, 1, 10**6, "give the number of arms K")
+    a = count("active", active, 1, K, "give the number of active arms")
+    N = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
+    T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    rho = real("ratio", ratio, 0, 1, "1/2, or gap^(1/R)", open_low=True)
+    noise = r * rho**r * math.sqrt(2 * math.log(8 * K * r**2 * T))
+    return noise / (math.sqrt(N) * math.log(8 * a * r**2 * T))
+
+
+class _Heard(NamedTuple):
+    """As many agents as report, and no links: all that `epochs` needs of an exchange."""
+
+    reporting: int
+    kind: str = "server"
+    wait: int = 0
+    server_links: int = 0
+    peer_links_bound: int = 0
+    peer_links_used: int = 0
+    uniform: bool = True
+
+    @property
+    def agents(self) -> int:
+        return self.reporting
+
+
+def _checked_epsilon(epsilon: Any) -> float:
+    if epsilon is None:
+        return math.inf
+    remedy = "give a privacy parameter, or None for no noise"
+    return real("epsilon", epsilon, 0, math.inf, remedy, open_low=True)
+
+
+def _model(
+    gaps: Any,
+    exchange: Any,
+    horizon: Any,
+    epsilon: Any,
+    rounds: Any,
+    gap: Any,
+    heterogeneous: bool,
+) -> _Model:
+    remedy = "subtract every global mean from the largest"
+    try:
+        array = np.asarray(gaps, np.float64)
+    except (TypeError, ValueError):
+        refuse("gaps", gaps, "an array of numbers", remedy)
+    if array.ndim != 1 or not 1 <= array.size <= 10**6:
+        refuse("gaps", array.shape, "one gap per arm, at most 1,000,000 arms", remedy)
+    if not ((array >= 0) & (array <= 1)).all() or array.min() >= _TIE:
+        refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
+    array = np.where(array < _TIE, 0.0, array)
+    if not isinstance(exchange, ExchangeTable):
+        refuse("exchange", exchange, "from fmab_jax.exchange", "use server(agents)")
+    horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    epsilon = _checked_epsilon(epsilon)
+    if rounds is not None:
+        rounds = count("rounds", rounds, 1, 10**5, "give a round budget, or None for none")
+    if gap is None:
+        gap = float(np.min(array, where=array > 0, initial=1.0))
+    else:
+        remedy = "give the smallest gap to resolve, or None for the instance's own"
+        gap = real("gap", gap, 0, 1, remedy, open_low=True)
+    budget = math.inf if rounds is None else float(rounds)
+
+    ratio, table = _epochs(array, exchange.reporting, horizon, epsilon, budget, gap)
+    K, reach = len(array), np.minimum.accumulate(4 * table.radius)
+    last = len(reach) + 1 - np.searchsorted(reach[::-1], array, side="right")
+    last = np.where(array > 0, last, len(reach) + 1)
+    done = _explored(table, K, exchange.wait) + exchange.wait
+    surely = int(np.count_nonzero(done <= horizon)) if K > 1 else 0
+    return _Model(
+        gaps=array,
+        exchange=exchange,
+        horizon=horizon,
+        epsilon=epsilon,
+        rounds=budget,
+        gap=gap,
+        ratio=ratio,
+        trusted=exchange.uniform and (not heterogeneous or exchange.reporting == exchange.agents),
+        table=table,
+        last=last,
+        surely=float(surely),
+        pair=pair_failure(K, exchange.reporting, epsilon, horizon, surely),
+    )
+
+
+@jax.jit
+def _pulls(
+    active: Array, epoch: Array, target: Array, common: dict[str, Array]
+) -> Float[Array, " epoch"]:
+    """Returns ceil(S(r)), at least 1, of every epoch by itself."""
+
+    def one(active: Array, epoch: Array, target: Array) -> Array:
+        return schedule.pulls_per_arm(active, epoch, target, jnp.float64(0), **common)
+
+    return jax.vmap(one)(active, epoch, target)
+
+
+@jax.jit
+def _radii(
+    active: Array, epoch: Array, pulls: Array, common: dict[str, Array]
+) -> Float[Array, " epoch"]:
+    def one(active: Array, epoch: Array, pulls: Array) -> Array:
+        return schedule.confidence_radius(active, epoch, pulls, **common)
+
+    return jax.vmap(one)(active, epoch, pulls)
+
+
+@jax.jit
+def _targets(gap: Array, rounds: Array, epoch: Array) -> tuple[Array, Float[Array, " epoch"]]:
+    ratio = schedule.shrink_ratio(gap, rounds)
+    return ratio, jax.vmap(schedule.target_gap, (None, 0))(ratio, epoch)
+
+
+def _epochs(
+    gaps: Float[np.ndarray, " arm"],
+    reporting: int,
+    horizon: int,
+    epsilon: float,
+    rounds: float,
+    gap: float,
+) -> tuple[float, Epochs]:
+    """Returns the shrink ratio and the table."""
+    K, T, ordered = len(gaps), float(horizon), np.sort(gaps)
+    # An epoch takes a slot at least: no more epochs than slots matter.
+    wanted = int(min(rounds, T + 1)) if math.isfinite(rounds) else _EPOCHS
+    # Lengths in powers of two, so that few are compiled.
+    r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)
+    few, every = np.where(r == 1, float(K), min(K, 2)), np.full_like(r, K)
+    with jax.enable_x64(True):
+        numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
+        common = {name: jnp.float64(value) for name, value in numbers.items()}
+        noise_free = common | {"epsilon": jnp.float64(math.inf)}
+        ratio, targets = _targets(jnp.float64(gap), jnp.float64(rounds), r)
+        target = np.asarray(targets)
+        fewest = _grown(np.asarray(_pulls(few, r, target, common)), r)
+        rewards = np.asarray(_radii(every, r, fewest, noise_free))
+        noise = np.asarray(_radii(every, r, fewest, common)) - rewards
+        # The rewards' part is at most Dt/4 however many arms are active.
+        radius = np.minimum(target / 4, rewards) + noise
+        # An arm with a gap of 4 C(r) or more is gone after epoch r.
+        surviving = np.searchsorted(ordered, np.minimum.accumulate(4 * radius))
+        arms = np.concatenate([[K], surviving[:-1]])
+        most = _grown(np.asarray(_pulls(np.maximum(arms, few), r, target, common)), r)
+    rows = target, arms, fewest, most, radius
+    return float(ratio), Epochs(*(row[:wanted] for row in rows))
+
+
+def _grown(
+    pulls: Float[np.ndarray, " epoch"], epoch: Float[np.ndarray, " epoch"]
+) -> Float[np.ndarray, " epoch"]:
+    """Returns S_r = max(ceil(S(r)), S_{r-1} + 1)."""
+    return np.maximum.accumulate(pulls - epoch) + epoch
+
+
+def _explored(table: Epochs, arms: int, wait: int) -> Float[np.ndarray, " epoch"]:
+    """Returns the earliest slot at which each epoch can have been explored, before its wait."""
+    pulls = table.fewest_pulls
+    return arms * pulls[0] + 2 * (pulls - pulls[0]) + wait * np.arange(len(pulls))
+
+
+def _parts(
+    model: _Model, slots: Float[np.ndarray, " time"]
+) -> tuple[Float[np.ndarray, " time"], ...]:
+    """Returns regret by each slot on the good event: of exploration, waiting and commitment."""
+    gaps, table, last = model.gaps, model.table, model.last
+    K, M, wait = len(gaps), model.exchange.agents, model.exchange.wait
+    none = np.zeros_like(slots)
+    if not gaps.any() or not model.trusted:
+        return none, none, none
+
+    # The first epoch pulls all arms alike; then the largest gaps come first.
+    first = table.most_pulls[0]
+    order = np.argsort(-gaps)
+    later = (table.most_pulls[np.minimum(last, len(table.radius)) - 1] - first)[order]
+    knots = np.cumsum(np.concatenate([[0.0, K * first], later]))
+    values = np.cumsum(np.concatenate([[0.0, gaps.sum() * first], gaps[order] * later]))
+    exploration = M * np.interp(slots, knots, values)
+
+    # Waiting after epoch r, an agent may play any arm that can still be active.
+    explored = _explored(table, K, wait)
+    begun = np.arange(1, len(explored) + 1) <= np.max(last, where=gaps > 0, initial=0)
+    starts = explored[begun & (explored <= model.horizon)]
+    waiting = none
+    if wait and len(starts):
+        worst = np.sort(gaps)[table.arms[: len(starts)] - 1]
+        knots = np.stack([starts, starts + wait], axis=1).ravel()
+        values = np.stack([np.zeros_like(worst), wait * worst], axis=1).ravel().cumsum()
+        waiting = M * np.interp(slots, knots, values)
+
+    # Budget spent: the largest aggregate belongs to an active arm with a gap below 2 C(R).
+    commitment = none
+    if len(explored) == model.rounds:
+        possible = (last > len(explored)) & (gaps < 2 * table.radius[-1])
+        rate = M * float(np.max(gaps, where=possible, initial=0))
+        commitment = rate * np.maximum(slots - explored[-1] - wait, 0)
+    return exploration, waiting, commitment
+
+
+def _assembled(
+    model: _Model, exploration: float, waiting: float, commitment: float, most: float
+) -> Bounds:
+    """Returns the record; where C(r) covers nothing, only what always holds."""
+    exchange, surely, T = model.exchange, model.surely, model.horizon
+    # Arms that tie with the best may stay for ever.
+    ties = np.count_nonzero(model.gaps == 0) > 1
+    rounds = surely if ties or not model.trusted else min(most, surely)
+    if not model.trusted:
+        exploration = waiting = commitment = 0.0
+    failure = model.failure_rate * T
+    copies = exchange.agents if exchange.kind == "alone" else 1
+    lost = copies * (len(model.gaps) - 1) * model.pair
+    return Bounds(
+        regret=min(exploration + waiting + commitment + failure, model.largest_rate * T),
+        regret_exploration=exploration,
+        regret_waiting=waiting,
+        regret_commitment=commitment,
+        regret_failure=failure,
+        rounds=rounds,
+        rounds_surely=surely,
+        server_links=rounds * exchange.server_links,
+        peer_links_bound=rounds * exchange.peer_links_bound,
+        peer_links_used=rounds * exchange.peer_links_used,
+        bad_event=min(1.0, copies * model.bad_event),
+        best_arm_lost=min(1.0, lost) if model.trusted else 1.0,
+        epsilon_message=exchange.reporting * model.epsilon,
+    )

@@ -1,0 +1,85 @@
+"""Time grids, and the values of a piecewise-linear run on them.
+
+Between its knots (epoch ends, ends of waits, the horizon) a run's regret is linear in time, so a
+curve on a grid is exact at every grid point, whatever the number of knots: each stretch of the run
+writes its line over all later grid points, and the next stretch writes over that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from fmab_jax.errors import count, refuse
+
+MAX_POINTS = 10**5
+
+
+def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.ndarray:
+    """Returns the slots at which curves are recorded: whole, increasing, the last the horizon.
+
+    Args:
+        horizon: T, in slots.
+        times: How many slots to choose (fewer where they would repeat), or the slots themselves, in
+            [0, T] and increasing; T is appended if missing.
+        spacing: "linear" or "log", for chosen slots.
+
+    Returns:
+        int64 [time].
+
+    Raises:
+        ValueError: If the slots are not whole, increasing and inside [0, T].
+    """
+    if spacing not in ("linear", "log"):
+        refuse("spacing", spacing, "'linear' or 'log'", "choose one of them")
+    remedy = "give slots, such as [1, 10, 100]"
+    try:
+        array = np.asarray(times)
+    except ValueError:  # rows of different lengths
+        refuse("times", times, "a number of slots or a list of slots", remedy)
+    if array.ndim == 0:
+        points = count("times", times, 1, MAX_POINTS, "give the number of recorded slots")
+        points = min(points, horizon)
+        if spacing == "linear":
+            # Exact in integers: float64 cannot hold every slot up to 10^12 x points.
+            slots = [horizon * i // points for i in range(1, points + 1)]
+        else:
+            slots = [round(x) for x in np.geomspace(1.0, float(horizon), points)[:-1]] + [horizon]
+        return np.unique(np.array(slots, np.int64))
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
+        refuse("times", times, "a number of slots or a list of slots", remedy)
+    if array.size > MAX_POINTS:
+        refuse("times", array.size, f"at most {MAX_POINTS:,} slots", "record fewer")
+    whole = np.isfinite(array) & (np.floor(array) == array) & (array >= 0) & (array <= horizon)
+    if not whole.all():
+        bad = array[~whole][0].item()
+        refuse("times", bad, f"whole slots in [0, {horizon:,}]", remedy)
+    given = array.astype(np.int64)
+    if (np.diff(given) <= 0).any():
+        refuse("times", times, "increasing", "sort the slots and drop repeated ones")
+    return given if given[-1] == horizon else np.append(given, np.int64(horizon))
+
+
+def extend(
+    curve: Float[Array, " time"],
+    grid: Int[Array, " time"],
+    slot: Int[Array, ""],
+    value: Float[Array, ""],
+    rate: Float[Array, ""],
+) -> Float[Array, " time"]:
+    """Continues a curve from (slot, value) at ``rate`` per slot, over all later grid points."""
+    elapsed = (grid - slot).astype(jnp.float64)
+    return jnp.where(elapsed > 0.0, value + rate * elapsed, curve)
+
+
+def step(
+    curve: Int[Array, " time"],
+    grid: Int[Array, " time"],
+    slot: Int[Array, ""],
+    value: Int[Array, ""],
+) -> Int[Array, " time"]:
+    """Sets a counting curve to ``value`` from ``slot`` on, that slot included."""
+    return jnp.where(grid >= slot, value, curve)

@@ -1,0 +1,541 @@
+"""Communication graphs: by name, from networkx or from a file; hop distances and sink agents.
+
+Everything that leaves this module is a frozen, connected, undirected, simple networkx graph whose
+nodes are the agents 0..M-1. Host code only: nothing here is traced.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import io
+import math
+import numbers
+import os
+import random
+import re
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import networkx as nx
+import numpy as np
+from jaxtyping import Int
+
+from fmab_jax.errors import count, refuse
+
+AGENTS_MAX = 1_000_000
+"""Most nodes of one graph."""
+
+EDGES_MAX = 2_000_000
+"""Most edges of one graph: about 0.4 GB inside networkx."""
+
+HOPS_MAX = 5_000
+"""Most nodes of a graph whose hop distances, an M x M table, are computed."""
+
+FILE_MAX = 64 * 2**20
+"""Most bytes of a graph file."""
+
+DRAWS_MAX = 200
+"""Draws of a random graph before giving up on a connected one."""
+
+_SUFFIXES = (".txt", ".edgelist", ".csv", ".graphml")
+_ALLOWED = (
+    "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
+    "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
+)
+_EXAMPLES = (
+    *("complete", "star", "ring", "path", "grid", "random", "preferential"),
+    *("regular-4", "random-0.2", "preferential-2"),
+)
+_DRAWN = ("random", "regular-", "preferential")
+
+
+def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
+    """Returns the communication graph of the agents 0..M-1, validated.
+
+    Names:
+        ``complete``: every pair.
+        ``star``: agent 0 is the hub.
+        ``ring``: agent i meets i + 1 modulo M (one agent: no edge; two: one edge).
+        ``path``: agent i meets i + 1.
+        ``grid``: ceil(sqrt(M)) columns filled row by row, the last row possibly short: connected
+        for every M, primes included.
+        ``regular-D``: random, every agent has D neighbours.
+        ``random``: Erdos-Renyi with edge probability 2 ln(M) / M; ``random-P``: with probability P.
+        ``preferential-m``: Barabasi-Albert, every newcomer brings m edges; ``preferential``: two
+        (fewer for one or two agents).
+
+    The random graphs are redrawn, each time with the next sub-seed of ``seed``, until connected.
+
+    Files: ``.graphml`` (no DTD), and edge lists, one edge a line: two labels separated by blanks
+    (``.txt``, ``.edgelist``) or a comma (``.csv``, with or without a ``source,target`` header). A
+    trailing weight or networkx data ``{...}`` is ignored, and so is what follows a ``#``.
+
+    Labels become 0..M-1 in sorted order where they sort, else in order of appearance; the labels of
+    a file are numbers if all of them are whole numbers. Parallel edges of a multigraph collapse to
+    one, and edge weights are dropped: a link is there or not.
+
+    Args:
+        graph: A networkx graph, a name, or the path of a file (text or path object).
+        agents: M in [1, 1e6].
+        seed: In [0, 2^32); the random graphs depend on it and on nothing else.
+
+    Returns:
+        A frozen graph (copy it with ``nx.Graph`` to change it): undirected, simple, connected.
+
+    Raises:
+        ValueError: If the name is unknown or impossible for M agents, the file is unreadable, or
+            the graph is empty, directed, has self-loops, is not connected, is too large, or does
+            not have M nodes.
+    """
+    return _make(graph, _agents(agents), _seed(seed), "graph")
+
+
+def validated(graph: Any, field: str = "graph") -> nx.Graph:
+    """Returns a frozen copy of a networkx graph on the nodes 0..M-1, by the rules of ``make``.
+
+    Args:
+        graph: Any networkx graph.
+        field: The argument's name for error messages.
+
+    Raises:
+        ValueError: If it is no networkx graph, or is empty, directed, disconnected, too large or
+            has self-loops.
+    """
+    if not isinstance(graph, nx.Graph):
+        refuse(field, graph, "a networkx graph", "make one by name with graphs.make(name, agents)")
+    return _validated(graph, field, _shown(graph))
+
+
+def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
+    """Returns the component graphs G_1..G_Q of the hybrid structure.
+
+    Agents are numbered consecutively: 0..M_1 - 1 are the nodes 0..M_1 - 1 of the first component,
+    the next M_2 agents those of the second, and so on. Random graphs of component q are drawn with
+    ``seed + q`` (modulo 2^32), so they differ and each can be made again alone.
+
+    Args:
+        spec: A string of parts ``SIZES:graph`` joined by ``+``, where SIZES is a comma list of
+            ``SIZE`` or ``SIZExCOUNT`` and ``:graph``, a name or file of ``make``, defaults to
+            complete: ``"20x5:star"`` is five stars of 20 agents, ``"53,24,10,6,7"`` five complete
+            graphs, ``"20x2:ring+10x6:star"`` eight components, ``"1x100"`` one hundred single
+            agents. Or a list of networkx graphs, sizes and ``(size, graph)`` pairs.
+        agents: M in [1, 1e6]; the sizes must sum to it.
+        seed: In [0, 2^32).
+
+    Returns:
+        One frozen graph per component, in order; equal deterministic components share one object.
+
+    Raises:
+        ValueError: If the spec is malformed, the sizes do not sum to M, or a graph is refused.
+    """
+    agents, seed = _agents(agents), _seed(seed)
+    runs = _grammar(spec) if isinstance(spec, str) else _listed(spec)
+    total = sum(size * copies for size, copies, _ in runs)
+    if total != agents:
+        # Before anything is built: "1x999999999" must cost nothing.
+        shown = spec if isinstance(spec, str) else [size for size, _, _ in runs]
+        remedy = "change the sizes or the number of agents"
+        allowed = f"sizes that sum to agents={agents} (they sum to {total})"
+        refuse("components", shown, allowed, remedy)
+    made: list[nx.Graph] = []
+    shared: dict[tuple[int, str], nx.Graph] = {}
+    for size, copies, graph in runs:
+        for _ in range(copies):
+            q = len(made)
+            key = (size, graph) if isinstance(graph, str) else None
+            if key is None or graph.startswith(_DRAWN) or key not in shared:
+                one = _make(graph, size, (seed + q) % 2**32, f"components[{q}]")
+                if key is not None:
+                    shared[key] = one
+            else:
+                one = shared[key]
+            made.append(one)
+    return made
+
+
+def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
+    """Returns the hop distances dist(i, j), shape [agent, agent], of a graph made here.
+
+    Raises:
+        ValueError: If the graph has more than 5,000 nodes.
+    """
+    agents = graph.number_of_nodes()
+    if agents > HOPS_MAX:
+        allowed = f"a graph of at most {HOPS_MAX:,} agents, whose hop distances fit in memory"
+        refuse("graph", _shown(graph), allowed, "use fewer agents or several smaller components")
+    hops = np.empty((agents, agents), np.int32)
+    for source in range(agents):
+        found = nx.single_source_shortest_path_length(graph, source)
+        nodes = np.fromiter(found.keys(), np.int64, agents)
+        hops[source, nodes] = np.fromiter(found.values(), np.int32, agents)
+    return hops
+
+
+def eccentricities(graph: nx.Graph) -> Int[np.ndarray, " agent"]:
+    """Returns each agent's largest hop distance, shape [agent]."""
+    return distances(graph).max(axis=1)
+
+
+def diameter(graph: nx.Graph) -> int:
+    """Returns the diameter d_G, the largest hop distance (0 for one agent)."""
+    return int(eccentricities(graph).max())
+
+
+def sink(graph: nx.Graph) -> int:
+    """Returns the sink agent (Alg. 4): smallest eccentricity, ties to the lowest index."""
+    return int(eccentricities(graph).argmin())
+
+
+def describe(spec: Any) -> Any:
+    """Returns a JSON-able description of what ``make`` or ``components`` is given.
+
+    Texts and sizes stand for themselves. Graph files and networkx graphs, which can change under
+    the same name, come with the SHA-256 of their bytes or of their sorted edges, so that equal
+    descriptions mean equal graphs; networkx graphs of up to 3000 edges with these edges, too.
+
+    Raises:
+        ValueError: If a file is unreadable or a networkx graph is refused.
+    """
+    if isinstance(spec, nx.Graph):
+        graph = _validated(spec, "graph", _shown(spec))
+        edges = sorted((min(edge), max(edge)) for edge in graph.edges())
+        digest = hashlib.sha256(np.array(edges, "<i8").tobytes()).hexdigest()
+        described = {"nodes": len(graph), "edges": len(edges), "sha256": digest}
+        # Attributes of a netCDF file hold 64 KB.
+        return described | ({"edge_list": edges} if len(edges) <= 3000 else {})
+    if isinstance(spec, (str, os.PathLike)):
+        text = str(spec)
+        names = [text] if _names_file(text) and not re.match(r"[0-9x, ]+:", text) else []
+        if not names:
+            names = [part.partition(":")[2].strip() for part in text.split("+")]
+        digests = {
+            name: hashlib.sha256(_content(name, "graph")).hexdigest()
+            for name in names
+            if _names_file(name)
+        }
+        return {"text": text, "sha256": digests} if digests else text
+    if isinstance(spec, Sequence):
+        return [describe(item) for item in spec]
+    return int(spec) if isinstance(spec, numbers.Integral) else spec
+
+
+def _agents(agents: Any) -> int:
+    return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
+
+
+def _seed(seed: Any) -> int:
+    return count("seed", seed, 0, 2**32 - 1, "choose a seed in that range")
+
+
+def _shown(graph: nx.Graph) -> str:
+    """A networkx graph in words that do not change from run to run, unlike its repr."""
+    return str(graph)
+
+
+def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
+    if isinstance(graph, nx.Graph):
+        found, shown = graph, _shown(graph)
+    elif isinstance(graph, (str, os.PathLike)):
+        shown = os.fspath(graph)
+        if not isinstance(shown, str):
+            refuse(field, graph, f"one of {_ALLOWED}", "give the path as text")
+        if _names_file(shown):
+            found = _read(shown, field)
+        else:
+            return _named(shown, agents, seed, field)
+    else:
+        refuse(field, graph, f"one of {_ALLOWED}", "for example graph='ring'")
+    made = _validated(found, field, shown)
+    nodes = made.number_of_nodes()
+    if nodes != agents:
+        allowed = f"a graph of {agents} nodes, one per agent (it has {nodes})"
+        refuse(field, shown, allowed, "match the number of agents to the graph")
+    return made
+
+
+def _validated(graph: nx.Graph, field: str, shown: str) -> nx.Graph:
+    if graph.is_directed():
+        refuse(field, shown, "an undirected graph", "convert it with graph.to_undirected()")
+    nodes = graph.number_of_nodes()
+    if nodes == 0:
+        refuse(field, shown, "a graph with at least one node", "add the agents as nodes")
+    if nodes > AGENTS_MAX:
+        refuse(field, shown, f"a graph of at most {AGENTS_MAX:,} nodes", "use fewer agents")
+    _affordable(graph.number_of_edges(), field, shown)
+    loops = list(nx.nodes_with_selfloops(graph))
+    if loops:
+        allowed = f"a graph without self-loops (it has {len(loops)})"
+        refuse(field, shown, allowed, "remove them first")
+    pieces = nx.number_connected_components(graph)
+    if pieces > 1:
+        allowed = f"a connected graph (it has {pieces} connected components)"
+        refuse(field, shown, allowed, "add edges, or use hdp_mab for separate components")
+    try:
+        labels = sorted(graph.nodes)
+    except TypeError:
+        labels = list(graph.nodes)
+    number = {label: agent for agent, label in enumerate(labels)}
+    return _frozen(nodes, ((number[a], number[b]) for a, b in graph.edges()))
+
+
+def _frozen(nodes: int, edges: Iterable[tuple[int, int]]) -> nx.Graph:
+    """A plain graph whose nodes iterate as 0..M-1, so that a matrix made of it has agent order."""
+    graph = nx.empty_graph(nodes)
+    graph.add_edges_from(edges)
+    return nx.freeze(graph)
+
+
+def _affordable(edges: float, field: str, shown: str) -> None:
+    if edges > EDGES_MAX:
+        allowed = f"a graph of at most {EDGES_MAX:,} edges (this one has about {round(edges):,})"
+        refuse(field, shown, allowed, "use fewer agents or a sparser graph")
+
+
+def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
+    pairs = agents * (agents - 1) // 2
+    if name == "complete":
+        _affordable(pairs, field, name)
+        graph = nx.complete_graph(agents)
+    elif name == "star":
+        graph = nx.star_graph(agents - 1)
+    elif name == "path" or (name == "ring" and agents <= 2):
+        # networkx would give a ring of one agent a self-loop.
+        graph = nx.path_graph(agents)
+    elif name == "ring":
+        graph = nx.cycle_graph(agents)
+    elif name == "grid":
+        graph = _grid(agents)
+    elif name == "random" or re.fullmatch(r"random-[0-9]*\.?[0-9]+(e-?[0-9]+)?", name):
+        chance = 2 * math.log(agents) / agents
+        if name != "random":
+            chance = float(name.removeprefix("random-"))
+            if not 0 < chance <= 1:
+                allowed = "random-P with an edge probability P in (0, 1]"
+                refuse(field, name, allowed, "try random-0.2")
+        _affordable(chance * pairs, field, name)
+        # Above 2 ln(M) / M disconnected draws are rare; that is the remedy worth naming.
+        remedy = f"raise P, to {2 * math.log(agents) / agents:.2g} for example"
+        graph = _drawn(partial(nx.fast_gnp_random_graph, agents, chance), seed, field, name, remedy)
+    elif re.fullmatch(r"regular-[0-9]{1,9}", name):
+        degree = _degree(int(name.removeprefix("regular-")), agents, field, name)
+        _affordable(degree * agents / 2, field, name)
+        remedy = "choose a larger degree"
+        graph = _drawn(partial(_regular, degree, agents), seed, field, name, remedy)
+    elif name == "preferential" or re.fullmatch(r"preferential-[0-9]{1,9}", name):
+        edges = min(2, agents - 1)
+        if name != "preferential":
+            edges = int(name.removeprefix("preferential-"))
+            if not 1 <= edges < agents:
+                allowed = f"preferential-m with 1 <= m < agents={agents}"
+                refuse(field, name, allowed, "choose m in that range or more agents")
+        _affordable(edges * agents, field, name)
+        remedy = "choose a larger m"
+        graph = _drawn(partial(_preferential, edges, agents), seed, field, name, remedy)
+    else:
+        near = difflib.get_close_matches(name[:40].lower(), _EXAMPLES, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else "for example 'ring'"
+        refuse(field, name, f"one of {_ALLOWED}", remedy)
+    return nx.freeze(graph)
+
+
+def _grid(agents: int) -> nx.Graph:
+    columns = math.isqrt(agents - 1) + 1
+    graph = nx.empty_graph(agents)
+    graph.add_edges_from((i, i + 1) for i in range(agents - 1) if (i + 1) % columns)
+    graph.add_edges_from((i, i + columns) for i in range(agents - columns))
+    return graph
+
+
+def _degree(degree: int, agents: int, field: str, name: str) -> int:
+    """Returns the degree, refused unless a connected graph of this degree on M nodes exists."""
+    if agents <= 2:
+        low, nearest = agents - 1, agents - 1
+    else:
+        low, nearest = 2, min(max(degree, 2), agents - 1)
+        nearest -= nearest * agents % 2
+    if degree != nearest:
+        allowed = (
+            f"regular-D with a degree D in [{low}, {agents - 1}] and an even D x agents "
+            f"(agents={agents})"
+        )
+        refuse(field, name, allowed, f"the nearest is regular-{nearest}")
+    return degree
+
+
+def _regular(degree: int, agents: int, seed: random.Random) -> nx.Graph:
+    if degree == 2:
+        # The connected 2-regular graphs are the rings; pairing stubs rarely gives a single one.
+        order = list(range(agents))
+        seed.shuffle(order)
+        return nx.cycle_graph(order)
+    if 2 * degree >= agents:
+        # Pairing stubs stalls on dense graphs; the complement has the same law and is sparse.
+        return nx.complement(nx.random_regular_graph(agents - 1 - degree, agents, seed=seed))
+    return nx.random_regular_graph(degree, agents, seed=seed)
+
+
+def _preferential(edges: int, agents: int, seed: random.Random) -> nx.Graph:
+    if agents == 1:
+        return nx.empty_graph(1)
+    return nx.barabasi_albert_graph(agents, edges, seed=seed)
+
+
+def _drawn(
+    draw: Callable[..., nx.Graph], seed: int, field: str, name: str, remedy: str
+) -> nx.Graph:
+    """Returns the first connected draw; draw n uses sub-seed n of the seed."""
+    for attempt in range(DRAWS_MAX):
+        words = np.random.SeedSequence([seed, attempt]).generate_state(1, np.uint64)
+        graph = draw(seed=random.Random(int(words[0])))
+        if nx.is_connected(graph):
+            return _frozen(graph.number_of_nodes(), graph.edges())
+    allowed = f"a graph that is connected within {DRAWS_MAX} draws"
+    refuse(field, name, allowed, remedy)
+
+
+def _names_file(text: str) -> bool:
+    return Path(text).suffix.lower() in _SUFFIXES
+
+
+def _content(path: str, field: str) -> bytes:
+    try:
+        found = os.stat(path)
+        regular, fits = stat.S_ISREG(found.st_mode), found.st_size <= FILE_MAX
+        content = Path(path).read_bytes() if regular and fits else b""
+    except OSError as error:
+        why = (error.strerror or type(error).__name__).lower()
+        refuse(field, path, "a readable graph file", f"check the path ({why})")
+    except ValueError:
+        refuse(field, path, "a readable graph file", "check the path (it holds a NUL character)")
+    if not regular:
+        refuse(field, path, "a graph file", "this path is no regular file")
+    if not fits:
+        allowed = f"a graph file of at most {FILE_MAX:,} bytes (it has {found.st_size:,})"
+        refuse(field, path, allowed, "use a smaller graph")
+    return content
+
+
+def _read(path: str, field: str) -> nx.Graph:
+    content = _content(path, field)
+    graph = (_graphml if path.lower().endswith(".graphml") else _edges)(content, path, field)
+    labels = list(graph.nodes)
+    if all(re.fullmatch(r"-?[0-9]{1,18}", str(label)) for label in labels):
+        numbered = {label: int(label) for label in labels}
+        if len(set(numbered.values())) == len(labels):
+            graph = nx.relabel_nodes(graph, numbered)
+    return graph
+
+
+def _edges(content: bytes, path: str, field: str) -> nx.Graph:
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        refuse(field, path, "an edge list in UTF-8 text", "save the file as UTF-8 text")
+    commas = path.lower().endswith(".csv")
+    graph = nx.Graph()
+    for number, line in enumerate(lines, start=1):
+        row = line.split("#", 1)[0].strip()
+        if not row:
+            continue
+        try:
+            cells = next(csv.reader([row], skipinitialspace=True)) if commas else row.split(None, 2)
+        except csv.Error:
+            cells = []
+        cells = [cell.strip() for cell in cells]
+        if commas and not graph and [cell.lower() for cell in cells[:2]] == ["source", "target"]:
+            continue
+        rest = " ".join(cells[2:])
+        if len(cells) < 2 or not all(cells[:2]) or not _ignorable(rest):
+            allowed = "an edge list of two labels a line, an optional weight after them"
+            refuse(field, path, allowed, f"repair line {number}: {row[:40]!r}")
+        graph.add_edge(cells[0], cells[1])
+    return graph
+
+
+def _ignorable(rest: str) -> bool:
+    """Whether what follows the labels is nothing, networkx data or one number.
+
+    Anything else is refused, above all the further neighbours of an adjacency list.
+    """
+    if not rest or (rest.startswith("{") and rest.endswith("}")):
+        return True
+    try:
+        float(rest)
+    except ValueError:
+        return False
+    return True
+
+
+class _Doctype(Exception):
+    """Raised at a DTD, before anything that it declares can expand."""
+
+
+def _graphml(content: bytes, path: str, field: str) -> nx.Graph:
+    def stop(*_: Any) -> None:
+        raise _Doctype
+
+    # Entities can only be declared in a DTD and may expand without bound. The parser itself, not a
+    # search for text, finds it in every encoding.
+    guard = expat.ParserCreate()
+    guard.StartDoctypeDeclHandler = stop
+    try:
+        guard.Parse(content, True)
+    except _Doctype:
+        refuse(field, path, "GraphML without a DTD", "delete the <!DOCTYPE ...> declaration")
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        refuse(field, path, "well-formed GraphML", f"repair the file ({_line(error)})")
+    try:
+        return nx.read_graphml(io.BytesIO(content))
+    except Exception as error:  # networkx reports broken GraphML by half a dozen exception types
+        refuse(field, path, "a GraphML file", f"repair the file ({_line(error)})")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:80] or type(error).__name__
+
+
+_Run = tuple[int, int, Any]
+"""Size of the components, how many of them, their graph."""
+
+
+def _grammar(spec: str) -> list[_Run]:
+    runs: list[_Run] = []
+    for part in spec.split("+"):
+        sizes, colon, graph = (piece.strip() for piece in part.partition(":"))
+        for entry in sizes.split(","):
+            match = re.fullmatch(r"([0-9]{1,9})(?:x([0-9]{1,9}))?", entry.strip())
+            size, copies = (int(match[1]), int(match[2] or 1)) if match else (0, 0)
+            if not size or not copies or (colon and not graph):
+                allowed = "parts SIZExCOUNT:graph joined by '+', e.g. '20x5:star+10:ring'"
+                refuse("components", spec, allowed, f"rewrite the part {part.strip()[:40]!r}")
+            runs.append((size, copies, graph or "complete"))
+    return runs
+
+
+def _listed(spec: Any) -> list[_Run]:
+    remedy = "for example components='20x5:star' or components=[20, (30, 'ring')]"
+    if isinstance(spec, nx.Graph):
+        refuse("components", _shown(spec), "a text or a list", "put the graph in a list")
+    if not isinstance(spec, Sequence) or isinstance(spec, (bytes, bytearray)) or not spec:
+        refuse("components", spec, "a text or a non-empty list of components", remedy)
+    runs: list[_Run] = []
+    for q, item in enumerate(spec):
+        field = f"components[{q}]"
+        if isinstance(item, nx.Graph):
+            runs.append((item.number_of_nodes(), 1, item))
+            continue
+        size, graph = item if _is_pair(item) else (item, "complete")
+        if isinstance(size, bool) or not isinstance(size, numbers.Integral):
+            refuse(field, item, "a networkx graph, a size or a (size, graph) pair", remedy)
+        runs.append((count(field, size, 1, AGENTS_MAX, "change the size"), 1, graph))
+    return runs
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, (tuple, list)) and len(item) == 2

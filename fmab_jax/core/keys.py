@@ -1,0 +1,112 @@
+"""The discipline of keys: every random number has an identity, and its bits depend on that alone.
+
+A draw is a pure function of *(root seed, seed, round, stream, lane)*: keys are folded from the
+first four, and the lane (which arm, which agent) is the counter that the key encrypts. A lane's
+number therefore depends neither on the size of the array it is drawn in nor on the batch, the
+devices or the process, and the same arm meets the same randomness in every configuration that
+shares its seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, UInt32
+
+from fmab_jax.errors import count, refuse
+
+# Streams of one (seed, round); the numbers are part of the reproducibility contract.
+REWARD, NOISE, PARTICIPATION, INSTANCE, ALONE = 0, 1, 2, 3, 4
+
+
+class Words(NamedTuple):
+    """The two words of a threefry key."""
+
+    k0: UInt32[Array, ""]
+    k1: UInt32[Array, ""]
+
+
+def checked_seed(field: str, value: Any) -> int:
+    """Returns ``value`` as a seed in [0, 2^32), the range in which distinct seeds stay distinct.
+
+    Raises:
+        ValueError: Outside the range, where the generator would reuse another seed's stream.
+    """
+    remedy = "larger seeds would repeat the streams of smaller ones"
+    if isinstance(value, (float, np.floating)):
+        refuse(field, value, "a whole number in [0, 4,294,967,295]", "pass an int, not a float")
+    return count(field, value, 0, 2**32 - 1, remedy)
+
+
+def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
+    """Returns the key of one seed: ``fold_in(key(root_seed), seed)``, threefry2x32 always."""
+    return jax.random.fold_in(jax.random.key(root_seed, impl="threefry2x32"), seed)
+
+
+def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
+    """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
+    return words_of(jax.random.fold_in(jax.random.fold_in(key, round_), stream))
+
+
+def agent_key(key: Array, agent: Int[Array, ""]) -> Array:
+    """Returns the key of an agent that runs by itself; it takes the place of the seed's."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, 0), ALONE), agent)
+
+
+def lanes(rows: int, columns: UInt32[Array, " arm"], width: int) -> UInt32[Array, "row arm"]:
+    """Numbers the draws of a [row, arm] array by identity: row x width + arm.
+
+    Args:
+        rows: Number of agents (1 where agents are summed out); rows x width < 2^32.
+        columns: Arm indices held by the array, in any order.
+        width: Number of arms of the whole problem.
+    """
+    return jnp.arange(rows, dtype=jnp.uint32)[:, None] * jnp.uint32(width) + columns[None, :]
+
+
+def uniform(
+    k0: UInt32[Array, ...],
+    k1: UInt32[Array, ...],
+    lane: UInt32[Array, ...],
+    draw: int | UInt32[Array, ""] = 0,
+) -> Float[Array, ...]:
+    """Returns a float64 uniform per lane on the midpoints (i + 1/2) / 2^52, symmetric about 1/2.
+
+    Args:
+        k0: First word of the key of one stream.
+        k1: Second word.
+        lane: Which independent variable; draw 0 of lane i is built from the bits of element i of
+            ``jax.random.bits(key, ..., uint64)``.
+        draw: Which of the lane's independent uniforms.
+    """
+    high, low = _threefry(k0, k1, jnp.uint32(draw), lane)
+    wide = high.astype(jnp.uint64) << jnp.uint64(20)
+    mantissa = wide | (low >> jnp.uint32(12)).astype(jnp.uint64)
+    # The bits of a float64 in [1, 2); the subtraction is exact.
+    one_to_two = lax.bitcast_convert_type(mantissa | jnp.uint64(0x3FF << 52), jnp.float64)
+    return one_to_two - (1.0 - 2.0**-53)
+
+
+def words_of(key: Array) -> Words:
+    """Returns the words of a typed key."""
+    return Words(*jax.random.key_data(key))
+
+
+def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
+
+    The library offers its bits only for a whole range of counters; this is for any of them.
+    """
+    schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
+    x0, x1 = x0 + k0, x1 + k1
+    for group in range(5):
+        for turn in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+            x0 = x0 + x1
+            x1 = x0 ^ ((x1 << jnp.uint32(turn)) | (x1 >> jnp.uint32(32 - turn)))
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+    return x0, x1

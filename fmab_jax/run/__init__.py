@@ -1,0 +1,1 @@
+"""Many trials of one configuration."""

@@ -1,0 +1,1 @@
+"""Grids of configurations, kept in a store."""

@@ -1,0 +1,144 @@
+"""Results for other tools: netCDF and Zarr with all dimensions, CSV and Parquet as tidy tables."""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.errors import refuse
+from fmab_jax.files import whole_file
+from fmab_jax.run.netcdf import save
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
+
+
+def export(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
+    """Writes the results of `simulate` or `sweep` under a new name, whole or not at all.
+
+    netCDF and Zarr keep every variable with its dimensions; labels of mixed kinds, such as "none"
+    beside numbers, become texts. CSV and Parquet hold a row for each cell, seed and slot, with the
+    swept parameters, ``seed``, ``time`` and the series, and per-seed values repeated in each row;
+    of a summary, a row for each cell and slot with means, variances and counts. Both are written a
+    cell at a time. Floats in CSV read back to the same bits.
+
+    Args:
+        data: The results.
+        path: Ends in .nc, .zarr, .csv or .parquet; must not exist.
+
+    Returns:
+        The path written.
+
+    Raises:
+        ValueError: For another ending, a path that exists, or a missing package (zarr, pyarrow).
+        OSError: If it cannot be written.
+    """
+    path = Path(path)
+    ending = path.suffix
+    if ending not in _ENDINGS:
+        allowed = "a name ending in " + ", ".join(_ENDINGS)
+        refuse("path", str(path), allowed, "the ending chooses the format")
+    if os.path.lexists(path):
+        refuse("path", str(path), "a new name", "remove what is there, or choose another")
+    if not path.parent.is_dir():
+        refuse("path", str(path), "in an existing folder", "make the folder first")
+    if ending == ".nc":
+        return save(_plain_labels(data), path)
+    if ending == ".zarr":
+        return _zarr(_plain_labels(data), path)
+    if ending == ".csv":
+        return _csv(data, path)
+    return _parquet(data, path)
+
+
+def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
+    """Yields the tidy table of `export`, a cell at a time."""
+    dims = list(data.seeds.dims) if "seeds" in data else []
+    sizes = [data.sizes[name] for name in dims]
+    for place in np.ndindex(*sizes):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        labels = {name: cell[name].item() for name in dims}
+        if "seed" in cell.dims:
+            seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
+            cell = cell.isel(seed=slice(seeds))
+        over = [dim for dim in ("seed", "time") if dim in cell.dims]
+        if "regret_covariance" in cell:
+            variances = np.diagonal(cell.regret_covariance.values).copy()
+            cell = cell.assign(regret_variance=("time", variances))
+        keep = [n for n, v in cell.variables.items() if set(v.dims) <= set(over) and n not in dims]
+        frame = cell[[n for n in keep if n not in cell.dims]].to_dataframe(dim_order=over)
+        frame = frame.reset_index()
+        for position, (name, label) in enumerate(labels.items()):
+            frame = frame.drop(columns=name, errors="ignore")
+            frame.insert(position, name, [label] * len(frame))
+        yield frame
+
+
+def _plain_labels(data: xr.Dataset) -> xr.Dataset:
+    """Files have no arrays of mixed kinds."""
+    mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
+    return data.assign_coords(mixed)
+
+
+def _zarr(data: xr.Dataset, path: Path) -> Path:
+    _needed("zarr")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with warnings.catch_warnings():
+            # Zarr warns of any text that its third version has not standardised yet.
+            warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 spec")
+            # Consolidated metadata is not part of the format's third version.
+            data.to_zarr(temporary, mode="w-", consolidated=False)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return path
+
+
+def _csv(data: xr.Dataset, path: Path) -> Path:
+    with whole_file(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+        for number, frame in enumerate(tidy(data)):
+            frame.to_csv(
+                file, index=False, header=not number, lineterminator="\n", quoting=csv.QUOTE_MINIMAL
+            )
+    return path
+
+
+def _parquet(data: xr.Dataset, path: Path) -> Path:
+    _needed("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    mixed = [name for name, coord in data.coords.items() if coord.dtype == object]
+    writer: Any = None
+    with whole_file(path) as temporary:
+        try:
+            for frame in tidy(data):
+                frame = frame.astype({name: str for name in mixed if name in frame})
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+                if writer is None:
+                    writer = pq.ParquetWriter(temporary, table.schema)
+                writer.write_table(table.cast(writer.schema))
+        finally:
+            if writer is not None:
+                writer.close()
+    return path
+
+
+def _needed(package: str) -> None:
+    try:
+        __import__(package)
+    except ImportError:
+        remedy = 'pip install "fmab_jax[export]", or choose .nc or .csv'
+        refuse("path", f"in need of {package}", "of a format that is installed", remedy)

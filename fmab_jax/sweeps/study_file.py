@@ -1,0 +1,205 @@
+"""Studies as TOML: strict about keys and types, and written so that they run again the same.
+
+A study file states what `fmab_jax.sweep` takes. Lists are swept, "none" is None::
+
+    algorithm = "cdp"           # or a list: cdp, ddp, hdp, single
+    horizon = 1e6
+    seeds = 1000
+
+    [problem]                   # or means = "means.csv"
+    agents = 50
+    arms = 100
+
+    [parameters]
+    epsilon = [0.1, 0.3, 0.5, 1]
+    participation = [0.2, 1]
+    rounds = ["none", 2, 3]
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import tomli_w
+
+from fmab_jax.core.problems import Problem
+from fmab_jax.errors import refuse
+from fmab_jax.files import whole_file
+from fmab_jax.sweeps.study import Study, precision, state
+
+_MAX_BYTES = 1 << 16
+# A document, a table, labels, values, components, a pair.
+_MAX_DEPTH = 8
+_TOP = (
+    *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
+    *("parameters", "problem", "until"),
+)
+_TABLES = {
+    "parameters": (
+        *("epsilon", "epsilon_message", "participation", "rounds", "gap"),
+        *("graph", "components", "weights"),
+    ),
+    "problem": ("agents", "arms", "spread", "gap", "fixed_instance", "means"),
+    "until": ("relative", "level", "max_seeds"),
+}
+# What "none" may stand for; a text elsewhere is what it says.
+_OPTIONAL = ("epsilon", "epsilon_message", "rounds", "gap", "fixed_instance")
+
+
+def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads a study file into a document, for `study_of`.
+
+    Raises:
+        ValueError: If it is missing, too large, not TOML, or has unknown keys.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        refuse("study", os.fspath(path), "a readable TOML file", reason)
+    if len(data) > _MAX_BYTES:
+        refuse("study", os.fspath(path), "at most 64 KB", "it is something else")
+    try:
+        document = tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        _refuse_depth(path)
+    except ValueError as error:
+        refuse("study", os.fspath(path), "TOML", " ".join(str(error).split())[:100])
+    level: list[Any] = [document]
+    for _ in range(_MAX_DEPTH):
+        level = [item for each in level for item in _items(each)]
+    if level:
+        _refuse_depth(path)
+    check_document(document)
+    return document
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _refuse_depth(path: str | os.PathLike[str]) -> NoReturn:
+    allowed = f"TOML of at most {_MAX_DEPTH} levels"
+    refuse("study", os.fspath(path), allowed, "it is nested too deeply")
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Refuses unknown keys, naming the nearest, and tables that are none."""
+    _refuse_unknown(document, _TOP, "")
+    for name, keys in _TABLES.items():
+        table = document.get(name, {})
+        if not isinstance(table, Mapping):
+            refuse(name, table, "a table", f"write [{name}] and its keys below it")
+        _refuse_unknown(table, keys, f"{name}.")
+    for name in ("horizon", "seeds"):
+        if name not in document:
+            refuse(name, None, "given", f"add {name} = ... at the top of the study")
+
+
+def study_of(document: Mapping[str, Any]) -> Study:
+    """Makes the study that a document states.
+
+    Raises:
+        ValueError: If a value is refused.
+    """
+    check_document(document)
+    given = {n: _read(n, value) for n, value in document.items() if n not in _TABLES}
+    parameters = {n: _read(n, value) for n, value in document.get("parameters", {}).items()}
+    problem = {n: _read(n, value) for n, value in document.get("problem", {}).items()}
+    until = document.get("until")
+    if until is not None:
+        if "relative" not in until:
+            refuse("until.relative", None, "given", "such as relative = 0.01 in [until]")
+        until = precision(**until)
+    means = problem.pop("means", None)
+    made: Any = None
+    if means is not None:
+        for name in sorted(set(problem) - {"agents"}):
+            remedy = "means fix them; drop one"
+            refuse(f"problem.{name}", problem[name], "left out with means", remedy)
+        agents = problem.pop("agents", None)
+        paths = means if isinstance(means, list) else [means]
+        for place, path in enumerate(paths):
+            if not isinstance(path, str):
+                refuse("means", path, "the name of a CSV or NPZ file", "write it in quotes")
+            if path in paths[:place]:
+                remedy = "a repeated value repeats its cells"
+                refuse("means", path, "distinct values", remedy)
+        if not paths:
+            refuse("means", means, "not empty", "give at least one file")
+        made = (
+            {path: Problem.from_file(path, agents) for path in means}
+            if isinstance(means, list)
+            else Problem.from_file(means, agents)
+        )
+    if "gap" in problem:
+        problem["problem_gap"] = problem.pop("gap")
+    given.setdefault("algorithm", "cdp")
+    return state(given.pop("algorithm"), made, until=until, **given, **problem, **parameters)
+
+
+def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Writes a document as a study file, which states the same study.
+
+    Raises:
+        ValueError: If it does not end in .toml.
+        OSError: If it cannot be written.
+    """
+    path = Path(path)
+    if path.suffix != ".toml" or "\0" in str(path):
+        refuse("save_study", str(path), "a file name ending in .toml", "change the ending")
+    try:
+        data = tomli_w.dumps(_without_none(document)).encode()
+    except UnicodeEncodeError as error:
+        remedy = "rename the file that it names"
+        refuse("save_study", error.object[error.start], "a study of Unicode characters", remedy)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+    return path
+
+
+def _refuse_unknown(table: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
+    for name in table:
+        if name in keys:
+            continue
+        near = difflib.get_close_matches(name[:40], keys, n=1)
+        elsewhere = [f"under [{other}]" for other, known in _TABLES.items() if name in known]
+        if name in _TOP and name not in _TABLES:
+            elsewhere = ["at the top, above all tables"]
+        if elsewhere:
+            remedy = f"it belongs {' or '.join(elsewhere)}"
+        elif near:
+            remedy = f"did you mean {near[0]}?"
+        else:
+            remedy = f"choose from {', '.join(keys)}"
+        shown = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else repr(name[:40])
+        refuse(f"{prefix}{shown}", table[name], "left out: there is no such key", remedy)
+
+
+def _read(name: str, value: Any) -> Any:
+    """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
+    if isinstance(value, list):
+        return [_read(name, item) for item in value]
+    if isinstance(value, Mapping):
+        return {label: _read(name, item) for label, item in value.items()}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None if name in _OPTIONAL and value == "none" else value
+
+
+def _without_none(value: Any) -> Any:
+    """TOML has no null: "none" is None."""
+    if isinstance(value, Mapping):
+        return {name: _without_none(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_none(item) for item in value]
+    return "none" if value is None else value

@@ -1,0 +1,428 @@
+"""The loop against the slow reference, the exact oracle, its own limits, and generated settings."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import networkx as nx
+import numpy as np
+import oracle
+import pytest
+import reference
+import scipy.stats
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.families import elimination
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs
+
+ALPHA = 1e-6
+SHARED = np.array([0.9, 0.7, 0.55, 0.2])
+# Five agents whose own best arms differ; the global means are 0.8, 0.62, 0.5 and 0.3.
+UNEQUAL = np.array(
+    [
+        [0.99, 0.40, 0.60, 0.30],
+        [0.60, 0.95, 0.40, 0.20],
+        [0.95, 0.45, 0.30, 0.60],
+        [0.70, 0.50, 0.90, 0.10],
+        [0.76, 0.80, 0.30, 0.30],
+    ]
+)
+ALIKE = np.tile(SHARED, (5, 1))
+UNEVEN = nx.Graph([(0, 1), (1, 2), (2, 3), (1, 4)])
+PARTS = [nx.path_graph(3), nx.complete_graph(2)]
+THREE_AND_TWO = "3:path+2:complete"
+
+# name: (means [agent, arm], horizon, epsilon, package's algorithm, reference's exchange, rules)
+SETTINGS = {
+    "server": (ALIKE, 3000, 0.5, fmab.cdp_mab, reference.server(5), {}),
+    "server, no noise": (ALIKE, 3000, None, fmab.cdp_mab, reference.server(5), {}),
+    "server, private": (ALIKE, 3000, 0.03, fmab.cdp_mab, reference.server(5), {}),
+    "server, budget": (ALIKE, 3000, 0.5, fmab.cdp_mab, reference.server(5), {"rounds": 2}),
+    "server, budget and gap": (
+        ALIKE,
+        3000,
+        0.5,
+        fmab.cdp_mab,
+        reference.server(5),
+        {"rounds": 3, "gap": 0.35},
+    ),
+    "server, few": (
+        ALIKE,
+        4000,
+        0.5,
+        functools.partial(fmab.cdp_mab, participation=0.4),
+        reference.server(5, 0.4),
+        {},
+    ),
+    "server, few, unequal": (
+        UNEQUAL,
+        4000,
+        0.5,
+        functools.partial(fmab.cdp_mab, participation=0.6),
+        reference.server(5, 0.6),
+        {"rounds": 4},
+    ),
+    "server, unequal": (UNEQUAL, 3000, 0.2, fmab.cdp_mab, reference.server(5), {}),
+    "gossip": (
+        ALIKE,
+        3000,
+        0.2,
+        functools.partial(fmab.ddp_mab, graph=UNEVEN),
+        reference.gossip(UNEVEN),
+        {},
+    ),
+    "gossip, unequal": (
+        UNEQUAL,
+        3000,
+        0.5,
+        functools.partial(fmab.ddp_mab, graph="path"),
+        reference.gossip(nx.path_graph(5)),
+        {"rounds": 3},
+    ),
+    "sinks": (
+        ALIKE,
+        2500,
+        0.5,
+        functools.partial(fmab.hdp_mab, components="5:path"),
+        reference.sinks([nx.path_graph(5)]),
+        {},
+    ),
+    "sinks, unequal": (
+        UNEQUAL,
+        2500,
+        0.5,
+        functools.partial(fmab.hdp_mab, components="5:ring"),
+        reference.sinks([nx.cycle_graph(5)]),
+        {},
+    ),
+    "sinks, by components": (
+        UNEQUAL,
+        2500,
+        0.1,
+        functools.partial(fmab.hdp_mab, components=THREE_AND_TWO, weights="components"),
+        reference.sinks(PARTS, "components"),
+        {},
+    ),
+    "single": (ALIKE, 6000, 0.5, fmab.single_mab, None, {}),
+    "single, unequal": (UNEQUAL, 6000, 0.5, fmab.single_mab, None, {"rounds": 2}),
+}
+
+
+def same_counts(first: np.ndarray, second: np.ndarray) -> float:
+    """Returns the chi-square p-value that two samples of categories have one law."""
+    values, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    table = np.array(
+        [
+            np.bincount(codes[: len(first)], minlength=len(values)),
+            np.bincount(codes[len(first) :], minlength=len(values)),
+        ]
+    )
+    # Rare categories are pooled, so that the chi-square law holds.
+    rare = table.sum(axis=0) * min(len(first), len(second)) / table.sum() < 5
+    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    return 1.0 if table.shape[1] < 2 else scipy.stats.chi2_contingency(table).pvalue
+
+
+def same_law(first: np.ndarray, second: np.ndarray) -> float:
+    """Returns the smaller p-value of Kolmogorov-Smirnov and of the t-test on the means, doubled."""
+    # Equal up to rounding is equal.
+    first, second = np.round(first, 6), np.round(second, 6)
+    if np.ptp(np.concatenate([first, second])) == 0:
+        return 1.0
+    ks = scipy.stats.ks_2samp(first, second).pvalue
+    return min(1.0, 2 * min(ks, scipy.stats.ttest_ind(first, second, equal_var=False).pvalue))
+
+
+def simulated(name: str, seeds: int, **more):
+    means, horizon, epsilon, algorithm, _, rules = SETTINGS[name]
+    times = [horizon // 5, horizon // 2, horizon]
+    run = algorithm(epsilon, **rules)
+    return fmab.simulate(run, fmab.Problem(means), horizon, seeds, times=times, **more)
+
+
+def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, float]:
+    """Returns a p-value for each statistic of a setting."""
+    means, horizon, epsilon, _, setting, rules = SETTINGS[name]
+    rng = np.random.default_rng(20240607)
+    runs = []
+    for _ in range(slow_runs):
+        if setting is None:
+            runs.append(reference.single(rng, means, horizon, epsilon, **rules))
+        else:
+            runs.append(reference.run(rng, means, horizon, epsilon, exchange=setting, **rules))
+    data = simulated(name, seeds)
+
+    def slow(field: str) -> np.ndarray:
+        return np.array([getattr(run, field) for run in runs])
+
+    def slow_curve(field: str, slot: int) -> np.ndarray:
+        return np.array([np.interp(slot, run.knots, getattr(run, field)) for run in runs])
+
+    p = {"rounds": same_counts(slow("rounds"), data.rounds.values)}
+    for slot in data.time.values:
+        fast = data.sel(time=slot)
+        p[f"regret({slot})"] = same_law(slow_curve("regret", slot), fast.regret.values)
+        waiting = slow_curve("exploitation_regret", slot)
+        p[f"waiting({slot})"] = same_law(waiting, fast.exploitation_regret.values)
+        done = np.array([sum(at <= slot for at in run.link_slots) for run in runs])
+        if setting is not None:
+            links = fast.server_links + fast.peer_links_bound + fast.peer_links_used
+            each = setting.server_links + setting.peer_links_bound + setting.peer_links_used
+            p[f"links({slot})"] = same_counts(done * each, links.values)
+    if setting is not None:
+        active = np.array([len(run.active) for run in runs])
+        p["active"] = same_counts(active, data.active_arms.values)
+        p["chosen"] = same_counts(slow("chosen"), data.chosen_arm.values)
+        p["lost"] = same_counts(slow("best_arm_lost"), data.best_arm_lost.values)
+    else:
+        lost = np.array([sum(one.best_arm_lost for one in run.alone) for run in runs])
+        p["lost"] = same_counts(lost, data.agents_lost.values)
+    return p
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_loop_has_the_law_of_the_slow_reference(name):
+    """Would catch any misreading of the algorithms: schedule, noise, waits, cuts, links, argmax."""
+    p = compare_with_reference(name, slow_runs=1500, seeds=20_000)
+    assert min(p.values()) > ALPHA, p
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_loop_has_the_law_of_the_slow_reference_at_length(name):
+    """As above, with ten times the draws."""
+    p = compare_with_reference(name, slow_runs=15_000, seeds=200_000)
+    assert min(p.values()) > ALPHA, p
+
+
+def test_the_comparison_sees_a_small_change():
+    """Would catch a comparison too weak to tell one waiting slot or 5 % of epsilon apart."""
+    means, horizon, epsilon, *_ = SETTINGS["server, private"]
+    others = range(20_000, 40_000)
+    exact = simulated("server, private", 20_000)
+    noisier = fmab.simulate(
+        fmab.cdp_mab(epsilon * 0.95), fmab.Problem(means), horizon, others, times=3
+    )
+    assert same_law(exact.regret.values[:, -1], noisier.regret.values[:, -1]) < ALPHA
+    means, horizon, epsilon, *_, rules = SETTINGS["gossip, unequal"]
+    exact = simulated("gossip, unequal", 20_000)
+    shorter = fmab.ddp_mab(epsilon, UNEVEN, **rules)
+    waited = fmab.simulate(shorter, fmab.Problem(means), horizon, others, times=3)
+    first = exact.exploitation_regret.values[:, -1]
+    assert same_law(first, waited.exploitation_regret.values[:, -1]) < ALPHA
+
+
+def oracle_p_values(seeds: int) -> dict[str, float]:
+    p = {}
+    for cell in oracle.CELLS:
+        exact = oracle.elimination_probabilities(
+            cell.means, cell.agents, cell.horizon, cell.epsilon
+        )
+        problem = fmab.Problem(cell.means, agents=cell.agents)
+        data = fmab.simulate(fmab.cdp_mab(cell.epsilon), problem, cell.horizon, seeds, times=1)
+        ended = data.active_arms.values == 1
+        for epoch, (stopped, lost) in enumerate(exact, 1):
+            here = ended & (data.rounds.values == epoch)
+            seen = [here.sum(), (here & data.best_arm_lost.values).sum()]
+            for what, count, chance in zip(("stops", "loses"), seen, (stopped, lost), strict=True):
+                test = scipy.stats.binomtest(int(count), seeds, min(max(chance, 0.0), 1.0))
+                p[f"{cell} {what} in {epoch}"] = test.pvalue
+    return p
+
+
+def test_elimination_probabilities_are_the_exact_ones():
+    """Would catch an error in C(r), the noise or the history too small for a sampled reference."""
+    p = oracle_p_values(200_000)
+    assert min(p.values()) > ALPHA, min(p, key=p.get)
+
+
+@pytest.mark.slow
+def test_elimination_probabilities_are_the_exact_ones_at_length():
+    """As above, with a million seeds a cell."""
+    p = oracle_p_values(1_000_000)
+    assert min(p.values()) > ALPHA, min(p, key=p.get)
+
+
+def assert_same_bits(first, second, ignore=()):
+    for name in first.variables:
+        if name not in ignore:
+            np.testing.assert_array_equal(first[name].values, second[name].values, str(name))
+
+
+def run(algorithm, problem=None, horizon=3000, seeds=4000, times=3):
+    # As many seeds and slots as the comparisons above, so that their programs serve again.
+    problem = fmab.Problem(UNEQUAL) if problem is None else problem
+    return fmab.simulate(algorithm, problem, horizon, seeds, times=times)
+
+
+def test_limits_are_exact():
+    """Would catch a special case that is not the limit of the general one (infinite epsilon, p = 1,
+    components of one agent, complete graphs, one component)."""
+    silent = run(fmab.cdp_mab(None))
+    assert_same_bits(run(fmab.cdp_mab(math.inf)), silent)
+    assert_same_bits(run(fmab.cdp_mab(1e300)), silent)
+    full = run(fmab.cdp_mab(0.5))
+    assert_same_bits(run(fmab.cdp_mab(0.5, participation=0.999)), full)
+    assert_same_bits(run(fmab.hdp_mab(0.5, "1x5")), full)
+    links = ("server_links", "peer_links_bound", "peer_links_used")
+    assert_same_bits(run(fmab.ddp_mab(0.5, "complete")), full, ignore=links)
+    assert float(run(fmab.ddp_mab(0.5, "complete")).exploitation_regret.sum()) == 0.0
+    assert not np.array_equal(full.regret.values, silent.regret.values)
+
+
+def test_epsilon_of_a_message_is_reporting_agents_times_epsilon():
+    """Would catch a message's epsilon that forgets participation, or mistakes N for M."""
+    stated = run(fmab.cdp_mab(epsilon_message=1.2, participation=0.4))
+    assert_same_bits(stated, run(fmab.cdp_mab(0.6, participation=0.4)))
+    assert stated.attrs["epsilon"] == 0.6 and stated.attrs["epsilon_message"] == 1.2
+    assert run(fmab.single_mab(0.5)).attrs["epsilon_message"] == 0.5
+
+
+def test_one_agent_alone_is_one_agent_with_a_server():
+    """Would catch a baseline that differs from CDP-MAB with M = 1 in anything but its links."""
+    problem = fmab.Problem(SHARED, agents=1)
+    slots = [4000, 8000, 20_000]
+    served = run(fmab.cdp_mab(0.5), problem, 20_000, 20_000, slots)
+    alone = run(fmab.single_mab(0.5), problem, 20_000, range(20_000, 40_000), slots)
+    for time in (8000, 20_000):
+        p = same_law(served.regret.sel(time=time).values, alone.regret.sel(time=time).values)
+        assert p > ALPHA
+    assert same_counts(served.rounds.values, alone.rounds.values) > ALPHA
+
+
+@pytest.mark.parametrize("name", ["server, private", "server, unequal", "gossip", "sinks"])
+def test_summing_agents_out_changes_no_law(name):
+    """Would catch totals over agents drawn with another law than the sum of the agents'."""
+    summed = simulated(name, 20_000)
+    apart = simulated(name, range(20_000, 40_000), sum_agents=False)
+    assert same_counts(summed.rounds.values, apart.rounds.values) > ALPHA
+    for time in summed.time.values:
+        first, second = summed.sel(time=time), apart.sel(time=time)
+        assert same_law(first.regret.values, second.regret.values) > ALPHA
+
+
+def test_compacting_arms_changes_nothing(monkeypatch):
+    """Would catch arms mixed up, or randomness tied to positions, when columns are moved."""
+    problem = fmab.Problem.heterogeneous(agents=3, arms=10)
+    algorithm = fmab.ddp_mab(0.5, "path")
+    assert elimination.widths(10) == (10,) and elimination.widths(100) == (100, 20)
+    # Each is recorded at another number of slots, so that each is compiled anew.
+    still = run(algorithm, problem, 10**5, 300, [20_000, 10**5])
+    monkeypatch.setattr(elimination, "widths", lambda arms: (10, 4))
+    moved = run(algorithm, problem, 10**5, 300, [20_000, 50_000, 10**5])
+    assert_same_bits(still, moved.sel(time=still.time))
+    few = moved.active_arms.values
+    assert (few == 1).any() and (few > 1).any() and int(moved.rounds.max()) >= 4
+
+
+def test_certain_rewards_give_the_run_computed_by_hand():
+    """Would catch a schedule, a regret rate or a link charge that is off by a slot or a factor."""
+    sure = run(fmab.cdp_mab(None), fmab.Problem([1.0, 0.0, 0.0], agents=4), 1000, 5, times=1000)
+    # S_1 = ceil(8 log(8 x 3 x 1000) / (4 / 4)) = 81 pulls; 2 C(1) = 0.25 < 1 ends it.
+    pulls = math.ceil(8 * math.log(8 * 3 * 1000) / (4 * 0.25))
+    slots = np.arange(1, 1001)
+    expected = 4 * (2 / 3) * np.minimum(slots, 3 * pulls)
+    np.testing.assert_allclose(sure.regret.values, np.tile(expected, (5, 1)), rtol=1e-12)
+    np.testing.assert_array_equal(sure.server_links.values[0], 4 * (slots >= 3 * pulls))
+
+
+# Algorithms whose shapes repeat, so that hundreds of settings need six compilations.
+def generated(rng: np.random.Generator):
+    agents, arms = 6, 5
+    epsilon = None if rng.random() < 0.15 else float(10 ** rng.uniform(-2, 1))
+    rules = {"rounds": None if rng.random() < 0.5 else int(rng.integers(1, 8))}
+    if rng.random() < 0.3:
+        rules["gap"] = float(rng.uniform(0.02, 1.0))
+    kind = rng.integers(4)
+    if kind == 0:
+        share = float(rng.choice([0.1, 0.34, 0.5, 0.8, 1.0]))
+        algorithm = fmab.cdp_mab(epsilon, participation=share, **rules)
+    elif kind == 1:
+        graph = graphs.make(str(rng.choice(["random", "path", "star", "ring", "grid"])), agents)
+        algorithm = fmab.ddp_mab(epsilon, graph, **rules)
+    elif kind == 2:
+        spec = str(rng.choice(["6:path", "3x2:path", "2x3", "5:star+1", "6:ring"]))
+        algorithm = fmab.hdp_mab(epsilon, spec, **rules)
+    else:
+        algorithm = fmab.single_mab(epsilon, **rules)
+    if rng.random() < 0.5:
+        problem = fmab.Problem.uniform(agents, arms)
+    else:
+        problem = fmab.Problem.heterogeneous(agents, arms, float(rng.uniform(0.1, 1)))
+    horizon = int(10 ** rng.uniform(0, 6))
+    return algorithm, problem, horizon
+
+
+def test_invariants_hold_in_hundreds_of_settings():
+    """Would catch negative or decreasing regret, links that no round explains, lost time, arms that
+    come back, budgets overspent, and choices without a decision."""
+    rng = np.random.default_rng(7)
+    seen = set()
+    for number in range(520):
+        algorithm, problem, horizon = generated(rng)
+        first = int(rng.integers(2**31))
+        data = fmab.simulate(
+            algorithm, problem, horizon, range(first, first + 32), times=[0, horizon], batch=32
+        )
+        note = (number, algorithm, horizon)
+        regret, waiting = data.regret.values, data.exploitation_regret.values
+        agents, slots = problem.agents, horizon
+        assert np.isfinite(regret).all() and (regret[:, 0] == 0).all(), note
+        assert (np.diff(regret, axis=1) >= -1e-9).all(), note
+        assert (regret[:, -1] <= agents * slots + 1e-6).all(), note
+        assert (waiting >= 0).all() and (waiting <= regret + 1e-6).all(), note
+        rounds, budget = data.rounds.values, algorithm.rounds or math.inf
+        assert (rounds >= 0).all() and (rounds <= budget).all(), note
+        table = algorithm.exchange(agents)
+        if algorithm.name != "single":
+            for series, each in (
+                (data.server_links, table.server_links),
+                (data.peer_links_bound, table.peer_links_bound),
+                (data.peer_links_used, table.peer_links_used),
+            ):
+                np.testing.assert_array_equal(series.values[:, -1], rounds * each, str(note))
+        else:
+            assert float(data.server_links.sum() + data.peer_links_bound.sum()) == 0, note
+        active, arm = data.active_arms.values, data.chosen_arm.values
+        assert ((active >= 1) & (active <= problem.arms)).all(), note
+        if algorithm.name != "single":
+            decided = (active == 1) | (rounds == budget)
+            np.testing.assert_array_equal(arm >= 0, decided, str(note))
+            # Waiting costs at most rounds + 1 waits of the worst arm.
+            waited = (rounds + 1) * table.wait * agents
+            assert (waiting[:, -1] <= waited + 1e-9).all(), note
+            lost = data.agents_lost.values
+            assert set(np.unique(lost)) <= {0, agents}, note
+            # An arm chosen and never lost costs nothing more.
+            good = (active == 1) & (lost == 0)
+            assert (data.agents_lost.values[good] == 0).all()
+        seen.add((algorithm.name, problem.homogeneous, rules_of(algorithm)))
+    assert len(seen) >= 14
+
+
+def rules_of(algorithm) -> bool:
+    return algorithm.rounds is not None
+
+
+def test_links_are_charged_at_the_end_of_each_completed_round():
+    """Would catch links charged at the epoch's end, before the messages have arrived."""
+    problem = fmab.Problem([1.0, 0.0, 0.0], agents=4)
+    data = run(fmab.ddp_mab(None, "path"), problem, 300, 1, times=np.arange(1, 301))
+    pulls = math.ceil(8 * math.log(8 * 3 * 300) / (4 * 0.25))
+    table = exchange.gossip(nx.path_graph(4))
+    arrival = 3 * pulls + table.wait
+    expected = np.where(data.time.values >= arrival, table.peer_links_used, 0)
+    np.testing.assert_array_equal(data.peer_links_used.values[0], expected)
+    assert table.wait == 2
+    # One slot short of the arrival, nothing is charged and nothing is decided.
+    needed = {h: 3 * math.ceil(8 * math.log(8 * 3 * h) / (4 * 0.25)) + 2 for h in range(100, 300)}
+    short = next(horizon for horizon, slots in needed.items() if slots == horizon + 1)
+    enough = next(horizon for horizon, slots in needed.items() if slots == horizon)
+    for horizon, completed in ((short, 0), (enough, 1)):
+        cut = run(fmab.ddp_mab(None, "path"), problem, horizon, 1, times=1)
+        assert int(cut.rounds[0]) == completed
+        assert int(cut.peer_links_used[0, -1]) == completed * table.peer_links_used
+        assert int(cut.chosen_arm[0]) == completed - 1

@@ -1,0 +1,422 @@
+"""Bands over seeds: hand values, coverage with a control that must fail, memory, refusals."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import integrate, stats
+
+from fmab_jax.analysis import bands
+from fmab_jax.analysis.bands import confidence_band, lost_interval, moments_band, paired_difference
+
+
+def series(values: np.ndarray, **coords: object) -> xr.DataArray:
+    """Wraps (seed, time) values the way simulate does."""
+    return xr.DataArray(
+        values,
+        dims=("seed", "time"),
+        coords={"seed": np.arange(len(values)), "time": 10 * np.arange(values.shape[1]) + 10}
+        | {name: ("seed", value) for name, value in coords.items()},
+        attrs={"units": "reward"},
+        name="regret",
+    )
+
+
+def test_pointwise_band_is_the_t_interval_by_hand():
+    """Would catch ddof 0, a normal instead of a t quantile, or a one-sided quantile."""
+    band = confidence_band(series(np.array([[1.0], [2.0], [6.0]])), 0.9, "pointwise")
+    # mean 3, deviation sqrt((4 + 1 + 9) / 2) = sqrt(7); the 0.95 quantile of t with 2 degrees.
+    half = 2.9199855803537256 * np.sqrt(7 / 3)
+    np.testing.assert_allclose(band["mean"], [3.0], rtol=1e-15)
+    np.testing.assert_allclose(band.lower, [3 - half], rtol=1e-12)
+    np.testing.assert_allclose(band.upper, [3 + half], rtol=1e-12)
+    assert band["mean"].attrs["units"] == "reward" and int(band.seeds) == 3
+    np.testing.assert_array_equal(band.time, [10])
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_pointwise_band_equals_scipy(level):
+    """Would catch an error in the t quantile away from level 0.95, or with integer data."""
+    links = np.random.default_rng(0).poisson(30.0, (17, 8)).astype(np.int64)
+    band = confidence_band(series(links), level, "pointwise")
+    low, high = stats.t.interval(level, 16, links.mean(axis=0), stats.sem(links, axis=0))
+    np.testing.assert_allclose(band.lower, low, rtol=1e-11)
+    np.testing.assert_allclose(band.upper, high, rtol=1e-11)
+
+
+@pytest.mark.parametrize("times", [3, 15])
+def test_critical_value_for_uncorrelated_slots_is_exact(times):
+    """Would catch a lost Student factor, a wrong quantile, or a root that is no root.
+
+    Columns of a Hadamard matrix are exactly uncorrelated, so P(max abs(Z) <= c) is an integral over
+    the chi variable. Both ways to factor the correlation are taken (16 seeds, then 15 of 16 slots
+    by dropping no column: rank 15). A missing Student factor moves c by 0.4 (10 standard errors).
+    """
+    hadamard = np.array([[1.0]])
+    for _ in range(4):
+        hadamard = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]), hadamard)
+    values = hadamard[:, 1 : times + 1]
+    band = confidence_band(series(values), 0.95, "simultaneous", resamples=100_000)
+    error = np.sqrt(16 / 15 / 16)
+    critical = np.asarray(band.upper - band["mean"]) / error
+    np.testing.assert_allclose(critical, critical[0], rtol=1e-12)
+
+    def covered(s: float) -> float:
+        inside = 2 * stats.norm.cdf(critical[0] * s) - 1
+        return inside**times * stats.chi.pdf(s * np.sqrt(15), 15) * np.sqrt(15)
+
+    level = integrate.quad(covered, 0, 6)[0]
+    outside = stats.binomtest(round((1 - level) * 100_000), 100_000, 0.05)
+    assert outside.pvalue > 1e-6
+
+
+def test_more_slots_than_seeds_gives_the_same_critical_value(monkeypatch):
+    """Would catch the two factorisations of the correlation having different laws."""
+    values = np.random.default_rng(3).standard_normal((40, 60)).cumsum(axis=1)
+
+    def width(slots: np.ndarray) -> float:
+        band = confidence_band(series(slots), 0.9, resamples=50_000)
+        return float((band.upper - band.lower)[3])
+
+    # Slots that repeat change the law of the maximum in nothing, but switch the factorisation.
+    few, many = width(values[:, :39]), width(np.tile(values[:, :39], 2))
+    # The standard error of a 0.9 quantile of 50 000 draws is about 0.3 % of it.
+    assert few == pytest.approx(many, rel=0.02) and few != many
+
+
+def covers(kind: str, replications: int) -> int:
+    """Counts how often a 95 % band covers the whole mean, 0, of a Gaussian random walk."""
+    rng = np.random.default_rng(11)
+    hits = 0
+    for _ in range(replications):
+        walk = rng.standard_normal((60, 50)).cumsum(axis=1)
+        band = confidence_band(series(walk), 0.95, kind)
+        hits += bool(((band.lower <= 0) & (band.upper >= 0)).all())
+    return hits
+
+
+def test_simultaneous_band_covers_the_whole_curve():
+    """Would catch a band too narrow (below 89 % coverage) or too wide (above 99.5 %)."""
+    assert stats.binomtest(covers("simultaneous", 300), 300, 0.95).pvalue > 1e-6
+
+
+def test_pointwise_band_fails_the_simultaneous_check():
+    """Control that must fail: would catch a coverage check that any band passes."""
+    assert stats.binomtest(covers("pointwise", 300), 300, 0.95).pvalue < 1e-6
+
+
+def test_simultaneous_is_nowhere_narrower_than_pointwise():
+    """Would catch Monte Carlo error making the stronger statement the narrower band."""
+    narrower = 0
+    for seed in range(40):
+        # Slots that move together: both critical values have the same target.
+        base = np.random.default_rng(seed).standard_normal((8, 1))
+        values = series(base * np.array([[1.0, 2.0, 3.0]]))
+        wide = confidence_band(values, resamples=100, seed=seed)
+        thin = confidence_band(values, kind="pointwise")
+        assert (wide.upper >= thin.upper).all() and (wide.lower <= thin.lower).all()
+        narrower += bool(np.array_equal(wide.upper, thin.upper))
+    # The cut must have acted about every second time, or this test has shown nothing.
+    assert 5 <= narrower <= 35
+
+
+@pytest.mark.parametrize("kind", list(bands.KINDS))
+def test_slots_where_all_seeds_agree_have_no_width(kind):
+    """Would catch rounding of the mean, or 0 / 0, widening a slot without any spread."""
+    values = np.random.default_rng(2).standard_normal((1000, 4))
+    values[:, 1] = 0.1
+    values[:, 3] = 12345.678
+    band = confidence_band(series(values), kind=kind)
+    for slot, value in ((1, 0.1), (3, 12345.678)):
+        assert [float(band[name][slot]) for name in ("mean", "lower", "upper")] == [value] * 3
+    assert (band.upper - band.lower)[0] > 0 and np.isfinite(band.to_array()).all()
+
+
+def test_quantile_band_holds_the_level_of_the_seeds():
+    """Would catch tails of 1 - level instead of half of it, or the median taken for the mean."""
+    values = np.arange(1001.0)[:, None] ** 2
+    band = confidence_band(series(values), 0.9, "quantile")
+    found = [float(band[name][0]) for name in ("lower", "median", "upper")]
+    assert found == pytest.approx([50**2, 500**2, 950**2], rel=1e-12)
+    assert float(band["mean"][0]) == pytest.approx(1000 * 2001 / 6, rel=1e-14)
+    assert "not a confidence band" in band.attrs["description"]
+
+
+def test_order_of_seeds_and_memory_layout_hardly_matter():
+    """Would catch sums that depend on the order of seeds, or bytes that depend on the layout."""
+    rng = np.random.default_rng(5)
+    values = 1e6 + rng.standard_normal((5000, 3))
+    band = confidence_band(series(values))
+    shuffled = confidence_band(series(values[rng.permutation(5000)]))
+    fortran = confidence_band(series(np.asfortranarray(values)))
+    turned = confidence_band(series(values).transpose("time", "seed"))
+    for name in ("mean", "lower", "upper"):
+        np.testing.assert_allclose(shuffled[name], band[name], rtol=1e-12)
+        np.testing.assert_array_equal(fortran[name], band[name])
+        np.testing.assert_array_equal(turned[name], band[name])
+    # A common offset must not cost the digits of the spread.
+    centred = confidence_band(series(values - 1e6))
+    np.testing.assert_allclose(band.upper - band.lower, centred.upper - centred.lower, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", list(bands.KINDS))
+def test_blocks_change_nothing(kind, monkeypatch):
+    """Would catch a block of seeds, slots or resamples that is skipped or counted twice."""
+    values = series(np.random.default_rng(6).standard_normal((101, 7)).cumsum(axis=1))
+    whole = confidence_band(values, kind=kind)
+    monkeypatch.setattr(bands, "_CHUNK", 70)
+    xr.testing.assert_allclose(confidence_band(values, kind=kind), whole, rtol=1e-12)
+
+
+def test_swept_dimensions_have_a_band_each():
+    """Would catch curves of different configurations mixed up, or one band over all of them."""
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal((3, 20, 5)).cumsum(axis=2)
+    lost = rng.random((3, 20)) < 0.3
+    swept = xr.DataArray(
+        values,
+        dims=("epsilon", "seed", "time"),
+        coords={"epsilon": [0.1, 0.5, 1.0], "best_arm_lost": (("epsilon", "seed"), lost)},
+    )
+    band = confidence_band(swept.transpose("time", "seed", "epsilon"))
+    for index, epsilon in enumerate(swept.epsilon.values):
+        alone = confidence_band(series(values[index], best_arm_lost=lost[index]))
+        for name in ("lower", "mean", "upper", "best_arm_lost", "best_arm_lost_upper"):
+            np.testing.assert_array_equal(band[name].sel(epsilon=epsilon), alone[name])
+    assert set(band.best_arm_lost.values) == set(lost.sum(axis=1))
+
+
+def test_a_number_per_seed_has_a_band():
+    """Would catch final values, without a time dimension, being refused or misread."""
+    values = series(np.arange(12.0).reshape(4, 3))
+    last = confidence_band(values.isel(time=-1), kind="pointwise")
+    curve = confidence_band(values, kind="pointwise").isel(time=-1)
+    assert [float(last[n]) for n in ("lower", "upper")] == [
+        float(curve[n]) for n in ("lower", "upper")
+    ]
+
+
+def test_lost_best_arms_are_counted_beside_the_band():
+    """Would catch a band that hides rare catastrophes, or an interval of another count or level."""
+    lost = np.zeros(100, bool)
+    lost[[4, 50, 99]] = True
+    values = series(np.random.default_rng(8).standard_normal((100, 2)), best_arm_lost=lost)
+    band = confidence_band(values, 0.9)
+    assert (int(band.best_arm_lost), int(band.seeds)) == (3, 100)
+    ends = (float(band.best_arm_lost_lower), float(band.best_arm_lost_upper))
+    assert ends == lost_interval(3, 100, 0.9)
+    assert "best_arm_lost" not in confidence_band(values.drop_vars("best_arm_lost"))
+
+
+@pytest.mark.parametrize("lost, seeds", [(0, 1), (0, 100), (100, 100), (3, 100), (7, 1_000_000)])
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_lost_interval_is_clopper_pearson(lost, seeds, level):
+    """Would catch a normal approximation, a one-sided interval, or 0 lost taken for impossible."""
+    lower, upper = lost_interval(lost, seeds, level)
+    exact = stats.binomtest(lost, seeds).proportion_ci(level, method="exact")
+    # scipy solves for the ends to 2e-12; that they are the ends is checked more closely below.
+    np.testing.assert_allclose([lower, upper], exact, rtol=1e-9, atol=4e-12)
+    tail = pytest.approx((1 - level) / 2, rel=1e-9)
+    assert lower == 0 if lost == 0 else stats.binom.sf(lost - 1, seeds, lower) == tail
+    assert upper == 1 if lost == seeds else stats.binom.cdf(lost, seeds, upper) == tail
+
+
+def pair() -> tuple[xr.DataArray, xr.DataArray]:
+    """Returns two series of the same 30 seeds, most of whose randomness is shared."""
+    rng = np.random.default_rng(12)
+    shared = rng.standard_normal((30, 6)).cumsum(axis=1)
+    first, second = (shared + 0.1 * rng.standard_normal((30, 6)) + shift for shift in (3, 1))
+    lost = np.arange(30)
+    return (
+        series(first, best_arm_lost=lost < 4),
+        series(second, best_arm_lost=(lost >= 2) & (lost < 7)),
+    )
+
+
+@pytest.mark.parametrize("kind", list(bands.KINDS))
+def test_a_paired_difference_is_the_band_of_the_differences(kind):
+    """Would catch seeds paired with others, a lost sign, or options that do not reach the band."""
+    first, second = pair()
+    band = paired_difference(first, second, 0.9, kind, resamples=500, seed=4)
+    alone = series(first.values - second.values)
+    expected = confidence_band(alone, 0.9, kind, resamples=500, seed=4)
+    for name in expected:
+        np.testing.assert_array_equal(band[name], expected[name], str(name))
+    # A seed counts that lost it in the one or the other.
+    assert (int(band.best_arm_lost), int(band.seeds)) == (7, 30)
+    assert float(band.best_arm_lost_upper) == lost_interval(7, 30, 0.9)[1]
+    np.testing.assert_array_equal(band.time, first.time)
+    assert band["mean"].attrs == {"units": "reward", "long_name": "difference of regret"}
+    wide = confidence_band(first, 0.9, kind)
+    assert (band.upper - band.lower < (wide.upper - wide.lower) / 2).all()
+    assert "best_arm_lost" not in paired_difference(first, second.drop_vars("best_arm_lost"))
+
+
+def test_differences_of_swept_curves_have_a_band_each():
+    """Would catch cells paired with other cells, or labels that are dropped silently."""
+    first, second = pair()
+    both = xr.concat([first, second], "rounds").assign_coords(rounds=["none", 2])
+    band = paired_difference(both, both.isel(rounds=[1, 0]).assign_coords(rounds=both.rounds))
+    one, other = paired_difference(first, second), paired_difference(second, first)
+    np.testing.assert_array_equal(band.lower.isel(rounds=0), one.lower)
+    np.testing.assert_array_equal(band.lower.isel(rounds=1), other.lower)
+    with pytest.raises(ValueError, match=r"^second.rounds=\['none'\]: must be as in the first"):
+        paired_difference(both, both.isel(rounds=[0]))
+
+
+def slotted(values: xr.DataArray, slots: list[int]) -> xr.DataArray:
+    """Returns a series of a sweep of horizons: its slots lie beside their numbers."""
+    return values.drop_vars("time").assign_coords(slot=("time", slots))
+
+
+def test_only_what_is_paired_is_compared():
+    """Would catch a difference of other seeds, or of curves at other slots."""
+    first, second = pair()
+    slots = [1, 2, 4, 8, 16, 32]
+    cases = [
+        (second.isel(seed=slice(29)), "second.seed="),
+        (second.assign_coords(seed=np.arange(30) + 1), "second.seed="),
+        (second.isel(time=slice(5)), "second.time="),
+        (second.isel(time=-1), "second.time="),
+        (second.assign_coords(time=second.time + 1), "second.time="),
+        (slotted(second, slots), "second.time="),
+        (second.mean("seed"), "second='DataArray': must be a DataArray with a dimension"),
+    ]
+    for other, start in cases:
+        with pytest.raises(ValueError) as error:
+            paired_difference(first, other)
+        assert str(error.value).startswith(start) and "\n" not in str(error.value)
+    mine = slotted(first, slots)
+    with pytest.raises(ValueError, match="^second.time="):
+        paired_difference(mine, slotted(second, [*slots[:-1], 33]))
+    band = paired_difference(mine, slotted(second, slots))
+    np.testing.assert_array_equal(band["mean"], paired_difference(first, second)["mean"])
+    assert band.slot.values.tolist() == slots
+
+
+@pytest.mark.parametrize("seeds, slots", [(40, 12), (12, 40)])
+def test_the_band_of_moments_is_that_of_the_curves(seeds, slots):
+    """Would catch a biased covariance, another critical value, or moments of other slots."""
+    values = np.random.default_rng(13).standard_normal((seeds, slots)).cumsum(axis=1)
+    moments = values.mean(axis=0), np.cov(values.T)
+    mean, half = moments_band(seeds, *moments, 0.9, "pointwise")
+    band = confidence_band(series(values), 0.9, "pointwise")
+    np.testing.assert_allclose(mean, band["mean"], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(half, (band.upper - band.lower) / 2, rtol=1e-12)
+    # The same law, by other draws: share the level's quantile within Monte Carlo error.
+    _, half = moments_band(seeds, *moments, 0.9, resamples=50_000, seed=1)
+    band = confidence_band(series(values), 0.9, resamples=50_000, seed=2)
+    ratio = half / ((band.upper - band.lower).values / 2)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+    assert ratio[0] == pytest.approx(1, rel=0.02) and ratio[0] != 1
+
+
+def test_moments_without_spread_have_no_width():
+    """Would catch 0 / 0 where all seeds agree, at one slot or at all of them."""
+    covariance = np.diag([1.0, 0.0, 4.0])
+    mean, half = moments_band(10, np.array([1.0, 2.0, 3.0]), covariance, 0.95)
+    assert half[1] == 0 and half[2] == pytest.approx(2 * half[0], rel=1e-14) and half[0] > 0
+    assert mean.tolist() == [1.0, 2.0, 3.0]
+    assert moments_band(10, np.ones(2), np.zeros((2, 2)), 0.95)[1].tolist() == [0.0, 0.0]
+
+
+def summarised() -> tuple[xr.Dataset, list[np.ndarray]]:
+    """Returns the summary of two cells of 30 and 50 seeds, and their curves."""
+    rng = np.random.default_rng(14)
+    cells = [rng.standard_normal((seeds, 5)).cumsum(axis=1) for seeds in (30, 50)]
+    data = xr.Dataset(
+        {
+            "regret_mean": (("rounds", "time"), [x.mean(axis=0) for x in cells]),
+            "regret_covariance": (("rounds", "time", "time_2"), [np.cov(x.T) for x in cells]),
+            "seeds": ("rounds", [30, 50]),
+            "best_arm_lost": ("rounds", [0, 3]),
+        },
+        {"rounds": ["none", 2], "time": [1, 2, 4, 8, 16]},
+    )
+    return data, cells
+
+
+@pytest.mark.parametrize("kind", ["pointwise", "simultaneous"])
+def test_a_summary_has_a_band_for_each_cell(kind):
+    """Would catch the seeds, moments or lost arms of another cell, or dimensions turned."""
+    data, cells = summarised()
+    for given in (data, data.transpose("time_2", "time", "rounds")):
+        band = confidence_band(given, 0.9, kind)
+        for place, curves in enumerate(cells):
+            covariance = np.cov(curves.T)
+            mean, half = moments_band(len(curves), curves.mean(axis=0), covariance, 0.9, kind)
+            cell = band.isel(rounds=place)
+            np.testing.assert_allclose(cell["mean"], mean, rtol=1e-12)
+            np.testing.assert_allclose(cell.upper, mean + half, rtol=1e-12)
+            np.testing.assert_allclose(cell.lower, mean - half, rtol=1e-12)
+            lost = [0, 3][place]
+            assert (int(cell.best_arm_lost), int(cell.seeds)) == (lost, len(curves))
+            ends = (float(cell.best_arm_lost_lower), float(cell.best_arm_lost_upper))
+            assert ends == lost_interval(lost, len(curves), 0.9)
+    assert band.attrs["description"] == bands.describe(0.9, kind)
+    one = confidence_band(data.isel(rounds=1), 0.9, kind)
+    np.testing.assert_array_equal(one.upper, band.upper.isel(rounds=1))
+
+
+def test_a_dataset_that_is_no_summary_is_refused():
+    """Would catch a traceback, a band of one seed, or quantiles made up from moments."""
+    data, _ = summarised()
+    cases = [
+        ((data, 0.9, "quantile"), "kind='quantile': must be 'simultaneous' or 'pointwise'"),
+        ((data, 90), "level=90: must be a number in (0, 1)"),
+        ((data.drop_vars("regret_covariance"),), "values='a Dataset': must be a DataArray, or"),
+        ((data.assign(seeds=("rounds", [30, 1])),), "seeds=1: must be at least 2"),
+    ]
+    for arguments, start in cases:
+        with pytest.raises(ValueError) as error:
+            confidence_band(*arguments)
+        assert str(error.value).startswith(start) and "\n" not in str(error.value)
+
+
+VALUES = series(np.random.default_rng(9).standard_normal((5, 3)))
+HOLED = VALUES.copy(data=np.where(np.arange(15).reshape(5, 3) == 7, np.nan, VALUES))
+
+
+@pytest.mark.parametrize(
+    "call, start",
+    [
+        (lambda: confidence_band(VALUES[:1]), "seeds=1: must be a whole number in [2, "),
+        (lambda: confidence_band(VALUES.mean("seed")), "values.dims=('time',): must be dimensions"),
+        (lambda: confidence_band(HOLED), "values=nan: must be finite; "),
+        (lambda: confidence_band(VALUES / 0.0), "values="),
+        (lambda: confidence_band(VALUES.astype(str)), "values.dtype="),
+        (lambda: confidence_band(VALUES, 95.0), "level=95.0: must be a number in (0, 1)"),
+        (lambda: confidence_band(VALUES, float("nan")), "level=nan: must be"),
+        (lambda: confidence_band(VALUES, 0.95, "joint"), "kind='joint': must be 'pointwise' or "),
+        (lambda: confidence_band(VALUES, resamples=10), "resamples=10: must be"),
+        (lambda: confidence_band(VALUES, seed=-1), "seed=-1: must be"),
+        (lambda: lost_interval(4, 3), "lost=4: must be a whole number in [0, 3]"),
+        (lambda: lost_interval(0, 0), "seeds=0: must be"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(call, start):
+    """Would catch a silent NaN band, a level in per cent, or an error that names no field."""
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value).startswith(start) and "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(bands.KINDS))
+def test_memory_is_bounded_for_a_million_seeds(kind):
+    """Would catch a copy of 10^6 seeds x 100 slots (800 MB), or multipliers of that size."""
+    values = series(np.random.default_rng(10).standard_normal((1_000_000, 100)))
+    tracemalloc.start()
+    try:
+        band = confidence_band(values, kind=kind)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 400e6
+    # The standard error is 0.001; the simultaneous c for 100 independent slots is near 3.5.
+    half = float((band.upper - band.lower).mean()) / 2
+    target = {"pointwise": 1.96e-3, "simultaneous": 3.48e-3, "quantile": 1.96}[kind]
+    assert half == pytest.approx(target, rel=0.02)

@@ -1,0 +1,214 @@
+"""Moments, histograms and counts: against exact arithmetic, in any order, on any machine."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmab_jax
+from fmab_jax.analysis import summary
+from fmab_jax.analysis.summary import BIN_WIDTH
+
+
+def two_pass(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and covariance by the textbook, in 64 bits of mantissa."""
+    wide = curves.astype(np.longdouble)
+    mean = wide.mean(0)
+    apart = wide - mean
+    products = [[(apart[:, i] * other).sum() for other in apart.T] for i in range(len(mean))]
+    return mean, np.array(products) / (len(curves) - 1)
+
+
+def assert_moments(found: summary.Moments, mean: np.ndarray, covariance: np.ndarray) -> None:
+    """Compares with 1e-12 relative: a covariance relative to the two deviations."""
+    np.testing.assert_allclose(found.mean, mean.astype(np.float64), rtol=1e-12, atol=0)
+    deviation = np.sqrt(np.diag(covariance))
+    scale = np.multiply.outer(deviation, deviation)
+    if found.scatter.ndim == 1:
+        covariance, scale = np.diag(covariance), np.square(deviation)
+    wrong = np.abs(found.covariance - covariance) / scale
+    assert float(wrong.max()) < 1e-12
+
+
+def walks(seeds: int, times: int, offset: float, seed: int = 0) -> np.ndarray:
+    """Returns correlated curves of deviation about 1 around an offset."""
+    rng = np.random.default_rng(seed)
+    return offset + rng.standard_normal((seeds, times)).cumsum(1) / math.sqrt(times)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e7])
+@pytest.mark.parametrize("full", [True, False])
+def test_moments_of_a_million_values_are_the_two_pass_ones(offset: float, full: bool) -> None:
+    """Would catch digits lost to a large mean (mean / sd = 1e7), a block left out, ddof 0."""
+    curves = walks(400_123, 3, offset)
+    assert_moments(summary.moments(curves, full=full), *two_pass(curves))
+
+
+def test_one_pass_formula_fails_the_same_check() -> None:
+    """Control that must fail: would catch a tolerance that mean(x^2) - mean(x)^2 passes."""
+    curves = walks(10_000, 2, 1e6)
+    mean = curves.mean(0)
+    scatter = curves.T @ curves - len(curves) * np.multiply.outer(mean, mean)
+    with pytest.raises(AssertionError):
+        assert_moments(summary.Moments(10_000, 0 * mean, mean, scatter), *two_pass(curves))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_parts_merged_in_any_of_20_orders_are_the_whole(offset: float) -> None:
+    """Would catch a merge that needs an order, equal parts or a common anchor."""
+    curves = walks(60_000, 5, offset)
+    curves[:20_000] += 3.0  # parts that differ in their means
+    truth = two_pass(curves)
+    rng = np.random.default_rng(1)
+    cuts = np.sort(rng.choice(np.arange(1, 60_000), 40, replace=False))
+    parts = [summary.moments(part) for part in np.split(curves, [*cuts, 59_999])]
+    assert min(part.seeds for part in parts) == 1
+    for _ in range(20):
+        found = summary.merged([parts[place] for place in rng.permutation(len(parts))])
+        assert found.seeds == 60_000
+        assert_moments(found, *truth)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e7 + 0.1, 1e300])
+@pytest.mark.parametrize("full", [True, False])
+def test_constant_curves_have_exactly_no_scatter(value: float, full: bool) -> None:
+    """Would catch the rounding of a mean showing as spread, in one part or after a merge."""
+    parts = [summary.moments(np.full((seeds, 3), value), full=full) for seeds in (1, 2500, 7)]
+    for found in (parts[1], summary.merged(parts)):
+        assert found.mean.tolist() == 3 * [value]
+        assert not found.scatter.any() and not found.covariance.any()
+
+
+def test_moments_of_small_numbers_are_exact() -> None:
+    """Would catch a lost cross term: 0, 1, 2 and 0, 4, -1 have products known by hand."""
+    found = summary.moments(np.array([[0.0, 0.0], [1.0, 4.0], [2.0, -1.0]]))
+    assert (found.seeds, found.mean.tolist()) == (3, [1.0, 1.0])
+    assert found.scatter.tolist() == [[2.0, -1.0], [-1.0, 14.0]]
+    assert found.covariance.tolist() == [[1.0, -0.5], [-0.5, 7.0]]
+    one = summary.moments(np.array([[3.0, 5.0]]))
+    assert one.mean.tolist() == [3.0, 5.0] and np.isnan(one.covariance).all()
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1.0, 1e9])
+def test_heavy_tails_cost_no_digits(spread: float) -> None:
+    """Would catch parts of numbers cut relative to an outlier, or columns sharing a scale."""
+    rng = np.random.default_rng(2)
+    curves = rng.standard_t(3, (50_000, 4)) * [spread, 1.0, 1e-3, spread]
+    assert_moments(summary.moments(curves), *two_pass(curves))
+
+
+_BYTES = """
+import hashlib, sys
+import numpy as np
+from fmab_jax.analysis import summary
+assert "jax" not in sys.modules
+for seeds, times in ((2000, 100), (1025, 130), (3000, 37), (1500, 400), (4097, 3)):
+    curves = 1e6 + np.random.default_rng(0).standard_normal((seeds, times)).cumsum(1)
+    for full in (True, False):
+        found = summary.moments(curves, full=full)
+        print(hashlib.sha256(found.offset.tobytes() + found.scatter.tobytes()).hexdigest())
+"""
+
+
+def test_bytes_of_moments_depend_on_neither_threads_nor_kernels() -> None:
+    """Would catch BLAS adding up by thread or processor: a resumed sweep of other bytes."""
+    environment = os.environ | {"PYTHONPATH": str(Path(fmab_jax.__file__).parents[1])}
+    settings = [{"OPENBLAS_NUM_THREADS": str(threads)} for threads in (1, 2, 4)]
+    settings.append({"OPENBLAS_CORETYPE": "Prescott"})  # no AVX, no fused multiplication
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", _BYTES],
+            env=environment | setting,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for setting in settings
+    ]
+    said = [process.communicate()[0].split() for process in running]
+    assert len(set(said[0])) == 10
+    assert said[1:] == 3 * [said[0]]
+
+
+def test_memory_layout_changes_no_byte() -> None:
+    """Would catch sums in the order of memory, or a strided view read as if it were whole."""
+    curves = walks(2500, 6, 1e3)
+    wide = np.zeros((5000, 12))
+    wide[::2, ::2] = curves
+    expected = summary.moments(curves)
+    for other in (np.asfortranarray(curves), wide[::2, ::2]):
+        found = summary.moments(other)
+        for name in ("anchor", "offset", "scatter"):
+            assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+
+
+# ---------------------------------------------------------------------------------------------
+
+LEVELS = np.array([0.01, 0.05, 0.07, 0.25, 0.5, 0.55, 0.75, 0.95, 0.99, 1.0])
+
+
+def order_statistics(values: np.ndarray) -> np.ndarray:
+    """Returns the smallest value whose share of values at or below reaches each level."""
+    places = [math.ceil(Fraction(str(level)) * len(values)) - 1 for level in LEVELS]
+    return np.sort(values)[places]
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 7, 100, 1000, 20_000])
+@pytest.mark.parametrize("kind", ["lognormal", "narrow", "huge", "tiny"])
+def test_histogram_quantiles_are_order_statistics_within_a_bin(seeds: int, kind: str) -> None:
+    """Would catch interpolation, a rank off by one, or a bin wider than it says."""
+    rng = np.random.default_rng(3)
+    values = {
+        "lognormal": rng.lognormal(5, 3, seeds),
+        "narrow": 1e4 * (1 + 1e-3 * rng.random(seeds)),
+        "huge": 2.0**53 * rng.random(seeds),
+        "tiny": 1e-11 + 1e-9 * rng.random(seeds),
+    }[kind]
+    found = summary.quantiles(*summary.counted(summary.bins(values)), LEVELS)
+    np.testing.assert_allclose(found, order_statistics(values), rtol=BIN_WIDTH, atol=0)
+
+
+def test_a_quantile_at_a_whole_rank_is_that_rank() -> None:
+    """Would catch 0.07 x 100 = 7.000000000000001 taken for rank 8, and 0.55 x 100 for 56."""
+    found = summary.quantiles(*summary.counted(summary.bins(np.arange(1.0, 101.0))), LEVELS)
+    expected = [1, 5, 7, 25, 50, 55, 75, 95, 99, 100]
+    np.testing.assert_allclose(found, expected, rtol=BIN_WIDTH)
+
+
+def test_zeros_stay_zero() -> None:
+    """Would catch the logarithm of 0, or a quantile of zeros that is a little above 0."""
+    values = np.array([0.0] * 60 + [5.0] * 40)
+    place, counts = summary.counted(summary.bins(values))
+    assert (place[0], counts.tolist()) == (0, [60, 40])
+    found = summary.quantiles(place, counts, np.array([0.0, 0.01, 0.6, 0.61]))
+    assert found[:3].tolist() == [0.0, 0.0, 0.0]
+    assert found[3] == pytest.approx(5.0, rel=BIN_WIDTH)
+    assert summary.bins(np.array([9e-13, 1e-12])).tolist() == [0, 1]
+
+
+def test_values_lie_between_the_edges_of_their_bins() -> None:
+    """Would catch bins and edges that disagree, or a ratio of edges other than 1 + BIN_WIDTH."""
+    values = np.exp(np.random.default_rng(4).uniform(math.log(1e-12), math.log(1e17), 100_000))
+    place = summary.bins(values)
+    low, high = summary.bin_edges(place)
+    assert (values >= low * (1 - 1e-12)).all() and (values < high * (1 + 1e-12)).all()
+    np.testing.assert_allclose(high / low, 1 + BIN_WIDTH, rtol=1e-12)
+    assert [float(edge[0]) for edge in summary.bin_edges(np.array([0]))] == [0.0, 1e-12]
+
+
+def test_counts_merge_exactly_in_any_order() -> None:
+    """Would catch a value counted twice or lost where parts hold different values."""
+    rng = np.random.default_rng(5)
+    values = rng.poisson(3.0, 5000) ** 2
+    whole, expected = np.unique(values, return_counts=True)
+    parts = [summary.counted(part) for part in np.split(values, [1, 20, 21, 1500, 4000])]
+    for _ in range(20):
+        found, counts = summary.add_counts([parts[i] for i in rng.permutation(len(parts))])
+        assert found.tolist() == whole.tolist() and counts.tolist() == expected.tolist()
+        assert counts.dtype == np.int64

@@ -1,0 +1,479 @@
+"""The bounds against arithmetic by hand, exact laws, the slow reference and simulated regret."""
+
+from __future__ import annotations
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+import reference
+from oracle import elimination_probabilities
+
+import fmab_jax
+from fmab_jax.algorithms.families import schedule
+from fmab_jax.analysis import theory
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.errors import Refusal
+
+MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])
+GAPS = MEANS[0] - MEANS
+RING = nx.cycle_graph(8)
+# Half the width of a normal 99.9999 % interval, in standard errors.
+SIGMAS = 4.9
+
+
+def test_two_arms_by_hand():
+    """Catches any wrong constant in S, C, the number of rounds, the union bound or their sum."""
+    # N = 2, T = 1000, no noise: S_1 = ceil(16 ln 16000 = 154.9), S_2 = ceil(64 ln 64000 = 708.3).
+    table = theory.epochs([0, 0.5], 2, 1000, None)
+    assert list(table.fewest_pulls[:2]) == list(table.most_pulls[:2]) == [155, 709]
+    # 4 C(1) = 4 sqrt(ln 16000 / 620) = 0.49981 < gap: one epoch.
+    assert table.radius[0] == pytest.approx(math.sqrt(9.680344001221918 / 620), rel=1e-14)
+    assert list(table.arms[:3]) == [2, 1, 1]
+    assert list(table.target[:3]) == [0.5, 0.25, 0.125]
+    found = theory.bounds([0, 0.5], exchange.server(2), 1000, None)
+    # Epoch 2 would end in slot 2 x 709 > 1000, so only epoch 1 can fail: 1 / 16000^2, both ways.
+    assert found.rounds == found.rounds_surely == 1
+    assert found.best_arm_lost == pytest.approx(3.90625e-9, rel=1e-12)
+    assert found.bad_event == pytest.approx(7.8125e-9, rel=1e-12)
+    assert found.regret_exploration == 2 * 0.5 * 155
+    assert found.regret_failure == pytest.approx(2 * 1000 * 0.5 * 7.8125e-9, rel=1e-12)
+    assert found.regret == pytest.approx(155.0000078125, rel=1e-12)
+    assert found.regret_waiting == found.regret_commitment == 0
+    assert (found.server_links, found.peer_links_bound, found.peer_links_used) == (2, 0, 0)
+    assert found.epsilon_message == math.inf
+
+
+def test_closed_form_by_hand():
+    """Catches 16 or 32 for 128, M for N^1.5, a missing ceiling and the wrong number of rounds."""
+    # r_k = ceil(log2(1 / 0.5) + 1) = 2; L = ln(8 x 2 x 4 x 1000) = 11.06664.
+    log = 11.066638362341809
+    noise_free = theory.closed_form([0, 0.5], exchange.server(2), 1000, None)
+    assert noise_free.regret_exploration == pytest.approx(
+        2 * 0.5 * (128 * log / 0.5 + 2), rel=1e-12
+    )
+    assert noise_free.rounds == 1  # two on the good event, but the horizon has room for one
+    # At epsilon = 0.01 the noise decides: 32 r sqrt(2 L) / (N^1.5 epsilon gap) pulls.
+    private = theory.closed_form([0, 0.5], exchange.server(2), 1000, 0.01)
+    pulls = 32 * 2 * math.sqrt(2 * log) / (2**1.5 * 0.01 * 0.5)
+    assert private.regret_exploration == pytest.approx(2 * 0.5 * (pulls + 2), rel=1e-12)
+    assert private.regret == 2 * 1000 * 0.5  # more than all slots cost
+    assert private.epsilon_message == 0.02
+
+
+def test_closed_form_of_a_budget_by_hand():
+    """Catches gap^(R), a ratio left out, T^(2/R) for gap^(-2/R) and r_k beyond the budget."""
+    # Gaps 1/4 and 1, R = 4: rho = (1/4)^(1/4), r_k = min(4, 4 (1 + 2) / 2 = 6) and 4 (1 + 0) / 2.
+    found = theory.closed_form([0.25, 0, 1], exchange.server(6, 0.5), 10**9, None, rounds=4)
+    rho_squared = 0.5
+    small = 32 * math.log(8 * 3 * 16 * 10**9) / (3 * rho_squared / 16) + 4
+    large = 32 * math.log(8 * 3 * 4 * 10**9) / (3 * rho_squared) + 2
+    assert found.regret_exploration == pytest.approx(6 * (0.25 * small + large), rel=1e-12)
+    assert found.rounds == 4 and found.server_links == 12
+    assert found.regret_commitment == 0
+    # Built for 0.5 the budget may end on the arm whose gap is 0.25.
+    coarse = theory.closed_form([0.25, 0, 1], exchange.server(6), 10**6, None, rounds=4, gap=0.5)
+    assert coarse.regret_commitment == 6 * 10**6 * 0.25
+
+
+def test_waiting_and_links_by_hand():
+    """Catches a wait of the diameter, a round too few or too many, and swapped meters."""
+    # A path of four waits two slots; 4 agents, gap 1/2. Links of a round: 3 hops x 3 edges.
+    path = exchange.gossip(nx.path_graph(4))
+    found = theory.bounds([0, 0.5], path, 10**6, None)
+    assert found.rounds == 1 and found.regret_waiting == 4 * 2 * 0.5
+    assert found.peer_links_bound == 9 and found.server_links == 0
+    # min(0.5, 2) + min(0.5, 1) in two rounds.
+    closed = theory.closed_form([0, 0.5], path, 10**6, None)
+    assert closed.rounds == 2 and closed.regret_waiting == 4 * 2 * (0.5 + 0.5)
+    assert closed.peer_links_bound == 18 and closed.peer_links_used == 2 * path.peer_links_used
+    # Noise doubles 4 C(1) beyond one half: then a second wait, of any arm still there.
+    assert theory.bounds([0, 0.3, 0.5], path, 10**6, None).regret_waiting == 4 * 2 * (0.5 + 0.3)
+
+
+def test_room_for_rounds_by_hand():
+    """Catches waits left out of, or counted twice in, the slots that rounds take."""
+    # N = 4: S_2 = ceil(32 ln(64 T) = 342.3) pulls of two arms, 686 slots; two waits of two slots.
+    path = exchange.gossip(nx.path_graph(4))
+    assert theory.bounds([0, 1e-3], path, 689, None).rounds_surely == 1
+    assert theory.bounds([0, 1e-3], path, 690, None).rounds_surely == 2
+    assert theory.bounds([0, 1e-3], exchange.server(4), 686, None).rounds_surely == 2
+
+
+def test_every_epoch_takes_a_pull():
+    """Catches empty epochs: from the third on ceil(S(r)) is 4 again and again."""
+    table = theory.epochs([0, 0.9], 50, 10**6, None, rounds=5)
+    assert list(table.fewest_pulls) == list(table.most_pulls) == [3, 4, 5, 6, 7]
+
+
+def test_what_is_surely_explored_by_a_slot():
+    """Catches a curve that is not exact in the first epoch or charges small gaps first."""
+    # N = 1, T = 10^6, no noise; S_1 = ceil(32 ln 24 T = 543.8), and all three arms cost 0.8 / 3.
+    gaps, alone = [0.1, 0, 0.7], exchange.alone(1)
+    table = theory.epochs(gaps, 1, 10**6, None)
+    assert table.most_pulls[0] == 544
+    at = [0, 300, 3 * 544, 3 * 544 + 10, 10**6]
+    curve = theory.regret_curve(at, gaps, alone, 10**6, None)
+    failing = theory.bounds(gaps, alone, 10**6, None).regret_failure / 10**6
+    due = np.array([0, 80, 0.8 * 544]) + failing * np.array(at[:3])
+    assert curve[:3] == pytest.approx(due, rel=1e-12)
+    # 0.7 >= 4 C(1) <= 0.5, so that arm is gone and the arm of 0.1 is charged next.
+    assert curve[3] == pytest.approx(0.8 * 544 + 0.1 * 10 + failing * at[3], rel=1e-12)
+    last = int(np.argmax(4 * table.radius <= 0.1))
+    due_at_end = 0.7 * 544 + 0.1 * table.most_pulls[last] + failing * 10**6
+    assert curve[4] == pytest.approx(due_at_end, rel=1e-12)
+    assert curve[4] == theory.bounds(gaps, alone, 10**6, None).regret
+
+
+def test_budget_spent_on_a_gap_too_large():
+    """Catches a commitment charged from slot 0, to an arm surely gone, or not at all."""
+    # R = 1 with gap 1/2: Dt = 1/2, S_1 = ceil(32 ln(24 T)), 2 C(1) <= 1/4 without noise.
+    gaps, T = [0, 0.2, 0.3], 10**5
+    found = theory.bounds(gaps, exchange.server(1), T, None, rounds=1, gap=0.5)
+    pulls = math.ceil(32 * math.log(24 * T))
+    assert found.regret_commitment == pytest.approx(0.2 * (T - 3 * pulls), rel=1e-12)
+    assert found.regret_exploration == pytest.approx(0.5 * pulls, rel=1e-12)
+    assert found.rounds == 1
+    # Built for its own smallest gap nothing is left: the best aggregate is the best arm's.
+    for epsilon in (None, 1.0, 0.001):
+        oracle = theory.bounds(gaps, exchange.server(1), 10**7, epsilon, rounds=3)
+        assert oracle.regret_commitment == 0
+
+
+def laplace_pair_tail(t: float) -> float:
+    """Returns P(X + Y >= t) for two Laplace(1) variables."""
+    return (0.5 + t / 4) * math.exp(-t)
+
+
+def test_noise_tail_by_hand():
+    """Catches a tail below the true one, as the paper's is for few agents, and a loose one."""
+    # K = 2, N = 1, T = 100, one epoch: two Laplace variables against 2 sqrt(8 ln 1600) = 15.366.
+    threshold = 2 * math.sqrt(8 * math.log(1600))
+    tilt = (math.sqrt(4 + threshold**2) - 2) / threshold
+    chernoff = math.exp(-tilt * threshold) / (1 - tilt**2) ** 2
+    rewards = 1600.0**-2
+    found = theory.pair_failure(2, 1, 0.3, 100, 1)
+    assert found == pytest.approx(rewards + chernoff, rel=1e-12)
+    assert laplace_pair_tail(threshold) < found - rewards < 100 * laplace_pair_tail(threshold)
+    # The tail the paper cites, exp(-a^2 / (8 n)), is below the truth where N < log(8 a r^2 T).
+    assert math.exp(-(threshold**2) / (8 * 2)) < laplace_pair_tail(threshold)
+
+
+def test_union_bound_by_hand():
+    """Catches a sum over epochs or arms that misses a term, and one that ignores the noise."""
+    # K = 3, T = 1000, three epochs: a = 3 once, then a in {2, 3} with at most T / a values of S.
+    due = 24000.0**-2
+    for r in (2, 3):
+        for a in (2, 3):
+            due += (1000 / a) / (8 * a * r**2 * 1000) ** 2
+    assert theory.pair_failure(3, 50, None, 1000, 3) == pytest.approx(due, rel=1e-12)
+    noisy = theory.pair_failure(3, 1, 1.0, 1000, 3)
+    assert noisy > 10 * due
+    # Noise scales with the threshold: no epsilon changes it; and endless epochs change little.
+    assert noisy == theory.pair_failure(3, 1, 1e-6, 1000, 3)
+    assert noisy < theory.pair_failure(3, 1, 1.0, 1000, 10**9) < 1.01 * noisy
+    assert theory.pair_failure(1, 1, 1.0, 1000, 3) == theory.pair_failure(3, 1, 1.0, 1000, 0) == 0
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.5, 0.05])
+@pytest.mark.parametrize(("agents", "horizon"), [(1, 4000), (5, 600)])
+def test_best_arm_lost_against_the_exact_law(epsilon: float | None, agents: int, horizon: int):
+    """Catches a failure probability below the true one, where two arms nearly tie."""
+    exact = elimination_probabilities((0.5, 0.4999), agents, horizon, epsilon)
+    lost = sum(each for _, each in exact)
+    bound = theory.pair_failure(2, agents, epsilon, horizon, 2)
+    assert lost <= bound + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("means", "agents", "epsilon", "rounds"),
+    [
+        ((0.9, 0.3), 2, None, 1),
+        ((0.7, 0.4), 2, None, 2),
+        ((0.1, 0.95), 5, 0.5, 1),
+        ((0.8, 0.3), 5, 0.5, 2),
+        ((0.45, 0.9), 5, 0.05, 2),
+    ],
+)
+def test_rounds_against_the_exact_law(means, agents: int, epsilon: float | None, rounds: int):
+    """Catches too few rounds: the exact probability of being done by then is 1 - bad_event."""
+    gaps = max(means) - np.array(means)
+    found = theory.bounds(gaps, exchange.server(agents), 2000, epsilon)
+    assert found.rounds == rounds <= found.rounds_surely
+    ends = elimination_probabilities(means, agents, 2000, epsilon, rounds)
+    assert sum(each for each, _ in ends) >= 1 - found.bad_event - 1e-8
+
+
+@pytest.mark.parametrize("agents", [1, 50, 10**5])
+def test_rounds_of_any_instance(agents: int):
+    """Catches rounds that the horizon has no room for: log2(N T / (16 log(16 T))) / 2 at most."""
+    for horizon in (10**3, 10**6, 10**12):
+        found = theory.bounds([0, 1e-9], exchange.server(agents), horizon, None)
+        limit = math.log2(agents * horizon / (16 * math.log(16 * horizon))) / 2
+        assert found.rounds == found.rounds_surely and limit - 2 <= found.rounds <= limit
+
+
+@pytest.mark.parametrize(
+    ("participation", "epsilon", "rounds", "gap"),
+    [(1.0, None, None, None), (0.5, 0.3, None, None), (0.5, 0.02, 5, None), (1.0, 0.5, 6, 0.3)],
+)
+def test_table_holds_in_every_epoch_of_the_reference(
+    participation: float, epsilon: float | None, rounds: int | None, gap: float | None
+):
+    """Catches a worst case of S, C or the active set that a real run exceeds."""
+    agents, horizon, options = 4, 20_000, dict(rounds=rounds, gap=gap)
+    means = np.tile(MEANS[:6], (agents, 1))
+    server = reference.server(agents, participation)
+    table = theory.epochs(GAPS[:6], server.reporting, horizon, epsilon, **options)
+    own = exchange.server(agents, participation)
+    bound = theory.bounds(GAPS[:6], own, horizon, epsilon, **options)
+    eliminated = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        run = reference.run(rng, means, horizon, epsilon, exchange=server, **options)
+        assert run.rounds <= bound.rounds
+        assert run.regret[-1] <= bound.regret
+        for r, epoch in enumerate(run.history):
+            assert table.fewest_pulls[r] <= epoch.pulls_so_far <= table.most_pulls[r]
+            assert epoch.radius <= table.radius[r] * (1 + 1e-12)
+            assert len(epoch.active) <= table.arms[r]
+            eliminated += 6 - len(epoch.active)
+    assert eliminated
+
+
+def configurations() -> dict[str, tuple]:
+    """Returns algorithm, problem, horizon and the arguments of `bounds`."""
+    homogeneous = fmab_jax.Problem(MEANS, agents=8)
+    tilt = np.linspace(-1, 1, 8)[:, None] * np.minimum(MEANS, 1 - MEANS)
+    different = fmab_jax.Problem(MEANS + tilt)
+    server, ring = exchange.server(8), exchange.gossip(RING)
+    paths = exchange.sinks([nx.path_graph(5), nx.path_graph(3)])
+    budget = dict(rounds=3)
+    coarse, differ = dict(rounds=2, gap=0.5), dict(heterogeneous=True)
+    return {
+        "server": (fmab_jax.cdp_mab(0.5), homogeneous, 30_000, server, {}),
+        "no noise": (fmab_jax.cdp_mab(None), homogeneous, 30_000, server, {}),
+        "much noise": (fmab_jax.cdp_mab(0.01), homogeneous, 300_000, server, {}),
+        "cut": (fmab_jax.cdp_mab(0.5), homogeneous, 1000, server, {}),
+        "budget": (fmab_jax.cdp_mab(0.5, **budget), homogeneous, 10**6, server, budget),
+        "coarse": (fmab_jax.cdp_mab(0.5, **coarse), homogeneous, 30_000, server, coarse),
+        "partial": (
+            fmab_jax.cdp_mab(0.5, participation=0.3), homogeneous, 30_000,
+            exchange.server(8, 0.3), {},
+        ),
+        "alone": (fmab_jax.single_mab(0.5), homogeneous, 30_000, exchange.alone(8), {}),
+        "ring": (fmab_jax.ddp_mab(0.5, RING), different, 30_000, ring, differ),
+        "sinks": (
+            fmab_jax.hdp_mab(0.5, [nx.path_graph(5), nx.path_graph(3)]), different, 30_000,
+            paths, differ,
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", configurations())
+def test_simulated_regret_stays_below(name: str):
+    """Catches a bound that the algorithm exceeds at any slot, in any round, or one that is idle."""
+    algorithm, problem, horizon, table, options = configurations()[name]
+    data = fmab_jax.simulate(algorithm, problem, horizon, 64)
+    mean = data.regret.mean("seed").values
+    upper = mean + SIGMAS * data.regret.std("seed", ddof=1).values / math.sqrt(64)
+    arguments = GAPS, table, horizon, algorithm.epsilon
+    curve = theory.regret_curve(data.time.values, *arguments, **options)
+    found = theory.bounds(*arguments, **options)
+    assert (upper <= curve * (1 + 1e-9)).all()
+    assert curve[-1] == found.regret <= 4 * mean[-1] + found.regret_commitment
+    waiting = data.exploitation_regret.mean("seed").values[-1]
+    assert waiting <= found.regret_waiting and (waiting > 0) == (table.wait > 0)
+    assert data.rounds.values.max() <= found.rounds
+    for meter in ("server_links", "peer_links_bound", "peer_links_used"):
+        assert data[meter].values.max() <= getattr(found, meter)
+    assert not data.best_arm_lost.any() and found.best_arm_lost < 0.1
+
+
+def test_closed_form_is_never_smaller():
+    """Catches a constant of the closed form that its own derivation does not give."""
+    rng = np.random.default_rng(1)
+    for case in range(60):
+        gaps = np.append(rng.uniform(0.01, 1, rng.integers(1, 20)) ** rng.integers(1, 3), 0)
+        table = exchange.server(int(rng.integers(1, 40)), float(rng.uniform(0.05, 1)))
+        if case % 3 == 0:
+            table = exchange.gossip(nx.path_graph(int(rng.integers(1, 9))))
+        epsilon = [None, 1.0, 0.03, 1e-4][case % 4]
+        options = [{}, dict(rounds=3), dict(rounds=8, gap=0.3), dict(rounds=2, gap=1.0)][case % 4]
+        horizon = int(10 ** rng.uniform(0, 12))
+        sharp = theory.bounds(gaps, table, horizon, epsilon, **options)
+        closed = theory.closed_form(gaps, table, horizon, epsilon, **options)
+        assert all(a <= b * (1 + 1e-9) for a, b in zip(sharp, closed, strict=True)), case
+        assert 0 <= sharp.regret <= table.agents * horizon * gaps.max() * (1 + 1e-12)
+
+
+def test_scaling_with_epsilon_and_agents():
+    """Catches a privacy term that is not proportional to 1 / epsilon and 1 / sqrt(M)."""
+
+    def cost(epsilon: float | None, agents: int = 16, participation: float = 1.0) -> float:
+        table = exchange.server(agents, participation)
+        found = theory.closed_form(GAPS, table, 10**12, epsilon)
+        return found.regret_exploration - agents * GAPS[1:] @ last
+
+    last = np.ceil(np.log2(2 / GAPS[1:]))
+    assert cost(1e-5) == pytest.approx(10 * cost(1e-4), rel=1e-9)
+    assert cost(1e-5, 64) == pytest.approx(cost(1e-5) / 2, rel=1e-9)
+    assert cost(1e-5, 16, 0.25) == pytest.approx(cost(1e-5) * 0.25**-1.5, rel=1e-9)
+    # At a fixed leak per message, N epsilon, more agents cost more: sqrt(M).
+    assert cost(1e-5 * 16 / 64, 64) == pytest.approx(2 * cost(1e-5), rel=1e-9)
+    # Where the rewards decide, neither epsilon nor the number of agents matters, only 1 / p.
+    assert cost(1e4) == cost(None) == pytest.approx(cost(None, 64), rel=1e-9)
+    assert cost(None, 16, 0.25) == pytest.approx(4 * cost(None), rel=1e-9)
+
+
+@pytest.mark.parametrize(("epoch", "active", "ratio"), [(1, 10, 0.5), (4, 3, 0.5), (3, 7, 0.8)])
+def test_crossover_is_where_the_schedule_turns(epoch: int, active: int, ratio: float):
+    """Catches a crossover with a for K, without r, or with N^1.5: S(r) says where it is."""
+    import jax
+
+    numbers = dict(arms=10, reporting=4, horizon=10**9)
+    found = theory.crossover_epsilon(epoch, active, ratio=ratio, **numbers)
+    due = epoch * ratio**epoch * math.sqrt(2 * math.log(80 * epoch**2 * 1e9))
+    assert found == pytest.approx(due / (2 * math.log(8 * active * epoch**2 * 1e9)), rel=1e-12)
+
+    def pulls(epsilon: float) -> float:
+        with jax.enable_x64(True):
+            f64 = jax.numpy.float64
+            common = {name: f64(value) for name, value in numbers.items()}
+            rest = f64(active), f64(epoch), f64(ratio**epoch), f64(0)
+            return float(schedule.pulls_per_arm(*rest, epsilon=f64(epsilon), **common))
+
+    free = pulls(math.inf)
+    assert pulls(found * 1.001) == free < pulls(found / 1.1) == pytest.approx(1.1 * free, abs=1.2)
+
+
+def test_monotone():
+    """Catches a swapped quotient: each bound against each argument, one at a time."""
+    base = dict(gaps=GAPS, horizon=10**7, epsilon=0.01, agents=8, participation=1.0)
+
+    def regret(**changed: object) -> float:
+        case = base | changed
+        server = exchange.server(case["agents"], case["participation"])
+        return theory.bounds(case["gaps"], server, case["horizon"], case["epsilon"]).regret
+
+    for name, values in (
+        ("epsilon", [None, 1.0, 0.01, 0.001]),
+        ("horizon", [10**4, 10**5, 10**6, 10**9]),
+        ("participation", [1.0, 0.5, 0.25, 0.1]),
+        ("gaps", [GAPS[:2], GAPS[:5], GAPS]),
+    ):
+        found = [regret(**{name: value}) for value in values]
+        assert (np.diff(found) > 0).all(), name
+    few, many = (theory.bounds([0, gap], exchange.server(8), 10**9, 1.0) for gap in (0.4, 0.01))
+    assert few.rounds < many.rounds and few.regret < many.regret
+    curve = theory.regret_curve(np.arange(0, 10**5, 97), GAPS, exchange.gossip(RING), 10**5, 0.5)
+    assert (np.diff(curve) >= 0).all() and curve[0] == 0
+
+
+def test_one_server_heard_by_all_is_each_of_the_others():
+    """Catches an exchange that changes more than waiting and links, and alone not summed."""
+    server = theory.bounds(GAPS, exchange.server(8), 10**6, 0.5)
+    complete = theory.bounds(GAPS, exchange.gossip(nx.complete_graph(8)), 10**6, 0.5)
+    assert complete.regret == server.regret and complete.regret_waiting == 0
+    ring = theory.bounds(GAPS, exchange.gossip(RING), 10**6, 0.5)
+    assert ring.regret == pytest.approx(server.regret + ring.regret_waiting, rel=1e-12)
+    one = theory.bounds(GAPS, exchange.server(1), 10**6, 0.5)
+    alone = theory.bounds(GAPS, exchange.alone(8), 10**6, 0.5)
+    assert alone.regret == pytest.approx(8 * one.regret, rel=1e-12)
+    assert alone.best_arm_lost == pytest.approx(8 * one.best_arm_lost, rel=1e-12)
+    assert alone.server_links == 0 and one.epsilon_message == alone.epsilon_message == 0.5
+
+
+def test_agents_that_differ_and_only_some_report():
+    """Catches a promise where there is none: here the best arm is lost about every second time."""
+    means = np.array([[1.0, 0.0], [0.2, 0.9]])
+    half = reference.server(2, 0.5)
+    runs = [
+        reference.run(np.random.default_rng(seed), means, 3000, None, exchange=half)
+        for seed in range(30)
+    ]
+    assert sum(run.best_arm_lost for run in runs) >= 5
+    gaps = [0, 0.15]
+    alike = theory.bounds(gaps, exchange.server(2, 0.5), 3000, None)
+    assert alike.best_arm_lost < 1e-5
+    for table in (exchange.server(2, 0.5), exchange.alone(2)):
+        for form in (theory.bounds, theory.closed_form):
+            found = form(gaps, table, 3000, None, heterogeneous=True)
+            assert found.best_arm_lost == found.bad_event == 1
+            assert found.regret == found.regret_failure == 2 * 3000 * 0.15
+            assert found.rounds == found.rounds_surely
+    # All of them report: differing changes nothing.
+    same = [
+        theory.bounds(gaps, exchange.server(2), 10**5, 0.5, heterogeneous=differ)
+        for differ in (False, True)
+    ]
+    assert same[0] == same[1]
+    unequal = exchange.sinks([nx.path_graph(3), nx.path_graph(1)], weights="components")
+    assert theory.bounds(gaps, unequal, 10**5, 0.5).best_arm_lost == 1
+
+
+def test_corners():
+    """Catches a division by zero with one arm, tied arms, one slot, a gap of 1 or a vast budget."""
+    server = exchange.server(3)
+    one = theory.bounds([0.0], server, 100, 0.5)
+    assert one.regret == one.rounds == one.server_links == one.best_arm_lost == 0
+    tied = theory.bounds([0.0, 1e-13, 0.0], server, 10**6, 0.5)
+    assert tied.regret == 0 and tied.rounds == tied.rounds_surely > 1 and tied.best_arm_lost > 0
+    slot = theory.bounds([0.0, 1.0], server, 1, 0.5)
+    assert slot.regret == 1.5 and slot.rounds == 0
+    assert theory.bounds([0.0, 1.0], server, 10**6, None, rounds=1).regret_commitment == 0
+    flat = theory.closed_form([0.0, 0.5], server, 10**6, None, rounds=3, gap=1.0)
+    assert flat.rounds == 3 and math.isfinite(flat.regret_exploration)
+    vast = theory.bounds(GAPS, server, 10**12, 1.0, rounds=10**5)
+    assert math.isfinite(vast.regret) and vast.rounds <= 10**5
+    # More epochs than slots: the epochs of one pull fill the horizon and no more.
+    assert theory.bounds([0.0, 0.1], exchange.server(10**7), 50, None, rounds=1000).rounds <= 24
+
+
+@pytest.mark.parametrize(
+    ("field", "changed"),
+    [
+        ("gaps", dict(gaps=[0.1, 0.2])),
+        ("gaps", dict(gaps=[0, 1.2])),
+        ("gaps", dict(gaps=[0, math.nan])),
+        ("gaps", dict(gaps=[[0, 0.1]])),
+        ("gaps", dict(gaps=[])),
+        ("gaps", dict(gaps=["a"])),
+        ("exchange", dict(exchange=8)),
+        ("horizon", dict(horizon=0)),
+        ("horizon", dict(horizon=1e13)),
+        ("epsilon", dict(epsilon=0.0)),
+        ("epsilon", dict(epsilon=math.nan)),
+        ("rounds", dict(rounds=0)),
+        ("rounds", dict(rounds=2.5)),
+        ("gap", dict(rounds=3, gap=0.0)),
+    ],
+)
+def test_refusals(field: str, changed: dict):
+    """Catches bad input that becomes a number."""
+    base = dict(gaps=[0, 0.1], exchange=exchange.server(2), horizon=100, epsilon=0.5)
+    for form in (theory.bounds, theory.closed_form):
+        with pytest.raises(Refusal, match=f"^{field}="):
+            form(**(base | changed))
+    with pytest.raises(Refusal, match=f"^{field}="):
+        theory.regret_curve([1], **(base | changed))
+
+
+def test_refusals_of_the_rest():
+    """Catches slots past the horizon, epoch 0, more active arms than arms, and N = 0."""
+    for times in ([101], [-1], [math.nan], 5):
+        with pytest.raises(Refusal, match="^times="):
+            theory.regret_curve(times, [0, 0.1], exchange.server(2), 100, 0.5)
+    numbers = dict(arms=10, reporting=4, horizon=1000)
+    for field, arguments in (
+        ("epoch", (0, 2)), ("active", (1, 11)), ("active", (1, 0)),
+    ):  # fmt: skip
+        with pytest.raises(Refusal, match=f"^{field}="):
+            theory.crossover_epsilon(*arguments, **numbers)
+    with pytest.raises(Refusal, match="^ratio="):
+        theory.crossover_epsilon(1, 2, ratio=0.0, **numbers)
+    with pytest.raises(Refusal, match="^reporting="):
+        theory.epochs([0, 0.1], 0, 100, 0.5)
+    with pytest.raises(Refusal, match="^epochs="):
+        theory.pair_failure(2, 1, 0.5, 100, -1)

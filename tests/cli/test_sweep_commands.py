@@ -1,0 +1,674 @@
+"""The commands of sweeps: what they print, write and refuse, and that a kill costs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.cli import main as cli
+from fmab_jax.cli import sweep_commands
+from fmab_jax.cli.main import main
+from fmab_jax.plots import parameters as sweep_plots
+from fmab_jax.plots import runs as plots
+from fmab_jax.sweeps import runner as sweeps
+from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps.results import final_table, open_sweep
+
+COMMANDS = (
+    *("sweep", "sweep cdp", "sweep ddp", "sweep hdp", "sweep single", "sweep STUDY.toml"),
+    *("show", "plot", "export"),
+)
+SMALL = "--agents 4 --arms 3 --horizon 2e4 --times 10 --unit 8"
+GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folders ``eps`` and ``sum`` of a sweep, and what the first said."""
+    place = tmp_path_factory.mktemp("made")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        assert main(shlex.split(f"{GRID} --out {place / 'eps'}")) == 0
+        said_first = out.getvalue()
+        assert main(shlex.split(f"{GRID} --keep summary --out {place / 'sum'}")) == 0
+        assert main(shlex.split(f"{GRID} --worker 1/2 --out {place / 'half'}")) == 0
+    return place, said_first
+
+
+@pytest.fixture
+def eps(made: tuple[Path, str], folder: Path) -> xr.Dataset:
+    """The sweep's results, whose store lies in this folder under ``eps``."""
+    for name in ("eps", "sum", "half"):
+        shutil.copytree(made[0] / name, folder / name)
+    return open_sweep(folder / "eps").load()
+
+
+def said(capsys: pytest.CaptureFixture[str], words: str, status: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(shlex.split(words)) == status
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def files(store: Path | str) -> dict[str, str]:
+    """Returns the SHA-256 of each unit."""
+    units = sorted((Path(store) / "units").iterdir())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in units}
+
+
+def rows(out: str, dims: int = 2) -> list[dict[str, Any]]:
+    """Reads the table back; of a cell with one seed, its labels and seeds."""
+    lines = out.split("\n")
+    rule = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ─"))
+    found = []
+    for line in lines[rule + 1 :]:
+        if not line.strip():
+            return found
+        labels, rest = line.split()[:dims], " ".join(line.split()[dims:]).replace(",", "")
+        missing = re.fullmatch(r"- - - - - (\d+) -", rest)
+        if missing:
+            found.append({"labels": labels, "seeds": int(missing[1])})
+            continue
+        row = re.fullmatch(r"(\S+) (\S+) (\S+) (\S+) (\S+) (\d+) (\d+) \[(\S+) (\S+)\]", rest)
+        assert row, line
+        names = ("regret", "half", "percent", "rounds", "cost", "seeds", "lost", "lower", "upper")
+        values = dict(zip(names, map(float, row.groups()), strict=True))
+        found.append({"labels": labels, **values})
+    return found
+
+
+def check_rows(found: list[dict[str, Any]], table: xr.Dataset) -> None:
+    """Compares a printed table, in the order of the grid, with the numbers."""
+    assert len(found) == table.seeds.size
+    for row, place in zip(found, np.ndindex(table.seeds.shape), strict=True):
+        cell = table.isel(dict(zip(table.seeds.dims, place, strict=True)))
+        labels = [str(cell[name].item()) for name in table.seeds.dims]
+        assert row["labels"] == labels
+        half = float(cell.regret_upper - cell.regret)
+        near = {"rel": 6e-4}
+        assert row["regret"] == pytest.approx(float(cell.regret), **near)
+        assert row["half"] == pytest.approx(half, **near)
+        assert row["percent"] == pytest.approx(100 * half / float(cell.regret), rel=0.06)
+        assert row["rounds"] == pytest.approx(float(cell.rounds_made), **near)
+        assert row["cost"] == pytest.approx(float(cell.cost), **near)
+        assert (row["seeds"], row["lost"]) == (int(cell.seeds), int(cell.best_arm_lost))
+        assert row["upper"] == pytest.approx(float(cell.best_arm_lost_upper), rel=0.06)
+
+
+def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -> None:
+    """Would catch a printed number of another cell or column, or other files than promised."""
+    check_rows(rows(made[1]), final_table(eps))
+    store = made[0] / "eps"
+    assert made[1].startswith(f"{store}: 4 cells, 1 compilation, ")
+    assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
+    head = [line.split() for line in made[1].split("\n")[3:5]]
+    assert head[0] == ["regret", "+-", "+-,", "%", "rounds", "best", "arm", "lost"]
+    columns = ["epsilon", "rounds", "at", "T", "95", "%", "of", "it", "made", "cost", "seeds"]
+    assert head[1] == [*columns, "95", "%"]
+    assert "cdp, agents 4, arms 3, horizon 20,000" in made[1]
+    assert len(files("eps")) == 12
+    direct = fmab.sweep(
+        fmab.cdp_mab,
+        agents=4,
+        arms=3,
+        horizon=20_000,
+        times=10,
+        epsilon=[0.5, None],
+        rounds=[None, 2],
+        seeds=20,
+    )
+    np.testing.assert_array_equal(direct.regret, eps.regret)
+
+
+def test_a_second_run_computes_nothing(
+    eps: xr.Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch what is there computed or written again, or another table of it."""
+    before = {path: path.stat().st_mtime_ns for path in Path("eps/units").iterdir()}
+
+    def never(*_: Any) -> None:
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(sweeps._Work, "_run", never)
+    out, err = said(capsys, f"{GRID} --out eps")
+    check_rows(rows(out), final_table(eps))
+    assert "0 of them to do" in err
+    assert {path: path.stat().st_mtime_ns for path in Path("eps/units").iterdir()} == before
+
+
+def test_show_sorts_and_selects(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch rows in another order, cells left out or added, or another level or price."""
+    options = "--level 0.9 --server-price 3 --peer-price 2"
+    table = final_table(eps, level=0.9, server_price=3, peer_price=2)
+    out, err = said(capsys, f"show eps {options}")
+    check_rows(rows(out), table)
+    assert err == "" and "90 %" in out
+    assert "3 per server link, 2 per peer link (bound)" in " ".join(out.split())
+    regret = [row["regret"] for row in rows(said(capsys, "show eps --sort regret")[0])]
+    assert regret == sorted(regret) and len(set(regret)) > 2
+    down = rows(said(capsys, "show eps --sort cost --descending")[0])
+    assert [row["cost"] for row in down] == sorted((row["cost"] for row in down), reverse=True)
+    labels = [row["labels"] for row in rows(said(capsys, "show eps --sort rounds")[0])]
+    assert labels == [["0.5", "2"], ["none", "2"], ["0.5", "none"], ["none", "none"]]
+    some = said(capsys, "show eps --select epsilon=0.50 rounds=none")[0]
+    check_rows(rows(some), final_table(eps.isel(epsilon=[0], rounds=[0])))
+    both = said(capsys, "show eps --select rounds=2 epsilon=None epsilon=.5")[0]
+    check_rows(rows(both), final_table(eps.isel(rounds=[1])))
+
+
+def test_show_reads_summaries(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a summary shown with other numbers than the curves it is of."""
+    check_rows(rows(said(capsys, "show sum")[0]), final_table(eps))
+
+
+def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch an unfinished sweep refused, shown as complete, or sorted by what is missing."""
+    partial = open_sweep("half", partial=True)
+    assert partial.seeds.values.tolist() == [[8, 0], [8, 0]]
+    out, _ = said(capsys, "show half")
+    found = rows(out)
+    assert [row["seeds"] for row in found] == [8, 8]
+    assert [row["labels"] for row in found] == [["0.5", "none"], ["none", "none"]]
+    expected = eps.regret.values[1, 0, :8, -1].mean()
+    assert found[1]["regret"] == pytest.approx(expected, rel=6e-4)
+    assert "2 cells not begun yet: run the sweep's command again." in out
+    for order, first in (("", 1), ("--descending", 0)):
+        last = rows(said(capsys, f"show half --sort regret {order}")[0])
+        assert last == [found[first], found[1 - first]]
+    assert "begun" not in said(capsys, "show eps")[0]
+    # One seed has a regret, but no interval.
+    for worker in (1, 4, 5):
+        words = f"sweep cdp {SMALL.replace('--unit 8', '--unit 1')} --epsilon 1 2 --seeds 3"
+        said(capsys, f"{words} --out few --worker {worker}/6")
+    assert open_sweep("few", partial=True).seeds.values.tolist() == [1, 2]
+    assert [row["seeds"] for row in rows(said(capsys, "show few")[0], dims=1)] == [1, 2]
+    for order in ("regret", "regret --descending"):
+        out, _ = said(capsys, f"show few --sort {order}")
+        assert [row["labels"] for row in rows(out, dims=1)] == [["2"], ["1"]]
+        assert "begun" not in out
+
+
+def test_labels_that_differ_look_different(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch two values of a parameter rounded to one row label, or to one curve."""
+    words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
+    found = rows(said(capsys, words)[0], dims=1)
+    assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
+    runs = sweep_commands._runs(open_sweep("near"))
+    assert list(runs) == ["ε = 0.12345", "ε = 0.12346"]
+
+
+@pytest.mark.parametrize(
+    "words", ["--x epsilon --hue rounds", "--x rounds --y epsilon", "--pareto"]
+)
+def test_figures_are_those_of_the_package(
+    words: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch axes swapped, or a metric, level or price that does not reach the figure."""
+    options = "--level 0.9 --server-price 3"
+    metric = "" if words == "--pareto" else "--metric cost"
+    out, _ = said(capsys, f"plot eps {words} {metric} {options} --out fig.png")
+    assert out == "wrote fig.png\n"
+    table = final_table(eps, level=0.9, server_price=3)
+    if "--hue" in words:
+        figure = sweep_plots.plot_parameter(table, "epsilon", "rounds", metric="cost")
+    elif "--y" in words:
+        figure = sweep_plots.plot_heat(table, "rounds", "epsilon", metric="cost")
+    else:
+        figure = sweep_plots.plot_pareto(table)
+    expected = fmab.save_figure(figure, "direct.png").read_bytes()
+    assert Path("fig.png").read_bytes() == expected
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Path]]:
+    """Catches figures instead of writing them."""
+    caught: list[tuple[Any, Path]] = []
+
+    def save(figure: Any, path: Path) -> Path:
+        caught.append((figure, path))
+        return path
+
+    monkeypatch.setattr(plots, "save_figure", save)
+    return caught
+
+
+def test_curves_are_drawn_for_every_cell(
+    eps: xr.Dataset, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a cell's curve lost, repeated or under the name of another."""
+    said(capsys, "plot eps --curves --select rounds=none")
+    figure, path = drawn.pop()
+    assert path == Path("eps-curves.png")
+    lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
+    assert {"ε = 0.5", "no noise"} <= set(lines)
+    for label, place in (("ε = 0.5", 0), ("no noise", 1)):
+        slots, means = np.asarray(lines[label].get_xydata()).T
+        expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
+        kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
+        assert len(kept) == 10
+        for slot, mean in kept:
+            assert mean == pytest.approx(expected[slot], rel=1e-12)
+    said(capsys, "plot eps --curves --out x.pdf")
+    figure, path = drawn.pop()
+    labels = {line.get_label() for line in figure.axes[0].get_lines()}
+    wanted = {f"{e}, {r}" for e in ("ε = 0.5", "no noise") for r in ("no round budget", "R = 2")}
+    assert path == Path("x.pdf") and wanted <= labels
+
+
+@pytest.mark.parametrize(
+    "words, kind",
+    [
+        ("--curves", "curves"),
+        ("--pareto", "pareto"),
+        ("--pareto --hue epsilon", "pareto-epsilon"),
+        ("--x epsilon --select rounds=none", "epsilon"),
+        ("--x epsilon --hue rounds", "epsilon-rounds"),
+        ("--x rounds --y epsilon", "rounds-epsilon"),
+    ],
+)
+def test_figures_of_a_sweep_have_names_of_their_own(
+    words: str,
+    kind: str,
+    eps: xr.Dataset,
+    drawn: list[tuple[Any, Path]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Would catch one kind of figure that replaces another, or a slash that hides it inside."""
+    for name in ("eps", "eps/"):
+        assert said(capsys, f"plot {name} {words}") == (f"wrote eps-{kind}.png\n", "")
+        assert drawn.pop()[1] == Path(f"eps-{kind}.png")
+
+
+def test_figures_of_too_many_or_no_parameters_are_refused(
+    folder: Path, drawn: list[tuple[Any, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an unreadable figure, one cell too few, or a remedy that does not help."""
+    values = " ".join(map(str, range(1, 30)))
+    said(capsys, f"sweep cdp {SMALL} --epsilon {values} --seeds 2 --out many")
+    _, err = said(capsys, "plot many --curves", 2)
+    assert err == "fmab: --curves: must show at most 28 of 29 cells; add --select\n"
+    some = " ".join(f"epsilon={value}" for value in range(1, 29))
+    said(capsys, f"plot many --curves --select {some}")
+    labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
+    assert {f"ε = {value}" for value in range(1, 29)} <= labels and "ε = 29" not in labels
+    said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
+    _, err = said(capsys, "plot one --x epsilon", 2)
+    assert err == "fmab: --x epsilon: must be left out, as nothing is swept; see --help\n"
+    assert drawn == []
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr", "csv", "parquet"])
+def test_export_writes_what_was_swept(
+    ending: str, eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch another folder's results, another format, or an export that needs two tries."""
+    out, err = said(capsys, f"export eps x.{ending}")
+    assert (out, err) == (f"wrote x.{ending}\n", "")
+    path = Path(f"x.{ending}")
+    if ending in ("nc", "zarr"):
+        data = (
+            fmab.load(path)
+            if ending == "nc"
+            else xr.load_dataset(path, engine="zarr", consolidated=False)
+        )
+        np.testing.assert_array_equal(data.regret, eps.regret)
+    else:
+        import pandas as pd
+
+        frame = pd.read_csv(path) if ending == "csv" else pd.read_parquet(path)
+        np.testing.assert_allclose(frame.regret, eps.regret.values.ravel(), rtol=1e-15)
+    _, err = said(capsys, f"export eps x.{ending}", 2)
+    assert err.startswith(f"fmab: x.{ending}: must be a new name; ")
+
+
+@pytest.mark.parametrize(
+    "words, start",
+    [
+        ("plot eps", "fmab plot: must be given one of --x, --curves, --pareto"),
+        ("plot eps --x epsilon --pareto", "fmab plot: must be given one of"),
+        ("plot eps --curves --pareto", "fmab plot: must be given one of"),
+        ("plot eps --curves --y epsilon", "--y epsilon: must be given with --x"),
+        ("plot eps --curves --hue rounds", "--hue rounds: must be left out with --curves"),
+        ("plot eps --x epsilon --y rounds --hue rounds", "--hue rounds: must be left out with --y"),
+        ("plot eps --pareto --metric cost", "--metric cost: must be given with --x"),
+        ("plot eps --x nothing", "--x nothing: must be one of epsilon, rounds; see --help\n"),
+        ("plot eps --x epsilon --y nothing", "--y nothing: must be one of epsilon, rounds; "),
+        ("plot eps --x epsilon --hue nothing", "--hue nothing: must be one of epsilon, rounds; "),
+        ("plot eps --pareto --hue nothing", "--hue nothing: must be one of epsilon, rounds; "),
+        ("plot eps --x epsilon --hue rounds --metric rate", "--metric rate: must be one of"),
+        (
+            "plot eps --x epsilon",
+            "--x epsilon: must leave no parameter open, but rounds (2 values); "
+            "add --select rounds=none\n",
+        ),
+        ("plot eps --x epsilon --hue rounds --out x.gif", "--out x.gif: must be a file name"),
+        ("plot eps --curves --level 95", "--level 95: must be a number in (0, 1)"),
+        ("plot sum --curves", "keep='summary': must be 'curves'"),
+        ("plot half --x epsilon --hue rounds", "finals.regret='2 not finite': must be finite"),
+        ("show eps --level 0", "--level 0: must be a number in (0, 1)"),
+        ("show eps --server-price -1", "--server-price -1: must be"),
+        ("show eps --sort speed", "--sort speed: must be one of epsilon, rounds, regret"),
+        ("show eps --select rounds", "--select rounds: must be one of none, 2"),
+        ("show eps --select rounds=3", "--select rounds=3: must be one of none, 2"),
+        ("show eps --select graph=ring", "--select graph=ring: must be one of epsilon, rounds"),
+        ("show nowhere", "nowhere: must be a run folder; No such file or directory"),
+        ("show", "fmab show: must be given FOLDER"),
+        ("show eps sum", "fmab show eps sum: must be given FOLDER"),
+        ("export eps", "fmab export eps: must be given FOLDER and FILE"),
+        ("export eps x.txt", "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet"),
+        ("export half x.nc", "half: must be finished; at least 40 trials are missing"),
+        ("sweep", "no command: must be one of cdp, ddp, hdp, single, STUDY.toml"),
+        ("sweep cpd", "cpd: must be one of cdp, ddp, hdp, single, STUDY.toml; did you mean cdp?"),
+        ("sweep no.toml", "no.toml: must be a readable TOML file"),
+        ("sweep cdp --graph ring", "--graph: must be an option of fmab sweep cdp"),
+        ("sweep cdp --worker 3/2", "--worker 3/2: must be I/N with I from 1 to N"),
+        ("sweep cdp --worker 0/2", "--worker 0/2: must be I/N"),
+        ("sweep cdp --epsilon 1 --epsilon-message 2", "--epsilon-message 2: must be given without"),
+        ("sweep cdp --max-seeds 9", "--max-seeds 9: must be given with --until"),
+        ("sweep cdp --until 0.1", "--until 0.1: must be given with keep='summary'"),
+        ("sweep cdp --until 2 --keep summary", "--until 2: must be a number in (0, 1)"),
+        ("sweep cdp --keep all", "--keep all: must be 'curves' or 'summary'"),
+        ("sweep cdp --unit 0", "--unit 0: must be a whole number"),
+        ("sweep cdp --epsilon 1 1.0", "--epsilon 1: must be distinct values"),
+        ("sweep cdp --smallest-gap 7", "--smallest-gap 7: must be"),
+        ("sweep cdp --save-study x.txt", "--save-study x.txt: must be a file name ending in .toml"),
+        ("sweep hdp --agents 5 10", "--components none: must be given with several --agents"),
+        ("sweep hdp --agents 0", "--agents 0: must be a whole number"),
+        (f"{GRID} --agents 5 --out eps", "--agents: must be given once"),
+        (f"{GRID} --root-seed 1 --out eps", "--root-seed 1: must be 0, as in the store eps"),
+        (f"{GRID} --keep summary --out eps", "--keep summary: must be 'curves', as in the store"),
+    ],
+)
+def test_bad_words_are_one_line_and_status_2(
+    words: str, start: str, eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a combination that is ignored, a traceback, or a file written all the same."""
+    before = sorted(folder.rglob("*"))
+    out, err = said(capsys, words, 2)
+    assert out == "" and err.startswith(f"fmab: {start}") and err.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_bad_studies_are_refused_in_their_own_words(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch options named that nobody typed, for a value in a file."""
+    text = 'algorithm = "cdp"\nhorizon = 100\nseeds = 4\n[problem]\ngap = 7\n'
+    text += "[parameters]\nepsilon = 1\n"
+    Path("x.toml").write_text(text)
+    _, err = said(capsys, "sweep x.toml", 2)
+    assert "gap=7: must be" in err and "--" not in err and err.count("\n") == 1
+
+
+def test_workers_share_the_units(
+    eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch units computed twice or by nobody, or other bytes than one process makes."""
+    out, _ = said(capsys, f"{GRID} --out two --worker 1/2")
+    # 12 units in turn, the third of each cell half as large.
+    assert "two: this worker is done; at least " in out and "left to the others" in out
+    mine = files("two")
+    out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
+    check_rows(rows(out), final_table(eps))
+    assert len(mine) == 6 and files("two") == files("eps")
+    # Whoever comes back finds everything done.
+    out, err = said(capsys, f"{GRID} --out two --worker 1/2")
+    check_rows(rows(out), final_table(eps))
+    assert "0 of them to do" in err and "left to the others" not in out
+
+
+def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
+    out, err = said(capsys, f"{GRID} --out dry --dry-run")
+    plan, compiling, expected = err.splitlines()
+    start = "4 cells x 20 seeds = 80 trials: 1 compilation, 12 units, "
+    assert out == "" and re.match(re.escape(start) + r"32\.5 kB of \S+ \S+ free disk, ", plan)
+    assert compiling == "compiling program 1 of 1"
+    assert re.fullmatch(r"expected to take \S+ (s|min|h)", expected)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{GRID} --root-seed 3",
+        f"sweep cdp {SMALL} --epsilon-message 2 none --smallest-gap 0.1 none --seeds 16 "
+        "--keep summary --until 0.9 --max-seeds 32 --log-time",
+        f"sweep hdp {SMALL} --epsilon 2 --components 2x2:star 4:complete --seeds 8 "
+        "--spread 0.5 --fixed-instance 3 --weights components",
+    ],
+)
+def test_a_saved_study_states_the_same(
+    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an option that the study file forgets, or says in another way."""
+    out, _ = said(capsys, f"{words} --save-study st.toml --out a --dry-run")
+    assert out == "wrote st.toml\n"
+    command = cli.parse(shlex.split(words))
+    assert command is not None
+    stated = study_file.study_of(sweep_commands._document(command, words.split()[1]))
+    document = study_file.read_study("st.toml")
+    assert study_file.study_of(document).hash == stated.hash
+    assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "words, order",
+    [
+        ("cdp --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
+        ("cdp --rounds none 2 --epsilon 1 2", ["rounds", "epsilon"]),
+        ("cdp --rounds=none 2 --epsilon-message 1 2", ["rounds", "epsilon_message"]),
+        ("cdp --out rounds --epsilon 1 2 --rounds none 2", ["epsilon", "rounds"]),
+        (
+            "hdp --weights components --epsilon 1 2 --components 50 25x2 --agents 50",
+            ["epsilon", "components"],
+        ),
+    ],
+)
+def test_dimensions_follow_the_options(
+    words: str, order: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch another order than was typed, a value taken for an option, or unsaid defaults."""
+    said(capsys, f"sweep {words} --horizon 100 --seeds 2 --save-study st.toml --dry-run")
+    document = study_file.read_study("st.toml")
+    assert [axis.name for axis in study_file.study_of(document).axes] == order
+    assert (document["problem"]["agents"], document["problem"]["arms"]) == (50, 100)
+
+
+def test_a_saved_study_runs_again_to_the_same_results(
+    eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a study file whose run differs in a byte from the options it was made of."""
+    said(capsys, f"{GRID} --save-study st.toml --out eps")
+    out, _ = said(capsys, "sweep st.toml --unit 8")
+    assert out.startswith(f"{Path('runs') / 'st'}: 4 cells")
+    assert files("runs/st") == files("eps")
+    assert open_sweep("runs/st").attrs["study_hash"] == eps.attrs["study_hash"]
+
+
+def test_studies_without_a_folder_do_not_meet(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch another study refused by, or mixed into, the default folder of the first."""
+    for epsilon in ("0.5", "1"):
+        said(capsys, f"sweep cdp {SMALL} --seeds 8 --epsilon {epsilon}")
+    names = sorted(path.name for path in Path("runs").iterdir())
+    assert len(names) == 2 and all(re.fullmatch("cdp-[0-9a-f]{8}", name) for name in names)
+    assert {open_sweep(Path("runs") / name).attrs["epsilon"] for name in names} == {0.5, 1.0}
+
+
+def test_a_damaged_unit_is_one_line_and_status_1(
+    eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback, or a sweep run again that keeps the damage."""
+    before = files("eps")
+    path = sorted(Path("eps/units").iterdir())[5]
+    path.write_bytes(path.read_bytes()[:-1])
+    _, err = said(capsys, "show eps", 1)
+    assert err.startswith(f"fmab: {path}: ") and "run the sweep again" in err
+    assert err.count("\n") == 1
+    said(capsys, f"{GRID} --out eps")
+    assert files("eps") == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_describes_and_its_examples_parse(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch examples that rot, a command without any, or options without a description."""
+    out, err = said(capsys, f"{command} --help")
+    assert err == "" and out.startswith(f"usage: fmab {command}")
+    examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
+    assert 1 <= len(examples) <= 4
+    started: list[str] = []
+    for name in ("show", "plot", "export"):
+        note = lambda *_, name=name: started.append(name)  # noqa: E731
+        monkeypatch.setattr(sweep_commands, name, note)
+    monkeypatch.setattr(sweep_commands, "sweep", lambda parsed, name, words: started.append(name))
+    for example in examples:
+        words = shlex.split(example)
+        assert (words[0], main(words[1:])) == ("fmab", 0)
+        assert words[2 if words[1] == "sweep" else 1] == started[-1]
+        assert f"fmab {command.removesuffix(' STUDY.toml')}" in example
+    assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
+
+
+def test_the_help_of_a_sweep_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch an option that only the source knows."""
+    options = (
+        "epsilon epsilon-message agents arms horizon rounds gap means spread smallest-gap "
+        "fixed-instance seeds root-seed times log-time keep until max-seeds out worker dry-run "
+        "allow-changes unit save-study graph"
+    )
+    out, _ = said(capsys, "sweep ddp --help")
+    assert set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M)) == set(options.split())
+
+
+def signalled(monkeypatch: pytest.MonkeyPatch, after: Any) -> list[int]:
+    """Has a sweep get a request to end, and then do something; returns the statuses given up on."""
+    ended: list[int] = []
+
+    def run(*_: Any, **__: Any) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            after()
+
+    monkeypatch.setattr(sweeps, "run", run)
+    monkeypatch.setattr(sweep_commands, "_GRACE_S", 0.2)
+    monkeypatch.setattr(os, "_exit", ended.append)
+    return ended
+
+
+def test_a_process_that_has_stopped_is_not_ended_later(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a program that uses `main` killed some seconds after a sweep was stopped."""
+    ended = signalled(monkeypatch, lambda: None)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    _, err = said(capsys, f"{GRID} --out x", 143)
+    again = f"fmab {GRID} --out x"
+    assert err == f"fmab: stopped; what is computed is kept; go on with: {again}\n"
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    for timer in timers:
+        timer.join()
+    assert ended == []
+
+
+def test_a_batch_that_does_not_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch Ctrl-C that waits for a compilation of minutes."""
+    waited = threading.Event()
+
+    def block() -> None:
+        while not ended:
+            waited.wait(0.01)
+
+    ended = signalled(monkeypatch, block)
+    _, err = said(capsys, f"{GRID} --out x", 143)
+    assert ended == [143] and "go on with: fmab sweep cdp" in err
+
+
+# Two cells of 300 units: some seconds.
+LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 2400"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder for compiled programs, and the units that the long sweep makes."""
+    place = tmp_path_factory.mktemp("long")
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main(shlex.split(f"{LONG} --out {place / 'whole'}")) == 0
+    return place / "cache", files(place / "whole")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_sweep_that_is_stopped_goes_on(
+    number: signal.Signals,
+    uninterrupted: tuple[Path, dict[str, str]],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Would catch another status, half files, results lost, or other bytes after going on."""
+    cache, expected = uninterrupted
+    package = str(Path(fmab.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": package, "JAX_COMPILATION_CACHE_DIR": str(cache)},
+    )
+    try:
+        while process.poll() is None and len(list(folder.glob("run/units/*.npz"))) < 5:
+            time.sleep(0.005)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 128 + number, err
+    again = re.search(
+        r"^fmab: stopped; what is computed is kept; go on with: fmab (.*)$", err, re.M
+    )
+    assert again is not None and shlex.split(again[1]) == shlex.split(f"{LONG} --out run")
+    assert "Traceback" not in err and out == ""
+    assert list(folder.rglob("*.tmp")) == []
+    kept = files("run")
+    assert 5 <= len(kept) < len(expected) and kept.items() <= expected.items()
+    _, err = said(capsys, again[1])
+    done = re.search(r"4,800 trials, ([\d,]+) of them to do", err)
+    # What was kept is not computed again, but for a unit whose entry was just not written.
+    assert done is not None
+    assert int(done[1].replace(",", "")) in (4800 - 8 * len(kept), 4800 - 8 * (len(kept) - 1))
+    assert files("run") == expected and list(folder.rglob("*.tmp")) == []

@@ -1,0 +1,342 @@
+"""Exchanges against protocols played message by message, and against counts made by hand."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import protocols
+import pytest
+
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs
+
+
+def shuffled(graph: nx.Graph, rng: random.Random) -> nx.Graph:
+    """Renumbers the agents at random, so that the lowest-numbered neighbour is anywhere."""
+    numbers = list(range(len(graph)))
+    rng.shuffle(numbers)
+    renumbered = nx.empty_graph(len(graph))
+    renumbered.add_edges_from((numbers[a], numbers[b]) for a, b in graph.edges())
+    return renumbered
+
+
+def random_graphs(how_many: int) -> list[nx.Graph]:
+    """Draws connected graphs of 1 to 60 agents: trees, caterpillars, Erdos-Renyi, preferential."""
+    rng = random.Random(23)
+    drawn: list[nx.Graph] = []
+    while len(drawn) < how_many:
+        agents, kind = rng.randint(1, 60), len(drawn) % 5
+        graph = nx.empty_graph(agents)
+        if kind < 3:
+            # A parent among the last few agents makes long trees, among all of them bushy ones.
+            reach = rng.choice([1, 2, 4, agents])
+            graph.add_edges_from((i, rng.randrange(max(i - reach, 0), i)) for i in range(1, agents))
+            for _ in range([0, 1, agents // 4][kind] if agents > 1 else 0):
+                graph.add_edge(*rng.sample(range(agents), 2))
+        elif kind == 3:
+            graph = nx.gnp_random_graph(agents, rng.choice([0.08, 0.15, 0.3, 0.7]), seed=rng)
+        elif agents > 3:
+            graph = nx.barabasi_albert_graph(agents, rng.randint(1, 3), seed=rng)
+        if nx.is_connected(graph):
+            drawn.append(shuffled(graph, rng))
+    return drawn
+
+
+def neighbours_of(graph: nx.Graph) -> protocols.Neighbours:
+    """Returns the graph as the plain dict that the protocols run on."""
+    found: protocols.Neighbours = {agent: [] for agent in graph}
+    for a, b in graph.edges():
+        found[a].append(b)
+        found[b].append(a)
+    return found
+
+
+def check_gossip(graph: nx.Graph) -> exchange.Exchange:
+    """Compares every number of the gossip table with one GIS round; returns the table."""
+    played = protocols.flood(neighbours_of(graph))
+    table = exchange.gossip(graph)
+    agents = len(graph)
+    others = {(i, j) for i in range(agents) for j in range(agents) if i != j}
+    assert played.copies() == dict.fromkeys(others, 1)
+    hops = graphs.distances(graph)
+    assert {(i, j): hops[i, j] for i, j in others} == played.arrival
+    assert table.diameter == played.slots
+    assert table.wait == max(played.slots - 1, 0)
+    assert table.peer_links_bound == sum(graph.number_of_edges() for _ in range(played.slots))
+    assert table.peer_links_used == played.edge_slots()
+    assert table.ledger == exchange.Ledger(
+        adv=len(played.adv),
+        req=len(played.req),
+        data=len(played.data),
+        observations_advertised=sum(len(message[3]) for message in played.adv),
+        observations_sent=sum(len(message[3]) for message in played.data),
+    )
+    return table
+
+
+def check_sinks(parts: list[nx.Graph]) -> exchange.Exchange:
+    """Compares the hybrid table with one SAC round in each component; returns the table."""
+    played = [protocols.collect(neighbours_of(graph)) for graph in parts]
+    table = exchange.sinks(parts)
+    first = [sum(len(graph) for graph in parts[:q]) for q in range(len(parts))]
+    assert table.sinks == tuple(start + one.sink for start, one in zip(first, played, strict=True))
+    assert table.wait == max(max(one.slots - 1, 0) for one in played)
+    assert table.peer_links_used == sum(len(one.forwards) for one in played)
+    assert table.peer_links_bound == sum(graph.number_of_edges() for graph in parts)
+    assert table.server_links == len(parts)
+    assert table.agents == table.reporting == sum(len(graph) for graph in parts)
+    return table
+
+
+def test_random_graphs_match_the_protocols_message_by_message():
+    """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message.
+
+    Detects, among others, requests to the highest-numbered advertiser, an edge counted once per
+    direction, a delay off by one, and an ADV sent after everybody is complete.
+    """
+    drawn = random_graphs(520)
+    tables = [check_gossip(graph) for graph in drawn]
+    for start in range(0, len(drawn), 4):
+        check_sinks(drawn[start : start + 4])
+    for graph in drawn[:60]:
+        check_sinks([graph])
+    # The battery must hold single agents, long waits and graphs where not every edge carries DATA.
+    assert {1, 2, 60} <= {table.agents for table in tables}
+    assert max(table.wait for table in tables) > 30
+    assert sum(table.peer_links_used < table.peer_links_bound for table in tables) > 100
+
+
+@pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 16, 50])
+@pytest.mark.parametrize("name", ["star", "ring", "path", "complete", "grid", "preferential"])
+def test_named_graphs_match_the_protocols(name: str, agents: int):
+    """Would catch a table that is wrong on the paper's own graphs, small sizes included."""
+    graph = graphs.make(name, agents)
+    check_gossip(graph)
+    check_sinks([graph])
+
+
+def test_petersen_graph():
+    """Would catch a wrong wait or bound where diameter, girth and degree are known by heart."""
+    table = check_gossip(nx.petersen_graph())
+    # Ten agents, 15 edges, diameter 2; every agent has 3 neighbours and 6 agents at distance 2.
+    assert (table.wait, table.peer_links_bound) == (1, 30)
+    assert check_sinks([nx.petersen_graph()]).peer_links_used == 3 + 2 * 6
+
+
+@pytest.mark.parametrize(
+    ("name", "wait", "bound", "used", "ledger"),
+    [
+        # Hub and leaves exchange over all 49 edges, then the hub answers each leaf.
+        ("star", 1, 98, 98, (196, 98 + 49, 98 + 49, 98 + 49 * 50, 2450)),
+        # 24 slots both ways on 50 edges; in slot 25 each agent asks one side: edge 48-49 is idle.
+        ("ring", 24, 1250, 1249, (2500, 2450, 2450, 100 * (1 + 24 * 2), 2450)),
+        ("complete", 0, 1225, 1225, (2450, 2450, 2450, 2450, 2450)),
+    ],
+)
+def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
+    """Would catch meters that drift from the project's published counts at M = 50."""
+    table = exchange.gossip(graphs.make(name, 50))
+    assert (table.wait, table.peer_links_bound, table.peer_links_used) == (wait, bound, used)
+    assert table.meters == ("bound", "used")
+    # In the ring's last slot an agent advertises the two observations of slot 24, never slot 25's.
+    assert table.ledger == ledger
+    assert (table.server_links, table.reporting, table.uniform) == (0, 50, True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "agents", "edges", "sac", "wait", "servers"),
+    [
+        ("20x5:complete", 100, 5 * 190, 5 * 19, 0, 5),
+        ("53,24,10,6,7:complete", 100, 1378 + 276 + 45 + 15 + 21, 100 - 5, 0, 5),
+        ("63,24,10,6,7:complete", 110, 1953 + 276 + 45 + 15 + 21, 110 - 5, 0, 5),
+        ("100:complete", 100, 4950, 99, 0, 1),
+        ("20x5:star", 100, 5 * 19, 5 * 19, 0, 5),
+        ("1x100", 100, 0, 0, 0, 100),
+        # A ring of 20: two agents at each distance 1..9, one at 10. A path of 5: the middle.
+        ("20x2:ring+5x12:path", 100, 2 * 20 + 12 * 4, 2 * (90 + 10) + 12 * 6, 9, 14),
+    ],
+)
+def test_table_two_by_hand(spec, agents, edges, sac, wait, servers):
+    """Would catch a hybrid meter, wait or server count that differs from table II's geometry."""
+    table = exchange.sinks(graphs.components(spec, agents))
+    assert (table.peer_links_bound, table.peer_links_used) == (edges, sac)
+    assert (table.wait, table.server_links) == (wait, servers)
+    assert table.meters == ("edges", "sac")
+    assert table.peer_links_used == check_sinks(graphs.components(spec, agents)).peer_links_used
+
+
+def test_table_two_case_four_random_components():
+    """Would catch five copies of one random graph, and meters wrong on unequal components."""
+    parts = graphs.components("20x5:random", 100)
+    table = check_sinks(parts)
+    assert len({frozenset(map(frozenset, graph.edges())) for graph in parts}) == 5
+    # A component of 20 agents has 19 forwards at least, one for each agent besides its sink.
+    assert 5 * 19 < table.peer_links_used < table.peer_links_bound
+    assert table.server_links == 5 and table.sizes == (20,) * 5
+
+
+def test_one_agent_components_are_the_central_server():
+    """Would catch a hybrid of single agents that waits, pays peers or weighs unlike CDP-MAB."""
+    hybrid = exchange.sinks(graphs.components("1x30", 30))
+    central = exchange.server(30)
+    for name in ("reporting", "wait", "server_links", "peer_links_bound", "peer_links_used"):
+        assert getattr(hybrid, name) == getattr(central, name), name
+    assert np.array_equal(hybrid.weights, central.weights)
+    assert hybrid.sinks == tuple(range(30))
+
+
+def test_equal_components_passed_as_one_object_or_as_copies_agree():
+    """Would catch the look-up of repeated components mixing up two different graphs."""
+    star, ring = graphs.make("star", 6), graphs.make("ring", 6)
+    shared = exchange.sinks([star, ring, star, ring])
+    copied = exchange.sinks([nx.Graph(star), nx.Graph(ring), nx.Graph(star), nx.Graph(ring)])
+    # A ring of 6: distances 1, 1, 2, 2, 3; a star of 6: five leaves.
+    assert shared.peer_links_used == copied.peer_links_used == 2 * (9 + 5)
+    assert shared.sinks == copied.sinks == (0, 6, 12, 18)
+    assert shared.wait == copied.wait == 2
+
+
+def test_weights_by_agent_and_by_component():
+    """Would catch the two weightings swapped, or shares given to the wrong component's agents."""
+    parts = graphs.components([1, 3, (4, "star")], 8)
+    by_agent = exchange.sinks(parts)
+    by_component = exchange.sinks(parts, "components")
+    assert by_agent.weights.tolist() == [1 / 8] * 8 and by_agent.uniform
+    assert by_component.weights.tolist() == [1 / 3] + [1 / 9] * 3 + [1 / 12] * 4
+    assert not by_component.uniform
+    # Equal components make the two the same, to the last bit.
+    halves = graphs.components("7x7", 49)
+    assert exchange.sinks(halves, "components").uniform
+
+
+def test_weights_cannot_be_changed():
+    """Would catch a table whose weights a caller can overwrite after it was made."""
+    for table in (exchange.server(3), exchange.sinks([nx.path_graph(3)], "components")):
+        with pytest.raises(ValueError, match="read-only"):
+            table.weights[0] = 1.0
+
+
+def test_alone_and_server_at_full_size():
+    """Would catch an M x M table behind a server, or links and waits that nobody pays."""
+    table = exchange.server(10**6, 0.25)
+    assert (table.reporting, table.server_links) == (250_000, 250_000)
+    assert table.uniform and table.weights.sum() == pytest.approx(1, abs=1e-9)
+    single = exchange.alone(10**6)
+    assert (single.reporting, single.server_links) == (1, 0)
+    for one in (table, single):
+        assert (one.wait, one.peer_links_bound, one.peer_links_used) == (0, 0, 0)
+
+
+def test_gossip_numbers_agents_by_sorted_label():
+    """Would catch meters computed on labels instead of agents 0..M-1."""
+    ring = nx.cycle_graph(8)
+    spread = nx.relabel_nodes(ring, {agent: 10 * agent - 35 for agent in ring})
+    assert exchange.gossip(spread).peer_links_used == exchange.gossip(ring).peer_links_used == 31
+
+
+# Shares as people write and compute them: hundredths, thousandths, a sweep, sums of tenths.
+SHARES = (
+    [k / 100 for k in range(1, 101)]
+    + [k / 1000 for k in range(5, 1000, 13)]
+    + [0.0701, 0.12345, 1e-300, 1e-9, 0.9999999]
+)
+
+
+@pytest.mark.parametrize("agents", [1, 5, 50, 100, 1000, 99_999])
+def test_reporting_agents_is_the_exact_ceiling(agents: int):
+    """Would catch ceil(0.07 * 100) = 8 and every other product that lands beside its integer."""
+    found = [exchange.reporting_agents(agents, share) for share in SHARES]
+    assert found == [-(-Fraction(repr(share)) * agents // 1) for share in SHARES]
+
+
+def test_reporting_agents_of_computed_shares():
+    """Would catch an extra agent for shares that a sum or float32 left an ulp too large."""
+    found = [exchange.reporting_agents(100, p) for p in (0.07, 0.14, 0.28, 0.55, 0.56, 0.57)]
+    assert found == [7, 14, 28, 55, 56, 57]
+    assert exchange.reporting_agents(10, 0.1 + 0.2) == 3
+    assert [exchange.reporting_agents(50, p) for p in np.linspace(0.2, 1, 5)] == [
+        10,
+        20,
+        30,
+        40,
+        50,
+    ]
+    assert [exchange.reporting_agents(9, k / 9) for k in range(1, 10)] == list(range(1, 10))
+    assert exchange.reporting_agents(9, Fraction(5, 9)) == 5
+    assert exchange.reporting_agents(100, np.float32(0.07)) == 7
+    # A real excess still costs an agent.
+    assert exchange.reporting_agents(10, 0.3000001) == 4
+    assert exchange.reporting_agents(10**7, 0.3 + 1e-8) == 3_000_001
+
+
+REMEDY_AGENTS = "must be a whole number in [1, 10,000,000]; choose the number of agents"
+REMEDY_SHARE = "must be a number in (0, 1]; choose the fraction of agents that upload in each round"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exchange.alone(0), f"agents=0: {REMEDY_AGENTS}"),
+        (lambda: exchange.server(2.5), f"agents=2.5: {REMEDY_AGENTS}"),
+        (lambda: exchange.server(True), f"agents=True: {REMEDY_AGENTS}"),
+        (lambda: exchange.server("5"), f"agents='5': {REMEDY_AGENTS}"),
+        (lambda: exchange.server(10**8), f"agents=100000000: {REMEDY_AGENTS}"),
+        (lambda: exchange.server(5, 0), f"participation=0: {REMEDY_SHARE}"),
+        (lambda: exchange.server(5, -0.1), f"participation=-0.1: {REMEDY_SHARE}"),
+        (lambda: exchange.server(5, 1.01), f"participation=1.01: {REMEDY_SHARE}"),
+        (lambda: exchange.server(5, float("nan")), f"participation=nan: {REMEDY_SHARE}"),
+        (lambda: exchange.server(5, "0.5"), f"participation='0.5': {REMEDY_SHARE}"),
+        (
+            lambda: exchange.gossip("ring"),
+            "graph='ring': must be a networkx graph; "
+            "make one by name with graphs.make(name, agents)",
+        ),
+        (
+            lambda: exchange.gossip(nx.empty_graph(2)),
+            "graph='Graph with 2 nodes and 0 edges': must be a connected graph "
+            "(it has 2 connected components); add edges, or use hdp_mab for separate components",
+        ),
+        (
+            lambda: exchange.gossip(nx.path_graph(5001)),
+            "graph='Graph with 5001 nodes and 5000 edges': must be a graph of at most 5,000 "
+            "agents, whose hop distances fit in memory; "
+            "use fewer agents or several smaller components",
+        ),
+        (
+            lambda: exchange.sinks([nx.path_graph(2), nx.path_graph(2, nx.DiGraph)]),
+            "components[1]='DiGraph with 2 nodes and 1 edges': must be an undirected graph; "
+            "convert it with graph.to_undirected()",
+        ),
+        (
+            lambda: exchange.sinks([nx.path_graph(2), 5]),
+            "components[1]=5: must be a networkx graph; "
+            "make one by name with graphs.make(name, agents)",
+        ),
+        (
+            lambda: exchange.sinks([]),
+            "components=[]: must be at least one component; for example '20x5:star'",
+        ),
+        (
+            lambda: exchange.sinks("20x5"),
+            "components='20x5': must be a list of networkx graphs; "
+            "make the list with graphs.components(spec, agents)",
+        ),
+        (
+            lambda: exchange.sinks(nx.path_graph(3)),
+            "components='Graph with 3 nodes and 2 edges': must be a list of networkx graphs; "
+            "make the list with graphs.components(spec, agents)",
+        ),
+        (
+            lambda: exchange.sinks([nx.path_graph(3)], "component"),
+            "weights='component': must be 'agents' or 'components'; 'agents' keeps C(r) valid",
+        ),
+    ],
+)
+def test_refusals(call, message):
+    """Would catch bad input that passes, or a message without field, value, range or remedy."""
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == message

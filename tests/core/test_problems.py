@@ -1,0 +1,666 @@
+"""Instances against the laws they are said to follow; files good and bad; refusals word by word."""
+
+from __future__ import annotations
+
+import functools
+import json
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from fmab_jax.core import keys, problems
+from fmab_jax.core.problems import Problem
+
+ALPHA = 1e-6
+SEEDS = 20_000
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _drawn(law: problems.Law, parameters: Any, root_seed: Any, seeds: Any) -> problems.Instance:
+    def one(seed: Any) -> problems.Instance:
+        return problems.draw_instance(law, parameters, keys.seed_key(root_seed, seed))
+
+    return jax.vmap(one)(seeds)
+
+
+def instances(problem: Problem, seeds: int = SEEDS, root_seed: int = 0) -> problems.Instance:
+    """Returns the instances of seeds 0, 1, ... as NumPy arrays with a leading seed axis."""
+    with jax.enable_x64(True):
+        number = np.arange(seeds, dtype=np.uint32)
+        found = _drawn(problem.law, problem.parameters, np.uint32(root_seed), number)
+        return problems.Instance(*map(np.asarray, found))
+
+
+def global_means(found: problems.Instance) -> np.ndarray:
+    """Returns [seed, arm] means over the agents."""
+    return found.means.mean(axis=1)
+
+
+def uncorrelated(columns: np.ndarray) -> bool:
+    """Whether no two columns are correlated, all pairs considered."""
+    pairs = np.corrcoef(columns.T)[np.triu_indices(columns.shape[1], 1)]
+    p_value = 2 * stats.norm.sf(np.abs(pairs).max() * np.sqrt(len(columns)))
+    return bool(p_value * len(pairs) > ALPHA)
+
+
+# --- drawn instances ---
+
+
+def test_uniform_means():
+    """Catches another law, arms that share numbers, and gaps measured from another arm."""
+    found = instances(Problem.uniform(50, 7))
+    assert found.means.shape == (SEEDS, 1, 7) and found.means.dtype == np.float64
+    means = found.means[:, 0]
+    assert min(stats.kstest(arm, "uniform").pvalue for arm in means.T) > ALPHA
+    assert uncorrelated(means)
+    np.testing.assert_array_equal(found.gaps, means.max(axis=1, keepdims=True) - means)
+    np.testing.assert_array_equal(found.smallest_gap, np.sort(found.gaps, axis=1)[:, 1])
+
+
+def test_seeds_and_root_seeds_draw_their_own_means():
+    """Catches an instance that forgets its seed or root seed, or depends on the number of arms."""
+    few, other = (instances(Problem.uniform(5, 3), 100, root) for root in (0, 1))
+    assert len(np.unique(np.concatenate([few.means, other.means]))) == 2 * 100 * 3
+    many = instances(Problem.uniform(8, 6), 100)
+    np.testing.assert_array_equal(many.means[:, :, :3], few.means)
+
+
+@pytest.mark.parametrize("gap", [0.3, 1e-3, 1e-9, 0.99])
+def test_with_gap(gap: float):
+    """Catches a gap that is only a bound, a best arm that is always the same, clustered others."""
+    found = instances(Problem.with_gap(10, 5, gap))
+    means = found.means[:, 0]
+    ranked = np.sort(means, axis=1)[:, ::-1]
+    assert (means >= 0).all() and (means <= 1).all()
+    np.testing.assert_allclose(found.smallest_gap, gap, rtol=0, atol=2e-16)
+    np.testing.assert_allclose(ranked[:, 0] - ranked[:, 1], gap, rtol=0, atol=2e-16)
+    top = stats.uniform(gap, 1 - gap)
+    assert stats.kstest(ranked[:, 0], top.cdf).pvalue > ALPHA
+    best, second = np.argsort(-means, axis=1)[:, :2].T
+    pairs = np.bincount(5 * best + second, minlength=25)
+    assert stats.chisquare(pairs[pairs > 0]).pvalue > ALPHA and (pairs > 0).sum() == 20
+    # The others are independent and uniform below the second best; kept in the order of arms.
+    rank = np.argsort(np.argsort(-means, axis=1), axis=1)
+    others = means[rank >= 2].reshape(SEEDS, 3) / ranked[:, 1:2]
+    assert min(stats.kstest(arm, "uniform").pvalue for arm in others.T) > ALPHA
+    assert uncorrelated(np.column_stack([others, ranked[:, 0]]))
+
+
+def test_two_arms_with_a_gap():
+    """Catches a maker that needs a third arm."""
+    found = instances(Problem.with_gap(1, 2, 0.25), 50)
+    np.testing.assert_allclose(np.sort(found.gaps, axis=1), [[0.0, 0.25]] * 50, atol=2e-16)
+    assert 5 < (found.gaps[:, 0] == 0).sum() < 45
+
+
+@pytest.mark.parametrize("gap", [None, 0.05])
+def test_heterogeneous_means(gap: float | None):
+    """Catches offsets that move global means, leave [0, 1], stop short of it or favour an agent."""
+    seeds = 4000
+    found = instances(Problem.heterogeneous(6, 4, gap=gap), seeds)
+    level = instances(Problem._drawn(6, 4, 0.0, gap), seeds)
+    assert found.means.shape == (seeds, 6, 4)
+    assert (found.means >= 0).all() and (found.means <= 1).all()
+    # The global means are those of the homogeneous instance of the seed.
+    np.testing.assert_allclose(global_means(found), level.means[:, 0], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(found.gaps, level.gaps)
+    np.testing.assert_array_equal(found.smallest_gap, level.smallest_gap)
+    # The most that fits: every arm has an agent on the nearer border.
+    border = np.minimum(found.means.min(axis=1), 1 - found.means.max(axis=1))
+    assert np.abs(border).max() < 1e-15
+    # Agents are alike: each is as often the highest, and no two arms share their offsets.
+    offset = found.means - level.means
+    for arm in range(4):
+        for side in (offset[:, :, arm].argmax(axis=1), offset[:, :, arm].argmin(axis=1)):
+            assert stats.chisquare(np.bincount(side, minlength=6)).pvalue > ALPHA
+    scaled = offset / np.abs(offset).max(axis=1, keepdims=True)
+    assert uncorrelated(scaled[:, 0, :])
+
+
+def test_spread_scales_the_offsets():
+    """Catches a spread that is squared, or acts on the global means."""
+    wide, narrow, level = (
+        instances(problem, 200).means
+        for problem in (
+            Problem.heterogeneous(6, 4),
+            Problem.heterogeneous(6, 4, 0.25),
+            Problem.uniform(6, 4),
+        )
+    )
+    np.testing.assert_allclose(narrow - level, (wide - level) / 4, rtol=0, atol=4e-16)
+
+
+def test_no_spread_is_homogeneous():
+    """Catches a second path for agents that do not differ; it must be the first one, bit by bit."""
+    plain, spread = Problem.uniform(6, 4), Problem.heterogeneous(6, 4, 0.0)
+    assert spread.homogeneous and spread.law == plain.law == problems.Law("uniform", 1, 4)
+    np.testing.assert_array_equal(instances(spread, 50).means, instances(plain, 50).means)
+    assert not Problem.heterogeneous(6, 4, 1e-3).homogeneous
+
+
+def test_one_heterogeneous_agent():
+    """Catches 0 / 0 where there is nobody to differ from."""
+    found, level = instances(Problem.heterogeneous(1, 4), 20), instances(Problem.uniform(1, 4), 20)
+    np.testing.assert_array_equal(found.means, level.means)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Problem.uniform(50, 9), Problem.heterogeneous(4, 9, 0.7, 0.2)],
+    ids=["uniform", "heterogeneous"],
+)
+def test_fixed_is_the_draw_of_its_seed_bit_by_bit(problem: Problem):
+    """Catches means that an eager and a compiled program round differently."""
+    for seed in (0, 7):
+        drawn = instances(problem, 8, root_seed=3).means[seed]
+        np.testing.assert_array_equal(problem.fixed(seed, root_seed=3).means, drawn)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1), Problem.heterogeneous(4, 9, 0.7, 0.2)],
+    ids=["uniform", "gap", "heterogeneous"],
+)
+def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
+    """Catches float32 means (made outside the 64-bit scope), or another seed's means."""
+    drawn = instances(problem, 8, root_seed=3)
+    for seed in (0, 7):
+        fixed = problem.fixed(seed, root_seed=3)
+        assert (fixed.agents, fixed.arms, fixed.law.kind) == (problem.agents, 9, "fixed")
+        assert fixed.homogeneous == problem.homogeneous
+        np.testing.assert_allclose(fixed.means, drawn.means[seed], rtol=0, atol=4e-16)
+        assert fixed.fixed(1) is fixed
+        # The same instance for every seed, with the gaps it was drawn with.
+        again = instances(fixed, 3)
+        np.testing.assert_array_equal(again.means, [fixed.means] * 3)
+        np.testing.assert_allclose(again.gaps, [drawn.gaps[seed]] * 3, rtol=0, atol=4e-16)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem.uniform(50, 40),
+        Problem.with_gap(50, 40, 0.01),
+        Problem.heterogeneous(50, 40),
+        Problem.heterogeneous(50, 40, 0.5, 0.01),
+    ],
+    ids=["uniform", "gap", "heterogeneous", "both"],
+)
+def test_instances_do_not_depend_on_the_batch(problem: Problem):
+    """Catches sums in an order, or products rounded, as the size of the batch decides."""
+    one = instances(problem, 1)
+    for name, value in instances(problem, 250)._asdict().items():
+        np.testing.assert_array_equal(value[:1], getattr(one, name), err_msg=name)
+
+
+# --- fixed instances ---
+
+GAPS = [
+    ([0.5], [0.0], 1.0),
+    ([0.5, 0.5, 0.5], [0, 0, 0], 1.0),
+    ([0.9, 0.9, 0.4], [0, 0, 0.5], 0.5),
+    ([0.4, 0.9, 0.4, 0.9], [0.5, 0, 0.5, 0], 0.5),
+    ([0.0, 1.0], [1, 0], 1.0),
+    ([1.0, 1.0, 0.0], [0, 0, 1], 1.0),
+    ([0.0, 0.0], [0, 0], 1.0),
+    ([0.75, 0.5, 0.25], [0, 0.25, 0.5], 0.25),
+    # Rounding errors are ties, a billionth is not.
+    ([0.1 + 0.2, 0.3, 0.0], [0, 0, 0.3], 0.3),
+    ([0.5, 0.5 - 1e-9], [0, 1e-9], 1e-9),
+    # Agents disagree, their averages tie.
+    ([[0.2, 0.4], [0.4, 0.2]], [0, 0], 1.0),
+    ([[0.1, 0.2, 0.3], [0.2, 0.3, 0.1], [0.3, 0.1, 0.2]], [0, 0, 0], 1.0),
+    ([[0.0, 1.0], [1.0, 0.5]], [0.25, 0], 0.25),
+]
+
+
+@pytest.mark.parametrize(("means", "gaps", "smallest"), GAPS, ids=str)
+def test_gaps_of_fixed_means(means: list[Any], gaps: list[float], smallest: float):
+    """Catches ties broken by rounding, a smallest gap of 0, and gaps of one agent's means."""
+    agents = 4 if np.ndim(means) == 1 else None
+    found = instances(Problem(means, agents), 2)
+    np.testing.assert_allclose(found.gaps, [gaps] * 2, rtol=0, atol=2e-16)
+    np.testing.assert_allclose(found.smallest_gap, [smallest] * 2, rtol=0, atol=2e-16)
+    assert (found.gaps[:, np.array(gaps) == 0] == 0).all()
+
+
+def test_equal_rows_are_one_row():
+    """Catches agents simulated one by one although they share their means."""
+    problem = Problem([[0.1, 0.7], [0.1, 0.7], [0.1, 0.7]])
+    assert problem.homogeneous and problem.law == problems.Law("fixed", 1, 2)
+    assert (problem.agents, problem.arms, problem.means.tolist()) == (3, 2, [[0.1, 0.7]])
+    different = Problem([[0.1, 0.7], [0.1, 0.7 + 2**-53]])
+    assert different.law == problems.Law("fixed", 2, 2) and not different.homogeneous
+
+
+def test_means_are_copied_and_frozen():
+    """Catches a problem that changes with the caller's array, or under the caller's hands."""
+    mine = np.array([[0.1, 0.7], [0.2, 0.3]])
+    problem = Problem(mine)
+    mine[0, 0] = 0.9
+    assert problem.means[0, 0] == 0.1
+    with pytest.raises(ValueError, match="read-only"):
+        problem.means[0, 0] = 0.5
+    with pytest.raises(AttributeError):
+        problem.agents = 3  # type: ignore[misc]
+
+
+def test_descriptions_tell_problems_apart():
+    """Catches a description that is no JSON, or forgets a value that changes the results."""
+    several = [
+        Problem.uniform(5, 4),
+        Problem.uniform(6, 4),
+        Problem.uniform(5, 3),
+        Problem.heterogeneous(5, 4),
+        Problem.heterogeneous(5, 4, 0.5),
+        Problem.with_gap(5, 4, 0.1),
+        Problem.with_gap(5, 4, 0.2),
+        Problem.heterogeneous(5, 4, 0.5, 0.1),
+        Problem([0.1, 0.2, 0.3, 0.4], 5),
+        Problem([0.1, 0.2, 0.3, 0.4 + 2**-54], 5),
+        Problem([0.1, 0.2, 0.3, 0.4], 6),
+    ]
+    texts = [json.dumps(problem.describe(), sort_keys=True, allow_nan=False) for problem in several]
+    assert len(set(texts)) == len(several)
+    assert json.loads(texts[-2])["means"] == [[0.1, 0.2, 0.3, 0.4 + 2**-54]]
+
+
+# --- refusals ---
+
+INF, NAN = float("inf"), float("nan")
+WHOLE_AGENTS = "must be a whole number in [1, 10,000,000]; give the number of agents M"
+WHOLE_ARMS = "must be a whole number in [1, 1,000,000]; give the number of arms K"
+RANGE = "must be in [0, 1]; rewards lie in [0, 1], so rescale them"
+GAP = (
+    "must be a number in [1e-09, 1); give the smallest non-zero gap, or None to leave it to chance"
+)
+SPREAD = "must be a number in [0, 1]; 0 makes the agents alike, 1 is the most"
+SHAPE = "must be an array shaped [arm] or [agent, arm], not empty; give one mean per agent and arm"
+NUMBERS = "must be an array of numbers; give one row per agent, all equally long"
+
+REFUSED = [
+    (lambda: Problem([0.5, 1.1], 2), f"means[1]=1.1: {RANGE}"),
+    (lambda: Problem([-0.1, 0.5], 2), f"means[0]=-0.1: {RANGE}"),
+    (lambda: Problem([0.5, NAN], 2), f"means[1]=nan: {RANGE}"),
+    (lambda: Problem([0.5, INF], 2), f"means[1]=inf: {RANGE}"),
+    (lambda: Problem([[0.5, 0.5], [0.5, 1 + 2**-52]]), f"means[1, 1]=1.0000000000000002: {RANGE}"),
+    (lambda: Problem([[0.5, None]]), f"means[0, 1]=nan: {RANGE}"),
+    (lambda: Problem([], 2), f"means=(0,): {SHAPE}"),
+    (lambda: Problem([[]]), f"means=(1, 0): {SHAPE}"),
+    (lambda: Problem(0.5, 2), f"means=(): {SHAPE}"),
+    (lambda: Problem(np.zeros((2, 2, 2))), f"means=(2, 2, 2): {SHAPE}"),
+    (lambda: Problem([[0.5], [0.5, 0.5]]), f"means=[[0.5], [0.5, 0.5]]: {NUMBERS}"),
+    (lambda: Problem("uniform", 2), f"means='uniform': {NUMBERS}"),
+    (lambda: Problem({"a": 1}, 2), f"means={{'a': 1}}: {NUMBERS}"),
+    (lambda: Problem([0.5j], 2), f"means=[0.5j]: {NUMBERS}"),
+    (
+        lambda: Problem([0.5, 0.4]),
+        "agents=None: must be given with [arm] means; pass agents=M or [agent, arm] means",
+    ),
+    (
+        lambda: Problem([[0.5, 0.4], [0.1, 0.2]], 3),
+        "agents=3: must be 2, the rows of means; leave agents out",
+    ),
+    (lambda: Problem([0.5], 0), f"agents=0: {WHOLE_AGENTS}"),
+    (lambda: Problem([0.5], 2.5), f"agents=2.5: {WHOLE_AGENTS}"),
+    (lambda: Problem([0.5], True), f"agents=True: {WHOLE_AGENTS}"),
+    (lambda: Problem([0.5], "5"), f"agents='5': {WHOLE_AGENTS}"),
+    (lambda: Problem.uniform(0, 3), f"agents=0: {WHOLE_AGENTS}"),
+    (lambda: Problem.uniform(10**7 + 1, 3), f"agents=10000001: {WHOLE_AGENTS}"),
+    (lambda: Problem.uniform(3, 0), f"arms=0: {WHOLE_ARMS}"),
+    (lambda: Problem.uniform(3, -2), f"arms=-2: {WHOLE_ARMS}"),
+    (lambda: Problem.uniform(3, 10**6 + 1), f"arms=1000001: {WHOLE_ARMS}"),
+    (lambda: Problem.uniform(3, NAN), f"arms=nan: {WHOLE_ARMS}"),
+    (
+        lambda: Problem.uniform(10**7, 1000),
+        "agents=10000000: must be below 4,294,967 with 1000 arms; use fewer agents",
+    ),
+    (lambda: Problem.heterogeneous(3, 4, -0.1), f"spread=-0.1: {SPREAD}"),
+    (lambda: Problem.heterogeneous(3, 4, 1.1), f"spread=1.1: {SPREAD}"),
+    (lambda: Problem.heterogeneous(3, 4, NAN), f"spread=nan: {SPREAD}"),
+    (lambda: Problem.heterogeneous(3, 4, "1"), f"spread='1': {SPREAD}"),
+    (lambda: Problem.with_gap(3, 4, 0.0), f"gap=0.0: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, 1.0), f"gap=1.0: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, 1e-10), f"gap=1e-10: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, NAN), f"gap=nan: {GAP}"),
+    (lambda: Problem.heterogeneous(3, 4, gap=-1), f"gap=-1: {GAP}"),
+    (
+        lambda: Problem.with_gap(3, 1, 0.1),
+        "gap=0.1: must be None with one arm; use at least two arms",
+    ),
+    (
+        lambda: Problem.uniform(3, 4).fixed(2**32),
+        "seed=4294967296: must be a whole number in [0, 4,294,967,295];"
+        " larger seeds would repeat the streams of smaller ones",
+    ),
+    (
+        lambda: Problem.uniform(3, 4).fixed(0, -1),
+        "root_seed=-1: must be a whole number in [0, 4,294,967,295];"
+        " larger seeds would repeat the streams of smaller ones",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED, ids=[text[:32] for _, text in REFUSED])
+def test_refusals(call: Any, text: str):
+    """Catches a bad problem that is built, and a message that lost its field, range or remedy."""
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert str(refused.value) == text
+
+
+def test_largest_problems_that_are_allowed():
+    """Catches a limit that refuses its own end."""
+    for agents, arms in ((10**7, 400), (4000, 10**6), (1, 1)):
+        assert Problem.uniform(agents, arms).law.arms == arms
+    assert (Problem.with_gap(1, 2, 1e-9).gap, Problem.with_gap(1, 2, 1 - 2**-53).gap) == (
+        1e-9,
+        1 - 2**-53,
+    )
+    assert Problem([0.5], np.float64(3.0)).agents == 3
+
+
+# --- files ---
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Makes file names in messages short: the folder is the current one."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    # Nothing is ever unpacked.
+    assert not [path for path in tmp_path.iterdir() if path.suffix.lower() not in (".csv", ".npz")]
+
+
+def refusal(path: str, agents: int | None = None) -> str:
+    """Returns the text that reading a file must end in."""
+    with pytest.raises(ValueError) as refused:
+        Problem.from_file(path, agents)
+    return str(refused.value)
+
+
+TABLE = [[0.1, 0.2, 0.25], [1.0, 0.0, 1e-3]]
+
+GOOD_CSV = {
+    "plain": b"0.1,0.2,0.25\n1.0,0,1e-3\n",
+    "no last newline": b"0.1,0.2,0.25\n1.0,0,1e-3",
+    "header": b"arm 1,arm 2,arm 3\n0.1,0.2,0.25\n1.0,0,1e-3\n",
+    "quoted header": b'"a,b","c","d"\n0.1,0.2,0.25\n1.0,0,1e-3\n',
+    "byte order mark": b"\xef\xbb\xbf0.1,0.2,0.25\n1.0,0,1e-3\n",
+    "mark and header": b"\xef\xbb\xbfa,b,c\r\n0.1,0.2,0.25\r\n1.0,0,1e-3\r\n",
+    "windows": b"0.1,0.2,0.25\r\n1.0,0,1e-3\r\n",
+    "spaces and blank lines": b" 0.1 , 0.2,0.25\n\n1.0,0,\t1e-3\n,,\n\n",
+    "quoted numbers": b'"0.1","0.2","0.25"\n"1.0","0","1e-3"\n',
+    "unicode header": "μ₁,μ₂,μ₃\n0.1,0.2,0.25\n1.0,0,1e-3\n".encode(),
+}
+
+
+@pytest.mark.parametrize("name", GOOD_CSV)
+def test_good_csv(name: str, folder: Path):
+    """Catches a header read as numbers, a mark that spoils the first cell, or a lost row."""
+    Path("means.csv").write_bytes(GOOD_CSV[name])
+    problem = Problem.from_file("means.csv")
+    assert problem.means.tolist() == TABLE and problem.agents == 2
+
+
+def test_one_row_for_many_agents(folder: Path):
+    """Catches agents ignored, or demanded to be the rows, where one row is shared."""
+    Path("means.CSV").write_bytes(b"0.1,0.2\n")
+    Path("means.csv").write_bytes(b"0.1,0.2\n")
+    shared = Problem.from_file(Path("means.CSV"), agents=7)
+    assert shared.agents == 7 and shared.homogeneous and shared.means.tolist() == [[0.1, 0.2]]
+    assert Problem.from_file("means.csv").agents == 1
+    np.savez("means.npz", means=[0.1, 0.2])
+    assert Problem.from_file("means.npz", agents=7).means.tolist() == [[0.1, 0.2]]
+
+
+ROWS = "must be a table with equally long rows; give one column per arm"
+
+BAD_CSV = {
+    "empty": (b"", f"means='means.csv': {ROWS}"),
+    "header only": (b"a,b\n", f"means='means.csv': {ROWS}"),
+    "ragged": (b"0.1,0.2\n0.3\n", f"means='means.csv': {ROWS}"),
+    "text": (
+        b"a,b\n0.1,0.2\n0.3,oops\n",
+        "means='means.csv, line 3': must be all numbers; mend that line",
+    ),
+    "missing cell": (
+        b"0.1,0.2\n0.3,\n",
+        "means='means.csv, line 2': must be all numbers; mend that line",
+    ),
+    "semicolons": (
+        b"0.1;0.2\n0.3;0.4\n",
+        "means='means.csv, line 2': must be all numbers; mend that line",
+    ),
+    "nan": (b"0.1,nan\n0.3,0.4\n", f"means[0, 1]=nan: {RANGE}"),
+    "too large": (b"a,b\n0.1,0.2\n0.3,1.5\n", f"means[1, 1]=1.5: {RANGE}"),
+    "negative": (b"0.1,-0.2\n", f"means[0, 1]=-0.2: {RANGE}"),
+    "utf-16": (
+        "0.1,0.2\n".encode("utf-16"),
+        "means='means.csv': must be a UTF-8 CSV file; save it as CSV",
+    ),
+    "endless cell": (
+        b"0.1," + b"9" * 200_000 + b"\n",
+        "means='means.csv': must be a UTF-8 CSV file; save it as CSV",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_CSV)
+def test_bad_csv(name: str, folder: Path):
+    """Catches a broken table that is read in part, and a message without its line."""
+    data, text = BAD_CSV[name]
+    Path("means.csv").write_bytes(data)
+    assert refusal("means.csv") == text
+
+
+@pytest.mark.parametrize("first", [b"0.1,0.2x", b"0.1,0.2,", b"0.1,O.2", b"0.1,"])
+def test_a_first_line_with_numbers_is_no_header(first: bytes, folder: Path):
+    """Catches an agent that is dropped in silence because of a slip in the first line."""
+    Path("means.csv").write_bytes(first + b"\n0.3,0.4\n")
+    assert refusal("means.csv") == "means='means.csv, line 1': must be all numbers; mend that line"
+
+
+def test_rows_that_contradict_agents(folder: Path):
+    """Catches rows that are dropped or repeated to fit the number of agents."""
+    Path("means.csv").write_bytes(b"0.1,0.2\n0.3,0.4\n")
+    assert refusal("means.csv", 3) == "agents=3: must be 2, the rows of means; leave agents out"
+
+
+def test_paths_that_are_no_means(folder: Path):
+    """Catches a traceback from the file system."""
+    assert refusal("none.csv") == (
+        "means='none.csv': must be a readable file; No such file or directory"
+    )
+    assert refusal("means.txt") == "means='means.txt': must be a .csv or .npz file; convert it"
+    assert refusal("means") == "means='means': must be a .csv or .npz file; convert it"
+    Path("folder.csv").mkdir()
+    assert refusal("folder.csv") == "means='folder.csv': must be a readable file; Is a directory"
+
+
+def test_files_are_refused_by_size(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Catches a file that is read before its size is looked at."""
+    Path("means.csv").write_bytes(b"0.1,0.2\n")
+    monkeypatch.setattr(problems, "_MAX_FILE_BYTES", 8)
+    assert Problem.from_file("means.csv").arms == 2
+    monkeypatch.setattr(problems, "_MAX_FILE_BYTES", 7)
+    monkeypatch.setattr(problems, "_read_csv", lambda path: pytest.fail("read"))
+    assert refusal("means.csv") == "means='means.csv': must be at most 1 GiB; use a smaller file"
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_good_npz(dtype: str, save: Any, folder: Path):
+    """Catches byte order, Fortran order or a second array that changes the means."""
+    means = np.array([[0.5, 0.25, 1.0], [0.125, 0.0, 0.75]], dtype)
+    for name, arrays in {
+        "named": {"means": means, "labels": np.arange(4)},
+        "alone": {"table": means},
+        "fortran": {"means": np.asfortranarray(means)},
+    }.items():
+        save(f"{name}.npz", **arrays)
+        assert Problem.from_file(f"{name}.npz").means.tolist() == means.tolist()
+    save("whole.npz", means=np.array([[0, 1], [1, 0]]))
+    assert Problem.from_file("whole.npz").means.tolist() == [[0, 1], [1, 0]]
+
+
+def npy(shape: str, descr: str = "'<f8'", data: bytes = b"", version: int = 1) -> bytes:
+    """Returns the bytes of an array file that claims what it likes."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H", len(header)) + header + data
+
+
+def write_zip(*members: tuple[str, bytes]) -> str:
+    """Writes means.npz from raw members."""
+    with zipfile.ZipFile("means.npz", "w") as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return "means.npz"
+
+
+FOUR = struct.pack("<4d", 0.1, 0.2, 0.3, 0.4)
+NOT_NPZ = "means='means.npz': must be an NPZ file; save it with numpy.savez"
+NOT_NUMBERS = "means='means.npz': must be numbers, at most 1 GiB; save float64 means"
+
+BAD_NPY = {
+    "eight terabytes": (npy("(1000000000000,)"), NOT_NUMBERS),
+    "overflowing size": (npy("(1000000000, 1000000000, 1000000000)"), NOT_NUMBERS),
+    "objects": (npy("(2,)", "'|O'", b"\x80\x04N."), NOT_NUMBERS),
+    "records": (npy("(2,)", "[('a', '<f8')]", FOUR[:16]), NOT_NUMBERS),
+    "complex": (npy("(2,)", "'<c16'", FOUR), NOT_NUMBERS),
+    "text": (npy("(2,)", "'<U4'", FOUR), NOT_NUMBERS),
+    "booleans": (npy("(2,)", "'|b1'", b"\0\1"), NOT_NUMBERS),
+    "cut short": (npy("(2, 2)", data=FOUR[:-1]), NOT_NPZ),
+    "negative size": (npy("(-2, 2)", data=FOUR), NOT_NPZ),
+    "no header": (b"\x93NUMPY\1\0", NOT_NPZ),
+    "later version": (npy("(2, 2)", data=FOUR, version=9), NOT_NPZ),
+    "expression": (npy("(__import__('os').getpid(),)"), NOT_NPZ),
+    "pickle": (b"\x80\x04]\x94.", NOT_NPZ),
+    "nothing": (b"", NOT_NPZ),
+    "three axes": (npy("(1, 2, 2)", data=FOUR), f"means=(1, 2, 2): {SHAPE}"),
+    "nan": (npy("(1, 1)", data=struct.pack("<d", NAN)), f"means[0, 0]=nan: {RANGE}"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_NPY)
+def test_bad_arrays_in_an_npz(name: str, folder: Path):
+    """Catches unpickling, or memory taken on the word of a header; less than 20 MB may be used."""
+    data, text = BAD_NPY[name]
+    write_zip(("means.npy", data))
+    tracemalloc.start()
+    try:
+        assert refusal("means.npz", agents=None) == text
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_pickled_objects_are_never_loaded(folder: Path):
+    """Catches allow_pickle: a file that would run code when loaded is refused by its header."""
+    np.savez("means.npz", means=np.array([{"a": 1}, None], dtype=object))
+    assert refusal("means.npz") == NOT_NUMBERS
+
+
+def test_zips_that_are_no_means(folder: Path):
+    """Catches the wrong member read, and bytes that are no archive."""
+    one = "means='means.npz': must be an NPZ with one array, or one called means; rename it"
+    good = npy("(2, 2)", data=FOUR)
+    write_zip(("a.npy", good), ("b.npy", good))
+    assert refusal("means.npz") == one
+    write_zip()
+    assert refusal("means.npz") == one
+    for data in (b"", b"PK\3\4", b"not a zip", good):
+        Path("means.npz").write_bytes(data)
+        assert refusal("means.npz") == NOT_NPZ
+
+
+def test_members_outside_the_archive_write_nothing(folder: Path):
+    """Catches a member's name used as a path."""
+    good = npy("(2, 2)", data=FOUR)
+    inner = folder / "a" / "b"
+    write_zip(("../../../means.npy", good))
+    assert Problem.from_file("means.npz").means.tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    assert not inner.exists() and sorted(path.name for path in folder.iterdir()) == ["means.npz"]
+    write_zip(("/etc/means.npy", good), ("means.npy", good))
+    assert Problem.from_file("means.npz").agents == 2
+
+
+def test_a_hundred_thousand_members(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Catches members being opened one by one to find the means; the names alone tell."""
+    write_zip(*((f"{number}.npy", b"") for number in range(10**5)))
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("opened"))
+    assert refusal("means.npz") == (
+        "means='means.npz': must be an NPZ with one array, or one called means; rename it"
+    )
+
+
+def test_every_damaged_npz_is_refused_or_read_right(folder: Path):
+    """Catches a flipped bit that changes a mean, or a truncated file that loads."""
+    np.savez("means.npz", means=np.array(TABLE))
+    good = Path("means.npz").read_bytes()
+    for at in range(0, len(good), 5):
+        Path("means.npz").write_bytes(good[:at])
+        assert refusal("means.npz") == NOT_NPZ
+    rng = np.random.default_rng(0)
+    refused = 0
+    for at, bit in zip(rng.permutation(len(good))[:200], rng.integers(0, 8, 200), strict=True):
+        damaged = bytearray(good)
+        damaged[at] ^= 1 << bit
+        Path("means.npz").write_bytes(damaged)
+        try:
+            assert Problem.from_file("means.npz").means.tolist() == TABLE
+        except ValueError as error:
+            assert str(error).startswith("means='means.npz': must be "), error
+            refused += 1
+    assert refused > 100
+
+
+def damaged_npz(how: str) -> None:
+    """Writes a compressed means.npz, damaged in one of the ways that zipfile has names for."""
+    np.savez_compressed("means.npz", means=np.random.default_rng(0).random((5, 50)))
+    data = bytearray(Path("means.npz").read_bytes())
+    directory = data.rindex(b"PK\1\2")
+    if how == "stream":
+        # After the local header, its name, and 20 bytes of extra field: the deflate stream.
+        data[60:90] = b"\xff" * 30
+    elif how == "encrypted":
+        data[directory + 8] |= 1
+    elif how == "method":
+        data[directory + 10] = 99
+    elif how == "version":
+        data[directory + 6] = 99
+    Path("means.npz").write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["stream", "encrypted", "method", "version", "header", "shape"])
+def test_npz_damage_that_libraries_report_in_their_own_ways(how: str, folder: Path):
+    """Catches tracebacks of zlib, zipfile and tokenize, where one line should name the file."""
+    damaged_npz(how)
+    if how == "header":
+        write_zip(("means.npy", b"\x93NUMPY\1\0" + struct.pack("<H", 3) + b"((\n"))
+    if how == "shape":
+        write_zip(("means.npy", npy("(0, 1000000000000000000000000000)")))
+    assert refusal("means.npz").startswith("means='means.npz': must be ")
+
+
+@pytest.mark.slow
+def test_every_flipped_bit_of_an_npz(folder: Path):
+    """Catches one bit, anywhere in a stored file, that changes a mean in silence."""
+    np.savez("means.npz", means=np.array(TABLE))
+    good = Path("means.npz").read_bytes()
+    for number in range(8 * len(good)):
+        damaged = bytearray(good)
+        damaged[number // 8] ^= 1 << number % 8
+        Path("means.npz").write_bytes(damaged)
+        try:
+            assert Problem.from_file("means.npz").means.tolist() == TABLE
+        except ValueError as error:
+            assert str(error).startswith("means='means.npz': must be "), error

@@ -1,0 +1,929 @@
+"""The random laws against exact ones, mostly without a draw; and the discipline of their keys."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, PartitionSpec
+from scipy import special, stats
+
+import fmab_jax
+from fmab_jax.algorithms.families import elimination
+from fmab_jax.core import arrays, keys, samplers
+from fmab_jax.core.curves import time_grid
+from fmab_jax.core.problems import Problem
+
+ALPHA = 1e-6
+LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
+Cell = tuple[float, float]
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Iterator[None]:
+    """The package calls its samplers under 64-bit types."""
+    with jax.enable_x64(True):
+        yield
+
+
+def words(seed: int = 0, round_: int = 1, stream: int = keys.REWARD) -> keys.Words:
+    """Returns the key words of a stream of root seed 0."""
+    return keys.stream_key(keys.seed_key(jnp.uint32(0), jnp.uint32(seed)), round_, stream)
+
+
+# --- the binomial law, computed from the quantile function without a draw ---
+
+
+@jax.jit
+def quantile(u, trials, probability):
+    return samplers.binomial_quantile(u, trials, probability)
+
+
+def support(trials: float, probability: float) -> np.ndarray:
+    """Returns all counts within 8.5 deviations of the mean, or cuts a twentieth of one apart."""
+    mean, deviation = trials * probability, np.sqrt(trials * probability * (1 - probability))
+    low = max(0.0, np.floor(mean - 8.5 * deviation - 25))
+    high = min(trials, np.ceil(mean + 8.5 * deviation + 25))
+    if deviation <= 20:
+        return np.arange(low, high + 1)
+    cuts = np.floor(mean + deviation * np.arange(-8.5, 8.5, 0.05))
+    return np.unique(np.clip(cuts, low, high))
+
+
+def induced_masses(sampler: Callable[..., Any], cells: list[Cell]) -> list[np.ndarray]:
+    """Returns each cell's law on its support, from where the quantile function steps.
+
+    The quantile is a monotone function of the lattice of uniforms, so the last lattice point whose
+    quantile is at most k, found by bisection, is P(X <= k) exactly. The last entry is the mass
+    above the support.
+    """
+    ks = [support(n, p) for n, p in cells]
+    sizes = [len(k) for k in ks]
+    k = np.concatenate(ks)
+    n = np.repeat([float(n) for n, _ in cells], sizes)
+    p = np.repeat([p for _, p in cells], sizes)
+    low, high = np.full(k.shape, -1), np.full(k.shape, LATTICE)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        u = (np.clip(middle, 0, LATTICE - 1) + 0.5) / LATTICE
+        at_most = np.asarray(sampler(u, n, p)) <= k
+        going = high - low > 1
+        low, high = np.where(going & at_most, middle, low), np.where(going & ~at_most, middle, high)
+    cdfs = np.split((low + 1) / LATTICE, np.cumsum(sizes)[:-1])
+    return [np.diff(np.r_[0.0, cdf, 1.0]) for cdf in cdfs]
+
+
+def exact_masses(trials: float, probability: float) -> np.ndarray:
+    """Returns the binomial law on the same support, from scipy.
+
+    Single masses where every count is listed: scipy's distribution function is wrong by 2e-8 at
+    (1e9, 1e-8), its mass function by 1e-15.
+    """
+    k = support(trials, probability)
+    if len(k) == 1 or np.diff(k).max() == 1:
+        mass = stats.binom.pmf(k, trials, probability)
+        return np.r_[mass, max(0.0, 1 - mass.sum())]
+    return np.diff(np.r_[0.0, stats.binom.cdf(k, trials, probability), 1.0])
+
+
+def discrepancy(sampler: Callable[..., Any], cells: list[Cell]) -> np.ndarray:
+    """Returns [cell, 3]: variance, total variation distance, mean bias in deviations."""
+    rows = []
+    for (n, p), induced in zip(cells, induced_masses(sampler, cells), strict=True):
+        difference, variance = induced - exact_masses(n, p), n * p * (1 - p)
+        bias = (difference[:-1] * (support(n, p) - n * p)).sum() / np.sqrt(variance)
+        rows.append((variance, np.abs(difference).sum() / 2, bias))
+    return np.array(rows)
+
+
+def at_variance(trials: float, variance: float) -> Cell:
+    """Returns the cell with this variance and p < 1/2."""
+    return trials, (1 - np.sqrt(1 - 4 * variance / trials)) / 2
+
+
+REJECTION_CELLS = [
+    (n or round(2 * mean), mean / (n or round(2 * mean)))
+    for mean in (10.01, 11, 13, 15, 20, 30, 50, 100)
+    for n in (0, 1e3, 1e4, 1e6, 1e9)
+]
+THRESHOLD_CELLS = [
+    at_variance(n, threshold * (1 + side))
+    for threshold in (4.0, 40.0)
+    for n in (17.0, 161.0, 200.0, 500.0, 1e4, 1e6, 1e12)
+    for side in (-1e-3, -1e-12, 1e-12, 1e-3)
+    if n > 4.01 * threshold
+]
+FAR_CELLS = [
+    *[(n, p) for n in (30.0, 170.0, 3000.0) for p in (0.5, 0.5 - 1e-9, 0.5 + 1e-9, 0.9, 0.99)],
+    *[(1e12, p) for p in (1e-13, 1e-12, 5e-12, 3.9e-11, 4.1e-11, 1e-9, 0.3, 0.999, 1 - 1e-12)],
+    *[(2.0**53, p) for p in (1e-15, 0.5, 1 - 2.0**-53)],
+    *[(1.0, 0.5), (1.0, 1e-9), (2.0, 0.999), (3.0, 0.7), (1e5, 0.37), (2e9, 0.123), (2e9, 4e-9)],
+]
+
+
+@pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
+def test_induced_binomial_law(cells: list[Cell]):
+    """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
+
+    No draw is made, so nothing is random. Below variance 40 the law is exact, so a wrong error
+    bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
+    """
+    variance, distance, bias = discrepancy(quantile, cells).T
+    assert distance[variance < 40].max(initial=0) < 1e-12
+    assert distance.max() < 1e-6
+    assert np.abs(bias).max() < 1e-6
+
+
+def test_induced_law_of_fair_coins():
+    """Catches a wrong Sheppard correction of the kurtosis, which skewed laws cannot show."""
+    found = discrepancy(quantile, [(n, 0.5) for n in (160.0, 164.0, 250.0, 1000.0)])
+    assert found[:, 1].max() < 3e-8
+
+
+def broken_kurtosis(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any:
+    """The expansion without its squared-kurtosis term."""
+    pq = p * (1.0 - p)
+    v = n * pq - 1.0 / 12.0
+    g2 = (n * pq * (1.0 - 6.0 * pq) + 1.0 / 120.0) / (v * v)
+    return original(z, n, p) + jnp.sqrt(v) * z * g2 * g2 * ((3 * z * z - 24) * z * z + 29) / 384
+
+
+def broken_sheppard(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any:
+    """The expansion around the binomial's variance, without Sheppard's -1/12."""
+    v = n * p * (1.0 - p)
+    return n * p + (original(z, n, p) - n * p) * jnp.sqrt(v / (v - 1.0 / 12.0))
+
+
+@pytest.mark.parametrize("broken", [broken_kurtosis, broken_sheppard])
+def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch):
+    """Negative control: catches a comparison of laws that could not fail."""
+    original = samplers._cornish_fisher
+    monkeypatch.setattr(samplers, "_cornish_fisher", lambda *a: broken(original, *a))
+    cells = [at_variance(n, 41.0) for n in (200.0, 1e4, 1e9)]
+    found = discrepancy(jax.jit(lambda *a: samplers.binomial_quantile(*a)), cells)
+    assert found[:, 1].max() > 3e-6
+
+
+def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatch):
+    """Negative control: catches an expansion that is believed unchecked from too low a variance."""
+    monkeypatch.setattr(samplers, "_SMOOTH_VARIANCE", 20.0)
+    found = discrepancy(
+        jax.jit(lambda *a: samplers.binomial_quantile(*a)), [at_variance(1e6, 21.0)]
+    )
+    assert found[0, 1] > 1e-6
+
+
+def test_error_bound_of_the_expansion():
+    """Catches a coefficient of the expansion, or an error bound that steps near it could escape.
+
+    At the normal quantile of P(X <= j) the expansion should be at the step j + 1/2.
+    """
+    zs, ns, ps, steps = [], [], [], []
+    shares = (1e-9, 1e-4, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
+    for variance in (4, 4.5, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 35, 39):
+        for p in shares:
+            for n in np.ceil(variance / (p * (1 - p))) + np.arange(3):
+                mass = stats.binom.pmf(np.arange(min(n, n * p + 100) + 1), n, p)
+                below, above = np.cumsum(mass)[:-1], np.cumsum(mass[::-1])[::-1][1:]
+                z = np.where(
+                    below < 0.5,
+                    special.ndtri(np.minimum(below, 0.5)),
+                    -special.ndtri(np.minimum(above, 0.5)),
+                )
+                j = np.flatnonzero(np.abs(z) < 7)
+                zs.append(z[j])
+                steps.append(j + 0.5)
+                ns.append(np.full(len(j), n))
+                ps.append(np.full(len(j), p))
+    z, n, p, step = map(np.concatenate, (zs, ns, ps, steps))
+    error = np.abs(np.asarray(jax.jit(lambda *a: samplers._cornish_fisher(*a))(z, n, p)) - step)
+    bound = (0.02 + 0.003 * z**6) / (n * p * (1 - p)) ** 2
+    assert len(z) > 10_000 and (error / bound).max() < 0.7
+    # The bound is no more generous than it must be: it is nearly reached.
+    assert (error / bound).max() > 0.4
+
+
+def test_quantile_is_monotone_and_symmetric():
+    """Catches a seam between the expansion and the sum where a larger u gives a smaller count.
+
+    Uniforms 2^-44 and more apart; closer ones may differ by rounding. Also catches counting the
+    wrong outcome where p > 1/2: X with p is n - X with 1 - p, at 1 - u.
+    """
+    rng = np.random.default_rng(1)
+    n = np.repeat([20.0, 44.0, 165.0, 1e4, 1e6, 1e9], 6)[:, None]
+    p = np.tile([0.5, 0.7, 0.9, 0.999, 1 - 4e-9, 1 - 5e-5], 6)[:, None]
+    i = np.unique(
+        np.concatenate([rng.integers(0, 2**44, 3000), np.arange(50), 2**44 - np.arange(1, 51)])
+    )
+    u = (i * 2**8 + 0.5) / LATTICE
+    shape = (len(n), len(u))
+    flat = [np.broadcast_to(x, shape).reshape(-1) for x in (u, n, p)]
+    found = np.asarray(quantile(*flat)).reshape(shape)
+    assert (np.diff(found, axis=1) >= 0).all()
+    assert (found[:, -1] > found[:, 0]).sum() >= 30
+    mirrored = np.asarray(quantile(1 - flat[0], flat[1], 1 - flat[2])).reshape(shape)
+    # At p = 1/2 exactly nothing is mirrored.
+    rare = p[:, 0] > 0.5
+    np.testing.assert_array_equal(found[rare], (n - mirrored)[rare])
+
+
+# --- binomial draws ---
+
+MILLION = 10**6
+
+
+@jax.jit
+def million_sums(k0, k1, first, trials, mean):
+    lane = first + jnp.arange(MILLION, dtype=jnp.uint32)
+    wide = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, trials, mean)]
+    return samplers.reward_sum(wide[0], wide[1], lane, wide[2], wide[3])
+
+
+def two_sided(z: float) -> float:
+    """Returns the p-value of a standard normal statistic."""
+    return float(2 * stats.norm.sf(abs(z)))
+
+
+class BinomialTest:
+    """Chi-square, mean and variance of draws that are added a batch at a time."""
+
+    def __init__(self, trials: float, probability: float) -> None:
+        self.n, self.p = trials, probability
+        self.cuts = support(trials, probability)
+        self.counts = np.zeros(len(self.cuts) + 1)
+        self.draws, self.first, self.second, self.valid = 0, 0.0, 0.0, True
+
+    def add(self, values: np.ndarray) -> None:
+        """Adds draws."""
+        # Cell j holds (cuts[j - 1], cuts[j]].
+        self.counts += np.bincount(np.searchsorted(self.cuts, values), minlength=len(self.counts))
+        centred = values - self.n * self.p
+        self.draws += len(values)
+        self.first += centred.sum()
+        self.second += (centred**2).sum()
+        whole = (values == np.floor(values)) & (values >= 0) & (values <= self.n)
+        self.valid &= bool(whole.all())
+
+    def p_values(self) -> tuple[float, float, float]:
+        """Returns those of chi-square (cells pooled to 25 expected), mean and variance."""
+        expected = self.draws * exact_masses(self.n, self.p)
+        seen, due = [0.0], [0.0]
+        for s, e in zip(self.counts, expected, strict=True):
+            if due[-1] >= 25:
+                seen.append(0.0)
+                due.append(0.0)
+            seen[-1] += s
+            due[-1] += e
+        if due[-1] < 25:
+            seen[-2:], due[-2:] = [sum(seen[-2:])], [sum(due[-2:])]
+        statistic = ((np.array(seen) - due) ** 2 / due).sum()
+        variance = self.n * self.p * (1 - self.p)
+        fourth = variance**2 * 3 + variance * (1 - 6 * self.p * (1 - self.p))
+        mean_z = self.first / np.sqrt(self.draws * variance)
+        # A fair coin's squared deviation is always 1/4.
+        spread = np.sqrt(self.draws * max(fourth - variance**2, 1e-300))
+        spread_z = (self.second - self.draws * variance) / spread
+        return float(stats.chi2.sf(statistic, len(due) - 1)), two_sided(mean_z), two_sided(spread_z)
+
+
+DRAWN_CELLS = [
+    *[(1, 0.5), (10, 0.01), (50, 0.3), (25, 0.45), (1000, 0.999), (1000, 0.011), (1000, 1e-6)],
+    *[(20, 0.5), (21, 0.5), (1e5, 0.37), (1e6, 0.9), (1e7, 0.5), (1e7, 1e-5)],
+    *[(2e9, 0.123), (2e9, 4e-9), (1e12, 0.3)],
+]
+
+
+def draw_cell(number: int, trials: float, mean: float, batches: int) -> BinomialTest:
+    """Tests batches of a million draws, every batch on its own lanes."""
+    test = BinomialTest(float(trials), mean)
+    for batch in range(batches):
+        first = jnp.uint32(batch * MILLION)
+        values = million_sums(*words(number), first, jnp.float64(trials), jnp.float64(mean))
+        test.add(np.asarray(values))
+    return test
+
+
+def test_binomial_draws():
+    """Catches what the law cannot show: dependent lanes, a wrong uniform, counts out of range."""
+    for number, (n, p) in enumerate(DRAWN_CELLS):
+        test = draw_cell(number, n, p, 1)
+        assert test.valid, (n, p)
+        assert min(test.p_values()) > ALPHA, (n, p, test.p_values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(DRAWN_CELLS)))
+def test_many_binomial_draws(number: int):
+    """Catches a mean bias of 8e-4 deviations; 1e8 draws where the expansion and the sum meet."""
+    n, p = DRAWN_CELLS[number]
+    meeting = 10 <= n * min(p, 1 - p) <= 30
+    test = draw_cell(100 + number, n, p, 100 if meeting else 20)
+    assert test.valid and min(test.p_values()) > ALPHA, test.p_values()
+
+
+@pytest.mark.slow
+def test_many_draws_see_the_bias_of_jax():
+    """Negative control: catches a battery too weak to see the clamped series in JAX's sampler."""
+    test = BinomialTest(1000.0, 0.011)
+    sample = jax.jit(lambda key: jax.random.binomial(key, 1000.0, 0.011, (MILLION,), jnp.float64))
+    for number in range(60):
+        test.add(np.asarray(sample(jax.random.key(number))))
+    assert min(test.p_values()) < ALPHA
+
+
+def test_binomial_draws_of_few_trials():
+    """Catches a count that is one off, or a sure outcome that is not, in laws known by hand."""
+    pmf = {
+        0.25: ([3, 1], [9, 6, 1], [27, 27, 9, 1], [81, 108, 54, 12, 1]),
+        0.5: ([1, 1], [1, 2, 1], [1, 3, 3, 1], [1, 4, 6, 4, 1]),
+    }
+    for n, p in itertools.product(range(5), (0.0, 0.25, 0.5, 1.0)):
+        values = np.asarray(million_sums(*words(n), jnp.uint32(0), jnp.float64(n), jnp.float64(p)))
+        if n == 0 or p in (0.0, 1.0):
+            np.testing.assert_array_equal(values, n * p)
+            continue
+        assert set(np.unique(values)) == set(range(n + 1))
+        for k, mass in enumerate(pmf[p][n - 1]):
+            share = mass / sum(pmf[p][n - 1])
+            seen = int((values == k).sum())
+            assert stats.binomtest(seen, MILLION, share).pvalue > ALPHA, (n, p, k)
+
+
+def test_counts_are_exact_up_to_2_to_the_53():
+    """Catches counts in float32, which stick at 2^24, and a sure outcome lost in rounding."""
+    n = 2.0**53 - np.array([0, 1, 2, 3, 12345])
+    u = np.full(5, 0.3)
+    np.testing.assert_array_equal(quantile(u, n, np.ones(5)), n)
+    np.testing.assert_array_equal(quantile(u, n, np.zeros(5)), 0)
+    too_many = np.array([2.0**53 + 2, 2.0**60, np.inf, np.nan, -1.0])
+    assert np.isnan(quantile(u, too_many, np.full(5, 0.5))).all()
+    odd = np.asarray(
+        quantile((np.arange(4096) + 0.5) / 4096, np.full(4096, 1e12), np.full(4096, 0.3))
+    )
+    assert odd.dtype == np.float64 and 0.4 < np.mean(odd % 2) < 0.6
+
+
+def test_no_narrow_numbers_in_the_compiled_run():
+    """Catches float32 on a path of counts, noise or regret, where they would stick in silence."""
+
+    def dtypes(jaxpr: Any) -> Iterator[Any]:
+        for equation in jaxpr.eqns:
+            yield from (v.aval.dtype for v in equation.outvars if hasattr(v.aval, "dtype"))
+            for inner in jax.tree.leaves(
+                list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")
+            ):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    yield from dtypes(inner)
+
+    grid = jnp.asarray(time_grid(10**6, 5))
+    found = set()
+    for algorithm, problem in RUNS:
+        shape, rule, _ = elimination.plan(algorithm, problem, 10**6)
+
+        def run(rule, parameters, seed, shape=shape):
+            return elimination.run_seed(shape, rule, parameters, grid, jnp.uint32(0), seed)
+
+        jaxpr = jax.make_jaxpr(run)(rule, problem.parameters, np.uint32(1))
+        found |= {str(dtype) for dtype in dtypes(jaxpr.jaxpr)}
+    assert {"float64", "int64", "uint64"} <= found
+    assert not [
+        dtype for dtype in found if dtype in ("float32", "float16", "bfloat16", "int16", "int8")
+    ]
+
+
+# --- the public sampler at its edges ---
+
+EDGE_TRIALS = (
+    *(-3.0, -0.0, 0.0, 1.0, 10.7, 2.0**24 + 1, 2.0**31, 2.0**53, 1e18),
+    *(np.inf, -np.inf, np.nan),
+)
+EDGE_SHARES = (
+    *(-0.1, -0.0, 0.0, 5e-324, 1e-45, 0.5, 1 - 2.0**-53, 1.0, 1 + 2.0**-52, 1.1),
+    *(np.inf, np.nan),
+)
+
+
+def edge_values() -> None:
+    """Prints what ``samplers.binomial`` gives at the edges; run in a process of its own."""
+
+    def call(trials: Any, probability: Any) -> Any:
+        try:
+            return float(samplers.binomial(key, trials, probability))
+        except ValueError as error:
+            return str(error)
+
+    key = jax.random.key(3, impl="threefry2x32")
+    n, p = np.array(EDGE_TRIALS)[:, None], np.array(EDGE_SHARES)[None, :]
+    with jax.enable_x64(True):
+        traced = jax.jit(lambda n, p: samplers.binomial(key, n, p))(n, p)
+    good_n = n[[1, 2, 3, 5, 6, 7]]
+    good_p = p[:, 1:8]
+    # Outside the 64-bit scope, as a user would call it.
+    eager = samplers.binomial(key, good_n, good_p)
+    refused = [
+        [call(a, b) for b in EDGE_SHARES] for a in EDGE_TRIALS if a not in good_n.ravel().tolist()
+    ]
+    refused_shares = [call(10.0, b) for b in EDGE_SHARES if b not in good_p.ravel().tolist()]
+    single = [call(a, b) for a, b in ((0, 0.0), (7, 1), (2**53, 1.0), (1, 5e-324))]
+    print(
+        json.dumps(
+            {
+                "traced": np.asarray(traced).tolist(),
+                "eager": np.asarray(eager).tolist(),
+                "refused": refused,
+                "refused_shares": refused_shares,
+                "single": single,
+                "dtype": str(eager.dtype),
+            }
+        )
+    )
+
+
+def in_process(function: str, **environment: str) -> str:
+    """Returns what a function of this module prints in a new process, stopped if it hangs."""
+    here = Path(__file__).parent
+    package = Path(fmab_jax.__file__).parent.parent
+    paths = [str(package), str(here), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import test_samplers; test_samplers.{function}()"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_edges_of_the_public_sampler():
+    """Catches JAX's hang at n = inf, a silent NaN or a count out of range, at 144 arguments."""
+    found = json.loads(in_process("edge_values"))
+    traced = np.array(found["traced"])
+    n, p = np.array(EDGE_TRIALS)[:, None], np.array(EDGE_SHARES)[None, :]
+    valid = (n >= 0) & (n <= 2.0**53) & (np.floor(n) == n) & (p >= 0) & (p <= 1)
+    assert valid.sum() == 42
+    assert np.isnan(traced[~valid]).all()
+    eager = np.array(found["eager"])
+    assert found["dtype"] == "float64"
+    # The same lanes were used by neither call, so both are held to the law.
+    good_n, good_p = n[[1, 2, 3, 5, 6, 7]], p[:, 1:8]
+    for values in (traced[valid].reshape(6, 7), eager):
+        assert (values == np.floor(values)).all()
+        off = np.abs(values - good_n * good_p)
+        deviation = np.sqrt(good_n * good_p * (1 - good_p))
+        # A sure outcome is met exactly; n (1 - 2^-53) is not a whole number.
+        assert (off <= 9 * deviation + np.where((good_p == 0) | (good_p == 1), 0, 1)).all()
+        assert ((values >= 0) & (values <= good_n)).all()
+    assert found["single"] == [0.0, 7.0, 2.0**53, 0.0]
+    bad_trials = [a for a in EDGE_TRIALS if not (a >= 0 and a <= 2.0**53 and a == np.floor(a))]
+    assert found["refused"] == [
+        [f"trials={a!r}: must be a whole number in [0, 2^53]; round or split it"] * 12
+        for a in bad_trials
+    ]
+    assert found["refused_shares"] == [
+        f"probability={b!r}: must be in [0, 1]; pass a Bernoulli mean"
+        for b in (-0.1, 1 + 2.0**-52, 1.1, np.inf, np.nan)
+    ]
+
+
+def test_public_sampler_draws_element_i_from_lane_i():
+    """Catches elements that share a uniform, a lost shape, or a law other than the loop's."""
+    key = jax.random.key(8, impl="threefry2x32")
+    n, p = np.array([[10.0], [1000.0], [1e9]]), np.array([0.1, 0.5, 0.9, 0.5])
+    found = np.asarray(jax.jit(lambda: samplers.binomial(key, n, p))())
+    u = keys.uniform(*keys.Words(*jax.random.key_data(key)), jnp.arange(12, dtype=jnp.uint32))
+    flat = [np.broadcast_to(x, (3, 4)).reshape(-1) for x in (n, p)]
+    np.testing.assert_array_equal(found, np.asarray(quantile(u, *flat)).reshape(3, 4))
+    assert len(set(found[2])) == 4
+
+
+# --- uniforms ---
+
+
+@pytest.mark.parametrize("size", [1, 6, 1000])
+def test_uniforms_are_the_bits_of_jax(size: int):
+    """Catches an error in the cipher, a dropped bit, or lanes that depend on the array's size."""
+    for seed in (0, 1, 2**32 - 1):
+        key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), 9)
+        lane = np.arange(size, dtype=np.uint32)[::-1].copy()
+        u = keys.uniform(*keys.Words(*jax.random.key_data(key)), jnp.asarray(lane))
+        bits = np.asarray(jax.random.bits(key, (size,), jnp.uint64))
+        # (i + 1/2) / 2^52, exactly.
+        np.testing.assert_array_equal(
+            np.asarray(u) * 2.0**53, 2.0 * (bits[lane] >> np.uint64(12)).astype(np.float64) + 1
+        )
+
+
+def test_uniforms_are_symmetric_about_one_half(monkeypatch: pytest.MonkeyPatch):
+    """Catches 0 or 1 among the uniforms (infinite noise) or a lattice that is off centre."""
+    ends = jnp.array([0, 0, 2**32 - 1], jnp.uint32), jnp.array([0, 2**12, 2**32 - 1], jnp.uint32)
+    monkeypatch.setattr(samplers, "_threefry", lambda *_: ends)
+    zero = jnp.uint32(0)
+    u = np.asarray(keys.uniform(zero, zero, jnp.zeros(3, jnp.uint32)))
+    np.testing.assert_array_equal(u, [2.0**-53, 3 * 2.0**-53, 1 - 2.0**-53])
+
+
+# --- Laplace noise ---
+
+
+@jax.jit
+def million_laplace(k0, k1):
+    lane = jnp.arange(MILLION, dtype=jnp.uint32)[None, :]
+    return arrays.masked_map(samplers.laplace, jnp.ones(lane.shape, bool), k0, k1, lane)[0]
+
+
+def test_laplace_is_the_exact_inverse():
+    """Catches a wrong scale, sign or tail: the distribution function must give the uniform back."""
+    x = np.asarray(million_laplace(*words(1)))
+    u = np.asarray(keys.uniform(*words(1), jnp.arange(MILLION, dtype=jnp.uint32)))
+    # The nearer tail, so that nothing cancels.
+    np.testing.assert_allclose(np.exp(-np.abs(x)) / 2, np.minimum(u, 1 - u), rtol=1e-14)
+    np.testing.assert_array_equal(x > 0, u > 0.5)
+
+
+def laplace_p_values(x: np.ndarray, tail: float) -> list[float]:
+    """Returns p-values of the distance, the scale, the sign and the tail of Laplace(1) draws."""
+    far = int((np.abs(x) > tail).sum())
+    return [
+        float(stats.kstest(x, stats.laplace.cdf).pvalue),
+        two_sided((np.abs(x).mean() - 1) * np.sqrt(len(x))),
+        float(stats.binomtest(int((x > 0).sum()), len(x), 0.5).pvalue),
+        float(stats.binomtest(far, len(x), np.exp(-tail)).pvalue),
+    ]
+
+
+def test_laplace_draws():
+    """Catches noise 0.5 % too large or small, or a tail cut short as float32's is."""
+    x = np.asarray(million_laplace(*words(2)))
+    assert min(laplace_p_values(x, 10.0)) > ALPHA
+    # Negative control: 2 % too much noise is seen.
+    assert min(laplace_p_values(1.02 * x, 10.0)) < ALPHA
+
+
+@pytest.mark.slow
+def test_laplace_tail_to_sixteen_scales():
+    """Catches a tail that ends at 16 scales."""
+    far = sum(int((np.abs(million_laplace(*words(i, 2))) > 16).sum()) for i in range(100))
+    assert stats.binomtest(far, 100 * MILLION, np.exp(-16.0)).pvalue > ALPHA
+
+
+def laplace_sum_cdf(x: np.ndarray, terms: int) -> np.ndarray:
+    """Returns P(sum of ``terms`` Laplace(1) <= x), as a finite mixture of gamma tails.
+
+    The sum is G - G' of two Gamma(terms). Where G' ends first, as the race of two Poisson
+    processes, j of G's ``terms`` events have passed, with negative binomial mass, and the rest of G
+    is Gamma(terms - j).
+    """
+    j = np.arange(terms)
+    weight = stats.nbinom.pmf(j, terms, 0.5)
+    above = (weight[None, :] * stats.gamma.sf(np.abs(x)[:, None], terms - j)).sum(axis=1)
+    return np.where(x < 0, above, 1 - above)
+
+
+@jax.jit
+def million_laplace_sums(k0, k1, first, terms):
+    lane = first + jnp.arange(MILLION, dtype=jnp.uint32)[None, :]
+    return arrays.masked_map(samplers.laplace_sum, jnp.ones(lane.shape, bool), k0, k1, lane, terms)[
+        0
+    ]
+
+
+@pytest.mark.parametrize("terms", [1, 2, 50, 1000])
+def test_sums_of_laplace_draws(terms: int):
+    """Catches an error in the gamma sampler (1 term rejects most), or a sum that is only normal."""
+    # One and two terms are where the gamma sampler rejects.
+    batches = [jnp.uint32(i * MILLION) for i in range(6 if terms <= 2 else 1)]
+    key, number = words(terms, 3), jnp.float64(terms)
+    x = np.concatenate([million_laplace_sums(*key, first, number) for first in batches])
+    deviation = np.sqrt(2.0 * terms)
+    edges = deviation * np.linspace(-3.3, 3.3, 200)
+    expected = len(x) * np.diff(np.r_[0.0, laplace_sum_cdf(edges, terms), 1.0])
+    seen = np.bincount(np.searchsorted(edges, x), minlength=201)
+    assert expected.min() > 25
+    assert stats.chisquare(seen, expected).pvalue > ALPHA
+    # Moments from the cumulants 2 M (2k - 1)!, orders 2, 4, 6, 8.
+    c2, c4, c6, c8 = (2.0 * terms * f for f in (1, 6, 120, 5040))
+    fourth = c4 + 3 * c2**2
+    eighth = c8 + 28 * c6 * c2 + 35 * c4**2 + 210 * c4 * c2**2 + 105 * c2**4
+    assert two_sided((np.mean(x**2) - c2) / np.sqrt((fourth - c2**2) / len(x))) > ALPHA
+    assert two_sided((np.mean(x**4) - fourth) / np.sqrt((eighth - fourth**2) / len(x))) > ALPHA
+    if terms <= 2:
+        # Negative control: the normal law of the same variance is seen.
+        normal = len(x) * np.diff(np.r_[0.0, stats.norm.cdf(edges / deviation), 1.0])
+        assert stats.chisquare(seen, normal).pvalue < ALPHA
+
+
+def test_law_of_laplace_sums_by_another_route():
+    """Catches an error in the oracle above: one and two terms have short formulas."""
+    x = np.linspace(-9, 9, 37)
+    np.testing.assert_allclose(laplace_sum_cdf(x, 1), stats.laplace.cdf(x), rtol=1e-13)
+    two = np.exp(-np.abs(x)) * (2 + np.abs(x)) / 4
+    np.testing.assert_allclose(laplace_sum_cdf(x, 2), np.where(x < 0, two, 1 - two), rtol=1e-13)
+
+
+# --- participation ---
+
+
+@jax.jit
+def subsets(seeds, round_):
+    def one(seed):
+        key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), round_, keys.PARTICIPATION)
+        return jnp.sum(
+            jnp.where(samplers.participants(key, 10, jnp.int32(4)), 2 ** jnp.arange(10), 0)
+        )
+
+    return jax.vmap(one)(seeds)
+
+
+def test_participants_are_uniform_subsets():
+    """Catches draws with replacement, a favoured agent or pair: 210 subsets are equally likely."""
+    codes = np.asarray(subsets(jnp.arange(MILLION, dtype=jnp.uint32), jnp.int32(1)))
+    possible = [sum(2**i for i in chosen) for chosen in itertools.combinations(range(10), 4)]
+    assert set(np.unique(codes)) == set(possible)
+    assert stats.chisquare(np.bincount(codes, minlength=1024)[sorted(possible)]).pvalue > ALPHA
+    member = (codes[:, None] >> np.arange(10)) & 1
+    alone = [two_sided((m.sum() - 4e5) / np.sqrt(2.4e5)) for m in member.T]
+    share = 4 * 3 / (10 * 9)
+    together = [
+        (member[:, i] & member[:, j]).sum() for i, j in itertools.combinations(range(10), 2)
+    ]
+    spread = np.sqrt(MILLION * share * (1 - share))
+    pairs = [two_sided((seen - MILLION * share) / spread) for seen in together]
+    assert min(alone) * 10 > ALPHA and min(pairs) * 45 > ALPHA
+
+
+def test_participants_are_drawn_anew_each_round():
+    """Catches one draw that is kept for all rounds, or subsets that follow each other."""
+    seeds = jnp.arange(200_000, dtype=jnp.uint32)
+    first, second = (np.asarray(subsets(seeds, jnp.int32(r))) for r in (1, 2))
+    again = int((first == second).sum())
+    assert stats.binomtest(again, len(first), 1 / 210).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("agents", [1, 2, 50])
+def test_number_of_participants(agents: int):
+    """Catches one participant too many or too few, at either end."""
+    number = jnp.arange(1, agents + 1, dtype=jnp.int32)
+    sample = jax.vmap(
+        lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), agents, n), (None, None, 0)
+    )
+    for seed in range(5):
+        heard = sample(*words(seed, 1, keys.PARTICIPATION), number)
+        np.testing.assert_array_equal(np.asarray(heard).sum(axis=1), number)
+
+
+# --- the same number per key, whatever the batch ---
+
+
+def one_seed(root: Any, seed: Any) -> dict[str, Any]:
+    """Draws every law for one seed, as the loop does: sparsely, in all regimes of the variance."""
+    key = keys.seed_key(root, seed)
+    arm = jnp.arange(24, dtype=jnp.uint32)
+    lane = keys.lanes(3, arm, 24)
+    reward, noise = (keys.stream_key(key, 3, s) for s in (keys.REWARD, keys.NOISE))
+    need = keys.uniform(*keys.stream_key(key, 2, keys.REWARD), lane) < 0.6
+    mean = keys.uniform(*keys.stream_key(key, 0, keys.INSTANCE), arm)
+    pulls = jnp.asarray(np.resize([7.0, 60.0, 120.0, 3000.0, 1e9], 24))
+    terms = jnp.asarray(np.resize([1.0, 2.0, 50.0], 24))
+    return {
+        "need": need,
+        "pulls": pulls[None, :] * jnp.ones((3, 1)),
+        "rewards": arrays.masked_map(
+            samplers.reward_sum, need, *reward, lane, pulls[None, :], mean[None, :]
+        ),
+        "noise": arrays.masked_map(samplers.laplace, need, *noise, lane),
+        "noise_sum": arrays.masked_map(samplers.laplace_sum, need, *noise, lane, terms[None, :]),
+        "heard": samplers.participants(
+            keys.stream_key(key, 3, keys.PARTICIPATION), 9, jnp.int32(4)
+        ),
+    }
+
+
+batch = jax.vmap(one_seed, (None, 0))
+SEEDS = np.arange(2**32 - 250, 2**32).astype(np.uint32)
+
+
+def hexed(tree: dict[str, Any]) -> dict[str, str]:
+    """Returns the bytes of every array."""
+    return {name: np.asarray(value).tobytes().hex() for name, value in tree.items()}
+
+
+@pytest.fixture(scope="module")
+def singles() -> dict[str, np.ndarray]:
+    """Every seed drawn by itself."""
+    with jax.enable_x64(True):
+        single = jax.jit(one_seed)
+        rows = [single(np.uint32(5), seed) for seed in SEEDS]
+        return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [1, pytest.param(7, marks=pytest.mark.slow), pytest.param(64, marks=pytest.mark.slow), 250],
+)
+def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
+    """Catches a number that changes with the batch, as element i of JAX's binomial does."""
+    found = jax.jit(batch)(np.uint32(5), SEEDS[-size:])
+    for name, value in singles.items():
+        np.testing.assert_array_equal(found[name], value[-size:], err_msg=name)
+
+
+def test_draws_are_sparse(singles: dict[str, np.ndarray]):
+    """Catches a sample written to a lane that needs none, or a needed lane left at 0."""
+    need = singles["need"]
+    assert 0.55 < need.mean() < 0.65
+    for name in ("rewards", "noise", "noise_sum"):
+        assert (singles[name][~need] == 0).all()
+    for name in ("noise", "noise_sum"):
+        assert (singles[name][need] != 0).all()
+        assert len(np.unique(singles[name][need])) == need.sum()
+    many = need & (singles["pulls"] == 1e9)
+    assert (singles["rewards"][many] > 0).all()
+
+
+def sharded(devices: list[Any], seeds: np.ndarray) -> dict[str, Any]:
+    """Draws the seeds over a mesh, with JAX's checks of what varies over devices."""
+    mesh = Mesh(np.array(devices), ("device",), axis_types=(AxisType.Auto,))
+    over, everywhere = PartitionSpec("device"), PartitionSpec()
+    compiled = jax.jit(jax.shard_map(batch, mesh=mesh, in_specs=(everywhere, over), out_specs=over))
+    return compiled(np.uint32(5), seeds)
+
+
+def sharded_values() -> None:
+    """Prints the draws made by 4 virtual devices in reverse order."""
+    with jax.enable_x64(True):
+        assert len(jax.devices()) == 4
+        print(json.dumps(hexed(sharded(jax.devices()[::-1], SEEDS[:8]))))
+
+
+def test_draws_under_shard_map(singles: dict[str, np.ndarray]):
+    """Catches the TypeError of JAX's binomial inside shard_map, or draws that know their device."""
+    due = hexed({name: value[:8] for name, value in singles.items()})
+    assert hexed(sharded(jax.devices()[:1], SEEDS[:8])) == due
+    flag = "--xla_force_host_platform_device_count=4"
+    found = in_process("sharded_values", XLA_FLAGS=flag, JAX_PLATFORMS="cpu")
+    assert json.loads(found) == due
+
+
+def test_needed_elements_do_not_depend_on_the_mask():
+    """Catches a sample that lands on a neighbour's lane, for masks empty, full and in between."""
+    lane = jnp.arange(1000, dtype=jnp.uint32)
+
+    @jax.jit
+    def sample(need):
+        noise = arrays.masked_map(samplers.laplace_sum, need, *words(1, 4), lane, jnp.float64(1.0))
+        mean = jnp.full(1000, 0.3)
+        sums = arrays.masked_map(
+            samplers.reward_sum, need, *words(2, 4), lane, jnp.float64(50.0), mean
+        )
+        return jnp.stack([noise, sums])
+
+    full = np.asarray(sample(jnp.ones(1000, bool)))
+    assert len(np.unique(full[0])) == 1000
+    rng = np.random.default_rng(0)
+    masks = [rng.random(1000) < share for share in (0.0, 0.001, 0.1, 0.256, 0.5, 0.9)]
+    ends = [np.isin(np.arange(1000), [last]) for last in (0, 999)]
+    for mask in (*masks, *ends, np.arange(1000) < 257):
+        np.testing.assert_array_equal(sample(jnp.asarray(mask)), np.where(mask, full, 0.0))
+
+
+# --- independence and keys ---
+
+
+def test_streams_are_uncorrelated():
+    """Catches streams, lanes, draws, rounds, agents or seeds that share or shift their numbers."""
+
+    arm = jnp.arange(4, dtype=jnp.uint32)
+    # Round, stream and draw of every kind of variable.
+    kinds = [(r, s, 0) for r in (1, 2) for s in (keys.REWARD, keys.NOISE, keys.PARTICIPATION)]
+    kinds += [(0, keys.INSTANCE, 0), (1, keys.REWARD, 1), (1, keys.REWARD, 2)]
+    rounds, streams, numbers = (jnp.asarray(x, jnp.uint32) for x in zip(*kinds, strict=True))
+
+    def lanes(key, round_, stream, draw):
+        return keys.uniform(*keys.stream_key(key, round_, stream), arm, draw)
+
+    def family(root, seed):
+        key = keys.seed_key(root, seed)
+        own = [keys.agent_key(key, jnp.int32(agent)) for agent in (0, 1)]
+        by_agent = [keys.uniform(*keys.stream_key(k, 1, keys.REWARD), arm) for k in own]
+        shared = jax.vmap(lanes, (None, 0, 0, 0))(key, rounds, streams, numbers)
+        return jnp.concatenate([shared.ravel(), *by_agent])
+
+    def one(seed):
+        roots, seeds = jnp.array([0, 0, 1], jnp.uint32), jnp.stack([seed, seed + 1, seed])
+        return jax.vmap(family)(roots, seeds).ravel()
+
+    # Every other seed, so that seed + 1 is nobody else's.
+    seeds = 2 * np.arange(100_000, dtype=np.uint32)
+    # Rewards and noise in ranks: a correlation of uniforms bounds what monotone laws can show.
+    values = np.asarray(jax.jit(jax.vmap(one))(seeds))
+    variables = values.shape[1]
+    assert variables == 3 * 11 * 4
+    for shape in (values, np.abs(values - 0.5)):
+        correlation = np.corrcoef(shape.T)[np.triu_indices(variables, 1)]
+        worst = np.abs(correlation).max()
+        assert two_sided(worst * np.sqrt(len(values))) * len(correlation) > ALPHA
+
+
+def test_keys_are_unique():
+    """Catches a fold that forgets the seed, round, stream or agent, or two paths to one key."""
+
+    @jax.jit
+    @jax.vmap
+    def keys(seed):
+        key = keys.seed_key(jnp.uint32(0), seed)
+        rounds, streams, agents = jnp.arange(31), jnp.arange(5), jnp.arange(20)
+        both = jax.vmap(jax.vmap(keys.stream_key, (None, None, 0)), (None, 0, None))
+        own = jax.vmap(keys.agent_key, (None, 0))(key, agents)
+        mine = jax.vmap(both, (0, None, None))(own, rounds, streams[:2])
+        return [both(key, rounds, streams), mine, keys.Words(*jax.random.key_data(key))]
+
+    parts = keys(jnp.arange(300, dtype=jnp.uint32))
+    merged = [
+        np.asarray(k0).ravel().astype(np.uint64) << np.uint64(32) | np.asarray(k1).ravel()
+        for k0, k1 in parts
+    ]
+    everything = np.concatenate(merged)
+    assert len(everything) == 300 * (31 * 5 + 20 * 31 * 2 + 1)
+    assert len(np.unique(everything)) == len(everything)
+
+
+RUNS = [
+    (fmab_jax.cdp_mab(3.0, participation=0.6), Problem.heterogeneous(4, 6)),
+    (fmab_jax.cdp_mab(3.0), Problem.with_gap(20, 6, 0.1)),
+    (fmab_jax.ddp_mab(3.0, "ring"), Problem.heterogeneous(5, 6, spread=0.5, gap=0.05)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(RUNS)))
+def test_a_run_uses_no_random_number_twice(number: int, monkeypatch: pytest.MonkeyPatch):
+    """Catches a key or lane shared by two variables of a run: every cipher input is recorded.
+
+    A whole run is compiled with a tap on the cipher; no (key, draw, lane) may show up in two calls.
+    """
+    calls: list[np.ndarray] = []
+    cipher = keys._threefry
+
+    def tapped(*inputs: Any) -> Any:
+        jax.debug.callback(
+            lambda *x: calls.append(np.stack(np.broadcast_arrays(*x)).reshape(4, -1)), *inputs
+        )
+        return cipher(*inputs)
+
+    monkeypatch.setattr(samplers, "_threefry", tapped)
+    algorithm, problem = RUNS[number]
+    horizon = 10**5
+    shape, rule, _ = elimination.plan(algorithm, problem, horizon)
+
+    @jax.jit
+    def run(rule, parameters, seed):
+        grid = jnp.asarray(time_grid(horizon, 1))
+        return elimination.run_seed(shape, rule, parameters, grid, jnp.uint32(0), seed)
+
+    outcomes = [run(rule, problem.parameters, np.uint32(seed)) for seed in range(3)]
+    jax.effects_barrier()
+    # The lanes of one call are told apart; chunks repeat their last lane as padding.
+    per_call = [np.unique(call, axis=1) for call in calls]
+    used = np.concatenate(per_call, axis=1)
+    assert sum(int(outcome.rounds) for outcome in outcomes) >= 6
+    assert used.shape[1] > 100
+    assert np.unique(used, axis=1).shape[1] == used.shape[1]
+
+
+ACCEPTED = (0, 1, 7, 2**31, 2**32 - 1, np.int64(12), np.uint32(2**32 - 2))
+REFUSED = (-1, 2**32, 2**32 + 1, 2**63, 1.5, 1.0, True, "1", None, np.int64(2**32 + 1), np.bool_(0))
+
+
+def test_accepted_seeds_have_distinct_streams():
+    """Catches seeds that collide, such as 2^32 + 1 with 1, as root seeds or as seeds."""
+    seeds = [keys.checked_seed("seed", value) for value in ACCEPTED]
+    assert seeds == list(map(int, ACCEPTED)) and {type(seed) for seed in seeds} == {int}
+    streams = [
+        tuple(jax.random.key_data(keys.seed_key(jnp.uint32(root), jnp.uint32(seed))).tolist())
+        for root in seeds
+        for seed in seeds
+    ]
+    assert len(set(streams)) == len(ACCEPTED) ** 2
+
+
+@pytest.mark.parametrize("value", REFUSED, ids=repr)
+def test_refused_seeds(value: Any):
+    """Catches a seed that is rounded, wrapped or read from text in silence."""
+    remedy = "larger seeds would repeat the streams of smaller ones"
+    if isinstance(value, float):
+        remedy = "pass an int, not a float"
+    with pytest.raises(ValueError) as refused:
+        keys.checked_seed("root_seed", value)
+    allowed = "must be a whole number in [0, 4,294,967,295]"
+    assert str(refused.value) == f"root_seed={value!r}: {allowed}; {remedy}"

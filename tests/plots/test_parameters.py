@@ -1,0 +1,517 @@
+"""Figures of a sweep show the numbers of its table, readable at column width."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.colors import LogNorm, Normalize, to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Annotation, Text
+
+from fmab_jax.plots import parameters as sweep_plots
+from fmab_jax.plots import runs as plots
+from fmab_jax.plots.parameters import plot_heat, plot_parameter, plot_pareto
+from fmab_jax.plots.runs import save_figure
+
+BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
+EPSILONS = [0.1, 0.3, 0.5, 1.0]
+GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]
+
+
+def table(
+    *, fold: float = 3.0, cost_fold: float = 5.0, noise: float = 0.01, lost: int = 0, **swept: list
+) -> xr.Dataset:
+    """Makes a table of final values: regret falls and cost rises along every parameter."""
+    rng = np.random.default_rng(0)
+    shape = tuple(len(values) for values in swept.values())
+    steps = np.indices(shape).sum(axis=0) if shape else np.zeros(())
+    share = steps / max(1, int(steps.max()))
+    means = {
+        "regret": 3e4 * fold ** (1 - share) * np.exp(noise * rng.normal(size=shape)),
+        "cost": 100 * cost_fold**share * np.exp(noise * rng.normal(size=shape)),
+        "rounds_made": 3 + 4 * share,
+    }
+    flags = np.zeros(shape)
+    flags.flat[0] = lost
+    dims = tuple(swept)
+    variables = {"seeds": 1000, "best_arm_lost": (dims, flags.astype(int))}
+    for name, mean in means.items():
+        variables[name] = (dims, mean)
+        variables[f"{name}_lower"] = (dims, 0.97 * mean)
+        variables[f"{name}_upper"] = (dims, 1.05 * mean)
+    variables["best_arm_lost_lower"] = (dims, 0.8 * flags / 1000)
+    variables["best_arm_lost_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
+    coords = {}
+    for name, values in swept.items():
+        kinds = {isinstance(value, str) for value in values}
+        coords[name] = np.array(values, object) if len(kinds) == 2 else values
+    facts = {"epsilon": 0.5, "agents": 50, "arms": 100, "horizon": 10**6}
+    return xr.Dataset(
+        variables,
+        coords,
+        {name: value for name, value in facts.items() if name not in swept}
+        | {"algorithm": "cdp", "level": 0.9, "description": BAND}
+        | {"server_price": 2.0, "peer_price": 1.0},
+    )
+
+
+def caption(figure: Figure) -> str:
+    """Returns the caption on one line."""
+    return " ".join(figure.texts[0].get_text().split())
+
+
+def lines(figure: Figure) -> dict[str, Line2D]:
+    """Returns the lines of means by label."""
+    return {
+        str(line.get_label()): line
+        for line in figure.axes[0].lines
+        if not str(line.get_label()).startswith("_")
+    }
+
+
+def ticks(axis) -> list[str]:
+    """Returns the texts of an axis's ticks."""
+    return [label.get_text() for label in axis.get_majorticklabels()]
+
+
+def bars(figure: Figure) -> list[np.ndarray]:
+    """Returns the ends of the drawn bars, [bar, end, xy], collection by collection."""
+    return [np.array(part.get_segments()) for part in figure.axes[0].collections]
+
+
+@pytest.mark.parametrize("metric", ["regret", "cost", "rounds"])
+def test_a_line_shows_the_means_of_the_table_and_their_bars(metric):
+    """Would catch cells swapped between lines, another metric, or the budget drawn as rounds."""
+    data = table(rounds=[2, 5, 3], epsilon=EPSILONS).transpose("epsilon", "rounds")
+    figure = plot_parameter(data, "rounds", "epsilon", metric=metric)
+    name = "rounds_made" if metric == "rounds" else metric
+    shown = lines(figure)
+    assert list(shown) == ["ε = 0.1", "ε = 0.3", "ε = 0.5", "ε = 1"]
+    for epsilon, line, ends in zip(EPSILONS, shown.values(), bars(figure), strict=True):
+        cells = data.sel(epsilon=epsilon, rounds=[2, 3, 5])
+        np.testing.assert_array_equal(line.get_xdata(), [2, 3, 5])
+        np.testing.assert_array_equal(line.get_ydata(), cells[name])
+        np.testing.assert_array_equal(ends[:, 0, 1], cells[f"{name}_lower"])
+        np.testing.assert_array_equal(ends[:, 1, 1], cells[f"{name}_upper"])
+        np.testing.assert_array_equal(ends[:, :, 0], [[2, 2], [3, 3], [5, 5]])
+    label = figure.axes[0].get_ylabel().replace("\n", " ")
+    assert label == {
+        "regret": "cumulative regret at T (reward, summed over M agents)",
+        "cost": "communication cost at T (price: 2 per server link, 1 per peer link)",
+        "rounds": "rounds completed by T",
+    }[metric]  # fmt: skip
+    assert figure.axes[0].get_xlabel() == "round budget R"
+
+
+@pytest.mark.parametrize(
+    "values, scale, places, labels",
+    [
+        ([0.2, 0.4, 1.0], "linear", [0.2, 0.4, 1.0], ["0.2", "0.4", "1"]),
+        ([0.0, 1.0, 20.0], "linear", [0, 1, 20], None),
+        ([0.1, 0.5, 1.0], "linear", [0.1, 0.5, 1], None),
+        ([0.1, 0.5, 2.0], "log", [0.1, 0.5, 2], ["0.1", "0.5", "2"]),
+        ([10**7, 10**4, 2 * 10**5], "log", [1e4, 2e5, 1e7], ["10⁴", "2×10⁵", "10⁷"]),
+        (["low", 4, 2], "linear", [0, 1, 2], ["low", "4", "2"]),
+        (["none"], "linear", [0], ["no noise"]),
+        (["star", "ring"], "linear", [0, 1], ["star", "ring"]),
+        ([0.5], "linear", [0.5], ["0.5"]),
+        ([math.inf], "linear", [0], ["no noise"]),
+    ],
+)
+def test_the_axis_suits_the_values(values, scale, places, labels):
+    """Would catch numbers out of order or evenly spaced, or names on an axis of numbers."""
+    figure = plot_parameter(table(epsilon=values), "epsilon")
+    axes = figure.axes[0]
+    assert axes.get_xscale() == scale
+    np.testing.assert_array_equal(lines(figure)["mean"].get_xdata(), places)
+    if labels:
+        assert ticks(axes.xaxis) == labels
+    categorical = any(isinstance(value, str) for value in values) or values == [math.inf]
+    assert (lines(figure)["mean"].get_linestyle() == "None") == categorical
+    low, high = axes.get_xlim()
+    assert low < min(places) and max(places) < high
+
+
+@pytest.mark.parametrize(
+    "epsilons", [[math.inf, 0.5, 0.2], [0.01, 0.1, 1.0, math.inf], [1, math.inf]]
+)
+def test_no_noise_stands_behind_a_break_of_the_axis(epsilons):
+    """Would catch an infinite number dropped, drawn at a finite place, or joined to the others."""
+    data = table(epsilon=epsilons)
+    figure = plot_parameter(data, "epsilon")
+    axes = figure.axes[0]
+    x, y = lines(figure)["mean"].get_data()
+    finite = sorted(epsilons)[:-1]
+    np.testing.assert_array_equal(x[:-2], finite)
+    np.testing.assert_array_equal(y[:-2], data.regret.sel(epsilon=finite))
+    assert np.isnan(x[-2]) and y[-1] == data.regret.sel(epsilon=math.inf)
+    assert finite[-1] < x[-1] < axes.get_xlim()[1]
+    assert ticks(axes.xaxis)[-1] == "no noise"
+    (mark,) = [text for text in axes.texts if text.get_text() == "//"]
+    assert finite[-1] < mark.xy[0] < x[-1] and mark.xy[1] == 0
+
+
+def test_points_of_several_lines_stand_side_by_side_over_a_name():
+    """Would catch bars of several lines on top of each other, or in a neighbour's place."""
+    hues = list(np.arange(1, 11) / 10)
+    figure = plot_parameter(table(graph=GRAPHS, epsilon=hues), "graph", "epsilon")
+    places = np.array([line.get_xdata() for line in lines(figure).values()])
+    assert (np.diff(places, axis=0) > 0.05).all()
+    assert (np.abs(places - np.arange(5)) < 0.4).all()
+    assert ticks(figure.axes[0].xaxis) == GRAPHS
+
+
+def test_wide_ranges_are_logarithmic_and_zeros_stay_visible():
+    """Would catch small values flattened at the bottom, or free cells that vanish from the plot."""
+    swept = {"epsilon": EPSILONS, "graph": ["ring", "star"]}
+    narrow, wide = table(**swept), table(fold=200, cost_fold=100, **swept)
+    free = wide.copy(deep=True)
+    for end in ("", "_lower", "_upper"):
+        free[f"cost{end}"][:, 0] = 0
+    assert plot_parameter(narrow, "epsilon", "graph").axes[0].get_yscale() == "linear"
+    assert plot_parameter(narrow, "epsilon", "graph").axes[0].get_ylim()[0] == 0
+    assert plot_parameter(wide, "epsilon", "graph").axes[0].get_yscale() == "log"
+    axes = plot_parameter(free, "epsilon", "graph", metric="cost").axes[0]
+    assert axes.get_yscale() == "symlog" and axes.get_ylim()[0] < 0
+    low = axes.yaxis.get_view_interval()[0]
+    assert min(place for place in axes.get_yticks() if place >= low) == 0
+    axes = plot_pareto(free).axes[0]
+    assert [axes.get_xscale(), axes.get_yscale()] == ["symlog", "log"]
+    axes = plot_pareto(narrow).axes[0]
+    assert [axes.get_xscale(), axes.get_yscale()] == ["linear", "linear"]
+    assert isinstance(plot_heat(wide, "graph", "epsilon").axes[0].collections[0].norm, LogNorm)
+    assert type(plot_heat(narrow, "graph", "epsilon").axes[0].collections[0].norm) is Normalize
+    mesh = plot_heat(free, "graph", "epsilon", metric="cost").axes[0].collections[0]
+    colours = [to_hex(mesh.cmap(mesh.norm(value))) for value in mesh.get_array().ravel()]
+    assert colours[0] == colours[2] and len(set(colours)) == 5
+
+
+def test_a_map_shows_the_table_with_numbers_in_its_cells():
+    """Would catch a transposed or flipped map, or numbers of other cells than the colours."""
+    data = table(epsilon=[1.0, 0.1, math.inf], graph=GRAPHS, lost=20)
+    figure = plot_heat(data, "epsilon", "graph")
+    axes, bar = figure.axes
+    shown = data.regret.sel(epsilon=[0.1, 1.0, math.inf]).transpose("graph", "epsilon").values
+    (mesh,) = axes.collections
+    np.testing.assert_array_equal(mesh.get_array(), shown)
+    assert ticks(axes.xaxis) == ["0.1", "1", "no noise"] and ticks(axes.yaxis) == GRAPHS
+    assert [axes.get_xlabel(), axes.get_ylabel()] == ["privacy parameter ε", "graph"]
+    texts = {text.get_position(): text for text in axes.texts}
+    assert len(texts) == shown.size
+    for (row, column), value in np.ndenumerate(shown):
+        text = texts[column, row]
+        assert 1000 * float(text.get_text()) == pytest.approx(value, rel=0.005)
+        # WCAG 2: contrast of text and cell, from their relative luminances.
+        colour = np.array(mesh.cmap(mesh.norm(value))[:3])
+        light = np.where(colour > 0.04045, ((colour + 0.055) / 1.055) ** 2.4, colour / 12.92)
+        luminance = light @ [0.2126, 0.7152, 0.0722]
+        brighter = 1.0 if text.get_color() == "white" else luminance
+        darker = luminance if text.get_color() == "white" else 0.0
+        assert (brighter + 0.05) / (darker + 0.05) > 4
+    assert bar.get_xlabel() == "cumulative regret at T\n(reward, summed over M agents)"
+    assert f"numbers rounded, in units of 1000. Band: {BAND}; " in caption(figure)
+    assert "its half-width is at most 4 % of the mean. " in caption(figure)
+
+
+@pytest.mark.parametrize("columns, written", [(12, True), (13, False)])
+def test_numbers_are_left_out_where_they_do_not_fit(columns, written):
+    """Would catch numbers running into each other, or wrongly said to be there."""
+    swept = {"participation": list(np.arange(1, columns + 1) / 16), "epsilon": EPSILONS}
+    figure = plot_heat(table(**swept), "participation", "epsilon")
+    assert len(figure.axes[0].texts) == written * 4 * columns
+    assert ("and numbers" in caption(figure)) == written
+    if written:  # five digits do not fit a twelfth of the column, whatever the unit
+        crowded = table(fold=1e6, **swept)
+        assert not plot_heat(crowded, "participation", "epsilon").axes[0].texts
+
+
+@pytest.mark.parametrize(
+    "points, front",
+    [
+        ([(1, 5), (2, 3), (3, 4), (4, 1)], [0, 1, 3]),
+        ([(1, 5), (1, 4), (1, 5)], [1]),
+        ([(1, 5), (2, 5), (3, 5)], [0]),
+        ([(2, 2), (1, 3), (2, 2), (3, 2), (2, 3)], [1, 0, 2]),
+        ([(3, 1), (2, 2), (1, 3)], [2, 1, 0]),
+        ([(0, 0)], [0]),
+        ([(4, 4), (0, 9), (4, 4.1), (9, 0)], [1, 0, 3]),
+    ],
+    ids=["plain", "same cost", "same regret", "equal cells", "all", "one", "zeros"],
+)
+def test_the_front_is_what_nothing_beats(points, front):
+    """Would catch beaten cells filled, ties that drop both cells, or a step of the wrong sense."""
+    cost, regret = np.array(points, float).T
+    np.testing.assert_array_equal(sweep_plots._front(cost, regret), front)
+    data = table(epsilon=list(range(1, len(points) + 1)))
+    for name, values in (("cost", cost), ("regret", regret)):
+        for end in ("", "_lower", "_upper"):
+            data[name + end] = ("epsilon", values)
+    figure = plot_pareto(data)
+    step, *marks = [line for line in figure.axes[0].lines if line.get_label() != "_"]
+    np.testing.assert_array_equal(np.transpose(step.get_data()), np.array(points)[front])
+    assert step.get_drawstyle() == "steps-post"
+    hollow, filled = marks
+    assert hollow.get_markerfacecolor() == "white"
+    assert filled.get_markerfacecolor() == filled.get_color() == plots.COLOURS[0]
+    np.testing.assert_array_equal(
+        np.transpose(filled.get_data()), np.array(points, float)[sorted(front)]
+    )
+    beaten = sorted(set(range(len(points))) - set(front))
+    np.testing.assert_array_equal(
+        np.transpose(hollow.get_data()), np.array(points, float)[beaten].reshape(-1, 2)
+    )
+
+
+def test_the_front_of_random_cells_is_that_of_the_definition():
+    """Would catch the fast search leaving out or adding a cell, with many ties."""
+    rng = np.random.default_rng(1)
+    for size in range(1, 60):
+        cost, regret = rng.integers(0, 8, (2, size)).astype(float)
+        beaten = [
+            any(c <= a and r <= b and (c, r) != (a, b) for c, r in zip(cost, regret, strict=True))
+            for a, b in zip(cost, regret, strict=True)
+        ]
+        found = sweep_plots._front(cost, regret)
+        assert sorted(found) == np.flatnonzero(~np.array(beaten)).tolist()
+        assert (np.diff(cost[found]) >= 0).all()
+
+
+def test_every_cell_has_a_point_and_both_bars():
+    """Would catch cells lost or coloured as another value of the hue, or intervals swapped."""
+    data = table(epsilon=EPSILONS, participation=[0.2, 1.0], rounds=["none", 2])
+    figure = plot_pareto(data, "participation")
+    axes = figure.axes[0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["p = 0.2", "p = 1"]
+    upright, level = bars(figure)[0::2], bars(figure)[1::2]
+    for index, p in enumerate((0.2, 1.0)):
+        cells = data.sel(participation=p)
+        expected = np.stack([cells.cost.values.ravel(), cells.regret.values.ravel()], axis=1)
+        mine = [line for line in axes.lines if line.get_label() == ["p = 0.2", "p = 1"][index]]
+        assert {line.get_color() for line in mine} == {plots.COLOURS[index]}
+        drawn = np.concatenate([np.transpose(line.get_data()) for line in mine])
+        np.testing.assert_array_equal(np.sort(drawn, axis=0), np.sort(expected, axis=0))
+        assert {tuple(row) for row in drawn} == {tuple(row) for row in expected}
+        np.testing.assert_array_equal(upright[index][:, 0, 1], cells.regret_lower.values.ravel())
+        np.testing.assert_array_equal(upright[index][:, 1, 1], cells.regret_upper.values.ravel())
+        np.testing.assert_array_equal(level[index][:, 0, 0], cells.cost_lower.values.ravel())
+        np.testing.assert_array_equal(level[index][:, 1, 0], cells.cost_upper.values.ravel())
+
+
+def test_labels_name_the_cells_of_the_front():
+    """Would catch labels of other cells, more than eight, or another number than the caption's."""
+    data = table(epsilon=[*EPSILONS, math.inf], graph=GRAPHS, participation=[0.4])
+    cells = {}
+    for epsilon, graph in itertools.product(data.epsilon.values, GRAPHS):
+        cell = data.sel(epsilon=epsilon, graph=graph).squeeze()
+        name = "no noise" if epsilon == math.inf else f"ε={epsilon:g}"
+        cells[f"{name}, {graph}"] = (float(cell.cost), float(cell.regret))
+    figure = plot_pareto(data)
+    labels = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+    step = {tuple(point) for point in np.transpose(figure.axes[0].lines[0].get_data())}
+    assert 4 <= len(labels) <= 8
+    for label in labels:
+        assert cells[label.get_text()] == label.xy and label.xy in step
+    counts = f"{len(step)} of 25 cells, {len(labels)} of them labelled. "
+    assert counts in caption(figure)
+    short = plot_pareto(data.sel(graph=["star"]), "epsilon").axes[0].texts
+    assert {text.get_text() for text in short} <= {"no noise", *(f"ε={e:g}" for e in EPSILONS)}
+
+
+def test_the_caption_states_what_the_cells_share_and_the_band():
+    """Would catch a figure without its setting, its band, or its worst count of lost best arms."""
+    data = table(epsilon=EPSILONS, participation=[0.4, 1.0], rounds=["none"], lost=20)
+    assert caption(plot_parameter(data, "epsilon", "participation")) == (
+        "cdp, M = 50 agents, K = 100 arms, T = 10⁶ slots, no round budget, 1000 seeds per cell. "
+        f"Points: means over the seeds; bars: {BAND}. Seeds that lost the best arm: 20 of 8000; "
+        "most in a cell: 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4."
+    )
+    one = data.sel(epsilon=0.3, participation=1.0)
+    one.attrs["algorithm"] = "cdp, ddp"
+    assert caption(plot_pareto(one)) == (
+        "cdp, ddp, ε = 0.3, M = 50 agents, K = 100 arms, T = 10⁶ slots, p = 1, no round budget, "
+        f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
+        "front (no other cell has at most its cost and its regret, and less of one), 1 of 1 cell, "
+        "0 of them labelled. Seeds that lost the best arm: 0 of 1000 (90 % Clopper–Pearson "
+        "interval 0–0.3 %)."
+    )
+    data = table(horizon=[10**4, 10**6], agents=[5, 50])
+    data["seeds"] = ("agents", [200, 3000])
+    text = caption(plot_heat(data, "horizon", "agents"))
+    assert text.startswith("cdp, ε = 0.5, K = 100 arms, 200 to 3000 seeds per cell. Colours")
+    lost = "0 of 6400, 0 in every cell (90 % Clopper–Pearson interval 0–0.3 % in a cell)."
+    assert text.endswith(lost)
+
+
+def fine(low: float, high: float, number: int) -> list[float]:
+    """Returns evenly spaced values with few digits."""
+    return np.linspace(low, high, number).round(2).tolist()
+
+
+LONG = [f"regular-{i}, a graph with quite a long name" for i in range(4)]
+CASES = {
+    "4x3": lambda: plot_parameter(
+        table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation"
+    ),
+    "budget": lambda: plot_parameter(
+        table(rounds=["none", 2, 3, 4], epsilon=EPSILONS), "rounds", "epsilon", metric="cost"
+    ),
+    "graphs": lambda: plot_parameter(table(graph=[*GRAPHS, *LONG]), "graph"),
+    "slanted": lambda: plot_parameter(table(graph=GRAPHS), "graph", metric="rounds"),
+    "no noise": lambda: plot_parameter(
+        table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
+    ),
+    "one": lambda: plot_parameter(table(epsilon=[0.5]), "epsilon"),
+    "many": lambda: plot_parameter(
+        table(participation=fine(0.02, 1, 50), graph=LONG), "participation", "graph"
+    ),
+    "heat 8x8": lambda: plot_heat(
+        table(epsilon=[*fine(0.1, 2, 7), math.inf], participation=fine(0.2, 1, 8)),
+        "epsilon",
+        "participation",
+    ),
+    "heat 10x10": lambda: plot_heat(
+        table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
+        "rounds",
+        "epsilon",
+        metric="cost",
+    ),
+    "heat names": lambda: plot_heat(table(graph=GRAPHS, problem=LONG), "graph", "problem"),
+    "heat 1": lambda: plot_heat(table(epsilon=[1], graph=["ring"]), "graph", "epsilon"),
+    "pareto 100": lambda: plot_pareto(
+        table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
+        "participation",
+    ),
+    "pareto names": lambda: plot_pareto(
+        table(epsilon=[*EPSILONS, math.inf], rounds=["none", 2, 3], graph=GRAPHS, noise=0.1)
+    ),
+    "pareto long": lambda: plot_pareto(table(graph=LONG)),
+    "pareto 1": lambda: plot_pareto(table(epsilon=[0.5])),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_everything_fits_a_column_and_nothing_overlaps(case):
+    """Would catch letters cut off, print below 7 points, or a text over another or over a cell."""
+    figure = CASES[case]()
+    renderer = figure.canvas.get_renderer()
+    figure.draw(renderer)
+    assert figure.get_size_inches()[0] == 3.4
+    texts = list(figure.texts)
+    for legend in figure.legends:
+        texts += legend.get_texts()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            texts += [axis.label, axis.offsetText]
+            low, high = sorted(axis.get_view_interval())
+            # Ticks outside the limits exist but are not drawn.
+            drawn = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            texts += [label for tick in drawn for label in (tick.label1, tick.label2)]
+        texts += axes.texts
+    shown = [text for text in texts if text.get_visible() and text.get_text().strip()]
+    assert len(shown) >= 5
+    frame = figure.bbox.padded(0.5)
+    boxes = []
+    for text in shown:
+        assert text.get_fontsize() >= 7
+        # Annotations' own extent would include their arrows.
+        box = text.get_window_extent(renderer)
+        if isinstance(text, Annotation):
+            box = Text.get_window_extent(text, renderer)
+        assert frame.x0 <= box.x0 and box.x1 <= frame.x1, text
+        assert frame.y0 <= box.y0 and box.y1 <= frame.y1, text
+        # The box around a slanted text says nothing: its corners are empty.
+        if text.get_rotation() in (0, 90):
+            boxes.append((text, box))
+    for (one, first), (other, second) in itertools.combinations(boxes, 2):
+        across = min(first.x1, second.x1) - max(first.x0, second.x0)
+        up = min(first.y1, second.y1) - max(first.y0, second.y0)
+        assert across < 0.5 or up < 0.5, (one, other)
+    if case.startswith("pareto"):  # what a label hides looks as if it did not exist
+        marks = [line for line in axes.lines if line.get_linestyle() == "None"]
+        points = np.concatenate([axes.transData.transform(line.get_xydata()) for line in marks])
+        for text in axes.texts:
+            assert not text.get_bbox_patch().get_window_extent(renderer).count_contains(points)
+    if figure.legends:
+        legend = figure.legends[0].get_window_extent(renderer)
+        assert figure.axes[0].get_tightbbox(renderer).y1 <= legend.y0 + 0.5
+    assert figure.texts[0].get_window_extent(renderer).y1 <= (
+        figure.axes[0].get_tightbbox(renderer).y0 + 0.5
+    )
+
+
+def test_no_name_is_left_out():
+    """Would catch long names thinned like numbers: a missing name cannot be guessed."""
+    upright = plot_parameter(table(graph=[*GRAPHS, *LONG]), "graph").axes[0].xaxis
+    beside = plot_heat(table(graph=GRAPHS, problem=LONG), "graph", "problem").axes[0].yaxis
+    for axis, names in ((upright, [*GRAPHS, *LONG]), (beside, LONG)):
+        assert [label.replace("\n", " ") for label in ticks(axis)] == names
+
+
+def test_a_figure_is_saved_with_the_same_bytes(tmp_path):
+    """Would catch places of labels that depend on chance or on an earlier drawing."""
+    first, second = (save_figure(CASES["4x3"](), tmp_path / f"{i}.png") for i in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+GOOD = table(epsilon=EPSILONS, graph=GRAPHS, participation=[0.2, 0.4])
+PAIR = GOOD.isel(participation=0)
+
+
+@pytest.mark.parametrize(
+    "call, start",
+    [
+        (
+            lambda: plot_parameter(GOOD, "epsilon", "graph"),
+            "finals='2 values of participation': must be one value of every parameter except "
+            "epsilon, graph; select it with .sel(participation=0.2) or --select participation=0.2",
+        ),
+        (
+            lambda: plot_heat(GOOD, "epsilon", "participation"),
+            "finals='5 values of graph': must be one value of every parameter except epsilon, "
+            "participation; select it with .sel(graph='complete') or --select graph=complete",
+        ),
+        (
+            lambda: plot_parameter(GOOD, "epsilon"),
+            "finals='5 values of graph, 2 values of participation'",
+        ),
+        (
+            lambda: plot_parameter(PAIR, "epsilon", "graph", metric="links"),
+            "metric='links': must be one of regret, cost, rounds; ",
+        ),
+        (lambda: plot_parameter(PAIR, "eps"), "x='eps': must be one of epsilon, graph; "),
+        (lambda: plot_parameter(PAIR, "epsilon", "x"), "hue='x': must be one of "),
+        (lambda: plot_heat(PAIR, "epsilon", "agents"), "y='agents': must be one of "),
+        (lambda: plot_pareto(PAIR, "agents"), "hue='agents': must be one of epsilon, graph"),
+        (lambda: plot_heat(PAIR, "graph", "graph"), "x and y='graph': must be two parameters"),
+        (
+            lambda: plot_parameter(PAIR, "graph", "graph"),
+            "x and hue='graph': must be two parameters",
+        ),
+        (
+            lambda: plot_parameter(GOOD.drop_vars(["cost", "seeds"]), "epsilon", metric="cost"),
+            "finals='without cost, seeds': must be a table of final values",
+        ),
+        (lambda: plot_pareto(GOOD.drop_attrs()), "finals='without algorithm, description, level"),
+        (lambda: plot_pareto(GOOD.drop_vars("graph")), "finals='without coordinate graph'"),
+        (lambda: plot_pareto(GOOD.rename(graph="seed")), "finals=('epsilon', 'seed', "),
+        (lambda: plot_pareto(GOOD.isel(graph=[])), "finals='no value of graph': must be at least"),
+        (
+            lambda: plot_pareto(GOOD.assign(cost=GOOD.cost.where(GOOD.epsilon < 1))),
+            "finals.cost='10 not finite': must be finite in every cell; complete the sweep",
+        ),
+        (
+            lambda: plot_pareto(table(epsilon=list(range(1, 30))), "epsilon"),
+            "hue='epsilon (29 values)': must be a parameter of at most 28 values",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(call, start):
+    """Would catch a traceback from inside matplotlib, or a silent choice of one of many values."""
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value).startswith(start) and "\n" not in str(error.value)

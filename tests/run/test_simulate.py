@@ -1,0 +1,364 @@
+"""Many seeds: the same numbers whatever the batch and the devices, labels, memory, files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import keys
+from fmab_jax.run import netcdf as store
+from fmab_jax.run import simulation
+
+PROBLEM = fmab.Problem.uniform(agents=11, arms=20)
+# A setting of each path through the loop: pooled, drawn participants, waiting, alone.
+PATHS = {
+    "pooled": fmab.cdp_mab(0.5),
+    "drawn": fmab.cdp_mab(0.5, participation=0.5),
+    "waiting": fmab.ddp_mab(0.5, "ring"),
+    "alone": fmab.single_mab(0.5),
+}
+UNEQUAL = fmab.Problem.heterogeneous(agents=11, arms=20, spread=0.8)
+
+
+def digests(data: xr.Dataset) -> list[str]:
+    """Returns a SHA-256 of everything a seed produced, one per seed."""
+    hashes = []
+    for i in range(data.sizes["seed"]):
+        one = data.isel(seed=i)
+        whole = b"".join(np.ascontiguousarray(one[name].values).tobytes() for name in sorted(one))
+        hashes.append(hashlib.sha256(whole).hexdigest())
+    return hashes
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_seed_has_the_same_bits_in_every_batch(path):
+    """Would catch randomness or rounding that depends on neighbours, padding or threads."""
+    sizes = (1, 7, 64, 250) if path == "pooled" else (7, 64)
+    problem = UNEQUAL if path in ("drawn", "waiting") else PROBLEM
+    runs = {
+        size: fmab.simulate(PATHS[path], problem, 20_000, 40 if size == 1 else 200, batch=size)
+        for size in sizes
+    }
+    reference = digests(runs[64])
+    for size, data in runs.items():
+        assert digests(data) == reference[: data.sizes["seed"]], size
+    assert len(set(reference)) == 200
+
+
+def test_more_seeds_and_other_orders_change_no_seed():
+    """Would catch results that depend on how many seeds were asked for, or in which order."""
+    many = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
+    few = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64)
+    assert digests(many)[:50] == digests(few)
+    turned = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, range(199, -1, -1), batch=64)
+    assert digests(turned)[::-1] == digests(many)
+    other = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 50, batch=64, root_seed=1)
+    assert not set(digests(other)) & set(digests(few))
+
+
+ON_DEVICES = """
+import sys, numpy as np, jax
+sys.path.insert(0, sys.argv[1])
+import fmab_jax as fmab
+from test_simulate import PATHS, PROBLEM, UNEQUAL, digests
+assert len(jax.devices()) == 4
+for path in ("pooled", "waiting"):
+    problem = UNEQUAL if path == "waiting" else PROBLEM
+    data = fmab.simulate(PATHS[path], problem, 20_000, 101, batch=64)
+    print(path, *digests(data))
+from fmab_jax.run import simulation
+layout = simulation.resolve(PATHS["waiting"], UNEQUAL, 20_000).layout
+text = simulation.executable(layout, 64, tuple(jax.devices())).as_text()
+bad = [w for w in ("all-reduce", "all-gather", "collective", "scatter(") if w in text]
+print("collectives", *bad)
+"""
+
+
+def test_four_devices_give_the_bits_of_one_and_never_talk():
+    """Would catch numbers that depend on sharding, and a loop that synchronises devices."""
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    root = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", ON_DEVICES, str(root)],
+        env=env | {"PYTHONPATH": str(root.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = dict(
+        line.split(" ", 1) if " " in line else (line, "") for line in done.stdout.split("\n")
+    )
+    assert lines["collectives"] == ""
+    for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
+        here = digests(fmab.simulate(PATHS[path], problem, 20_000, 101, batch=64))
+        assert lines[path].split() == here, path
+
+
+def test_a_second_value_compiles_nothing():
+    """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program."""
+    problem = fmab.Problem.uniform(agents=7, arms=4)
+    before = simulation.executable.cache_info().misses
+    drawn = [
+        fmab.cdp_mab(0.5, participation=0.3),
+        fmab.cdp_mab(None, participation=0.8),
+        fmab.cdp_mab(0.1, participation=0.5, rounds=3),
+        fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, gap=0.1),
+    ]
+    runs = [fmab.simulate(a, problem, t, 32) for a in drawn for t in (1000, 10**6)]
+    assert simulation.executable.cache_info().misses == before + 1
+    # The runs do differ: nothing was frozen.
+    assert len({float(run.regret[:, -1].sum()) for run in runs}) == len(runs)
+    costs = {float(fmab.communication_cost(runs[-1], c, 1.0)[:, -1].sum()) for c in (1.0, 25.0)}
+    assert len(costs) == 2
+    # Where agents sum out, their number is a value too; so are the graph of a wait and its length.
+    for agents in (1, 5, 10**5):
+        fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(agents, 4), 1000, 32)
+    assert simulation.executable.cache_info().misses == before + 2
+    for graph in ("ring", "path", "star"):
+        fmab.simulate(fmab.ddp_mab(0.5, graph), problem, 1000, 32)
+    assert simulation.executable.cache_info().misses == before + 3
+
+
+def test_a_run_is_traced_once(monkeypatch):
+    """Would catch a second tracing of the loop inside one compilation, or one per batch."""
+    traces = []
+    original = simulation.run_seed
+    monkeypatch.setattr(simulation, "run_seed", lambda *args: traces.append(1) or original(*args))
+    problem = fmab.Problem.uniform(agents=3, arms=3)
+    for epsilon in (0.1, 0.2, 0.3):
+        fmab.simulate(fmab.cdp_mab(epsilon), problem, 1000, 100, batch=16)
+    assert len(traces) == 1
+
+
+def test_curves_are_exact_wherever_they_are_recorded():
+    """Would catch a curve interpolated on its grid instead of evaluated at the recorded slots."""
+    horizon = 5000
+    every = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=np.arange(horizon + 1))
+    some = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=126, spacing="log")
+    assert len(some.time) == 100
+    picked = every.sel(time=some.time)
+    for name in ("regret", "exploitation_regret", "peer_links_used"):
+        np.testing.assert_array_equal(picked[name].values, some[name].values)
+    # Between knots it is linear, and a knot is an epoch's end, a wait's end or the horizon.
+    bends = np.abs(np.diff(every.regret.values, n=2)) > 1e-9
+    rounds = every.rounds.values
+    assert (bends.sum(axis=1) <= 2 * rounds + 2).all()
+    assert (every.regret.values[:, 0] == 0).all()
+
+
+def test_links_are_rounds_times_the_exchange_table():
+    """Would catch a meter under the wrong name or counted per slot."""
+    table = exchange.gossip(nx.cycle_graph(11))
+    data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 50, batch=64)
+    rounds = data.rounds.values
+    np.testing.assert_array_equal(data.peer_links_bound[:, -1], rounds * table.peer_links_bound)
+    np.testing.assert_array_equal(data.peer_links_used[:, -1], rounds * table.peer_links_used)
+    assert table.peer_links_bound == 55 and table.wait == 4
+    assert int(data.server_links.max()) == 0
+    cost = fmab.communication_cost(data, 25.0, 2.0)
+    np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * 55)
+    used = fmab.communication_cost(data, 25.0, 2.0, meter="used")
+    np.testing.assert_array_equal(used[:, -1], 2.0 * rounds * table.peer_links_used)
+    sinks = fmab.simulate(fmab.hdp_mab(0.5, "3x3:path+2:path"), PROBLEM, 20_000, 50, batch=64)
+    assert sinks.attrs["meter_bound"] == "edges" and sinks.attrs["meter_used"] == "sac"
+    # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
+    expected = sinks.rounds.values * (4 * 10 + 7 * 3)
+    np.testing.assert_array_equal(fmab.communication_cost(sinks, 10, 3, "sac")[:, -1], expected)
+
+
+def test_the_result_says_how_to_run_it_again():
+    """Would catch attributes that lose a setting: the described run must give the same numbers."""
+    means = np.array([[0.9, 0.4, 0.2], [0.5, 0.8, 0.1]])
+    run = fmab.cdp_mab(epsilon_message=3.0, rounds=2, gap=0.3)
+    data = fmab.simulate(run, fmab.Problem(means), 4000, range(5, 25), root_seed=9, spacing="log")
+    config = json.loads(data.attrs["config"])
+    again = fmab.simulate(
+        fmab.cdp_mab(
+            epsilon_message=config["epsilon_message"],
+            participation=config["participation"],
+            rounds=config["rounds"],
+            gap=config["gap"],
+        ),
+        fmab.Problem(data.means.values),
+        config["horizon"],
+        data.seed.values.tolist(),
+        root_seed=config["root_seed"],
+        times=data.time.values,
+    )
+    xr.testing.assert_equal(again, data)
+    assert data.attrs["epsilon"] == 1.5 and data.attrs["jax"] == jax.__version__
+
+
+def test_seeds_are_accepted_only_where_they_stay_distinct():
+    """Would catch seeds that wrap to another seed's stream, which narrows every band."""
+    kept = fmab.simulate(PATHS["pooled"], PROBLEM, 1000, [0, 1, 2**31, 2**32 - 1], batch=4)
+    assert len(set(digests(kept))) == 4
+    for bad in ([-1], [2**32], [2**32 + 1], [1.5], [True], ["1"], "12", [], [3, 3]):
+        with pytest.raises(ValueError, match="^seeds=.*: must be .*; "):
+            fmab.simulate(PATHS["pooled"], PROBLEM, 1000, bad)
+    wrapped = np.int64(2**32 + 1)
+    with pytest.raises(ValueError, match="^seeds=.*4294967297"):
+        fmab.simulate(PATHS["pooled"], PROBLEM, 1000, [wrapped])
+
+
+def test_seeds_are_independent_and_unbiased_over_batches():
+    """Would catch correlated neighbours: regret of consecutive seeds must not correlate."""
+    data = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 20_000, times=1)
+    regret = data.regret.values[:, -1]
+    assert scipy.stats.pearsonr(regret[:-1], regret[1:]).pvalue > 1e-6
+    halves = scipy.stats.ks_2samp(regret[:10_000], regret[10_000:])
+    assert halves.pvalue > 1e-6
+
+
+LARGE = pytest.param((20, 100), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("size", [(11, 20), LARGE])
+def test_the_memory_estimate_covers_what_the_program_takes(size):
+    """Would catch an estimate below what is allocated: the run would die where it should refuse."""
+    for path in PATHS:
+        problem = fmab.Problem.uniform(*size)
+        cell = simulation.resolve(PATHS[path], problem, 20_000)
+        device = (jax.devices()[0],)
+        needs = simulation.estimate(cell, 64, device, batch=64)
+        program = simulation.executable(cell.layout, 64, device)
+        taken = program.memory_analysis()
+        total = taken.temp_size_in_bytes + taken.output_size_in_bytes
+        assert total <= needs.working_bytes <= 8 * total, (total, needs)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
+    """Would catch a run that allocates until the machine kills it."""
+    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
+    with pytest.raises(
+        ValueError, match=r"^memory='80\d\.\d GB': must be at most 90% of the 1.0 GB"
+    ):
+        fmab.simulate(PATHS["pooled"], PROBLEM, 10**6, 10**8, times=400)
+
+
+def test_a_container_s_limit_counts_what_cannot_be_reclaimed(tmp_path):
+    """Would catch cached files counted as used, which refuses every run in an old container."""
+    files = {
+        "memory.max": "1000\n",
+        "memory.current": "900\n",
+        "memory.stat": "anon 200\nfile 700\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert simulation._container_bytes(tmp_path) == 800
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert simulation._container_bytes(tmp_path) == 0
+    (tmp_path / "memory.max").write_text("max\n")
+    assert simulation._container_bytes(tmp_path) is None
+
+
+def test_files_keep_everything_and_are_whole_or_absent(tmp_path, monkeypatch):
+    """Would catch a lossy, half-written or silently damaged result file."""
+    data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 64)
+    path = fmab.save(data, tmp_path / "run.nc")
+    loaded = fmab.load(path)
+    xr.testing.assert_identical(loaded, data)
+    assert {v: loaded[v].dtype for v in loaded.variables} == {
+        v: data[v].dtype for v in data.variables
+    }
+    assert fmab.confidence_band(loaded.regret).identical(fmab.confidence_band(data.regret))
+    whole = path.read_bytes()
+
+    # A full disk in the middle of writing leaves the old file and nothing else.
+    write = Path.write_bytes
+
+    def full(self, content):
+        write(self, content[:1000])
+        raise OSError(28, "No space left on device", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="No space left"):
+            fmab.save(data, path)
+    assert path.read_bytes() == whole and os.listdir(tmp_path) == ["run.nc"]
+    # Every one of 60 damaged copies is refused, or the byte carried nothing.
+    rng = np.random.default_rng(5)
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        copy = tmp_path / "copy.nc"
+        copy.write_bytes(damaged)
+        try:
+            xr.testing.assert_identical(fmab.load(copy), data)
+        except ValueError:
+            refused += 1
+    assert refused >= 30
+
+
+def test_a_failed_rename_leaves_the_old_file(tmp_path):
+    """Would catch a temporary file left behind, or an old result lost, when writing breaks off."""
+    target = tmp_path / "kept.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError):
+        with store.whole_file(target) as temporary:
+            temporary.write_text("new, half of it")
+            raise RuntimeError
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["kept.txt"]
+    with store.whole_file(target) as temporary:
+        temporary.write_text("new")
+    assert target.read_text() == "new" and os.listdir(tmp_path) == ["kept.txt"]
+
+
+def test_the_papers_round_count():
+    """Would catch a wrong constant in the schedule: about log T = 4 rounds at T = 10^4."""
+    problem = fmab.Problem.uniform(agents=50, arms=100)
+    central = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 512, times=2)
+    assert 3.8 < float(central.rounds.mean()) < 4.3
+
+
+@pytest.mark.slow
+def test_the_price_of_a_ring():
+    """Would catch a wrong wait: a ring costs well under 1 % more than a complete graph."""
+    problem = fmab.Problem.uniform(agents=50, arms=100)
+    ring = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 10**4, 1000, times=2)
+    complete = fmab.simulate(fmab.ddp_mab(1.0, "complete"), problem, 10**4, 1000, times=2)
+    assert float(complete.exploitation_regret.max()) == 0.0
+    waiting = float(ring.exploitation_regret[:, -1].mean())
+    assert 0.0 < waiting < 0.01 * float(complete.regret[:, -1].mean())
+
+
+@pytest.mark.slow
+def test_a_million_seeds_stay_within_memory():
+    """Would catch memory that grows with the seeds beyond the results themselves."""
+    code = (
+        "import resource, fmab_jax as fmab\n"
+        "p = fmab.Problem.uniform(50, 100)\n"
+        "d = fmab.simulate(fmab.cdp_mab(1.0), p, 10**6, 10**6, times=10)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, d.sizes['seed'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=900, check=True
+    )
+    kilobytes, seeds = map(int, done.stdout.split())
+    assert seeds == 10**6 and kilobytes < 2_000_000
+
+
+def test_the_key_of_a_run_is_documented():
+    """Would catch a change of the key discipline, which would change every published number."""
+    with jax.enable_x64(True):
+        key = keys.stream_key(keys.seed_key(jnp.uint32(3), jnp.uint32(5)), 2, keys.NOISE)
+        expected = jax.random.key(3, impl="threefry2x32")
+        for number in (5, 2, keys.NOISE):
+            expected = jax.random.fold_in(expected, number)
+        assert [int(word) for word in key] == jax.random.key_data(expected).tolist()

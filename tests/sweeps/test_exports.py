@@ -1,0 +1,236 @@
+"""Exports read back to the same bits, stand whole or not at all, and refuse in one line."""
+
+from __future__ import annotations
+
+import errno
+import math
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax import files
+from fmab_jax.sweeps import exports
+from fmab_jax.sweeps.exports import export, tidy
+
+PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
+SMALL: dict[str, Any] = dict(unit=8, batch=8, progress=False)
+SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
+PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
+ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
+
+
+@pytest.fixture(scope="module")
+def swept() -> dict[str, xr.Dataset]:
+    """A sweep's curves and summary: numbers and "none", a horizon each, infinite epsilon."""
+    found = {}
+    for keep in ("curves", "summary"):
+        grid: dict[str, Any] = dict(epsilon=[0.5, None], horizon=[2000, 20_000])
+        chosen = {**PARAMETERS, **grid, **SMALL}
+        found[keep] = fmab.sweep("cdp", seeds=20, keep=keep, **chosen).load()
+    return found
+
+
+def stored(path: Path) -> xr.Dataset:
+    if path.suffix == ".nc":
+        return fmab.load(path)
+    return xr.load_dataset(path, engine="zarr", consolidated=False)
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_arrays_read_back_to_the_same_bits(
+    swept: dict[str, xr.Dataset], keep: str, ending: str, tmp_path: Path
+) -> None:
+    """Would catch a variable, dimension, label or attribute lost or rounded, or a noisy writer."""
+    data = swept[keep]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = export(data, tmp_path / f"x{ending}")
+    assert path == tmp_path / f"x{ending}"
+    back = stored(path)
+    assert set(back.variables) == set(data.variables)
+    for name, variable in data.variables.items():
+        assert back[name].dims == variable.dims, name
+        if variable.dtype == object:
+            assert back[name].values.tolist() == ["0.5", "none"]
+        else:
+            np.testing.assert_array_equal(back[name].values, variable.values, str(name))
+            assert back[name].dtype == variable.dtype, name
+    for name, value in data.attrs.items():
+        assert back.attrs[name] == value, name
+    assert back.epsilon_message.values.tolist() == [2.0, math.inf]
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+def table(path: Path) -> pd.DataFrame:
+    if path.suffix == ".csv":
+        # Read by Python, whose floats are exact.
+        texts = pd.read_csv(path, dtype=str, keep_default_na=False)
+        numbers = {"True": 1.0, "False": 0.0}
+        return pd.DataFrame(
+            {
+                name: texts[name]
+                if name == "epsilon"
+                else [numbers[x] if x in numbers else float(x) for x in texts[name]]
+                for name in texts
+            }
+        )
+    return pd.read_parquet(path)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables_of_curves_hold_a_row_for_each_cell_seed_and_slot(
+    swept: dict[str, xr.Dataset], ending: str, tmp_path: Path
+) -> None:
+    """Would catch rows in another order than their labels, a rounded float, or a column lost."""
+    data = swept["curves"]
+    frame = table(export(data, tmp_path / f"x{ending}"))
+    assert frame.columns[:4].tolist() == ["epsilon", "horizon", "seed", "time"]
+    labels = [
+        (epsilon, horizon, seed, slot)
+        for epsilon in ("0.5", "none")
+        for horizon in (2000, 20_000)
+        for seed in range(20)
+        for slot in data.slot.sel(horizon=horizon).values.tolist()
+    ]
+    # Horizons differ, so "time" counts the slots, and "slot" names them.
+    assert list(zip(frame.epsilon, frame.horizon, frame.seed, frame.slot, strict=True)) == labels
+    assert frame.time.tolist() == list(range(10)) * 80
+    for name in SERIES:
+        np.testing.assert_array_equal(frame[name], data[name].values.ravel(), name)
+    for name in PER_SEED:
+        values = np.repeat(data[name].values.ravel(), 10)
+        np.testing.assert_array_equal(frame[name].to_numpy(), values, name)
+    message = np.where(frame.epsilon == "none", math.inf, 2.0)
+    np.testing.assert_array_equal(frame.epsilon_message.astype(float), message)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables_of_summaries_hold_a_row_for_each_cell_and_slot(
+    swept: dict[str, xr.Dataset], ending: str, tmp_path: Path
+) -> None:
+    """Would catch a table without the variance of regret, or one of another slot."""
+    data = swept["summary"]
+    frame = table(export(data, tmp_path / f"x{ending}"))
+    assert frame.columns[:3].tolist() == ["epsilon", "horizon", "time"]
+    assert frame.epsilon.tolist() == ["0.5"] * 20 + ["none"] * 20
+    assert frame.horizon.tolist() == ([2000] * 10 + [20_000] * 10) * 2
+    for name in ("regret_mean", "server_links_mean", "server_links_variance"):
+        np.testing.assert_array_equal(frame[name], data[name].values.ravel(), name)
+    for name in ("rounds_made_mean", "rounds_made_variance", "seeds", "best_arm_lost", "undecided"):
+        np.testing.assert_array_equal(frame[name], np.repeat(data[name].values.ravel(), 10), name)
+    curves = swept["curves"].regret.var("seed", ddof=1).values.ravel()
+    np.testing.assert_allclose(frame.regret_variance, curves, rtol=1e-9)
+
+
+def test_a_single_run_is_exported_too(tmp_path: Path) -> None:
+    """Would catch a result of `simulate` refused, or labelled as if it had been swept."""
+    data = fmab.simulate(
+        fmab.cdp_mab(0.5), fmab.Problem.heterogeneous(4, 3, 0.0), 20_000, 20, times=10, batch=8
+    )
+    frame = table(export(data, tmp_path / "x.parquet"))
+    assert frame.columns[:2].tolist() == ["seed", "time"]
+    np.testing.assert_array_equal(frame.seed, np.repeat(np.arange(20), 10))
+    np.testing.assert_array_equal(frame.time, np.tile(data.time.values, 20))
+    np.testing.assert_array_equal(frame.regret, data.regret.values.ravel())
+    np.testing.assert_array_equal(frame.rounds, np.repeat(data.rounds.values, 10))
+    xr.testing.assert_identical(stored(export(data, tmp_path / "x.nc")), data)
+
+
+def test_tables_leave_out_seeds_that_a_cell_does_not_have(swept: dict[str, xr.Dataset]) -> None:
+    """Would catch rows of NaN for the seeds of other cells."""
+    data = swept["curves"].copy()
+    data["seeds"] = data.seeds.copy(data=[[20, 3], [0, 1]])
+    frames = list(tidy(data))
+    assert [sorted(set(frame.seed)) for frame in frames] == [[*range(20)], [0, 1, 2], [], [0]]
+    np.testing.assert_array_equal(frames[1].regret, data.regret.values[0, 1, :3].ravel())
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_there_is_never_replaced(
+    swept: dict[str, xr.Dataset], ending: str, tmp_path: Path
+) -> None:
+    """Would catch an export that overwrites an older one, or writes through a link."""
+    path = tmp_path / f"x{ending}"
+    path.write_text("mine")
+    link = tmp_path / f"link{ending}"
+    link.symlink_to(tmp_path / "nowhere")
+    for taken in (path, link):
+        with pytest.raises(ValueError) as error:
+            export(swept["summary"], taken)
+        assert str(error.value).startswith(f"path={str(taken)!r}"[:70])
+        assert ": must be a new name; " in str(error.value)
+    assert path.read_text() == "mine" and not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("x.txt", "must be a name ending in .nc, .zarr, .csv, .parquet"),
+        ("x", "must be a name ending in"),
+        ("x.NC", "must be a name ending in"),
+        ("missing/x.csv", "must be in an existing folder"),
+        ("missing/x.zarr", "must be in an existing folder"),
+    ],
+)
+def test_other_names_are_refused_in_one_line(
+    swept: dict[str, xr.Dataset], name: str, words: str, tmp_path: Path
+) -> None:
+    """Would catch a guessed format, or folders that are made by the way."""
+    with pytest.raises(ValueError) as error:
+        export(swept["summary"], tmp_path / name)
+    said = str(error.value)
+    assert said.startswith("path=") and words in said and "\n" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_nothing_is_left_of_an_export_that_fails(
+    swept: dict[str, xr.Dataset], ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch half a file under the name, or a temporary one left beside it."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    if ending in (".nc", ".zarr"):
+        # Everything is written, and then cannot be put in its place.
+        def replace(*_: Any) -> None:
+            assert len(list(tmp_path.iterdir())) == 1
+            raise full
+
+        monkeypatch.setattr((files if ending == ".nc" else exports).os, "replace", replace)
+    else:
+        tables = exports.tidy
+
+        def some(data: xr.Dataset) -> Any:
+            yield next(tables(data))
+            assert len(list(tmp_path.iterdir())) == 1
+            raise full
+
+        monkeypatch.setattr(exports, "tidy", some)
+    with pytest.raises(OSError) as error:
+        export(swept["curves"], tmp_path / f"x{ending}")
+    assert error.value.errno == errno.ENOSPC and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending, package", [(".zarr", "zarr"), (".parquet", "pyarrow")])
+def test_a_missing_package_is_named(
+    swept: dict[str, xr.Dataset],
+    ending: str,
+    package: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Would catch a traceback where an optional package is not installed."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ValueError) as error:
+        export(swept["summary"], tmp_path / f"x{ending}")
+    said = str(error.value)
+    assert f"path='in need of {package}'" in said and "\n" not in said
+    assert said.endswith('pip install "fmab_jax[export]", or choose .nc or .csv')
+    assert list(tmp_path.iterdir()) == []

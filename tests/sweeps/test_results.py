@@ -1,0 +1,670 @@
+"""Results of sweeps: the numbers of simulate, read lazily, whatever units they lie in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import fmab_jax as fmab
+from fmab_jax.analysis import summary
+from fmab_jax.analysis.bands import moments_band
+from fmab_jax.errors import Damaged
+from fmab_jax.sweeps import results
+from fmab_jax.sweeps import runner as sweeps
+from fmab_jax.sweeps.results import Memory, Results, final_table, open_results, open_sweep
+from fmab_jax.sweeps.store import Entry, RunFolder
+
+# 2 x 2 cells of one program; three units for each cell.
+PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
+GRID: dict[str, Any] = dict(epsilon=[0.5, None], rounds=[None, 2])
+SMALL: dict[str, Any] = dict(unit=8, batch=8, progress=False)
+WAITING: dict[str, Any] = dict(
+    agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
+)
+SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
+PER_SEED = ("active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sweeps ``curves`` and ``summary``, and ``waiting`` curves and summary."""
+    folder = tmp_path_factory.mktemp("stores")
+    for keep in ("curves", "summary"):
+        fmab.sweep("cdp", store=folder / keep, seeds=20, keep=keep, **PARAMETERS, **GRID, **SMALL)
+        store = folder / f"waiting-{keep}"
+        fmab.sweep("ddp", store=store, seeds=20, keep=keep, epsilon=2, **WAITING, **SMALL)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def curves(stores: Path) -> xr.Dataset:
+    """The curves, in memory."""
+    return open_sweep(stores / "curves").load()
+
+
+def alone(algorithm: Any, horizon: int) -> xr.Dataset:
+    """Runs one configuration as `simulate` does."""
+    problem = fmab.Problem.heterogeneous(4, 3, 0.0)
+    return fmab.simulate(algorithm, problem, horizon, 20, times=10, batch=8, progress=False)
+
+
+def same_cell(cell: xr.Dataset, expected: xr.Dataset) -> None:
+    for name in (*SERIES, *PER_SEED):
+        np.testing.assert_array_equal(cell[name].values, expected[name].values, name)
+        assert cell[name].dtype == expected[name].dtype, name
+        if name != "best_arm_lost":
+            assert cell[name].attrs["units"] == expected[name].attrs["units"]
+    np.testing.assert_array_equal(cell.rounds_made.values, expected.rounds.values)
+    slots = cell.slot if "slot" in cell.coords else cell.time
+    np.testing.assert_array_equal(slots.values, expected.time.values)
+    np.testing.assert_array_equal(cell.seed.values, expected.seed.values)
+
+
+def test_every_cell_is_what_simulate_gives(stores: Path) -> None:
+    """Would catch cells, seeds, slots or kinds of links mixed up, or one bit of a value changed."""
+    data = open_sweep(stores / "curves")
+    assert data.regret.dims == ("epsilon", "rounds", "seed", "time")
+    assert data.epsilon.values.tolist() == [0.5, "none"]
+    assert data.rounds.values.tolist() == ["none", 2]
+    assert data.seeds.values.tolist() == [[20, 20], [20, 20]]
+    for epsilon in (0.5, None):
+        for rounds in (None, 2):
+            algorithm = fmab.cdp_mab(math.inf if epsilon is None else epsilon, rounds=rounds)
+            cell = data.sel(epsilon=epsilon or "none", rounds=rounds or "none")
+            same_cell(cell, alone(algorithm, 20_000))
+    assert int(data.server_links.max()) > 0
+
+
+def test_cells_that_wait_lie_beside_cells_that_do_not(stores: Path) -> None:
+    """Would catch regret while waiting lost, or not 0 where nobody waits, and slots of others."""
+    data = open_sweep(stores / "waiting-curves")
+    assert data.slot.dims == ("horizon", "time") and "time" not in data.coords
+    waited = {}
+    for horizon in (2000, 20_000):
+        for graph in ("ring", "complete"):
+            expected = alone(fmab.ddp_mab(2.0, graph=graph), horizon)
+            cell = data.sel(horizon=horizon, graph=graph)
+            same_cell(cell, expected)
+            waited[graph] = float(cell.exploitation_regret.max())
+            assert int(cell.wait) == expected.attrs["wait"]
+    assert waited["ring"] > 0
+    assert data.wait.dims == ("graph",)
+    assert "horizon" not in data.attrs and data.attrs["epsilon"] == 2.0
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_a_grid_with_fewer_slots_repeats_its_last(keep: str) -> None:
+    """Would catch a sweep of horizons refused, or misread, where chosen slots are not its own."""
+    chosen = {**PARAMETERS, "times": [100, 500], "horizon": [500, 1000, 20_000]}
+    data = fmab.sweep("cdp", seeds=16, keep=keep, epsilon=2, **chosen, **SMALL)
+    assert data.slot.values.tolist() == [[100, 500, 500], [100, 500, 1000], [100, 500, 20_000]]
+    one = fmab.simulate(
+        fmab.cdp_mab(2.0), fmab.Problem.heterogeneous(4, 3, 0.0), 500, 16, times=[100, 500], batch=8
+    )
+    short = data.sel(horizon=500)
+    if keep == "curves":
+        np.testing.assert_array_equal(short.regret.values, one.regret.values[:, [0, 1, 1]])
+        np.testing.assert_array_equal(short.regret.isel(time=-1), one.regret.values[:, 1])
+    else:
+        mean, covariance = one.regret.values.mean(axis=0), np.cov(one.regret.values.T)
+        np.testing.assert_allclose(short.regret_mean, mean[[0, 1, 1]], rtol=1e-12)
+        whole = covariance[np.ix_([0, 1, 1], [0, 1, 1])]
+        np.testing.assert_allclose(short.regret_covariance, whole, rtol=1e-10)
+    table = final_table(data)
+    expected = one.regret.values[:, -1].mean()
+    assert float(table.regret.sel(horizon=500)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_store_opens_as_what_sweep_returned(stores: Path) -> None:
+    """Would catch labels, attributes or types that do not survive the store."""
+    for keep in ("curves", "summary"):
+        data = fmab.sweep("cdp", seeds=20, keep=keep, **PARAMETERS, **GRID, **SMALL)
+        for name in ("elapsed_s", "compilations"):
+            del data.attrs[name]
+        xr.testing.assert_identical(data.load(), open_sweep(stores / keep).load())
+
+
+def test_attributes_say_how_to_run_it_again(stores: Path, curves: xr.Dataset) -> None:
+    """Would catch facts of one cell given for all, and a study that cannot be stated again."""
+    data = open_sweep(stores / "curves")
+    facts = {name: data.attrs[name] for name in ("algorithm", "agents", "arms", "horizon")}
+    assert facts == {"algorithm": "cdp", "agents": 4, "arms": 3, "horizon": 20_000}
+    assert "epsilon" not in data.attrs and data.attrs["keep"] == "curves"
+    assert data.epsilon_message.dims == ("epsilon",)
+    # N is the number of agents that report.
+    assert data.epsilon_message.values.tolist() == [2.0, math.inf]
+    stated = json.loads(data.attrs["study"])
+    assert (stated["epsilon"], stated["rounds"]) == ([0.5, None], [None, 2])
+    names = ("agents", "arms", "horizon", "times", "epsilon", "rounds", "seeds", "root_seed")
+    again = fmab.sweep(stated["algorithm"], **{n: stated[n] for n in names}, **SMALL)
+    assert again.attrs["study_hash"] == data.attrs["study_hash"]
+    np.testing.assert_array_equal(again.regret, curves.regret)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], tuple[int, int]]]:
+    """Notes which units are read: cells and seeds of each."""
+    seen: list[tuple[tuple[str, ...], tuple[int, int]]] = []
+    read = RunFolder.read
+
+    def noted(folder: RunFolder, entry: Entry, names: Any = None) -> dict[str, np.ndarray]:
+        seen.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
+        return read(folder, entry, names)
+
+    monkeypatch.setattr(RunFolder, "read", noted)
+    return seen
+
+
+def test_only_the_units_that_are_needed_are_read(
+    stores: Path, reads: list[tuple[tuple[str, ...], tuple[int, int]]]
+) -> None:
+    """Would catch a sweep that is read whole when it is opened, or when a part is used."""
+    data = open_sweep(stores / "curves")
+    cells = [fact["hash"] for fact in open_results(stores / "curves").header["cells"]]
+    assert reads == []
+    np.asarray(data.regret.isel(epsilon=1, rounds=0, seed=[3, 5], time=-1))
+    assert reads == [((cells[2],), (0, 8))]
+    data.rounds_made.isel(epsilon=1, rounds=0, seed=slice(0, 8)).load()
+    assert len(reads) == 1  # still at hand
+    data.regret.isel(epsilon=0, rounds=1, seed=slice(None, None, -9)).load()
+    assert reads[1:] == [((cells[1],), (0, 8)), ((cells[1],), (8, 16)), ((cells[1],), (16, 20))]
+    data.regret.isel(seed=slice(0, 0)).load()
+    assert len(reads) == 4
+    reads.clear()
+    assert data.regret.values.shape == (2, 2, 20, 10)
+    # Each cell's three units once, whatever was at hand.
+    assert len(set(reads)) == len(reads) and 9 <= len(reads) <= 12
+
+
+def indexers(size: int) -> st.SearchStrategy[Any]:
+    inside = st.integers(-size, size - 1)
+    # Beyond -size xarray's own lazy slices go wrong.
+    ends = st.one_of(st.none(), st.integers(-size, size + 2))
+    steps = st.sampled_from([None, 1, 2, 3, -1, -2, -5])
+    slices = st.builds(slice, ends, ends, steps)
+    # Without a plain list of nothing, whose type NumPy takes for float.
+    return st.one_of(inside, slices, st.lists(inside, min_size=1, max_size=6).map(np.array))
+
+
+@given(
+    st.sampled_from(["regret", "server_links", "rounds_made", "best_arm_lost"]),
+    st.data(),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_indexing_is_that_of_the_loaded_array(lazy: xr.Dataset, name: str, drawn: Any) -> None:
+    """Would catch a wrong order, step, sign or dimension in what is read for an index."""
+    array, loaded = lazy[name], LOADED[name]
+    for _ in range(drawn.draw(st.integers(1, 2))):
+        chosen = {
+            dim: drawn.draw(indexers(size), label=str(dim))
+            for dim, size in array.sizes.items()
+            if size and drawn.draw(st.booleans())
+        }
+        array, loaded = array.isel(chosen), loaded.isel(chosen)
+    found, expected = array.values, loaded.values
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(found, expected)
+    assert array.dims == loaded.dims
+
+
+LOADED: dict[str, xr.DataArray] = {}
+
+
+@pytest.fixture(scope="module")
+def lazy(stores: Path, curves: xr.Dataset) -> Iterator[xr.Dataset]:
+    """The curves, not read yet; what they must equal is in LOADED."""
+    LOADED.update({str(name): curves[name] for name in curves.variables})
+    yield open_sweep(stores / "curves")
+    LOADED.clear()
+
+
+def test_labels_orders_and_points_index_too(lazy: xr.Dataset, curves: xr.Dataset) -> None:
+    """Would catch labels read as places, a transposed result, or points read as a product."""
+    chosen: dict[str, Any] = dict(rounds=2, seed=[7, 19, 0], time=slice(4000, 12_000))
+    np.testing.assert_array_equal(lazy.regret.sel(chosen), curves.regret.sel(chosen))
+    turned = lazy.regret.transpose("time", "seed", "rounds", "epsilon")
+    np.testing.assert_array_equal(turned, curves.regret.values.transpose(3, 2, 1, 0))
+    points = dict(seed=xr.DataArray([1, 18, 9], dims="p"), time=xr.DataArray([9, 0, -1], dims="p"))
+    found = lazy.regret.isel({**points, "epsilon": 1, "rounds": 1})
+    np.testing.assert_array_equal(found, curves.regret.values[1, 1][[1, 18, 9], [9, 0, -1]])
+
+
+def by_hand(parts: list[tuple[int, int]], keep: str) -> Results:
+    """Returns the results of one cell, "a", with units of these seeds; nothing can be read."""
+    entries = [
+        Entry(f"{i:032x}", 0, "", {"cells": ["b", "a"], "seeds": list(part), "keep": keep})
+        for i, part in enumerate(parts)
+    ]
+    return Results({"keep": keep}, Memory(), entries)
+
+
+def reached(parts: list[tuple[int, int]], start: int, stop: int) -> set[int]:
+    """Brute force: all seeds at which whole parts from ``start`` on can end."""
+    ends = {start}
+    for _ in parts:
+        ends |= {b for a, b in parts if a in ends and b <= stop}
+    return ends
+
+
+PARTS = st.lists(
+    st.tuples(st.integers(0, 14), st.integers(1, 8)).map(lambda p: (p[0], p[0] + p[1])), max_size=9
+)
+SPANS = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda p: (p[0], p[0] + p[1]))
+
+
+@given(PARTS, SPANS)
+@settings(max_examples=400, deadline=None)
+def test_curves_come_from_parts_of_units(parts: list[tuple[int, int]], span: Any) -> None:
+    """Would catch a seed taken twice, left out, from a unit without it, or computed again."""
+    found = by_hand(parts, "curves")
+    start, stop = span
+    there = {seed for a, b in parts for seed in range(a, b)}
+    leading = next(seed for seed in range(100) if seed not in there)
+    chain = found.chain("a", stop)
+    assert found.seeds("a", stop) == min(leading, stop)
+    assert [s for part in chain for s in range(part.start, part.stop)] == [
+        *range(min(leading, stop))
+    ]
+    for part in chain:
+        a, b = part.entry.facts["seeds"]
+        assert a <= part.start < part.stop <= b and part.row == 1
+    missing = [seed for seed in range(start, stop) if seed not in there]
+    assert [s for a, b in found.gaps("a", start, stop) for s in range(a, b)] == missing
+    gaps = found.gaps("a", start, stop)
+    assert all(b < c for (_, b), (c, _) in zip(gaps, gaps[1:], strict=False))
+    assert (found.seeds("c", stop), found.gaps("c", start, stop)) == (0, [(start, stop)])
+
+
+@given(PARTS, SPANS)
+@settings(max_examples=400, deadline=None)
+def test_summaries_come_from_whole_units(parts: list[tuple[int, int]], span: Any) -> None:
+    """Would catch a way over the units that is missed, that overlaps, or that ends too late."""
+    found = by_hand(parts, "summary")
+    start, stop = span
+    chain = found.chain("a", stop)
+    assert found.seeds("a", stop) == max(reached(parts, 0, stop))
+    at = 0
+    for part in chain:
+        assert [part.start, part.stop] == part.entry.facts["seeds"] and part.start == at
+        at = part.stop
+    least = max(start, *reached(parts, 0, stop), *reached(parts, start, stop))
+    assert found.gaps("a", start, stop) == ([(least, stop)] if least < stop else [])
+
+
+@given(PARTS, st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
+@settings(max_examples=200, deadline=None)
+def test_filling_the_gaps_of_blocks_completes_a_summary(
+    parts: list[tuple[int, int]], sizes: list[int], drawn: Any
+) -> None:
+    """Would catch a worker that computes its block for ever as others' blocks are missing."""
+    edges = np.cumsum([0, *sizes]).tolist()
+    blocks = list(zip(edges[:-1], edges[1:], strict=True))
+    there = list(parts)
+    for block in drawn.draw(st.permutations(blocks)):
+        there += by_hand(there, "summary").gaps("a", *block)
+        assert by_hand(there, "summary").gaps("a", *block) == []
+    found = by_hand(there, "summary")
+    assert found.seeds("a", edges[-1]) == edges[-1]
+    assert [found.gaps("a", *block) for block in blocks] == [[] for _ in blocks]
+
+
+def test_a_unit_of_the_other_kind_is_not_used() -> None:
+    """Would catch moments read as curves in a folder that was allowed to change its keep."""
+    entry = Entry("0" * 32, 0, "", {"cells": ["a"], "seeds": [0, 9], "keep": "summary"})
+    assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
+    assert Results({"keep": "summary"}, Memory(), [entry]).seeds("a", 9) == 9
+
+
+class Counter(sweeps.Progress):
+    """Counts the trials; ends a sweep that never ends."""
+
+    def __init__(self, most: int) -> None:
+        self.trials, self.most = 0, most
+
+    def advanced(self, trials: int) -> None:
+        self.trials += trials
+        assert self.trials <= self.most
+
+
+def test_a_worker_of_a_summary_ends_without_the_others(tmp_path: Path, stores: Path) -> None:
+    """Would catch a worker that waits for, or computes again and again, what others have to do."""
+    chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL, "keep": "summary", "seeds": 20}
+    trials = []
+    for place in (2, 1):
+        chosen["progress"] = counter = Counter(80)
+        data = fmab.sweep("cdp", store=tmp_path / "s", worker=(place, 2), **chosen)
+        trials.append(counter.trials)
+        if place == 2:
+            assert data.attrs["missing_trials"] > 0
+    # 12 units in turn: each cell has 8, 8 and 4 seeds.
+    assert (sum(trials), max(trials)) == (80, 40)
+    for name in sorted(path.name for path in (stores / "summary" / "units").iterdir()):
+        mine, other = (folder / "units" / name for folder in (tmp_path / "s", stores / "summary"))
+        assert mine.read_bytes() == other.read_bytes()
+
+
+def subset(stores: Path, keep: str, wanted: dict[tuple[int, int], list[int]]) -> Results:
+    """Returns the results with only some units: by cell, the first seeds of its units."""
+    whole = open_results(stores / keep)
+    hashes = np.array([fact["hash"] for fact in whole.header["cells"]]).reshape(2, 2)
+    firsts = {hashes[place]: starts for place, starts in wanted.items()}
+    entries = [
+        part.entry
+        for cell, parts in whole.parts.items()
+        for part in parts
+        if part.start in firsts.get(cell, [])
+    ]
+    return Results(whole.header, whole.source, entries)
+
+
+UNFINISHED: dict[tuple[int, int], list[int]] = {
+    (0, 0): [0, 8, 16],
+    (0, 1): [0, 8],
+    (1, 0): [0, 16],  # with a gap
+    (1, 1): [8],  # without its beginning
+}
+
+
+def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: xr.Dataset) -> None:
+    """Would catch zeros for what is missing, seeds after a gap, or values that move."""
+    found = subset(stores, "curves", UNFINISHED)
+    with pytest.raises(ValueError, match="^store='here': must be finished; at least 24 trials"):
+        results.dataset(found, "here")
+    data = results.dataset(found, "here", partial=True)
+    assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
+    for name in (*SERIES, "rounds_made", *PER_SEED[:3]):
+        for place in np.ndindex(2, 2):
+            seeds = int(data.seeds[place])
+            values, expected = data[name].values[place], curves[name].values[place]
+            np.testing.assert_array_equal(values[:seeds], expected[:seeds], name)
+            if place != (0, 1):
+                assert np.isnan(values[max(seeds, 8 if place == (1, 0) else 0) :]).all(), name
+            else:
+                assert np.isnan(values[16:]).all()
+    table = final_table(data)
+    assert np.isnan(table.regret.values).tolist() == [[False, False], [False, True]]
+    assert table.best_arm_lost_upper.isnull().values.tolist() == [[False, False], [False, True]]
+    expected = curves.regret.values[0, 1, :16, -1].mean()
+    assert float(table.regret[0, 1]) == pytest.approx(expected, rel=1e-12)
+    nothing = results.dataset(subset(stores, "curves", {}), "here", partial=True)
+    assert nothing.sizes["seed"] == 0 and np.isnan(final_table(nothing).regret.values).all()
+
+
+def test_unfinished_summaries_are_of_the_seeds_they_have(stores: Path, curves: xr.Dataset) -> None:
+    """Would catch a summary refused as one cell has not begun, or one of other seeds."""
+    found = subset(stores, "summary", UNFINISHED)
+    with pytest.raises(ValueError, match="must be finished; at least 36 trials"):
+        results.dataset(found, "here")
+    data = results.dataset(found, "here", partial=True)
+    assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
+    for place in ((0, 0), (0, 1), (1, 0)):
+        some = curves.regret.values[place][: int(data.seeds[place])]
+        np.testing.assert_allclose(data.regret_mean[place], some.mean(axis=0), rtol=1e-12)
+        assert int(data.regret_histogram[place].sum()) == len(some)
+        np.testing.assert_allclose(data.regret_covariance[place], np.cov(some.T), rtol=1e-9)
+    means = [name for name in data.data_vars if str(name).endswith(("_mean", "_variance"))]
+    for name in (*means, "regret_covariance", "regret_quantile"):
+        assert np.isnan(data[name].values[1, 1]).all(), name
+        assert np.isfinite(data[name].values[0]).all(), name
+    assert int(data.regret_histogram[1, 1].sum()) == 0
+    table = final_table(data)
+    assert np.isnan(table.cost.values).tolist() == [[False, False], [False, True]]
+    nothing = results.dataset(subset(stores, "summary", {}), "here", partial=True)
+    assert np.isnan(nothing.regret_mean.values).all() and nothing.sizes["bin"] == 0
+
+
+def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: xr.Dataset) -> None:
+    """Would catch half a sweep taken for a whole one."""
+    store = tmp_path / "s"
+    fmab.sweep("cdp", store=store, seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL)
+    with pytest.raises(ValueError, match="must be finished; .*partial=True"):
+        open_sweep(store)
+    data = open_sweep(store, partial=True)
+    # Blocks 0, 2, 4 ... of 12, three to a cell: the second of every other cell is missing.
+    assert data.seeds.values.tolist() == [[8, 0], [8, 0]]
+    np.testing.assert_array_equal(data.regret[:, 0, :8], curves.regret[:, 0, :8])
+    with pytest.raises(ValueError, match="must be a run folder with a study in it"):
+        RunFolder(tmp_path / "empty", create=True)
+        open_sweep(tmp_path / "empty")
+
+
+def test_a_damaged_unit_is_named_when_it_is_read(
+    stores: Path, tmp_path: Path, curves: xr.Dataset
+) -> None:
+    """Would catch a flipped bit that becomes a number, or spoils what is intact."""
+    shutil.copytree(stores / "curves", tmp_path / "s")
+    found = open_results(tmp_path / "s")
+    cell = found.header["cells"][3]["hash"]
+    part = next(part for part in found.parts[cell] if part.start == 8)
+    path = tmp_path / "s" / "units" / f"{part.entry.unit}.npz"
+    data = open_sweep(tmp_path / "s")
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    intact = data.regret.isel(epsilon=1, rounds=1, seed=slice(0, 8))
+    np.testing.assert_array_equal(intact, curves.regret[1, 1, :8])
+    with pytest.raises(Damaged) as error:
+        data.regret.isel(epsilon=1, rounds=1, seed=9).load()
+    assert error.value.path == path and str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("case", ["", "waiting-"])
+def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
+    """Would catch moments, counts or links of other cells, slots, seeds or degrees of freedom."""
+    curves = open_sweep(stores / f"{case}curves").load()
+    data = open_sweep(stores / f"{case}summary")
+    dims = curves.seeds.dims
+    assert data.seeds.dims == dims and (data.seeds == curves.seeds).all()
+    if case:
+        np.testing.assert_array_equal(data.slot, curves.slot)
+    for name in SERIES:
+        mean = curves[name].mean("seed")
+        np.testing.assert_allclose(data[f"{name}_mean"], mean, rtol=1e-12, err_msg=name)
+        if "links" in name:
+            variance = curves[name].astype(float).var("seed", ddof=1)
+            np.testing.assert_allclose(data[f"{name}_variance"], variance, rtol=1e-9, atol=1e-12)
+    rounds = curves.rounds_made.astype(float)
+    np.testing.assert_allclose(data.rounds_made_mean, rounds.mean("seed"), rtol=1e-12)
+    np.testing.assert_allclose(
+        data.rounds_made_variance, rounds.var("seed", ddof=1), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(data.best_arm_lost, curves.best_arm_lost.sum("seed"))
+    np.testing.assert_array_equal(data.undecided, (curves.chosen_arm < 0).sum("seed"))
+    for place in np.ndindex(2, 2):
+        regret = curves.regret.values[place]
+        found = data.regret_covariance.values[place]
+        np.testing.assert_allclose(found, np.cov(regret.T), rtol=1e-9)
+        last = np.sort(regret[:, -1])
+        histogram = data.regret_histogram.values[place]
+        assert histogram.sum() == 20
+        low, high = data.bin_low.values, data.bin_high.values
+        inside = [((last >= a) & (last < b)).sum() for a, b in zip(low, high, strict=True)]
+        np.testing.assert_array_equal(histogram, inside)
+        wanted = last[np.ceil(data["quantile"].values * 20).astype(int) - 1]
+        np.testing.assert_allclose(data.regret_quantile.values[place], wanted, rtol=1e-3)
+
+
+def test_summaries_do_not_depend_on_the_units(stores: Path) -> None:
+    """Would catch a merge that weighs units, not seeds, or forgets one."""
+    data = open_sweep(stores / "summary").load()
+    whole = {**SMALL, "unit": 1000}
+    other = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
+    for name in data.data_vars:
+        np.testing.assert_allclose(
+            other[name], data[name], rtol=1e-10, atol=1e-12, err_msg=str(name)
+        )
+    for name in ("regret_histogram", "seeds", "best_arm_lost", "undecided", "regret_quantile"):
+        np.testing.assert_array_equal(other[name], data[name])
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_final_table_by_hand(stores: Path, curves: xr.Dataset, keep: str) -> None:
+    """Would catch another slot than T, a normal quantile, swapped prices, or an interval of it."""
+    data = open_sweep(stores / keep)
+    table = final_table(data, level=0.9, server_price=3, peer_price=5)
+    assert table.regret.dims == ("epsilon", "rounds")
+    for place in np.ndindex(2, 2):
+        series = {
+            "regret": curves.regret.values[place][:, -1],
+            "cost": 3.0 * curves.server_links.values[place][:, -1],
+            "rounds_made": curves.rounds_made.values[place].astype(float),
+        }
+        for name, values in series.items():
+            half = stats.t.ppf(0.95, 19) * values.std(ddof=1) / np.sqrt(20)
+            expected = [values.mean(), values.mean() - half, values.mean() + half]
+            found = [float(table[f"{name}{end}"][place]) for end in ("", "_lower", "_upper")]
+            assert found == pytest.approx(expected, rel=1e-9), name
+        lost = int(curves.best_arm_lost.values[place].sum())
+        exact = stats.binomtest(lost, 20).proportion_ci(0.9, method="exact")
+        ends = [float(table[f"best_arm_lost{end}"][place]) for end in ("_lower", "_upper")]
+        assert int(table.best_arm_lost[place]) == lost
+        assert ends == pytest.approx(list(exact), rel=1e-9, abs=1e-11)
+        links = curves.server_links.values[place][:, -1].mean()
+        assert float(table.server_links[place]) == pytest.approx(links, rel=1e-12)
+    assert (table.attrs["level"], table.attrs["server_price"]) == (0.9, 3.0)
+    assert table.attrs["description"] == "90 % confidence interval of the mean (Student t)"
+    np.testing.assert_array_equal(table.seeds, 20)
+    assert final_table(data).attrs["level"] == 0.95
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_peer_links_cost_what_the_papers_meter_counts(stores: Path, keep: str) -> None:
+    """Would catch the cost on the other meter, or a server price paid for links of peers."""
+    data = open_sweep(stores / f"waiting-{keep}")
+    table = final_table(data, server_price=7, peer_price=5)
+    curves = open_sweep(stores / "waiting-curves").isel(time=-1)
+    cost = 5.0 * curves.peer_links_bound.values
+    half = stats.t.ppf(0.975, 19) * cost.std(axis=-1, ddof=1) / np.sqrt(20)
+    np.testing.assert_allclose(table.cost, cost.mean(axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(table.cost_upper, cost.mean(axis=-1) + half, rtol=1e-9)
+    used, bound = (curves[f"peer_links_{n}"].mean("seed") for n in ("used", "bound"))
+    np.testing.assert_allclose(table.peer_links_used, used, rtol=1e-12)
+    assert (used < bound).sel(graph="ring").all()
+
+
+def test_a_sweep_until_precise_is_judged_by_its_looks() -> None:
+    """Would catch a cell that stops too early or late, or a table of another band than judged."""
+    until = fmab.precision(0.3, level=0.9, max_seeds=160)
+    chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL}
+    data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **chosen)
+    level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds
+    assert data.attrs["look_level"] == pytest.approx(level, rel=1e-12)
+    curves = fmab.sweep("cdp", seeds=160, **chosen).regret.values
+    table = final_table(data)
+    for place in np.ndindex(2, 2):
+        for look in (20, 40, 80, 160):
+            moments = summary.moments(curves[place][:look])
+            mean, half = moments_band(
+                look, moments.mean, moments.covariance, level, resamples=round(200 / 0.025)
+            )
+            if half[-1] <= 0.3 * mean[-1]:
+                break
+        assert int(data.seeds[place]) == look
+        assert float(data.relative_width[place]) == pytest.approx(half[-1] / mean[-1], rel=1e-6)
+        ends = [float(table[f"regret{end}"][place]) for end in ("", "_lower", "_upper")]
+        wanted = [mean[-1], mean[-1] - half[-1], mean[-1] + half[-1]]
+        assert ends == pytest.approx(wanted, rel=1e-6)
+    assert table.attrs["level"] == 0.9
+    told = "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
+    assert table.attrs["description"] == told
+    # Another level is one over all looks as well.
+    other = final_table(data, level=0.95)
+    assert "98.75 % a look" in other.attrs["description"]
+    assert (other.regret_upper > table.regret_upper).all()
+    # Otherwise this test has seen one look only.
+    assert int(data.seeds.min()) < int(data.seeds.max())
+
+
+def header(**facts: list[Any]) -> dict[str, Any]:
+    """Returns a header of hand-made cells, over x and y."""
+    plain = dict(
+        algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
+    )
+    plain |= dict(reporting=4, wait=0, waits=False, links=[4, 0, 0], meters=["bound", "used"])
+    cells = [
+        {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
+        for i in range(4)
+    ]
+    return {
+        "format": 1,
+        "hash": "h",
+        "study": {"root_seed": 3},
+        "made_by": {"numpy": "2"},
+        "dims": [["x", [1, "none"]], ["y", [0.5, 2]]],
+        "keep": "curves",
+        "seeds": 1,
+        "until": None,
+        "look_level": None,
+        "cells": cells,
+        "grids": [[5, 10], [1, 2]],
+    }
+
+
+def test_facts_lie_over_the_dimensions_that_change_them() -> None:
+    """Would catch a fact dropped where it changes, or spread over dimensions that it ignores."""
+    made = header(
+        epsilon=[1.0, 1.0, None, None],
+        epsilon_message=[4.0, 8.0, 4.0, 8.0],
+        wait=[1, 2, 3, 4],
+        algorithm=["cdp", "ddp", "cdp", "ddp"],
+        meters=[["bound", "used"], ["edges", "sac"]] * 2,
+    )
+    data = results.dataset(Results(made, Memory(), []), "here", partial=True)
+    assert data.epsilon.dims == ("x",) and data.epsilon.values.tolist() == [1.0, math.inf]
+    assert data.epsilon_message.dims == ("y",) and data.epsilon_message.values.tolist() == [4, 8]
+    assert data.wait.values.tolist() == [[1, 2], [3, 4]] and "reporting" not in data.coords
+    assert data.x.values.tolist() == [1, "none"] and data.y.values.tolist() == [0.5, 2.0]
+    assert data.attrs["algorithm"] == "cdp, ddp" and "epsilon" not in data.attrs
+    assert (data.attrs["meter_bound"], data.attrs["meter_used"]) == ("bound/edges", "used/sac")
+    assert (data.attrs["root_seed"], data.attrs["numpy_version"]) == (3, "2")
+    assert data.time.values.tolist() == [5, 10]
+    mixed = header(grid=[0, 1, 0, 1])
+    data = results.dataset(Results(mixed, Memory(), []), "here", partial=True)
+    assert data.slot.dims == ("y", "time") and data.slot.values.tolist() == [[5, 10], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    "options, start",
+    [
+        ({"level": 95}, "level=95: must be a number in (0, 1)"),
+        ({"level": math.nan}, "level=nan: must be"),
+        ({"server_price": -1}, "server_price=-1: must be"),
+        ({"peer_price": math.inf}, "peer_price=inf: must be"),
+    ],
+)
+def test_bad_options_of_the_table_are_refused(
+    curves: xr.Dataset, options: dict[str, Any], start: str
+) -> None:
+    """Would catch a level in per cent, or a price that becomes NaN."""
+    with pytest.raises(ValueError) as error:
+        final_table(curves, **options)
+    assert str(error.value).startswith(start) and "\n" not in str(error.value)
+
+
+def test_the_table_of_a_single_run_is_refused() -> None:
+    """Would catch a traceback where `simulate`'s result is taken for a sweep's."""
+    data = alone(fmab.cdp_mab(0.5), 20_000)
+    with pytest.raises(ValueError, match="^data='Dataset': must be the Dataset of a sweep"):
+        final_table(data)
+
+
+def test_reading_again_gives_the_same_bytes(stores: Path) -> None:
+    """Would catch a value that depends on what was read before."""
+    data = open_sweep(stores / "curves")
+    digests = {
+        hashlib.sha256(np.ascontiguousarray(data.regret.isel(seed=order)).tobytes()).hexdigest()
+        for order in (slice(None), list(range(20)), np.arange(-20, 0))
+    }
+    assert len(digests) == 1

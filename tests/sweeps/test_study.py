@@ -1,0 +1,621 @@
+"""Studies: axes and labels, identities of cells and of whole studies, refusals; nothing is run."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.families.elimination import Algorithm
+from fmab_jax.cli import sweep_commands, terminal
+from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import graphs
+from fmab_jax.sweeps import study, study_file
+from fmab_jax.sweeps.study import Study, precision, state
+
+BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
+
+
+class Without:
+    """Marks a parameter of BASE that a study does without."""
+
+
+OUT = Without()
+ALONE = {"agents": OUT, "arms": OUT}
+
+
+def small(algorithm: Any = "cdp", problem: Any = None, **changes: Any) -> Study:
+    """Returns a tiny study with changes."""
+    given = BASE | changes
+    given = {n: value for n, value in given.items() if not isinstance(value, Without)}
+    return state(algorithm, problem, **given)
+
+
+def hashes(made: Study) -> list[str]:
+    return [spot.hash for spot in made.spots]
+
+
+def labels(made: Study) -> dict[str, list[Any]]:
+    return {axis.name: list(axis.labels) for axis in made.axes}
+
+
+FIXED = fmab.Problem([0.9, 0.1], agents=2)
+KARATE = nx.karate_club_graph()
+
+# name: (parameters, the labels of the one axis).
+LABELS: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "None is none": ({"rounds": [None, 2, 3]}, ["none", 2, 3]),
+    "an infinite epsilon is none": ({"epsilon": [0.5, math.inf]}, [0.5, "none"]),
+    "whole floats": ({"horizon": [1e3, 1e6]}, [1000, 1000000]),
+    "an array": ({"epsilon": np.array([0.1, 1.0])}, [0.1, 1]),
+    "a float32 is what it prints": ({"epsilon": np.array([0.1], np.float32)}, [0.1]),
+    "NumPy numbers": ({"epsilon": [np.float64(0.1), np.int32(2)]}, [0.1, 2]),
+    "a range": ({"agents": range(2, 5)}, [2, 3, 4]),
+    "a tuple": ({"arms": (2, 3)}, [2, 3]),
+    "a dict gives its own": ({"epsilon": {"low": 0.1, 7: None}}, ["low", "7"]),
+    "graphs": (
+        {"algorithm": "ddp", "graph": ["ring", KARATE, nx.path_graph(34)], "agents": 34},
+        ["ring", "Zachary's Karate Club", "graph-2"],
+    ),
+    "problems": ({"problem": [FIXED, FIXED]}, ["problem-0", "problem-1"]),
+    "problems by name": ({"problem": {"a": FIXED, "b": FIXED}}, ["a", "b"]),
+    "algorithms": ({"algorithm": ["cdp", fmab.ddp_mab]}, ["cdp", "ddp"]),
+    "algorithms by name": ({"algorithm": {"x": "cdp", "y": "cdp"}}, ["x", "y"]),
+    "a maker of one's own": (
+        {"algorithm": ["cdp", functools.partial(fmab.hdp_mab, components="2")]},
+        ["cdp", "hdp"],
+    ),
+    "components as texts": ({"algorithm": "hdp", "components": ["1x2", "2"]}, ["1x2", "2"]),
+    "components as lists": (
+        {"algorithm": "hdp", "components": [[1, 1], [(2, "path")]]},
+        ["1+1", "2:path"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_say_what_is_swept(name: str) -> None:
+    """Would catch labels that JSON cannot hold, that hide a value or change from run to run."""
+    changes, expected = LABELS[name]
+    if "problem" in changes:
+        changes = changes | {**ALONE}
+    made = small(**changes)
+    (found,) = labels(made).values()
+    assert found == expected
+    assert [type(label) for label in found] == [type(label) for label in expected]
+    assert len(made.spots) == len(expected) and json.loads(json.dumps(found)) == expected
+    assert len(made.hash) == 32 and int(made.hash, 16)
+
+
+def test_the_last_axis_is_the_fastest() -> None:
+    """Would catch a grid laid out in another order than its dimensions."""
+    made = small(["cdp", "single"], epsilon=[0.1, 0.5, 1], horizon=[10, 20])
+    assert labels(made) == {
+        "algorithm": ["cdp", "single"],
+        "epsilon": [0.1, 0.5, 1],
+        "horizon": [10, 20],
+    }
+    assert made.shape == (2, 3, 2)
+    found = [(s.config["algorithm"], s.config["epsilon"], s.config["horizon"]) for s in made.spots]
+    assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
+    assert [float(spot.cell.rule.epsilon) for spot in made.spots] == [e for _, e, _ in found]
+    assert [int(spot.cell.grid[-1]) for spot in made.spots] == [t for *_, t in found]
+
+
+def test_one_list_of_components_is_a_value_and_several_are_swept() -> None:
+    """Would catch the sizes of one hybrid structure taken for three structures."""
+    one = small("hdp", components=[1, (2, "path"), nx.path_graph(3)], agents=6)
+    assert one.axes == () and one.spots[0].cell.exchange.sizes == (1, 2, 3)
+    swept = small("hdp", components=[[1, 5], ["3", "3"][:0] or [3, 3], [6]], agents=6)
+    assert [spot.cell.exchange.sizes for spot in swept.spots] == [(1, 5), (3, 3), (6,)]
+    texts = small("hdp", components=["1,5", "3x2"], agents=6)
+    assert [spot.cell.exchange.sizes for spot in texts.spots] == [(1, 5), (3, 3)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Identities.
+
+# (words after "fmab sweep", the same in Python).
+SAME: list[tuple[str, tuple[Any, dict[str, Any]]]] = [
+    (
+        "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5",
+        ("cdp", {}),
+    ),
+    (
+        "cdp --agents 2 --arms 2 --horizon 1e6 1e3 --seeds 1e2 --epsilon .1 none --rounds none 3",
+        ("cdp", dict(horizon=[10**6, 1000], seeds=100, times=100, epsilon=[0.1, None])
+         | dict(rounds=[None, 3])),
+    ),
+    (
+        "cdp --epsilon 0.5 inf --participation 0.5 1 --agents 2 4 --arms 2 --horizon 50 --seeds 2",
+        ("cdp", dict(agents=[2, 4], epsilon=[0.5, math.inf], participation=(0.5, 1.0), times=100)),
+    ),
+    (
+        "ddp --graph ring star --agents 5 --arms 2 --horizon 50 --seeds 3 --times 5 10 --log-time",
+        ("ddp", dict(agents=5, graph=["ring", "star"], seeds=3, times=(5, 10), spacing="log")),
+    ),
+    (
+        "hdp --agents 6 --arms 2 --horizon 50 --seeds 2 --times 5 --components 3x2:star "
+        "--weights components",
+        ("hdp", dict(agents=6, components="3x2:star", weights="components")),
+    ),
+    (
+        "single --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --epsilon-message 4 "
+        "--smallest-gap 0.1 --spread 0 1 --root-seed 7",
+        ("single", dict(epsilon=OUT, epsilon_message=4, problem_gap=0.1, root_seed=7)
+         | dict(spread=np.array([0, 1]))),
+    ),
+    (
+        "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --keep summary --until 0.1 "
+        "--max-seeds 8 --fixed-instance 3 --gap 0.25",
+        ("cdp", dict(keep="summary", until=precision(0.1, max_seeds=8), fixed_instance=3)
+         | dict(gap=0.25)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "python"), SAME, ids=[words[:30] for words, _ in SAME])
+def test_options_toml_and_python_state_the_same_study(
+    words: str, python: tuple[Any, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Would catch a default, a type or an order that one of the three ways adds or drops."""
+    command = terminal.parse(["sweep", *words.split()])
+    assert isinstance(command, terminal.SweepOptions)
+    document = sweep_commands._document(command, words.split()[0])
+    path = study_file.write_study(document, tmp_path / "study.toml")
+    algorithm, changes = python
+    expected = small(algorithm, **changes)
+    for found in (document, study_file.read_study(path)):
+        made = study_file.study_of(found)
+        assert (made.hash, made.shape) == (expected.hash, expected.shape)
+        assert made.describe() == expected.describe()
+
+
+# What changes every cell's numbers.
+CHANGES: dict[str, dict[str, Any]] = {
+    "epsilon": {"epsilon": 0.999},
+    "no noise": {"epsilon": None},
+    "p": {"participation": 0.5},
+    "R": {"rounds": 2},
+    "another R": {"rounds": 3},
+    "gap": {"rounds": 2, "gap": 0.3},
+    "T": {"horizon": 51},
+    "times": {"times": 6},
+    "slots": {"times": [1, 2, 3, 4, 50]},
+    "spacing": {"spacing": "log"},
+    "root seed": {"root_seed": 1},
+    "agents": {"agents": 3},
+    "arms": {"arms": 3},
+    "spread": {"spread": 0.5},
+    "problem gap": {"problem_gap": 0.25},
+    "fixed instance": {"fixed_instance": 0},
+    "another instance": {"fixed_instance": 1},
+    "sum_agents": {"sum_agents": False},
+    "another algorithm": {"algorithm": "single"},
+    "gossip": {"algorithm": "ddp"},
+    "hybrid": {"algorithm": "hdp", "components": "1x2"},
+    "hybrid of another structure": {"algorithm": "hdp", "components": "2"},
+    "means": {"problem": FIXED, **ALONE},
+    "other means": {
+        "problem": fmab.Problem([0.9, math.nextafter(0.1, 1)], agents=2),
+        **ALONE,
+    },
+    "means of more agents": {
+        "problem": fmab.Problem([0.9, 0.1], agents=3),
+        **ALONE,
+    },
+}
+
+
+def test_whatever_changes_numbers_changes_hashes() -> None:
+    """Would catch a field left out of a cell's identity: results of another configuration."""
+    made = {"plain": small()} | {name: small(**changes) for name, changes in CHANGES.items()}
+    cells = [hashes(each)[0] for each in made.values()]
+    assert len(set(cells)) == len(cells) == len(CHANGES) + 1
+    assert len({each.hash for each in made.values()}) == len(made)
+    described = [json.dumps(each.describe(), sort_keys=True) for each in made.values()]
+    assert len(set(described)) == len(made)
+
+
+# name: two ways to say the same.
+ALIKE: dict[str, tuple[Callable[[], Study], Callable[[], Study]]] = {
+    "order of keywords": (
+        lambda: state("cdp", horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1, rounds=2),
+        lambda: state("cdp", rounds=2, epsilon=1, arms=2, agents=2, times=5, seeds=2, horizon=50),
+    ),
+    "whole floats": (
+        small,
+        lambda: small(horizon=50.0, seeds=2.0, times=5.0, agents=2.0, arms=2.0, epsilon=1.0),
+    ),
+    "NumPy numbers": (
+        lambda: small(epsilon=0.5),
+        lambda: small(
+            horizon=np.int64(50), seeds=np.int32(2), times=np.int8(5), epsilon=np.float64(0.5)
+        ),
+    ),
+    "float32": (lambda: small(epsilon=0.1), lambda: small(epsilon=np.float32(0.1))),
+    "list, tuple": (lambda: small(epsilon=[0.1, 1]), lambda: small(epsilon=(0.1, 1.0))),
+    "list, array": (lambda: small(epsilon=[0.1, 1]), lambda: small(epsilon=np.array([0.1, 1]))),
+    "list, float32": (
+        lambda: small(epsilon=[0.1, 1]),
+        lambda: small(epsilon=np.array([0.1, 1], np.float32)),
+    ),
+    "list, range": (lambda: small(agents=[2, 3]), lambda: small(agents=range(2, 4))),
+    "None, inf": (lambda: small(epsilon=[1, None]), lambda: small(epsilon=[1, math.inf])),
+    "name, maker": (lambda: small(["cdp", "ddp"]), lambda: small((fmab.cdp_mab, fmab.ddp_mab))),
+    "default, said": (
+        small,
+        lambda: small(rounds=None, gap=None, participation=1, spread=0, root_seed=0),
+    ),
+    "slots with and without T": (
+        lambda: small(times=[10, 20]),
+        lambda: small(times=np.array([10.0, 20.0, 50.0])),
+    ),
+    "equal means": (
+        lambda: small("cdp", fmab.Problem([0.9, 0.1], agents=2), **ALONE),
+        lambda: small(
+            "cdp", fmab.Problem([[0.9, 0.1], [0.9, 0.1]]), **ALONE
+        ),
+    ),
+    "equal graphs": (
+        lambda: small("ddp", graph=nx.path_graph(4), agents=4),
+        lambda: small("ddp", graph=nx.Graph([(3, 2), (1, 0), (2, 1)]), agents=4),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_changes_no_number_changes_no_hash(name: str) -> None:
+    """Would catch a sweep that is computed again because it was spelt in another way."""
+    first, second = (make() for make in ALIKE[name])
+    assert hashes(first) == hashes(second)
+    assert first.hash == second.hash
+
+
+def test_a_study_is_more_than_its_cells() -> None:
+    """Would catch a default folder shared by studies of other seeds, bands or dimensions."""
+    made = [
+        small(),
+        small(seeds=3),
+        small(keep="summary"),
+        small(keep="summary", until=precision(0.1)),
+        small(keep="summary", until=precision(0.1, max_seeds=8)),
+        small(epsilon=[1]),
+    ]
+    assert len({cell for each in made for cell in hashes(each)}) == 1
+    assert len({each.hash for each in made}) == len(made)
+
+
+def test_a_graph_that_changes_under_its_name_is_another(tmp_path: Path) -> None:
+    """Would catch results of an old graph file, or old means, taken for those of the new one."""
+    edges, means = tmp_path / "graph.txt", tmp_path / "means.csv"
+
+    def made() -> list[Study]:
+        return [
+            small("ddp", graph=str(edges), agents=3),
+            small("hdp", components=f"3:{edges}", agents=3),
+            small("cdp", fmab.Problem.from_file(means, agents=2), **ALONE),
+        ]
+
+    edges.write_text("0 1\n1 2\n")
+    means.write_text("0.9,0.1\n")
+    before = made()
+    described = [each.describe() for each in before]
+    assert [each.hash for each in made()] == [each.hash for each in before]
+    path = small("ddp", graph=edges, agents=3)
+    assert path.hash == before[0].hash and path.describe() == described[0]
+    edges.write_text("0 1\n1 2\n2 0\n")
+    means.write_text("0.9,0.2\n")
+    for old, said, new in zip(before, described, made(), strict=True):
+        assert old.hash != new.hash and said != new.describe()
+
+
+def test_equal_cells_are_one() -> None:
+    """Would catch cdp computed once for each graph that it does not look at."""
+    made = small(["cdp", "ddp"], graph=["ring", "path", "complete"], agents=4)
+    found = np.array(hashes(made)).reshape(2, 3)
+    assert len(set(found[0])) == 1 and len(set(found[1])) == 3
+    assert len(set(found.ravel())) == 4
+    doubled = small(epsilon={"a": 1, "b": 1.0, "c": 2}, rounds=[None, 3])
+    assert len(doubled.spots) == 6 and len(set(hashes(doubled))) == 4
+    # And a cell is the same wherever it stands.
+    assert hashes(small(epsilon=2, rounds=3)) == hashes(doubled)[-1:]
+
+
+def test_a_description_survives_json() -> None:
+    """Would catch tuples that come back as lists: a store that refuses its own study."""
+    part = (2, nx.path_graph(2))
+    for made in (
+        small("ddp", graph=nx.path_graph(3), agents=3),
+        small("ddp", graph=["ring", nx.path_graph(3)], agents=3),
+        small("hdp", components=[part, 1], agents=3),
+        small(epsilon=[None, np.float32(0.5)], times=(1, 2), horizon=np.int64(50)),
+        small("cdp", {"a": FIXED}, **ALONE),
+        small(keep="summary", until=precision(0.5)),
+    ):
+        described = made.describe()
+        assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert described["until"] == {"relative": 0.5, "level": 0.95, "max_seeds": 10**6}
+    assert (described["epsilon"], described["spread"], described["gap"]) == (1, 0, None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Makers.
+
+
+def test_ambiguous_names_go_to_the_algorithm() -> None:
+    """Would catch gap, which both know, reaching the problem, or problem_gap the algorithm."""
+    made = small(gap=0.25, problem_gap=0.125).spots[0]
+    assert (made.config["gap"], made.config["problem"]["gap"]) == (0.25, 0.125)
+    assert (float(made.cell.rule.gap), float(made.cell.parameters["gap"])) == (0.25, 0.125)
+    own = small("cdp", fmab.Problem.with_gap, problem_gap=0.125).spots[0]
+    assert (own.config["gap"], own.config["problem"]["gap"]) == (None, 0.125)
+    assert own.hash == small(problem_gap=0.125).spots[0].hash
+
+
+def test_defaults_stay_with_their_maker() -> None:
+    """Would catch one maker's default, here p = 1/2 or R = 3, given to all the others."""
+    half = functools.partial(fmab.cdp_mab, participation=0.5, rounds=3)
+    for order in (("half", "plain"), ("plain", "half")):
+        makers = {"half": half, "plain": fmab.cdp_mab}
+        spots = small({name: makers[name] for name in order}).spots
+        found = {name: spot.config for name, spot in zip(order, spots, strict=True)}
+        assert {n: (c["participation"], c["rounds"]) for n, c in found.items()} == {
+            "half": (0.5, 3),
+            "plain": (1.0, None),
+        }
+    # What is said goes to both.
+    said = small(makers, participation=0.25, agents=4).spots
+    assert [spot.config["participation"] for spot in said] == [0.25, 0.25]
+
+
+def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
+    """Would catch an exchange found under the address of a graph that is gone."""
+    names = ["ring", "path", "star"]
+    for name in names:
+        edges = graphs.make(name, 9).edges
+        (tmp_path / f"{name}.txt").write_text("".join(f"{i} {j}\n" for i, j in edges))
+
+    def own(epsilon: float, kind: int) -> Any:
+        # A path object of its own each time: when it is gone, another one gets its place.
+        return fmab.ddp_mab(epsilon, graph=tmp_path / f"{names[kind]}.txt")
+
+    made = small(own, epsilon=[0.1, 0.2, 0.3, 0.4], kind=[0, 1, 2], agents=9)
+    waits = np.array([spot.cell.exchange.wait for spot in made.spots]).reshape(4, 3)
+    assert waits.tolist() == 4 * [[3, 7, 1]]
+    assert len(set(hashes(made))) == 12
+
+
+def test_hops_are_worked_out_and_graphs_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
+    calls = {"distances": 0, "describe": 0, "gossip": 0}
+
+    def counting(module: Any, name: str) -> None:
+        original = getattr(module, name)
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            calls[name] += arguments[0] is not None
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(module, name, counted)
+
+    counting(graphs, "distances")
+    counting(graphs, "describe")
+    counting(exchange, "gossip")
+    made = small(
+        "ddp", graph=["ring", nx.path_graph(6)], epsilon=[0.1, 0.5, 1, None], agents=6,
+        horizon=[10, 20, 30],
+    )  # fmt: skip
+    spots = made.spots
+    assert calls == {"distances": 2, "describe": 2, "gossip": 2}
+    assert len(spots) == 24 and len({id(spot.cell.exchange) for spot in spots}) == 2
+    assert made.spots is spots
+
+
+def test_a_problem_is_made_once_for_all_that_share_it() -> None:
+    """Would catch an instance drawn, or its means hashed, anew for each epsilon."""
+    calls = []
+
+    def mine(agents: int, arms: int, root_seed: int) -> fmab.Problem:
+        calls.append((agents, arms, root_seed))
+        return fmab.Problem.uniform(agents, arms)
+
+    spots = small("cdp", mine, epsilon=[0.1, 0.5, 1], agents=[2, 3], root_seed=9).spots
+    assert sorted(calls) == [(2, 2, 9), (3, 2, 9)]
+    assert [spot.config["problem"]["agents"] for spot in spots].count(3) == 3
+
+
+# ---------------------------------------------------------------------------------------------
+# Refusals.
+
+NOT_TAKEN = "must be left out: neither algorithm nor problem takes it; "
+EPSILON = "must be a number in (0, inf]; give a privacy parameter, or None for no noise"
+REPEATED = "must be distinct values; a repeated value repeats its cells"
+
+# (what is stated, the line that refuses it).
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: small(epsilom=1), f"epsilom=1: {NOT_TAKEN}did you mean epsilon?"),
+    (lambda: small(agent=1), f"agent=1: {NOT_TAKEN}did you mean agents?"),
+    (lambda: small(partcipation=[1]), f"partcipation=1: {NOT_TAKEN}did you mean participation?"),
+    (lambda: small(problem_agents=1), f"problem_agents=1: {NOT_TAKEN}did you mean problem_gap?"),
+    (lambda: small("cdp", FIXED), f"agents=2: {NOT_TAKEN}choose from epsilon, "),
+    (lambda: small("ddp", participation=1), f"participation=1: {NOT_TAKEN}choose from agents, "),
+    (lambda: small(graph="ring"), f"graph='ring': {NOT_TAKEN}"),
+    (lambda: small("cpd"), "algorithm='cpd': must be 'cdp' or 'ddp' or 'hdp' or 'single'; did you"),
+    (lambda: small(["cdp", "none"]), "algorithm='none': must be 'cdp' or"),
+    (lambda: small(fmab.cdp_mab(1)), "algorithm=Algorithm(name='cdp'"),
+    (lambda: small(max), "algorithm=<built-in function max>: must be a maker with named"),
+    (lambda: small(lambda epsilon: None), "algorithm=None: must be a maker that returns an Algori"),
+    (lambda: small("cdp", lambda agents, arms: 5), "problem=5: must be a maker that returns an"),
+    (lambda: small("cdp", 5), "problem=5: must be a Problem or a function that makes one"),
+    (
+        lambda: small("cdp", fmab.Problem.uniform, **ALONE),
+        "agents=None: must be given; the problem uniform needs it",
+    ),
+    (lambda: small(epsilon=OUT), "epsilon=<not given>: must be given, or epsilon_message"),
+    (lambda: small(epsilon=[]), "epsilon=[]: must be not empty; give at least one value"),
+    (lambda: small(epsilon={}), "epsilon={}: must be not empty; "),
+    (lambda: small([]), "algorithm=[]: must be not empty; "),
+    (lambda: small(agents=range(0)), "agents=range(0, 0): must be not empty; "),
+    (lambda: small(arms=np.array([])), "arms=array([], dtype=float64): must be not empty; "),
+    (lambda: small("cdp", []), "problem=[]: must be not empty; "),
+    (lambda: small(epsilon=[1, 0.5, 1.0]), f"epsilon=1: {REPEATED}"),
+    (lambda: small(epsilon=[None, math.inf]), f"epsilon='none': {REPEATED}"),
+    (lambda: small(rounds=[None, 2, None]), f"rounds='none': {REPEATED}"),
+    (lambda: small(["cdp", "cdp"]), "algorithm='cdp': must be distinct values; label different"),
+    (
+        lambda: small([lambda epsilon: fmab.cdp_mab(epsilon), lambda gap: fmab.ddp_mab(gap)]),
+        "algorithm='<lambda>': must be distinct values; label different ones: {'label': value}",
+    ),
+    (lambda: small("ddp", graph=["ring", "ring"]), f"graph='ring': {REPEATED}"),
+    (lambda: small("ddp", graph=[KARATE, KARATE], agents=34), 'graph="Zachary\'s Karate Club": mu'),
+    (lambda: small(epsilon={1: 1, "1": 2}), "epsilon='1': must be distinct values; "),
+    (
+        lambda: small(epsilon=range(1, 100_002)),
+        "cells=100001: must be at most 100,000; ",
+    ),
+    (lambda: small(agents=range(10**15)), "cells=1000000000000000: must be at most 100,000; "),
+    (
+        lambda: small(epsilon=range(1, 1001), horizon=range(1, 102)),
+        "cells=101000: must be at most 100,000; sweep fewer values",
+    ),
+    (lambda: small(epsilon=[1, 0]), f"epsilon=0: {EPSILON}"),
+    (lambda: small(epsilon=[math.nan]), f"epsilon=nan: {EPSILON}"),
+    (lambda: small(epsilon=[True]), f"epsilon=True: {EPSILON}"),
+    (lambda: small(epsilon=[1j]), "epsilon=1j: must be numbers, texts, None, graphs or problems"),
+    (lambda: small(epsilon=[[[0.1]]]), f"epsilon=[[0.1]]: {EPSILON}"),
+    (lambda: small(epsilon=[object]), f"epsilon=<class 'object'>: {EPSILON}"),
+    (lambda: small(epsilon=np.ones((1, 1))), f"epsilon=array([[1.]]): {EPSILON}"),
+    (lambda: small(epsilon=[1], epsilon_message=1), "epsilon_message=1: must be given without"),
+    (lambda: small(problem_gap=0), "problem_gap=0: must be a number in [1e-09, 1); "),
+    (lambda: small(gap=0), "gap=0: must be a number in (0, 1]; "),
+    (lambda: small(fixed_instance=-1), "fixed_instance=-1: must be a whole number in [0, 4,294,96"),
+    (lambda: small("hdp", components=[[()]]), "components[0]=(): must be a networkx graph, a size"),
+    (lambda: small("hdp", components=[]), "components=[]: must be not empty; "),
+    (lambda: small("hdp", components=["3"]), "components='3': must be sizes that sum to agents=2"),
+    (lambda: small(horizon=[10, 10**16]), "horizon=10000000000000000: must be a whole number in"),
+    (lambda: small(horizon=None), "horizon=None: must be a whole number in"),
+    (lambda: small(seeds=0), "seeds=0: must be a whole number in [1, 100,000,000]; "),
+    (lambda: small(seeds=[1, 2]), "seeds=[1, 2]: must be a whole number in"),
+    (lambda: small(times=0), "times=0: must be a whole number in [1, 100,000]; "),
+    (lambda: small(times=[5, 4]), "times=[5, 4]: must be increasing; "),
+    (lambda: small(times=None), "times=None: must be a whole number in"),
+    (lambda: small(spacing="even"), "spacing='even': must be 'linear' or 'log'; "),
+    (lambda: small(root_seed=0.0), "root_seed=0.0: must be a whole number in"),
+    (lambda: small(sum_agents=1), "sum_agents=1: must be True or False; leave it out"),
+    (lambda: small(keep="all"), "keep='all': must be 'curves' or 'summary'; "),
+    (lambda: small(until=precision(0.1)), "until=0.1: must be given with keep='summary'; "),
+    (
+        lambda: small(until=precision(0.1), keep="summary", seeds=1),
+        "seeds=1: must be at least 2 with until; ",
+    ),
+    (
+        lambda: small(until=precision(0.1, max_seeds=3), keep="summary", seeds=4),
+        "seeds=4: must be at most 3, the max_seeds of until; ",
+    ),
+    (lambda: precision(0), "relative=0: must be a number in (0, 1); use 0.01 for 1 %"),
+    (lambda: precision(1), "relative=1: must be a number in (0, 1); use 0.01 for 1 %"),
+    (lambda: precision(0.1, level=1), "level=1: must be a number in (0, 1); use 0.95"),
+    (lambda: precision(0.1, max_seeds=1), "max_seeds=1: must be a whole number in [2, 100,000,0"),
+]
+
+
+@pytest.mark.parametrize("place", range(len(REFUSED)), ids=lambda i: f"{i}-{REFUSED[i][1][:30]}")
+def test_a_bad_study_is_refused_in_one_line(place: int) -> None:
+    """Would catch a traceback, another field's name, or a cell that is silently dropped."""
+    call, line = REFUSED[place]
+    with pytest.raises(ValueError) as error:
+        made = call()
+        assert not made.spots
+    assert str(error.value).startswith(line) and "\n" not in str(error.value)
+
+
+def test_a_hundred_thousand_cells_are_accepted() -> None:
+    """Would catch a bound off by one, or labels compared each with each (10^10 comparisons)."""
+    made = small(epsilon=np.arange(1, 100_001) / 7)
+    assert made.shape == (100_000,) and made.axes[0].labels[:2] == (1 / 7, 2 / 7)
+
+
+# ---------------------------------------------------------------------------------------------
+# Precision and provenance.
+
+
+def test_looks_double_up_to_the_most_seeds() -> None:
+    """Would catch a look too many or beyond max_seeds, or a level that is not Bonferroni's."""
+    until = precision(0.01, level=0.9, max_seeds=1000)
+    assert until.looks(100) == [100, 200, 400, 800, 1000]
+    assert until.looks(125) == [125, 250, 500, 1000]
+    assert until.looks(999) == [999, 1000]
+    assert until.looks(1000) == [1000]
+    assert until.look_level(100) == pytest.approx(0.98, rel=1e-15)
+    assert until.look_level(125) == pytest.approx(0.975, rel=1e-15)
+    assert until.look_level(1000) == pytest.approx(0.9, rel=1e-15)
+    assert precision(0.2) == (0.2, 0.95, 10**6)
+
+
+def test_provenance_changes_with_the_engine_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Would catch units of an older algorithm used beside those of a newer one."""
+    source = Path(fmab.__file__).parent
+    folder = tmp_path / "fmab_jax"
+    folder.mkdir()
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+
+    def now() -> dict[str, str]:
+        study._source_digest.cache_clear()
+        return study.provenance(jax.devices("cpu"))
+
+    try:
+        before = now()
+        assert before["platform"] == "cpu" and before["numpy"] == np.__version__
+        monkeypatch.setattr(study.resources, "files", lambda package: tmp_path / package)
+        assert now() == before
+        (folder / "plots" / "runs.py").write_text("# not part of any number\n")
+        assert now() == before
+        seen = {before["fmab_jax"]}
+        rooms = ("core/samplers", "core/exchanges/__init__", "run/simulation", "analysis/summary")
+        for name in (*rooms, "algorithms/families/elimination", "core/graphs"):
+            with (folder / f"{name}.py").open("a") as file:
+                file.write("# changed\n")
+            changed = now()
+            assert changed | {"fmab_jax": before["fmab_jax"]} == before
+            seen.add(changed["fmab_jax"])
+        assert len(seen) == 7
+    finally:
+        study._source_digest.cache_clear()
+
+
+def test_an_algorithm_of_one_s_own_has_its_own_exchange():
+    """Would catch a subclass that is run with the exchange of the algorithm it changes."""
+
+    class Late(Algorithm):
+        def exchange(self, agents):
+            found = super().exchange(agents)
+            return dataclasses.replace(found, wait=found.wait + 5)
+
+    def late(epsilon, graph):
+        return Late("ddp", epsilon, graph=graph)
+
+    made = study.state(
+        {"usual": fmab.ddp_mab, "late": late},
+        fmab.Problem.uniform(6, 3),
+        epsilon=1,
+        graph=["ring", "star"],
+        horizon=100,
+        seeds=2,
+    )
+    assert [spot.cell.exchange.wait for spot in made.spots] == [2, 1, 7, 6]
+    assert len({spot.hash for spot in made.spots}) == 4

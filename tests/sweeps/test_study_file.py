@@ -1,0 +1,531 @@
+"""Study files: snippets with pinned outcomes, round trips, and 300 studies on the command line."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+
+from fmab_jax.cli import sweep_commands, terminal
+from fmab_jax.cli.main import main
+from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps.results import open_sweep
+from fmab_jax.sweeps.study import state
+from fmab_jax.sweeps.study_file import read_study, study_of, write_study
+
+TOP = "horizon = 50\nseeds = 2\ntimes = 5\n"
+PARAMETERS = "[parameters]\nepsilon = 1\n"
+PROBLEM = "[problem]\nagents = 2\narms = 2\n"
+PLAIN = TOP + PARAMETERS + PROBLEM
+BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
+
+
+def changed(top: str = "", parameters: str = "", problem: str = "", end: str = "") -> str:
+    return TOP + top + "\n" + PARAMETERS + parameters + "\n" + PROBLEM + problem + "\n" + end
+
+
+def horizon(text: str) -> str:
+    return PLAIN.replace("horizon = 50", f"horizon = {text}")
+
+
+def epsilon(text: str) -> str:
+    return PLAIN.replace("epsilon = 1", f"epsilon = {text}")
+
+
+# name: (the file, what `state` is given besides BASE).
+ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
+    "plain": (PLAIN, {}),
+    "1e6 is a whole number": (horizon("1e6"), {"horizon": 10**6}),
+    "1_000": (horizon("1_000"), {"horizon": 1000}),
+    "hexadecimal": (horizon("0x32"), {}),
+    "1e-3": (epsilon("1e-3"), {"epsilon": 0.001}),
+    "inf": (epsilon("inf"), {"epsilon": math.inf}),
+    "none": (epsilon('"none"'), {"epsilon": None}),
+    "list with none and inf apart": (epsilon('[0.5, "none"]'), {"epsilon": [0.5, math.inf]}),
+    "mixed kinds of numbers": (epsilon("[0.5, 1, 2e0]"), {"epsilon": [0.5, 1, 2]}),
+    "labels": (epsilon('{low = 0.5, off = "none"}'), {"epsilon": {"low": 0.5, "off": None}}),
+    "dotted keys": (TOP + "parameters.epsilon = 1\n" + PROBLEM, {}),
+    "inline table": (TOP + "parameters = {epsilon = 1}\nproblem = {agents = 2, arms = 2}", {}),
+    "comments and blanks": (PLAIN.replace("\n", "  # a word\n\n"), {}),
+    "BOM": (b"\xef\xbb\xbf" + PLAIN.encode(), {}),
+    "CRLF": (PLAIN.replace("\n", "\r\n"), {}),
+    "BOM and CRLF": (b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode(), {}),
+    "no line feed at the end": (PLAIN.rstrip(), {}),
+    "root seed 1e3": (changed("root_seed = 1e3"), {"root_seed": 1000}),
+    "instance 1e1": (changed(problem="fixed_instance = 1e1"), {"fixed_instance": 10}),
+    "instance none": (changed(problem='fixed_instance = "none"'), {}),
+    "slots": (PLAIN.replace("times = 5", "times = [5, 1e1, 50]"), {"times": [5, 10, 50]}),
+    "the problem's gap": (changed(problem="gap = 0.5"), {"problem_gap": 0.5}),
+    "the algorithm's gap": (changed(parameters="gap = 0.5"), {"gap": 0.5}),
+    "both gaps": (
+        changed(parameters="gap = 0.5", problem='gap = [0.25, "none"]'),
+        {"problem_gap": [0.25, None], "gap": 0.5},
+    ),
+    "sum_agents": (changed("sum_agents = false"), {"sum_agents": False}),
+    "until": (
+        changed('keep = "summary"', end="[until]\nrelative = 0.5\nmax_seeds = 1e2"),
+        {"keep": "summary", "until": study_file.precision(0.5, max_seeds=100)},
+    ),
+    "algorithms": (
+        changed('algorithm = ["cdp", "ddp"]', parameters='graph = ["ring", "path"]'),
+        {"algorithm": ["cdp", "ddp"], "graph": ["ring", "path"]},
+    ),
+    "components as pairs": (
+        changed('algorithm = "hdp"', parameters='components = [[[1, "ring"], 1], ["1", "1"]]')
+        .replace('["1", "1"]', "[2]"),
+        {"algorithm": "hdp", "components": [[(1, "ring"), 1], [2]]},
+    ),
+}  # fmt: skip
+
+
+def asked(changes: dict[str, Any]) -> Any:
+    given = BASE | {"algorithm": "cdp"} | changes
+    return state(given.pop("algorithm"), **given)
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_a_snippet_states_this_study(name: str, tmp_path: Path) -> None:
+    """Would catch a value read as another, a table that is dropped, or bytes that are refused."""
+    text, changes = ACCEPTED[name]
+    path = tmp_path / "study.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    made, expected = study_of(read_study(path)), asked(changes)
+    assert [spot.hash for spot in made.spots] == [spot.hash for spot in expected.spots]
+    assert made.hash == expected.hash
+
+
+NO_KEY = "must be left out: there is no such key; "
+WHOLE = "must be a whole number in"
+EPSILON = "must be a number in (0, inf]; give a privacy parameter, or None for no noise"
+NOT_TOML = "must be TOML; "
+DEEP = "must be TOML of at most 8 levels; it is nested too deeply"
+
+# name: (the file, the line that refuses it; STUDY is the file's name).
+REFUSED: dict[str, tuple[str | bytes, str]] = {
+    "empty": ("", "horizon=None: must be given; add horizon = ... at the top of the study"),
+    "only a comment": ("# nothing\n", "horizon=None: must be given"),
+    "no seeds": ("horizon = 5\n", "seeds=None: must be given; add seeds"),
+    "no epsilon": (TOP + PROBLEM, "epsilon=<not given>: must be given, or epsilon_message"),
+    "horizon 1.5": (horizon("1.5"), f"horizon=1.5: {WHOLE}"),
+    "horizon 0": (horizon("0"), f"horizon=0: {WHOLE}"),
+    "horizon -1e3": (horizon("-1e3"), f"horizon=-1000: {WHOLE}"),
+    "horizon nan": (horizon("nan"), f"horizon=nan: {WHOLE}"),
+    "horizon inf": (horizon("inf"), f"horizon=inf: {WHOLE}"),
+    "horizon 1e13": (horizon("1e13"), f"horizon=10000000000000: {WHOLE}"),
+    "a number of 5000 digits": (horizon("9" * 5000), f"STUDY {NOT_TOML}Exceeds the limit"),
+    "horizon true": (horizon("true"), f"horizon=True: {WHOLE}"),
+    "horizon as text": (horizon('"50"'), f"horizon='50': {WHOLE}"),
+    "horizon a date": (horizon("1979-05-27"), f"horizon=datetime.date(1979, 5, 27): {WHOLE}"),
+    "epsilon a time": (epsilon("[07:32:00]"), "epsilon=datetime.time(7, 32): must be numbers, te"),
+    "epsilon nan": (epsilon("nan"), f"epsilon=nan: {EPSILON}"),
+    "epsilon -inf": (epsilon("-inf"), f"epsilon=-inf: {EPSILON}"),
+    "epsilon as text": (epsilon('"1"'), f"epsilon='1': {EPSILON}"),
+    "epsilon None": (epsilon('"None"'), f"epsilon='None': {EPSILON}"),
+    "epsilon false": (epsilon("[1, false]"), f"epsilon=False: {EPSILON}"),
+    "mixed kinds": (epsilon('[1, "x"]'), f"epsilon='x': {EPSILON}"),
+    "an empty list": (epsilon("[]"), "epsilon=[]: must be not empty; give at least one value"),
+    "an empty table": (epsilon("{}"), "epsilon={}: must be not empty"),
+    "a list of lists": (epsilon("[[0.1, 0.2]]"), f"epsilon=[0.1, 0.2]: {EPSILON}"),
+    "a list of lists of lists": (epsilon("[[[0.1]]]"), f"epsilon=[[0.1]]: {EPSILON}"),
+    "repeated values": (epsilon("[1, 1.0]"), "epsilon=1: must be distinct values; a repeated"),
+    "none and inf": (epsilon('["none", inf]'), "epsilon='none': must be distinct values; a rep"),
+    "both epsilons": (
+        changed(parameters="epsilon_message = 1"),
+        "epsilon_message=1: must be given without epsilon; drop one of them",
+    ),
+    "none where it means nothing": (
+        PLAIN.replace("agents = 2", 'agents = "none"'),
+        f"agents='none': {WHOLE}",
+    ),
+    "seeds 2.5": (PLAIN.replace("seeds = 2", "seeds = 2.5"), f"seeds=2.5: {WHOLE}"),
+    "seeds in a list": (PLAIN.replace("seeds = 2", "seeds = [2, 3]"), f"seeds=[2, 3]: {WHOLE}"),
+    "times as text": (PLAIN.replace("times = 5", 'times = "5"'), f"times='5': {WHOLE}"),
+    "times a table": (PLAIN.replace("times = 5", "times = {a = 1}"), "times={'a': 1}: must be"),
+    "times mixed": (PLAIN.replace("times = 5", 'times = [1, "a"]'), "times=[1, 'a']: must be a n"),
+    "times ragged": (PLAIN.replace("times = 5", "times = [1, [2]]"), "times=[1, [2]]: must be a"),
+    "spacing 1": (changed("spacing = 1"), "spacing=1: must be 'linear' or 'log'"),
+    "keep a list": (changed('keep = ["curves"]'), "keep=['curves']: must be 'curves' or 'summary'"),
+    "sum_agents 1": (changed("sum_agents = 1"), "sum_agents=1: must be True or False"),
+    "root seed 0.5": (changed("root_seed = 0.5"), f"root_seed=0.5: {WHOLE}"),
+    "root seed 2^32": (changed("root_seed = 4294967296"), f"root_seed=4294967296: {WHOLE}"),
+    "algorithm 5": (changed("algorithm = 5"), "algorithm=5: must be a maker such"),
+    "algorithm cpd": (changed('algorithm = "cpd"'), "algorithm='cpd': must be 'cdp' or 'ddp'"),
+    "algorithms twice": (changed('algorithm = ["cdp", "cdp"]'), "algorithm='cdp': must be dist"),
+    "epsilon of nobody": (changed(parameters='graph = "ring"'), "graph='ring': must be left out: "),
+    "gap 0 of the problem": (changed(problem="gap = 0"), "problem_gap=0: must be a number in [1e-"),
+    "instance -1": (changed(problem="fixed_instance = -1"), f"fixed_instance=-1: {WHOLE}"),
+    "means and arms": (
+        TOP + PARAMETERS + '[problem]\nmeans = "m.csv"\narms = 2',
+        "problem.arms=2: must be left out with means; means fix them; drop one",
+    ),
+    "means missing": (
+        TOP + PARAMETERS + '[problem]\nmeans = "nowhere.csv"',
+        "means='nowhere.csv': must be a readable file; No such file or directory",
+    ),
+    "means 5": (TOP + PARAMETERS + "[problem]\nmeans = 5", "means=5: must be the name of a CSV"),
+    "means twice": (
+        TOP + PARAMETERS + '[problem]\nmeans = ["a.csv", "a.csv"]',
+        "means='a.csv': must be distinct values; a repeated value repeats its cells",
+    ),
+    "no means": (TOP + PARAMETERS + "[problem]\nmeans = []", "means=[]: must be not empty; "),
+    "until without relative": (
+        changed('keep = "summary"', end="[until]\nlevel = 0.9"),
+        "until.relative=None: must be given; such as relative = 0.01 in [until]",
+    ),
+    "until with curves": (
+        changed(end="[until]\nrelative = 0.5"),
+        "until=0.5: must be given with keep='summary'; ",
+    ),
+    "until as text": (
+        changed('keep = "summary"', end='[until]\nrelative = "0.5"'),
+        "relative='0.5': must be a number in (0, 1); use 0.01 for 1 %",
+    ),
+    "until 5": (changed("until = 5"), "until=5: must be a table; write [until] and its keys below"),
+    "a list of tables": (
+        TOP + PARAMETERS + "[[problem]]\nagents = 2",
+        "problem=[{'agents': 2}]: must be a table; write [problem] and its keys below it",
+    ),
+    "unknown at the top": (changed("seed = 2"), f"seed=2: {NO_KEY}did you mean seeds?"),
+    "unknown with capitals": (changed("Times = 2"), f"Times=2: {NO_KEY}did you mean times?"),
+    "unknown parameter": (
+        changed(parameters="particpation = 1"),
+        f"parameters.particpation=1: {NO_KEY}did you mean participation?",
+    ),
+    "unknown of the problem": (
+        changed(problem="agent = 1"),
+        f"problem.agent=1: {NO_KEY}did you mean agents?",
+    ),
+    "unknown table": (changed(end="[untill]\nrelative = 1"), f"untill={{'relative': 1}}: {NO_KEY}"),
+    "unlike any": (
+        changed(end="[until]\nzzz = 1"),
+        f"until.zzz=1: {NO_KEY}choose from relative, level, max_seeds",
+    ),
+    "means at the top": (
+        changed('means = "m.csv"'),
+        f"means='m.csv': {NO_KEY}it belongs under [problem]",
+    ),
+    "epsilon at the top": (changed("epsilon = 1"), f"epsilon=1: {NO_KEY}it belongs under [paramet"),
+    "gap at the top": (
+        changed("gap = 1"),
+        f"gap=1: {NO_KEY}it belongs under [parameters] or under [problem]",
+    ),
+    "agents in parameters": (
+        changed(parameters="agents = 3"),
+        f"parameters.agents=3: {NO_KEY}it belongs under [problem]",
+    ),
+    "epsilon in the problem": (
+        changed(problem="epsilon = 3"),
+        f"problem.epsilon=3: {NO_KEY}it belongs under [parameters]",
+    ),
+    "seeds in the problem": (
+        changed(problem="seeds = 3"),
+        f"problem.seeds=3: {NO_KEY}it belongs at the top, above all tables",
+    ),
+    "an empty key": (changed('"" = 3'), f"''=3: {NO_KEY}choose from algorithm, "),
+    "a key that moves the cursor": (changed('"a\\u001b[2J" = 3'), f"'a\\x1b[2J'=3: {NO_KEY}choose"),
+    "a key of 1000 letters": (changed(1000 * "x" + " = 3"), f"'{40 * 'x'}'=3: {NO_KEY}choose from"),
+    "a repeated key": (changed("times = 6"), f"STUDY {NOT_TOML}Cannot overwrite a value (at line "),
+    "a repeated table": (PLAIN + PROBLEM, f"STUDY {NOT_TOML}Cannot declare ('problem',) twice"),
+    "a table over a value": (changed(end="[horizon]"), f"STUDY {NOT_TOML}Cannot overwrite a value"),
+    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 4, column 7)"),
+    "a bare word": (changed("keep = curves"), f"STUDY {NOT_TOML}Invalid value"),
+    "JSON": ('{"horizon": 50}', f"STUDY {NOT_TOML}Invalid statement"),
+    "unicode digits": (horizon("\u0665\u0660"), f"STUDY {NOT_TOML}Invalid value"),
+    "wide digits": (horizon("5\uff10"), f"STUDY {NOT_TOML}Expected newline or end of document"),
+    "1__000": (horizon("1__000"), f"STUDY {NOT_TOML}Expected newline or end of document"),
+    "05": (horizon("05"), f"STUDY {NOT_TOML}Expected newline or end of document"),
+    ".5": (epsilon(".5"), f"STUDY {NOT_TOML}Invalid value"),
+    "NUL": (changed('keep = "\0"'), f"STUDY {NOT_TOML}Illegal character '\\x00'"),
+    "a carriage return alone": (PLAIN.replace("\n", "\r"), f"STUDY {NOT_TOML}"),
+    "two carriage returns": (PLAIN.replace("\n", "\r\r\n"), f"STUDY {NOT_TOML}"),
+    "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), f"STUDY {NOT_TOML}'utf-8' codec can't"),
+    "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be at most 64 KB; it is something else"),
+    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be at most 64 KB; it is so"),
+    "10 000 brackets": (epsilon(10_000 * "[" + 10_000 * "]"), f"STUDY {DEEP}"),
+    "10 000 braces": (epsilon(10_000 * "{a=" + "1" + 10_000 * "}"), f"STUDY {DEEP}"),
+    "10 000 dots": (PLAIN + ".".join(10_000 * ["a"]) + " = 1", f"STUDY {DEEP}"),
+    "a table of 10 000 dots": (PLAIN + f"[{'.'.join(10_000 * ['a'])}]", f"STUDY {DEEP}"),
+    "9 brackets": (epsilon(9 * "[" + "1" + 9 * "]"), f"STUDY {DEEP}"),
+    "a label in a label": (epsilon("{a = {b = 1}}"), f"epsilon={{'b': 1}}: {EPSILON}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_snippet_is_refused_with_this_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a traceback, a remedy that misleads, or a value taken for something else."""
+    text, line = REFUSED[name]
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError) as error:
+        made = study_of(read_study("s.toml"))
+        assert not made.spots
+    said = str(error.value)
+    assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
+    assert "\n" not in said and len(said) < 400 and said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("nowhere.toml", "No such file or directory"),
+        ("folder.toml", "Is a directory"),
+        ("a\0b.toml", "embedded null byte"),
+        ("s.toml/x.toml", "Not a directory"),
+        (300 * "x" + ".toml", "File name too long"),
+    ],
+)
+def test_a_path_without_a_study_is_refused(
+    path: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch an OSError, or a reason that is not the system's."""
+    monkeypatch.chdir(tmp_path)
+    Path("folder.toml").mkdir()
+    Path("s.toml").write_text(PLAIN)
+    with pytest.raises(ValueError) as error:
+        read_study(path)
+    assert str(error.value).endswith(f": must be a readable TOML file; {reason}")
+
+
+@pytest.mark.parametrize("text", ["1e6", "1_000", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
+def test_a_value_is_the_same_in_a_file_and_after_a_flag(text: str, tmp_path: Path) -> None:
+    """Would catch 1e3 or none read in two ways: the same sweep kept twice."""
+    written = '"none"' if text == "none" else text
+    cases = [("epsilon", "--epsilon", epsilon(written))]
+    if text not in ("none", "inf", "0.25", "1e-3"):
+        cases += [
+            ("horizon", "--horizon", horizon(written)),
+            ("root_seed", "--root-seed", changed(f"root_seed = {written}")),
+            ("fixed_instance", "--fixed-instance", changed(problem=f"fixed_instance = {written}")),
+        ]
+    for name, flag, file in cases:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(file)
+        words = ["sweep", "cdp", flag, text]
+        for other, value in BASE.items():
+            if other != name:
+                words += [f"--{other}", str(value)]
+        command = terminal.parse(words)
+        assert isinstance(command, terminal.SweepOptions)
+        flagged = study_of(sweep_commands._document(command, "cdp"))
+        assert study_of(read_study(path)).hash == flagged.hash
+
+
+# ---------------------------------------------------------------------------------------------
+# Generated studies. Two agents or more that sum out, two arms, five slots and at most eight trials:
+# all of them share three compilations.
+
+
+def valid(rng: random.Random) -> dict[str, Any]:
+    """Returns a document that can be run, in the shape that options have."""
+
+    def some(values: list[Any], most: int = 2) -> Any:
+        chosen = rng.sample(values, rng.randint(1, most))
+        return chosen[0] if len(chosen) == 1 else chosen
+
+    name = rng.choice(["cdp", "ddp", "hdp"])
+    document: dict[str, Any] = {
+        "algorithm": name,
+        "horizon": some([1, 3, 50, 1000, 123_456, 10**6], rng.choice([1, 2])),
+        "seeds": 2,
+        "times": 5,
+        "root_seed": rng.choice([0, 1, 2**32 - 1]),
+        "keep": rng.choice(["curves", "summary"]),
+        "spacing": rng.choice(["linear", "log"]),
+    }
+    parameters: dict[str, Any] = {}
+    if rng.random() < 0.2:
+        parameters["epsilon_message"] = rng.choice([0.5, 10, math.inf])
+    else:
+        parameters["epsilon"] = some([0.1, 0.5, 1, 1e-300, 1e300, 7, rng.choice([None, math.inf])])
+    problem: dict[str, Any] = {"agents": 2, "arms": 2}
+    if rng.random() < 0.4:
+        parameters["rounds"] = rng.choice([1, 2, 5, 100_000, None])
+        parameters["gap"] = rng.choice([0.5, 0.01, 1, None])
+    if name == "cdp":
+        problem["agents"] = rng.choice([2, 3, 10])
+        parameters["participation"] = rng.choice([0.95, 1])
+    if name == "ddp":
+        parameters["graph"] = rng.choice(["complete", "ring", ["star", "path"]])
+    if name == "hdp":
+        parameters["components"] = rng.choice(["1x2", "2:star", "1,1"])
+        parameters["weights"] = rng.choice(["agents", "components"])
+    if rng.random() < 0.3:
+        problem["fixed_instance"] = rng.choice([0, 5])
+    elif rng.random() < 0.3:
+        problem["gap"] = rng.choice([0.1, 0.5])
+    document |= {"parameters": parameters, "problem": problem}
+    if document["keep"] == "summary" and rng.random() < 0.3:
+        document["until"] = {"relative": rng.choice([0.01, 0.9])}
+        document["until"]["max_seeds"] = 2 if cells(document) > 2 else 4
+    while cells(document) > 4:
+        document["horizon"] = 50
+        if "graph" in parameters:
+            parameters["graph"] = "ring"
+    return document
+
+
+def cells(document: dict[str, Any]) -> int:
+    values = [document["horizon"], *document["parameters"].values()]
+    return math.prod(len(value) for value in values if isinstance(value, list))
+
+
+# (table, key, bad values); a text for numbers, numbers for texts, and what lies outside a range.
+SPOILT: list[tuple[str | None, str, list[Any]]] = [
+    (None, "horizon", [0, -5, 1.5, math.nan, math.inf, 10**13, "x", [50, 50], [50, 0]]),
+    (None, "seeds", [0, -1, 2.5, 10**9, "many"]),
+    (None, "times", [0, 10**6, 0.5, "x", [3, 2], [-1, 1]]),
+    (None, "root_seed", [-1, 2**32, 0.5, "x"]),
+    (None, "keep", ["all", "Curves"]),
+    ("parameters", "rounds", [0, 2.5, -3, "x", math.nan, [1, 1]]),
+    ("parameters", "gap", [0, 1.5, -0.1, "x", math.nan]),
+    ("problem", "agents", [0, 1.5, 10**8, "x", math.nan]),
+    ("problem", "arms", [0, 2.5, 10**7, "x"]),
+    ("problem", "gap", [0, 1, "x", math.nan]),
+    ("problem", "spread", [-0.1, 1.5, "x", math.nan]),
+    ("problem", "fixed_instance", [-1, 2**32, 0.5, "x"]),
+    ("until", "relative", [0, 1, -1, "x", math.nan]),
+    ("until", "max_seeds", [1, 0, 2.5, "x"]),
+]
+OWN: dict[str, tuple[str, list[Any]]] = {
+    "cdp": ("participation", [0, 1.1, "x", math.nan, [1, 1]]),
+    "ddp": ("graph", ["rng", "regular-9", "nowhere.txt", ["ring", "ring"], "preferential-9"]),
+    "hdp": ("components", ["3", "x", "1x", "2:rng", "1+", "999999999x9"]),
+}
+
+
+def spoil(document: dict[str, Any], rng: random.Random) -> str:
+    """Puts one bad value into a document; returns its key."""
+    choices = [*SPOILT, ("parameters", *OWN[document["algorithm"]])]
+    epsilons = [key for key in document["parameters"] if key.startswith("epsilon")]
+    choices += [("parameters", key, [0, -1, math.nan, "x", [1, 1]]) for key in epsilons]
+    table, key, values = rng.choice(choices)
+    if table == "until":
+        document["keep"] = "summary"
+        document.setdefault("until", {"relative": 0.5})
+    (document if table is None else document[table])[key] = rng.choice(values)
+    return "problem_gap" if (table, key) == ("problem", "gap") else key
+
+
+def words(document: dict[str, Any]) -> list[str]:
+    """Spells a document as options."""
+    spelt = [document["algorithm"]]
+
+    def add(option: str, value: Any) -> None:
+        values = value if isinstance(value, list) else [value]
+        spelt.append("--" + option.replace("_", "-"))
+        spelt.extend("none" if item is None else str(item) for item in values)
+
+    for key in ("horizon", "seeds", "times", "root_seed", "keep"):
+        add(key, document[key])
+    if document["spacing"] == "log":
+        spelt.append("--log-time")
+    for key, value in document["parameters"].items():
+        add(key, value)
+    for key, value in document["problem"].items():
+        add("smallest_gap" if key == "gap" else key, value)
+    for key, value in document.get("until", {}).items():
+        add("until" if key == "relative" else key, value)
+    return spelt
+
+
+def test_50_written_studies_read_back_the_same(tmp_path: Path) -> None:
+    """Would catch a number that loses digits, None that is lost, or a table written in another."""
+    rng = random.Random(1)
+    found = set()
+    for number in range(50):
+        document = valid(rng)
+        path = write_study(document, tmp_path / f"{number}.toml")
+        made, again = study_of(document), study_of(read_study(path))
+        assert (again.hash, again.describe()) == (made.hash, made.describe())
+        parsed = terminal.parse(["sweep", *words(document)])
+        assert isinstance(parsed, terminal.SweepOptions)
+        assert study_of(sweep_commands._document(parsed, document["algorithm"])).hash == made.hash
+        found.add(made.hash)
+    assert len(found) > 40
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "start"),
+    [
+        ("s.txt", {}, "save_study='s.txt': must be a file name ending in .toml; change the"),
+        ("s", {}, "save_study='s': must be a file name ending in .toml; change the ending"),
+        ("a\0.toml", {}, "save_study='a\\x00.toml': must be a file name ending in .toml; "),
+        (
+            "s.toml",
+            {"a": "\udcff"},
+            "save_study='\\udcff': must be a study of Unicode characters; ",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    path: str,
+    document: dict[str, Any],
+    start: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Would catch a study written under a name that `fmab sweep` does not take, or half a file."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError) as error:
+        write_study(document, path)
+    assert str(error.value).startswith(start)
+    assert list(tmp_path.iterdir()) == []
+
+
+PROGRESS = re.compile(r"[\d,]+ (cells?\b|of ).*|compiling program .*|expected to take .*")
+
+
+def test_300_generated_studies_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback, a bad value that runs, NaN, or a refusal of something else.
+
+    Half of the studies have one bad value; every second one is a file, the others are options.
+    """
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(2)
+    ran = {"curves": 0, "summary": 0}
+    for number in range(300):
+        document, bad = valid(rng), ""
+        if number % 4 >= 2:
+            bad = spoil(document, rng)
+        out = f"runs/{number}"
+        if number % 2:
+            Path("s.toml").write_text(tomli_w.dumps(study_file._without_none(document)))
+            status = main(["sweep", "s.toml", "--out", out])
+        else:
+            status = main(["sweep", *words(document), "--out", out])
+        said = capsys.readouterr()
+        told = [line for line in said.err.splitlines() if not PROGRESS.fullmatch(line)]
+        what = f"{number}, {bad}: {document}\n{said.err}"
+        assert "Traceback" not in said.err and len(told) <= 3, what
+        if bad:
+            assert status == 2 and len(told) == 1 and told[0].startswith("fmab: "), what
+            field = re.match(r"fmab: (?:--)?([a-z-_]+)", told[0])
+            assert field is not None and not Path(out).exists(), what
+            option = field[1].replace("-", "_")
+            spelt = {"relative": "until", "problem_gap": "smallest_gap"}.get(bad, bad)
+            assert option == (bad if number % 2 else spelt), what
+            continue
+        assert status == 0 and not told, what
+        data = open_sweep(out)
+        expected = study_of(document)
+        assert data.seeds.shape == expected.shape, what
+        assert int(data.seeds.min()) >= 2 and "missing_trials" not in data.attrs, what
+        for name in data.variables:
+            values = data[name].values
+            if values.dtype.kind == "f":
+                finite = np.isfinite(values) if "epsilon" not in str(name) else ~np.isnan(values)
+                assert finite.all(), f"{name}: {what}"
+        regret = data["regret"] if document["keep"] == "curves" else data["regret_mean"]
+        assert (regret.values >= 0).all() and (np.diff(regret.values, axis=-1) >= 0).all(), what
+        ran[document["keep"]] += 1
+    assert sum(ran.values()) == 150 and min(ran.values()) > 50

@@ -1,0 +1,495 @@
+"""Sweeps: what is computed, what is kept, what is computed again, and that bytes never differ."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.run import simulation
+from fmab_jax.sweeps import runner as sweeps
+from fmab_jax.sweeps.store import RunFolder
+
+PROBLEM = fmab.Problem.uniform(agents=3, arms=3)
+# 2 x 2 cells of one array shape; small units, so that there are several.
+GRID = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=2000, times=8)
+SMALL = dict(unit=20, batch=16, progress=False)
+
+
+class Counted(sweeps.Progress):
+    """Counts the trials that are computed, and stops a sweep after so many units."""
+
+    def __init__(self, stop_after: int = 10**9) -> None:
+        self.trials = self.units = 0
+        self.stop_after = stop_after
+        self.lines: list[str] = []
+        self.plan: sweeps.Plan | None = None
+
+    def planned(self, plan):
+        self.plan = plan
+
+    def advanced(self, trials):
+        self.trials += trials
+
+    def damaged(self, line):
+        self.lines.append(line)
+
+    def written(self, cells_done, widest):
+        self.units += 1
+        if self.units >= self.stop_after:
+            raise KeyboardInterrupt
+
+
+def swept(store=None, seeds=20, teller=None, **changes):
+    """Runs the grid, with changes."""
+    options = {**SMALL, **({"progress": teller} if teller else {})}
+    return fmab.sweep(
+        fmab.cdp_mab,
+        changes.pop("problem", PROBLEM),
+        seeds=seeds,
+        store=store,
+        **{**GRID, **options, **changes},
+    )
+
+
+def files(folder) -> dict[str, str]:
+    """Returns the SHA-256 of each unit."""
+    units = sorted((Path(folder) / "units").glob("*.npz"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in units}
+
+
+def values(data) -> str:
+    """Returns a digest of all a Dataset holds."""
+    whole = hashlib.sha256()
+    for name in sorted(map(str, data.variables)):
+        held = data[name].values
+        held = held.astype(str) if held.dtype == object else held
+        whole.update(
+            f"{name}{held.shape}{held.dtype}".encode() + np.ascontiguousarray(held).tobytes()
+        )
+    return whole.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The grid, computed without interruption."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    swept(folder)
+    return folder
+
+
+def test_a_grid_compiles_once_per_array_shape():
+    """Would catch epsilon, p, R, T, gap or, where agents sum out, M frozen into a program."""
+    before = simulation.executable.cache_info().misses
+    teller = Counted()
+    data = fmab.sweep(
+        "cdp", fmab.Problem.uniform, agents=[2, 9, 10**4], arms=3, epsilon=[0.1, 1, None],
+        rounds=[None, 2, 3], gap=[None, 0.1], horizon=[100, 2000], seeds=2, times=8,
+        batch=16, progress=teller,
+    )  # fmt: skip
+    assert data.sizes["agents"] * data.sizes["epsilon"] * data.sizes["rounds"] == 27
+    assert simulation.executable.cache_info().misses <= before + 1
+    assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (108, 1)
+    # Nothing was frozen: every parameter matters somewhere.
+    final = data.regret.isel(time=-1).mean("seed")
+    for dim in ("agents", "epsilon", "rounds", "horizon"):
+        assert float(final.std(dim).max()) > 0, dim
+    budgeted = final.sel(rounds=2)
+    assert float(abs(budgeted.sel(gap="none") - budgeted.sel(gap=0.1)).max()) > 0
+    # Part of the agents, and another number of arms, are another shape each.
+    teller = Counted()
+    fmab.sweep(
+        "cdp", fmab.Problem.uniform, agents=3, arms=[2, 3], participation=[0.3, 0.6, 1],
+        epsilon=1, horizon=50, seeds=2, times=8, batch=16, progress=teller,
+    )  # fmt: skip
+    assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (6, 4)
+
+
+def test_cells_share_their_seeds(whole):
+    """Would catch cells with randomness of their own: differences would not be paired."""
+    data = fmab.open_sweep(whole)
+    first = data.regret.sel(epsilon=0.5, rounds="none").isel(time=-1).values
+    second = data.regret.sel(epsilon="none", rounds="none").isel(time=-1).values
+    assert np.corrcoef(first, second)[0, 1] > 0.5
+    band = fmab.paired_difference(
+        data.regret.sel(epsilon=0.5, rounds="none"), data.regret.sel(epsilon="none", rounds="none")
+    )
+    paired = float((band["upper"] - band["lower"])[-1])
+    alone = fmab.confidence_band(data.regret.sel(epsilon=0.5, rounds="none"))
+    assert paired < 0.9 * float((alone["upper"] - alone["lower"])[-1])
+
+
+def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
+    """Would catch units computed again, and seeds that are counted from a wrong start."""
+    counts = []
+    for seeds in (5, 5, 20, 20, 12):
+        teller = Counted()
+        data = swept(tmp_path / "run", seeds, teller)
+        assert data.sizes["seed"] == seeds
+        counts.append(teller.trials)
+    assert counts == [4 * 5, 0, 4 * 15, 0, 0]
+    assert values(swept(tmp_path / "run")) == values(swept(None))
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_another_size_of_unit_computes_nothing_again(tmp_path, keep):
+    """Would catch finished cells cut anew, and computed again, where units are cut elsewhere."""
+    swept(tmp_path / "run", keep=keep)
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller, keep=keep, unit=8)
+    assert teller.trials == 0
+    data = swept(tmp_path / "run", 26, teller, keep=keep, unit=8)
+    assert teller.trials == 4 * 6 and (data.seeds == 26).all()
+
+
+def test_equal_cells_are_computed_once():
+    """Would catch a grid that pays for parameters an algorithm does not have."""
+    teller = Counted()
+    data = fmab.sweep(
+        {"a": "cdp", "b": fmab.cdp_mab}, PROBLEM, epsilon=[0.5, None], horizon=2000, seeds=4,
+        times=8, batch=16, progress=teller,
+    )  # fmt: skip
+    assert (teller.plan.cells, teller.plan.distinct, teller.trials) == (4, 2, 8)
+    assert (data.regret.sel(algorithm="a") == data.regret.sel(algorithm="b")).all()
+
+
+@pytest.mark.parametrize("stop_after", [1, 2])
+def test_an_interrupted_sweep_goes_on_to_the_same_bytes(tmp_path, whole, stop_after):
+    """Would catch a unit lost or changed by an interruption between units."""
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path / "run", teller=Counted(stop_after))
+    assert len(files(tmp_path / "run")) == stop_after
+    with pytest.raises(ValueError, match=r"must be finished; at least \d+ trials are missing"):
+        fmab.open_sweep(tmp_path / "run")
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller)
+    assert teller.trials == 80 - 20 * stop_after
+    assert files(tmp_path / "run") == files(whole)
+    assert values(fmab.open_sweep(tmp_path / "run")) == values(fmab.open_sweep(whole))
+
+
+@pytest.mark.parametrize("harm", ["flip", "truncate", "delete", "manifest"])
+def test_a_damaged_unit_is_named_and_computed_again(tmp_path, whole, harm):
+    """Would catch damage that is believed, or that stops a sweep for good."""
+    swept(tmp_path / "run")
+    path = sorted((tmp_path / "run" / "units").glob("*.npz"))[0]
+    data = path.read_bytes()
+    if harm == "flip":
+        path.write_bytes(data[:300] + bytes([data[300] ^ 4]) + data[301:])
+    elif harm == "truncate":
+        path.write_bytes(data[:-1])
+    elif harm == "delete":
+        path.unlink()
+    else:
+        path = tmp_path / "run" / "manifest-main.jsonl"
+        lines = path.read_bytes().split(b"\n")
+        path.write_bytes(b"\n".join([lines[0].replace(b'"size"', b'"siez"'), *lines[1:]]))
+    if harm in ("flip", "truncate", "delete"):
+        with pytest.raises(Exception, match=path.name):
+            fmab.open_sweep(tmp_path / "run").load()
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller)
+    assert teller.trials == 20
+    assert len(teller.lines) == 1 and path.name in teller.lines[0]
+    kept = list((tmp_path / "run").glob("quarantine/*"))
+    assert [p.read_bytes() == data for p in kept] == ([False] if harm in "flip truncate" else [])
+    assert files(tmp_path / "run") == files(whole)
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller)
+    # A damaged line of the manifest stays, and is told of, but no unit is missing any more.
+    assert (teller.trials, len(teller.lines)) == (0, harm == "manifest")
+
+
+CHANGES = {
+    "epsilon": dict(epsilon=[0.5, 1]),
+    "rounds": dict(rounds=[None, 3]),
+    "horizon": dict(horizon=2001),
+    "gap": dict(gap=0.1),
+    "times": dict(times=[1, 2, 3, 4, 5, 6, 7, 2000]),
+    "spacing": dict(spacing="log"),
+    "root_seed": dict(root_seed=1),
+    "sum_agents": dict(sum_agents=False),
+    "keep": dict(keep="summary"),
+    "agents": dict(problem=fmab.Problem.uniform(4, 3)),
+    "problem": dict(problem=fmab.Problem([0.1, 0.2, 0.3], 3)),
+    "algorithm": dict(),
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_another_study_is_refused_in_a_used_store(whole, field):
+    """Would catch results of two configurations mixed in one folder."""
+    before = files(whole)
+    maker = fmab.single_mab if field == "algorithm" else fmab.cdp_mab
+    with pytest.raises(ValueError, match=rf"^{field}=.*: must be .*, as in the store .*run; use "):
+        changed = {**GRID, **SMALL, **CHANGES[field]}
+        fmab.sweep(maker, changed.pop("problem", PROBLEM), seeds=20, store=whole, **changed)
+    assert files(whole) == before
+
+
+@pytest.mark.parametrize("field", ["fmab_jax", "jax", "jaxlib", "numpy", "platform"])
+def test_another_version_is_refused_in_a_used_store(whole, field, monkeypatch):
+    """Would catch a resume that mixes bits of two versions, or of a changed algorithm."""
+    real = sweeps.provenance
+
+    def other(devices):
+        return {**real(devices), field: "other"}
+
+    monkeypatch.setattr(sweeps, "provenance", other)
+    with pytest.raises(ValueError, match=rf"^{field}='other': must be .*, as in the store"):
+        swept(whole)
+
+
+def test_what_may_change_keeps_the_units_that_fit(tmp_path, whole):
+    """Would catch a widened grid that is computed anew, or refused although it was allowed."""
+    swept(tmp_path / "run")
+    teller = Counted()
+    data = swept(
+        tmp_path / "run", teller=teller, epsilon=[0.5, 2.0, None], allow_changes=["epsilon"]
+    )
+    assert teller.trials == 2 * 20
+    old = fmab.open_sweep(whole)
+    assert (data.regret.sel(epsilon=0.5).values == old.regret.sel(epsilon=0.5).values).all()
+    assert (data.regret.sel(epsilon="none").values == old.regret.sel(epsilon="none").values).all()
+    with pytest.raises(ValueError, match="^epsilon="):  # the folder is the wider study's now
+        swept(tmp_path / "run")
+
+
+def test_workers_share_the_work_and_give_the_same_bytes(tmp_path, whole):
+    """Would catch blocks that two workers compute, or none, or that depend on who computes."""
+    trials = []
+    for index in (3, 1, 2):
+        teller = Counted()
+        data = swept(tmp_path / "run", teller=teller, worker=(index, 3))
+        trials.append(teller.trials)
+    assert sorted(trials) == [20, 20, 40] and data.sizes["seed"] == 20
+    assert files(tmp_path / "run") == files(whole)
+    # Alone, a worker says what is left; its colleague does the rest, not more.
+    data = swept(tmp_path / "other", worker=(1, 2))
+    assert data.attrs["missing_trials"] == 40
+    teller = Counted()
+    swept(tmp_path / "other", teller=teller)
+    assert teller.trials == 40
+    assert values(fmab.open_sweep(tmp_path / "other")) == values(fmab.open_sweep(whole))
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    """Would catch two processes writing the same units under one name."""
+    folder = RunFolder(tmp_path / "run", create=True)
+    with folder.writing(), pytest.raises(ValueError, match=rf"process {os.getpid()} on"):
+        swept(tmp_path / "run")
+    assert swept(tmp_path / "run").sizes["seed"] == 20
+
+
+@pytest.mark.parametrize("name", ["OSError", "full"])
+def test_a_disk_that_gives_out_keeps_what_was_written(tmp_path, whole, monkeypatch, name):
+    """Would catch a store spoilt by a failed write, or an error that does not name the file."""
+    real, calls = os.replace, []
+
+    def replace(source, target, **more):
+        calls.append(target)
+        if len([t for t in calls if str(t).endswith(".npz")]) == 2:
+            raise OSError(28 if name == "full" else 5, "no more")
+        return real(source, target, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(OSError, match=r"units.*npz"):
+            swept(tmp_path / "run")
+    assert len(files(tmp_path / "run")) == 1
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller)
+    assert teller.trials == 60 and files(tmp_path / "run") == files(whole)
+
+
+def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatch):
+    """Would catch a study that fills the disk or the memory, or a folder left by a refusal."""
+    monkeypatch.setattr(sweeps, "_free_bytes", lambda store: 10**9)
+    huge = dict(seeds=10**8, epsilon=[0.1, 0.2, 0.3], unit=None)
+    with pytest.raises(
+        ValueError, match=r"^disk='[\d.]+ GB': must be at most 90 % of the 1 GB free"
+    ):
+        swept(tmp_path / "run", **huge)
+    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
+    with pytest.raises(ValueError, match=r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$"):
+        swept(None, **huge)
+    assert list(tmp_path.iterdir()) == []
+    # What the refusal offers does fit.
+    teller = Counted()
+    study = sweeps.state("cdp", PROBLEM, seeds=10**8, keep="summary", **GRID)
+    sweeps.run(study, store=tmp_path / "run", progress=teller, dry=True)
+    assert teller.plan.missing == 4 * 10**8 and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_the_plan_tells_the_bytes_on_disk(tmp_path, keep):
+    """Would catch an estimate that lets a study run out of disk, or that refuses what fits."""
+    teller = Counted()
+    seeds, times = (500, 40) if keep == "curves" else (40, 60)
+    swept(tmp_path / "run", seeds, teller, unit=None, times=times, keep=keep)
+    size = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
+    size -= (tmp_path / "run" / "run.json").stat().st_size
+    assert 0.5 * size < teller.plan.disk_bytes < 2 * size
+    if keep == "curves":
+        assert 0.9 * size < teller.plan.disk_bytes < 1.2 * size
+
+
+def test_until_adds_seeds_to_the_cells_that_need_them(tmp_path):
+    """Would catch a stop too early, a look that is not paid for, and cells that go on in vain."""
+    until = fmab.precision(0.2, level=0.9, max_seeds=640)
+    options = dict(keep="summary", until=until, epsilon=[0.05, None], rounds=None, unit=None)
+    data = swept(tmp_path / "run", 20, **options)
+    look_level = 1 - 0.1 / 6  # 20, 40, 80, 160, 320, 640
+    assert data.attrs["look_level"] == pytest.approx(look_level, abs=1e-15)
+    for epsilon in data.epsilon.values:
+        cell = data.sel(epsilon=epsilon)
+        seeds = int(cell.seeds)
+        assert seeds in (20, 40, 80, 160, 320, 640)
+        curves = fmab.sweep(
+            "cdp", PROBLEM, epsilon=None if epsilon == "none" else epsilon, horizon=2000, times=8,
+            seeds=seeds, batch=16, progress=False,
+        ).regret  # fmt: skip
+        widths = {}
+        for look in (seeds // 2, seeds):
+            band = fmab.confidence_band(curves.isel(seed=slice(look)), look_level)
+            widths[look] = float((band["upper"] - band["mean"])[-1] / band["mean"][-1])
+        # The band is drawn from the same law with other random numbers: 2 % apart at most.
+        assert widths[seeds] <= 0.2 * 1.02 or seeds == 640
+        assert widths[seeds // 2] > 0.2 * 0.98 or seeds == 20
+        assert float(cell.regret_mean[-1]) == pytest.approx(float(curves[:, -1].mean()), rel=1e-12)
+    # Interrupted or shared among workers it stops at the same place.
+    for index in (1, 2):
+        shared = swept(tmp_path / "shared", 20, worker=(index, 2), **options)
+    assert (shared.seeds == data.seeds).all()
+    assert values(shared.drop_vars("relative_width")) == values(data.drop_vars("relative_width"))
+
+
+ON_DEVICES = """
+import sys, jax
+sys.path.insert(0, sys.argv[1])
+from test_sweeps import files, swept
+assert len(jax.devices()) == 8
+for number in (1, 2, 4, 8):
+    swept(f"{sys.argv[2]}/{number}", devices=jax.devices()[:number])
+"""
+
+
+def fresh(script: str, *words: str, devices: int) -> subprocess.Popen[str]:
+    """Starts a script in an interpreter of its own, with so many virtual devices."""
+    root = Path(__file__).parent
+    env = os.environ | {
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "PYTHONPATH": str(root.parents[1]),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(root), *words],
+        env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path, whole):
+    """Would catch a unit that depends on how many devices computed it."""
+    process = fresh(ON_DEVICES, str(tmp_path), devices=8)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said[-2000:]
+    for number in (1, 2, 4, 8):
+        assert files(tmp_path / str(number)) == files(whole), number
+
+
+DISTRIBUTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import jax
+process, port, folder = int(sys.argv[2]), sys.argv[3], sys.argv[4]
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, process)
+from test_sweeps import swept, values
+data = swept(folder)
+assert (data.sizes.get("seed", 0) == 20) == (process == 0)
+print("values", values(swept(None)))
+"""
+
+
+def test_two_processes_of_one_program_give_the_same_bytes(tmp_path, whole):
+    """Would catch results that depend on jax.distributed, or two processes writing one store."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    processes = [
+        fresh(DISTRIBUTED, str(index), port, str(tmp_path / "run"), devices=2) for index in (0, 1)
+    ]
+    said = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], (
+        said[0][-1500:] + said[1][-1500:]
+    )
+    assert files(tmp_path / "run") == files(whole)
+    assert (tmp_path / "run" / "run.json").read_bytes() == (whole / "run.json").read_bytes()
+    here = f"values {values(swept(None))}"
+    assert [text.strip().splitlines()[-1] for text in said] == [here, here]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (dict(worker=(0, 2)), "worker"),
+        (dict(worker=(3, 2)), "worker"),
+        (dict(worker=3), "worker"),
+        (dict(unit=0), "unit"),
+        (dict(seeds=0), "seeds"),
+        (dict(keep="all"), "keep"),
+        (dict(until=fmab.precision(0.1)), "until"),
+        (dict(epsilon=[]), "epsilon"),
+        (dict(epsilon=[1, 1.0]), "epsilon"),
+        (dict(epsilon=[1, 0]), "epsilon"),
+        (dict(epsilonn=[1]), "epsilonn"),
+        (dict(graph="ring"), "graph"),
+        (dict(devices=[]), "devices"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_made(tmp_path, words, field):
+    """Would catch an argument that is ignored, or refused only after the store is made."""
+    store = None if "worker" in words and words["worker"] == 3 else tmp_path / "run"
+    with pytest.raises(ValueError, match=rf"^{field}="):
+        swept(store, **{"seeds": 4, **words})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    """Would catch a sweep that writes among somebody's files."""
+    (tmp_path / "thesis.tex").write_text("all of it")
+    with pytest.raises(ValueError, match="^store=.*thesis.tex"):
+        swept(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_the_header_holds_the_study(whole):
+    """Would catch a store that cannot tell what was run."""
+    header = json.loads((whole / "run.json").read_text())["header"]
+    assert header["study"]["epsilon"] == [0.5, None] and header["study"]["rounds"] == [None, 2]
+    data = fmab.open_sweep(whole)
+    assert json.loads(data.attrs["study"]) == header["study"]
+    assert data.attrs["jax_version"] == jax.__version__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert data.attrs["study_hash"] == swept(None).attrs["study_hash"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--kills", "6"], ["--kills", "6", "--workers", "4"]])
+def test_killed_sweeps_go_on_to_the_same_bytes(words):
+    """Would catch a unit lost, damaged or changed by SIGKILL, of one process or of four."""
+    script = Path(__file__).parents[2] / "benchmarks" / "kill_resume.py"
+    done = subprocess.run(
+        [sys.executable, script, *words], cwd=script.parents[1], text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "0 unreadable, 0 wrong, 0 lost" in done.stdout

@@ -1,0 +1,134 @@
+"""The one line that every bad input ends in, and the numbers that pass."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmab_jax.errors import count, real, refuse
+
+
+def message(function: Any, *args: Any, **kwargs: Any) -> str:
+    """Returns the text of the ValueError that a call must end in."""
+    with pytest.raises(ValueError) as refused:
+        function(*args, **kwargs)
+    return str(refused.value)
+
+
+def test_refusal_names_field_value_range_and_remedy():
+    """Catches a part of the message that is lost, or out of order."""
+    assert message(refuse, "horizon", "ten", "a number", "give slots") == (
+        "horizon='ten': must be a number; give slots"
+    )
+
+
+def test_refusal_is_one_short_line():
+    """Catches values that break the line or flood the terminal: arrays, texts, lists."""
+    values = ("a\nb\r\n  c", np.eye(9), list(range(10**5)), "x" * 10**6, {"a": "\n" * 99})
+    for value in values:
+        text = message(refuse, "means", value, "short", "cut it")
+        assert "\n" not in text and "\r" not in text and len(text) <= 80 + 40
+    assert message(refuse, "f", "y" * 500, "z", "w") == f"f='{'y' * 76}...: must be z; w"
+    assert message(refuse, "f", "y" * 78, "z", "w") == f"f='{'y' * 78}': must be z; w"
+
+
+WHOLE = [
+    (5, 5),
+    (0, 0),
+    (5.0, 5),
+    (1e6, 10**6),
+    (np.int64(7), 7),
+    (np.uint8(7), 7),
+    (np.float32(3.0), 3),
+    (Fraction(6, 2), 3),
+    (10**18 + 1, 10**18 + 1),
+    (np.int64(2**53 + 1), 2**53 + 1),
+    (10**18, 10**18),
+]
+
+
+@pytest.mark.parametrize(("value", "whole"), WHOLE, ids=repr)
+def test_whole_numbers_pass_unchanged(value: Any, whole: int):
+    """Catches NumPy integers refused, digits lost past 2^53, or a result that is no plain int."""
+    found = count("n", value, 0, 2 * 10**18, "x")
+    assert found == whole and type(found) is int
+
+
+NOT_WHOLE = [
+    *(-1, 11, 0.5, 9.999999, math.nan, math.inf, -math.inf, 1e300, -(10**30), 2**64),
+    *(True, False, np.bool_(1), None, "5", b"5", "", [5], (5,), {5}, 5j, Decimal(5)),
+    *(Fraction(7, 2), np.float64(1.5), np.int64(-3), np.nan, np.array(5), np.array([5])),
+]
+
+
+@pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
+def test_all_else_is_refused_as_a_count(value: Any):
+    """Catches truncation, a bool or text read as a number, a bound that is off, and NaN."""
+    text = message(count, "rounds", value, 0, 10, "give a budget")
+    shown = " ".join(repr(value).split())
+    assert text == f"rounds={shown}: must be a whole number in [0, 10]; give a budget"
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**400), 10**5000], ids=["1e400", "-1e400", "1e5000"]
+)
+def test_integers_beyond_every_float_are_refused(value: int):
+    """Catches an OverflowError, or a text about digits, where a line should name the field."""
+    text = message(count, "horizon", value, 1, 10**12, "give slots")
+    assert text.startswith("horizon=") and "must be a whole number in [1, 1,000,0" in text
+    text = message(real, "epsilon", value, 0.0, 1.0, "give a number")
+    assert text.startswith("epsilon=") and "must be a number in [0, 1]; give a number" in text
+
+
+def test_range_of_a_count_is_closed_and_readable():
+    """Catches an open end, and ends that nobody can read."""
+    assert [count("n", value, 3, 5, "x") for value in (3, 4, 5)] == [3, 4, 5]
+    assert message(count, "n", 0, 1, 10**12, "x") == (
+        "n=0: must be a whole number in [1, 1,000,000,000,000]; x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "inside", "outside", "shown"),
+    [
+        ({}, (0, 0.0, -0.0, 0.5, 1, 1.0), (-1e-300, 1 + 2**-52, math.inf, math.nan), "[0, 1]"),
+        ({"open_low": True}, (5e-324, 0.5, 1), (0, -0.0, -1, 2, math.nan), "(0, 1]"),
+        ({"open_high": True}, (0, 0.5, 1 - 2**-53), (1, 1.0, 2, math.nan, -math.inf), "[0, 1)"),
+        ({"open_low": True, "open_high": True}, (0.5,), (0, 1, math.nan), "(0, 1)"),
+    ],
+)
+def test_ends_of_a_real_range(ends: dict[str, bool], inside: Any, outside: Any, shown: str):
+    """Catches < for <=, at either end, and NaN, which no comparison refuses by itself."""
+    for value in inside:
+        found = real("p", value, 0.0, 1.0, "x", **ends)
+        assert found == value and type(found) is float
+    for value in outside:
+        text = message(real, "p", value, 0.0, 1.0, "x", **ends)
+        assert text == f"p={value!r}: must be a number in {shown}; x"
+
+
+def test_infinity_passes_where_the_range_holds_it():
+    """Catches an epsilon of infinity (no noise) that is refused, or NaN that passes with it."""
+    assert real("epsilon", math.inf, 0.0, math.inf, "x", open_low=True) == math.inf
+    text = message(real, "epsilon", math.nan, 0.0, math.inf, "x", open_low=True)
+    assert text == "epsilon=nan: must be a number in (0, inf]; x"
+
+
+@pytest.mark.parametrize(
+    "value", [True, np.bool_(0), None, "0.5", [0.5], 0.5j, np.array(0.5)], ids=repr
+)
+def test_all_else_is_refused_as_a_real(value: Any):
+    """Catches a bool taken for 1, text that is parsed, and arrays of one number."""
+    assert message(real, "p", value, 0.0, 1.0, "x") == f"p={value!r}: must be a number in [0, 1]; x"
+
+
+def test_numpy_and_fractions_are_reals():
+    """Catches a share from numpy.linspace, or a Fraction, that is refused."""
+    values = (np.float64(0.25), np.float32(0.25), Fraction(1, 4), np.float16(0.25))
+    assert [real("p", value, 0.0, 1.0, "x") for value in values] == [0.25] * 4
+    assert real("p", np.int32(1), 0.0, 1.0, "x") == 1.0
