@@ -1,45 +1,76 @@
 """Private, communication-limited federated bandits, simulated in batches on whatever JAX can use.
 
 The names below are the whole public interface; they are imported when first used, so that
-``import fmab_jax`` starts neither JAX nor matplotlib and changes nobody's configuration.
+``import fmab_jax`` starts neither JAX nor matplotlib and changes nobody's configuration. Every
+module in the folder ``algorithms`` is public under its own name: ``fmab_jax.cdp_mab`` and so on.
 """
 
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fmab_jax.algorithms.base import Algorithm, list_algorithms
+    from fmab_jax.algorithms.cdp_mab import CDP as cdp_mab
+    from fmab_jax.algorithms.ddp_mab import DDP as ddp_mab
+    from fmab_jax.algorithms.families.elimination import Elimination
+    from fmab_jax.algorithms.fed1_ucb import Fed1UCB as fed1_ucb
+    from fmab_jax.algorithms.hdp_mab import HDP as hdp_mab
+    from fmab_jax.algorithms.single_mab import Single as single_mab
+    from fmab_jax.analysis.bands import confidence_band, paired_difference
+    from fmab_jax.core.problems import Problem
+    from fmab_jax.parameters import parameter
+    from fmab_jax.plots.parameters import plot_heat, plot_parameter
+    from fmab_jax.plots.runs import plot_runs, save_figure
+    from fmab_jax.run.netcdf import load, save
+    from fmab_jax.run.simulate import communication_cost, simulate
+    from fmab_jax.sweeps.exports import export
+    from fmab_jax.sweeps.runner import sweep
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Problem": "core.problems",
-    "cdp_mab": "algorithms.families.elimination",
-    "ddp_mab": "algorithms.families.elimination",
-    "hdp_mab": "algorithms.families.elimination",
-    "single_mab": "algorithms.families.elimination",
-    "simulate": "run.simulation",
-    "communication_cost": "run.simulation",
+    "Algorithm": "algorithms.base",
+    "Elimination": "algorithms.families.elimination",
+    "parameter": "parameters",
+    "list_algorithms": "algorithms.base",
+    "simulate": "run.simulate",
+    "communication_cost": "run.simulate",
+    "save": "run.netcdf",
+    "load": "run.netcdf",
     "confidence_band": "analysis.bands",
     "paired_difference": "analysis.bands",
     "sweep": "sweeps.runner",
-    "precision": "sweeps.study",
+    "until_precise": "sweeps.study",
     "open_sweep": "sweeps.results",
     "final_table": "sweeps.results",
     "export": "sweeps.exports",
-    "save": "run.netcdf",
-    "load": "run.netcdf",
     "plot_runs": "plots.runs",
     "save_figure": "plots.runs",
     "plot_parameter": "plots.parameters",
     "plot_heat": "plots.parameters",
     "plot_pareto": "plots.parameters",
 }
+_PLUGS = tuple(
+    sorted(
+        path.stem
+        for path in (Path(__file__).parent / "algorithms").glob("*.py")
+        if path.stem not in ("__init__", "base")
+    )
+)
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *_HOME, *_PLUGS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _PLUGS:
+        from fmab_jax.algorithms.base import algorithms_in
+
+        return next(algorithms_in(import_module(f"{__name__}.algorithms.{name}")))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -43,7 +43,7 @@ def swept(**options: Any) -> Callable:
     return lambda: summary_digest(fmab.sweep(options.pop("algorithm"), **options))
 
 
-ROUNDS = {"rounds": 3, "gap": 0.1}
+ROUNDS = {"rounds": 3, "schedule_gap": 0.1}
 ROW: dict[str, Callable[[], str]] = {
     "cdp": run(fmab.cdp_mab(0.5)),
     "cdp, no noise": run(fmab.cdp_mab(None)),
@@ -114,13 +114,15 @@ ROW: dict[str, Callable[[], str]] = {
 
 def seeds_digest(data: xr.Dataset) -> str:
     """Returns a digest of all that a run's seeds produced, whatever the variables are called."""
+    none = np.zeros(data.regret.shape, np.int64)
+    peers = [data.links.sel(meter=name).values for name in data.meter.values if name != "server"]
+    server = data.links.sel(meter="server").values if "server" in data.meter else none
     arrays = [
         data.regret.values,
-        data.exploitation_regret.values,
-        data.server_links.values,
-        data.peer_links_bound.values,
-        data.peer_links_used.values,
-        *(data[name].values for name in ("rounds", "active_arms", "chosen_arm", "agents_lost")),
+        data.waiting_regret.values,
+        server,
+        *(peers or [none, none]),
+        *(data[name].values for name in ("rounds_made", "active_arms", "chosen_arm", "agents_lost")),
     ]
     return _digest(arrays)
 

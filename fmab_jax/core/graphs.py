@@ -539,3 +539,43 @@ def _listed(spec: Any) -> list[_Run]:
 
 def _is_pair(item: Any) -> bool:
     return isinstance(item, (tuple, list)) and len(item) == 2
+
+
+_KNOWN = re.compile(
+    r"complete|star|ring|path|grid|random(-[0-9]*\.?[0-9]+(e-?[0-9]+)?)?|regular-[0-9]{1,9}"
+    r"|preferential(-[0-9]{1,9})?"
+)
+
+
+def names_file(text: str) -> bool:
+    """Tells whether a text is the name of a graph file, by its ending."""
+    return _names_file(text)
+
+
+def read(path: str, field: str = "graph") -> nx.Graph:
+    """Returns the graph of a file, not yet validated.
+
+    Raises:
+        ValueError: If it cannot be read.
+    """
+    return _read(path, field)
+
+
+def checked_name(value: Any, field: str = "graph") -> str:
+    """Returns the name of a graph, refused if there is none of that name for any number of agents.
+
+    Raises:
+        ValueError: For any other text, or another type.
+    """
+    if not isinstance(value, str):
+        refuse(field, value, f"one of {_ALLOWED}", "for example graph='ring'")
+    if not _KNOWN.fullmatch(value):
+        near = difflib.get_close_matches(value[:40].lower(), _EXAMPLES, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else "for example 'ring'"
+        refuse(field, value, f"one of {_ALLOWED}", remedy)
+    return value
+
+
+def parts_of(spec: str) -> list[tuple[int, str]]:
+    """Returns size and graph of every component of a text that `components` takes."""
+    return [(size, graph) for size, copies, graph in _grammar(spec) for _ in range(copies)]

@@ -11,6 +11,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ class Instance(NamedTuple):
     means: Float[Array, "row arm"]
     gaps: Float[Array, " arm"]
     smallest_gap: Float[Array, ""]
+    parameters: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +213,18 @@ class Problem:
         return cls(array, agents)
 
     @property
+    def rewards(self) -> Any:
+        from fmab_jax.core.rewards import Bernoulli
+
+        return Bernoulli()
+
+    def bind(self, room: int | None = None) -> Any:
+        return BoundProblem(self.law, self.parameters)
+
+    def settings(self):
+        return {}
+
+    @property
     def homogeneous(self) -> bool:
         """Whether all agents share the means."""
         return self.spread == 0.0 if self.means is None else len(self.means) == 1
@@ -253,6 +267,17 @@ class Problem:
         else:
             described |= {"spread": self.spread, "gap": self.gap}
         return described
+
+
+@partial(jax.tree_util.register_dataclass, meta_fields=["law"], data_fields=["values"])
+@dataclass(frozen=True)
+class BoundProblem:
+    law: Law
+    values: Any
+
+    def draw(self, key: Array) -> Instance:
+        found = draw_instance(self.law, self.values, key)
+        return found._replace(parameters=(found.means,))
 
 
 def draw_instance(law: Law, parameters: dict[str, Any], key: Array) -> Instance:

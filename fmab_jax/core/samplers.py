@@ -28,9 +28,13 @@ _SMALL_VARIANCE = 4.0
 MAX_TRIALS = 2**53
 
 
-def participants(key: Words, agents: int, reporting: Int[Array, ""]) -> Bool[Array, " agent"]:
-    """Draws ``reporting`` of ``agents``, uniformly without replacement."""
-    order = jnp.argsort(uniform(*key, jnp.arange(agents, dtype=jnp.uint32)))
+def participants(
+    key: Words, real: Bool[Array, " agent"], reporting: Int[Array, ""]
+) -> Bool[Array, " agent"]:
+    """Draws ``reporting`` of the real agents, uniformly without replacement."""
+    level = uniform(*key, jnp.arange(real.shape[0], dtype=jnp.uint32))
+    # Rows that only fill the array come last.
+    order = jnp.argsort(jnp.where(real, level, 2.0))
     return jnp.argsort(order).astype(jnp.int32) < reporting
 
 

@@ -1,19 +1,18 @@
-"""The one elimination loop, and the paper's algorithms as bindings of rules to it.
+"""Elimination: explore the active arms equally for an epoch, hear of them, drop the worse.
 
-An algorithm explores its active arms equally for an epoch, hears a noisy mean of every arm through
-an *exchange*, drops the arms that are clearly worse, and plays the last one until the horizon
-(Algorithm 1 of arXiv 2111.01570). Who is heard, how long agents wait and what links are built is
-all in the exchange; the loop never looks inside a graph.
-
-`run_seed` is a pure function of one seed. It never draws a single pull: an epoch needs one binomial
-sum per (agent, arm), or per arm where agents sum out.
+The loop of Algorithm 1 of arXiv 2111.01570 (lines 3-17), with its equations as replaceable
+functions: pulls per epoch, radius, noise, which epochs are remembered, who leaves. Who is heard,
+how long agents wait and what links are built is all in the exchange; the loop never looks inside a
+graph. It never draws a single pull: an epoch needs one sum of rewards per (agent, arm), or per arm
+where agents sum out.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,93 +20,300 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from fmab_jax.algorithms.families import schedule
-from fmab_jax.core import arrays, exchanges, graphs, keys, samplers
+from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.core import arrays, keys, rewards, samplers
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import Law, Problem, draw_instance
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.rewards import Law
+from fmab_jax.errors import refuse
+from fmab_jax.parameters import UNSET, parameters_of
 
-# Largest round budget: with arms that never separate, a run makes this many epochs.
-MAX_ROUNDS = 10**5
+Scalar = Float[Array, ""]
 
-
-class _Unset:
-    """Marks an argument nobody gave, where None means something."""
-
-    def __repr__(self) -> str:
-        return "<not given>"
-
-
-_UNSET = _Unset()
+# Bytes the compiled loop holds per (agent, arm) element and per recorded slot of a seed; measured
+# with `memory_analysis` (tests/run/test_simulate.py holds the estimate to it).
+_BYTES_PER_ELEMENT = 260
+_BYTES_PER_POINT = 100
 
 
-class Shape(NamedTuple):
-    """Everything a compilation depends on, besides the lengths of its arrays.
+class Epoch(NamedTuple):
+    """What the equations of one epoch see: float64 scalars, traced.
 
     Attributes:
-        law: The problem's static part.
-        alone: Every agent runs the loop by itself, with nobody to hear.
-        agents: Agents M where their number shapes an array, else 0.
-        sum_rewards: Only the agents' total reward of an arm is drawn.
-        sum_noise: Only the agents' total noise on an arm is drawn.
-        partial: Reporting agents are drawn anew each round.
-        waits: Agents exploit their local best while messages travel.
+        number: r = 1, 2, ...
+        active: Arms in play at the epoch's start, a.
+        arms: K.
+        agents: M, the agents whose rewards this run adds up; 1 where each is alone.
+        reporting: N, the agents heard in a round.
+        horizon: T, in slots.
+        previous: S_{r-1}, pulls per active arm and agent before this epoch.
+        pulls: S_r, pulls up to and including this epoch.
+        fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
+        own: The algorithm's values, by name; see `Elimination.values`.
     """
 
+    number: Scalar
+    active: Scalar
+    arms: Scalar
+    agents: Scalar
+    reporting: Scalar
+    horizon: Scalar
+    previous: Scalar
+    pulls: Scalar
+    fresh: Scalar
+    own: dict[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Elimination(Algorithm):
+    """The family: a filling states `exchange` and its equations, as static functions of `Epoch`.
+
+    Attributes:
+        noisy: Whether messages carry noise; without, none is drawn.
+        remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
+    """
+
+    noisy: ClassVar[bool] = False
+    remembers: ClassVar[bool] = True
+
+    @staticmethod
+    def pulls_per_arm(epoch: Epoch) -> Scalar:
+        """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not known yet."""
+        raise NotImplementedError
+
+    @staticmethod
+    def radius(epoch: Epoch) -> Scalar:
+        """Returns the confidence radius of an aggregate."""
+        raise NotImplementedError
+
+    @staticmethod
+    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+        """Tells which arms leave, from how far their aggregates are behind the best."""
+        return behind >= 2.0 * radius
+
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar:
+        """Returns the scale of the Laplace noise on one agent's sum of an epoch's rewards."""
+        return jnp.zeros_like(epoch.number)
+
+    @staticmethod
+    def settled(own: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+        """Returns the values once the instance is known; for what only an oracle knows."""
+        return own
+
+    @staticmethod
+    def budget(own: dict[str, Scalar]) -> Scalar | float:
+        """Returns the round budget R; infinity for none."""
+        return math.inf
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns what the equations find in ``epoch.own``: every parameter that is a number."""
+        given = {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {
+            name: float(value)
+            for name, value in given.items()
+            if isinstance(value, (int, float)) and value is not UNSET
+        }
+
+    def bind(
+        self,
+        problem: Problem,
+        horizon: int,
+        *,
+        exchange: Exchange,
+        sum_agents: bool = True,
+        room: int | None = None,
+    ) -> EliminationTrial:
+        """Returns the trial; arguments as in `Algorithm.bind`.
+
+        Rewards are summed over the agents of a group, which weigh the same, where everybody
+        reports and nobody waits; noise where everybody reports.
+        """
+        own = self.values(exchange, horizon)
+        self.check_noise(problem, self.privacy(exchange)["epsilon"])
+        agents = problem.agents
+        room = agents if room is None else room
+        waits = exchange.wait > 0
+        scarce = exchange.reporting < agents and not exchange.alone
+        by_group = sum_agents and not scarce and not exchange.alone
+        rewards_by_group = by_group and not waits
+        apart = rewards_by_group and not problem.homogeneous
+        groups = _groups(exchange.weights) if by_group else ()
+        # One group is told by its number of agents alone, which is a value, not a shape.
+        plain = exchange.alone or len(groups) == 1
+        if exchange.alone:
+            of_agents = _Rows(np.ones(1), np.empty(0))
+        else:
+            real = (np.arange(room) < agents).astype(np.float64)
+            of_agents = _Rows(real, np.pad(exchange.weights, (0, room - agents)))
+        of_groups = _Rows(
+            np.array([len(group) for group in groups], np.float64),
+            np.array([exchange.weights[group[0]] for group in groups]),
+        )
+        member = np.zeros((len(groups) if apart else 0, room if apart else 0))
+        for row, group in zip(member, groups, strict=False):
+            row[group] = 1.0
+        reward_rows = of_groups if rewards_by_group else of_agents
+        noise_rows = of_groups if by_group else of_agents
+        unweighted = plain or scarce
+        return EliminationTrial(
+            filling=type(self),
+            law=problem.rewards,
+            alone=exchange.alone,
+            room=room if exchange.alone or not rewards_by_group else 0,
+            plain=plain,
+            apart=apart,
+            noise_by_group=by_group,
+            scarce=scarce,
+            waits=waits,
+            horizon=np.int64(horizon),
+            agents=np.float64(agents),
+            reporting=np.float64(exchange.reporting),
+            wait=np.int64(exchange.wait),
+            reward_sizes=reward_rows.sizes,
+            noise_sizes=noise_rows.sizes if self.noisy else np.empty(0),
+            reward_weights=np.empty(0) if unweighted else reward_rows.weights,
+            noise_weights=np.empty(0) if unweighted else noise_rows.weights,
+            member=member,
+            own={name: np.float64(value) for name, value in own.items()},
+        )
+
+    def check_noise(self, problem: Problem, epsilon: float) -> None:
+        """Refuses noise for rewards that have no range."""
+        if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
+            remedy = "clip the rewards to a range (Problem.ratings), or pass epsilon=None"
+            allowed = "None (no noise) where rewards have no range"
+            refuse("epsilon", epsilon, allowed, remedy)
+
+
+class _Rows(NamedTuple):
+    """Numbers of agents and weights of the rows that sums over agents are held in."""
+
+    sizes: np.ndarray
+    weights: np.ndarray
+
+
+def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Returns the agents of each distinct weight."""
+    if (weights == weights[0]).all():
+        return (np.arange(len(weights)),)
+    return tuple(np.flatnonzero(weights == value) for value in np.unique(weights))
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    meta_fields=[
+        *("filling", "law", "alone", "room", "plain", "apart"),
+        *("noise_by_group", "scarce", "waits"),
+    ],
+    data_fields=[
+        *("horizon", "agents", "reporting", "wait"),
+        *("reward_sizes", "noise_sizes", "reward_weights", "noise_weights", "member", "own"),
+    ],
+)
+@dataclass(frozen=True)
+class EliminationTrial:
+    """An elimination algorithm bound to a problem.
+
+    Rewards and noise are held in rows, each the sum over some agents.
+
+    Attributes:
+        filling: The algorithm, for its equations. Static, as are the next eight.
+        law: Of the rewards.
+        alone: Every agent runs the loop by itself, with nobody to hear.
+        room: Rows that agents are padded to where their number shapes an array, else 0.
+        plain: Everybody reports and weighs the same: one row of noise.
+        apart: Reward rows are sums over agents whose means differ.
+        noise_by_group: Rows of noise are sums over agents.
+        scarce: Reporting agents are drawn anew each round.
+        waits: Agents exploit their local best while messages travel.
+        horizon: T in slots, int64.
+        agents: M.
+        reporting: N, the agents heard in a round.
+        wait: Slots from an epoch's end to its aggregate.
+        reward_sizes: [row] agents whose rewards a row adds up; 0 for padding.
+        noise_sizes: [row] agents whose noise a row adds up.
+        reward_weights: [row] weight of each of these agents; [0] where all weigh the same.
+        noise_weights: [row] likewise.
+        member: [row, agent] whether an agent belongs to a row, where means differ.
+        own: The algorithm's values.
+    """
+
+    filling: type[Elimination]
     law: Law
     alone: bool
-    agents: int
-    sum_rewards: bool
-    sum_noise: bool
-    partial: bool
+    room: int
+    plain: bool
+    apart: bool
+    noise_by_group: bool
+    scarce: bool
     waits: bool
-
-
-class Rule(NamedTuple):
-    """The values an algorithm is run with; traced, so that another value compiles nothing.
-
-    Attributes:
-        horizon: T in slots, int64.
-        agents: M, as float64.
-        reporting: N, the agents heard in a round, as float64.
-        epsilon: Privacy parameter; infinity for no noise.
-        rounds: Round budget R; infinity for none.
-        gap: Smallest gap that the budgeted schedule is built for; NaN for the instance's own.
-        wait: Slots from an epoch's end to its aggregate.
-        weights: [agent] weights of the aggregate, or [0] where all agents weigh the same.
-    """
-
     horizon: Any
     agents: Any
     reporting: Any
-    epsilon: Any
-    rounds: Any
-    gap: Any
     wait: Any
-    weights: Any
+    reward_sizes: Any
+    noise_sizes: Any
+    reward_weights: Any
+    noise_weights: Any
+    member: Any
+    own: dict[str, Any]
 
+    def elements(self) -> int:
+        """Returns how many rows of arms the loop holds for one seed."""
+        return max(1, self.room, *np.shape(self.member))
 
-class Outcome(NamedTuple):
-    """What the outside needs of one seed's run.
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Returns the memory of one seed at work."""
+        copies = max(1, self.room) if self.alone else 1
+        return self.elements() * arms * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
 
-    Attributes:
-        regret: [time] cumulative pseudo-regret, summed over agents.
-        exploitation_regret: [time] the part of it collected in waiting slots.
-        rounds_by: [time] completed communication rounds.
-        rounds: Completed rounds at the horizon.
-        active_arms: Arms still in play at the horizon.
-        chosen_arm: The arm played at the horizon, -1 while still exploring.
-        agents_lost: Agents whose active set holds no best arm at the horizon.
-    """
+    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+        """Runs one seed; arguments as in `Trial.run`."""
+        trial = replace(self, own=self.filling.settled(self.own, instance))
+        if not self.alone:
+            return _run(trial, instance, grid, key, trial.horizon)
 
-    regret: Float[Array, " time"]
-    exploitation_regret: Float[Array, " time"]
-    rounds_by: Int[Array, " time"]
-    rounds: Int[Array, ""]
-    active_arms: Int[Array, ""]
-    chosen_arm: Int[Array, ""]
-    agents_lost: Int[Array, ""]
+        def one_agent(agent: Array) -> Outcome:
+            row = agent if len(instance.means) > 1 else agent * 0
+            local = jax.tree.map(
+                lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
+                (instance.means, instance.parameters),
+            )
+            own = instance._replace(means=local[0], parameters=local[1])
+            # Whoever only fills the array plays no slot.
+            last = jnp.where(agent < trial.agents, trial.horizon, 0)
+            alone = replace(trial, agents=jnp.ones_like(trial.agents))
+            return _run(alone, own, grid, keys.agent_key(key, agent), last)
+
+        number = jnp.arange(self.room)
+        each = jax.vmap(one_agent)(number)
+        real = number < trial.agents
+        arms = instance.gaps.shape[0]
+        votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
+        playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0)
+        exploring = trial.agents.astype(jnp.int32) - jnp.sum(playing)
+        most = jnp.argmax(playing).astype(jnp.int32)
+
+        def total(values: Float[Array, "agent ..."]) -> Float[Array, ...]:
+            mask = real.reshape(-1, *[1] * (values.ndim - 1))
+            return arrays.padded_sum(jnp.where(mask, values, 0.0))
+
+        def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
+            mask = real.reshape(-1, *[1] * (values.ndim - 1))
+            return jnp.max(jnp.where(mask, values, 0), axis=0)
+
+        return Outcome(
+            regret=total(each.regret),
+            waiting_regret=None,
+            rounds_by=largest(each.rounds_by),
+            rounds=largest(each.rounds),
+            active_arms=largest(each.active_arms),
+            chosen_arm=jnp.where(exploring > playing[most], -1, most),
+            agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
+            final_gap=total(each.final_gap) / trial.agents,
+        )
 
 
 class _Arms(NamedTuple):
@@ -117,35 +323,49 @@ class _Arms(NamedTuple):
         arm: Identity; decides the arm's random numbers.
         alive: Whether the column is an active arm.
         gap: The arm's gap.
-        mean: Bernoulli means, one row where agents share them.
-        successes: Sum of rewards so far, by agent or in total.
-        noise: Sum of the Laplace noise so far, by agent or in total.
+        parameters: Of its rewards, [agent or 1, arm] each.
+        cumulants: [7, row, arm] of the rewards that a slot adds to a row; empty where not needed.
+        successes: Sum of rewards so far, by row.
+        noise: Sum of the Laplace noise so far, by row.
     """
 
     arm: UInt32[Array, " arm"]
     alive: Bool[Array, " arm"]
     gap: Float[Array, " arm"]
-    mean: Float[Array, "row arm"]
-    successes: Float[Array, "agent arm"]
+    parameters: tuple[Float[Array, "agent arm"], ...]
+    cumulants: Float[Array, "cumulant row arm"]
+    successes: Float[Array, "row arm"]
     noise: Float[Array, "heard arm"]
+
+
+class _Clock(NamedTuple):
+    """The slot, the regret so far, and the curves up to there and on along the present line."""
+
+    slot: Int[Array, ""]
+    regret: Float[Array, ""]
+    waiting: Float[Array, ""]
+    regret_curve: Float[Array, " time"]
+    waiting_curve: Float[Array, " wait"]
+
+
+class _Decision(NamedTuple):
+    """What the last completed round decided."""
+
+    active: Int[Array, ""]
+    chosen: Int[Array, ""]
+    chosen_gap: Float[Array, ""]
+    lost: Bool[Array, ""]
+    rounds: Int[Array, ""]
+    rounds_curve: Int[Array, " time"]
 
 
 class _State(NamedTuple):
     """What the next epoch needs."""
 
     epoch: Int[Array, ""]
-    slot: Int[Array, ""]
     pulls: Float[Array, ""]
-    active: Int[Array, ""]
-    chosen: Int[Array, ""]
-    chosen_gap: Float[Array, ""]
-    lost: Bool[Array, ""]
-    rounds: Int[Array, ""]
-    regret: Float[Array, ""]
-    exploitation: Float[Array, ""]
-    regret_curve: Float[Array, " time"]
-    exploitation_curve: Float[Array, " time"]
-    rounds_curve: Int[Array, " time"]
+    clock: _Clock
+    decision: _Decision
     arms: _Arms
 
 
@@ -161,261 +381,273 @@ def widths(arms: int) -> tuple[int, ...]:
     return tuple(steps)
 
 
-def run_seed(
-    shape: Shape,
-    rule: Rule,
-    parameters: dict[str, Any],
-    grid: Int[Array, " time"],
-    root_seed: UInt32[Array, ""],
-    seed: UInt32[Array, ""],
-) -> Outcome:
-    """Runs one seed; pure, for use under ``jit`` and ``vmap``.
-
-    Args:
-        shape: Static.
-        rule: The algorithm's values.
-        parameters: `Problem.parameters`.
-        grid: Slots at which the curves are wanted, increasing, the last the horizon.
-        root_seed: Selects the whole experiment's randomness.
-        seed: Selects the trial's; nothing else does.
-    """
-    key = keys.seed_key(root_seed, seed)
-    instance = draw_instance(shape.law, parameters, key)
-    gap = jnp.where(jnp.isnan(rule.gap), instance.smallest_gap, rule.gap)
-    rule = rule._replace(gap=gap)
-    if not shape.alone:
-        return _run(shape, rule, instance.means, instance.gaps, grid, key)
-
-    def one_agent(agent: Array) -> Outcome:
-        row = agent if shape.law.rows > 1 else agent * 0
-        means = lax.dynamic_slice_in_dim(instance.means, row, 1)
-        own_key = keys.agent_key(key, agent)
-        return _run(shape, rule, means, instance.gaps, grid, own_key)
-
-    each = jax.vmap(one_agent)(jnp.arange(shape.agents))
-    playing = jnp.sum(jax.nn.one_hot(each.chosen_arm, shape.law.arms, dtype=jnp.int32), axis=0)
-    exploring = shape.agents - jnp.sum(playing)
-    most = jnp.argmax(playing).astype(jnp.int32)
-    return Outcome(
-        regret=arrays.pairwise_sum(each.regret),
-        exploitation_regret=arrays.pairwise_sum(each.exploitation_regret),
-        rounds_by=jnp.max(each.rounds_by, axis=0),
-        rounds=jnp.max(each.rounds),
-        active_arms=jnp.max(each.active_arms),
-        chosen_arm=jnp.where(exploring > playing[most], -1, most),
-        agents_lost=jnp.sum(each.agents_lost),
-    )
-
-
 def _run(
-    shape: Shape,
-    rule: Rule,
-    means: Float[Array, "row arm"],
-    gaps: Float[Array, " arm"],
+    trial: EliminationTrial,
+    instance: Instance,
     grid: Int[Array, " time"],
     key: Array,
+    last: Int[Array, ""],
 ) -> Outcome:
-    width = shape.law.arms
-    agents = 1 if shape.sum_rewards else shape.agents
-    heard = 1 if shape.sum_noise else shape.agents
-    none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
-    state = _State(
-        epoch=none,
-        slot=jnp.int64(0),
-        pulls=zero,
-        active=jnp.int32(width),
-        chosen=none,
-        chosen_gap=gaps[0],
-        lost=jnp.bool_(False),
-        rounds=none,
-        regret=zero,
-        exploitation=zero,
-        regret_curve=blank,
-        exploitation_curve=blank if shape.waits else blank[:0],
-        rounds_curve=blank.astype(jnp.int32),
-        arms=_Arms(
-            arm=jnp.arange(width, dtype=jnp.uint32),
-            alive=jnp.ones(width, bool),
-            gap=gaps,
-            mean=means,
-            successes=jnp.zeros((agents, width)),
-            noise=jnp.zeros((heard, width)),
-        ),
-    )
-    state = arrays.varying_like(state, jax.random.key_data(key))
-    steps = widths(width)
+    state = arrays.varying_like(_start(trial, instance, grid), jax.random.key_data(key))
+    steps = widths(instance.gaps.shape[0])
     for here, following in zip(steps, (*steps[1:], 1), strict=True):
         if here > 1:
             state = state._replace(arms=_compact(state.arms, here))
-            state = _explore(shape, rule, grid, key, state, following)
-    rate = rule.agents * state.chosen_gap
-    decided = (state.active == 1) | _spent(rule, state)
-    blank_exploitation = jnp.zeros_like(state.regret_curve)
+            state = _explore(trial, instance, grid, key, last, state, following)
+    clock, decision, arms = state.clock, state.decision, state.arms
+    rate = trial.agents * decision.chosen_gap
+    decided = (decision.active == 1) | _spent(trial, decision)
+    exploring = _mean_gap(arms, decision.active.astype(jnp.float64))
     return Outcome(
-        regret=extend(state.regret_curve, grid, state.slot, state.regret, rate),
-        exploitation_regret=state.exploitation_curve if shape.waits else blank_exploitation,
-        rounds_by=state.rounds_curve,
-        rounds=state.rounds,
-        active_arms=state.active,
-        chosen_arm=jnp.where(decided, state.chosen, -1),
-        agents_lost=jnp.where(state.lost, rule.agents, 0.0).astype(jnp.int32),
+        regret=extend(clock.regret_curve, grid, clock.slot, clock.regret, rate),
+        waiting_regret=clock.waiting_curve if trial.waits else None,
+        rounds_by=decision.rounds_curve,
+        rounds=decision.rounds,
+        active_arms=decision.active,
+        chosen_arm=jnp.where(decided, decision.chosen, -1),
+        agents_lost=jnp.where(decision.lost, trial.agents, 0.0).astype(jnp.int32),
+        final_gap=jnp.where(decided, decision.chosen_gap, exploring),
+    )
+
+
+def _start(trial: EliminationTrial, instance: Instance, grid: Int[Array, " time"]) -> _State:
+    width = instance.gaps.shape[0]
+    none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
+    cumulants = jnp.zeros((0, 0, width))
+    if trial.apart:
+        each = trial.law.cumulants(*instance.parameters)
+        members = trial.member[None, :, :, None] * each[:, None, :, :]
+        cumulants = arrays.padded_sum(jnp.moveaxis(members, 2, 0))
+    return _State(
+        epoch=none,
+        pulls=zero,
+        clock=_Clock(
+            slot=jnp.int64(0),
+            regret=zero,
+            waiting=zero,
+            regret_curve=blank,
+            waiting_curve=blank if trial.waits else blank[:0],
+        ),
+        decision=_Decision(
+            active=jnp.int32(width),
+            chosen=none,
+            chosen_gap=instance.gaps[0],
+            lost=jnp.bool_(False),
+            rounds=none,
+            rounds_curve=blank.astype(jnp.int32),
+        ),
+        arms=_Arms(
+            arm=jnp.arange(width, dtype=jnp.uint32),
+            alive=jnp.ones(width, bool),
+            gap=instance.gaps,
+            parameters=instance.parameters,
+            cumulants=cumulants,
+            successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
+            noise=jnp.zeros((trial.noise_sizes.shape[0], width)),
+        ),
     )
 
 
 def _explore(
-    shape: Shape, rule: Rule, grid: Int[Array, " time"], key: Array, state: _State, enough: int
+    trial: EliminationTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    last: Int[Array, ""],
+    state: _State,
+    enough: int,
 ) -> _State:
     """Runs epochs until at most ``enough`` arms are active, or the run is decided or over."""
 
     def unfinished(state: _State) -> Bool[Array, ""]:
-        exploring = (state.slot < rule.horizon) & ~_spent(rule, state)
-        return exploring & (state.active > enough)
+        exploring = (state.clock.slot < last) & ~_spent(trial, state.decision)
+        return exploring & (state.decision.active > enough)
 
     def body(state: _State) -> _State:
         # A vmapped loop goes on until its last seed is done; the others then draw nothing.
-        return _epoch(shape, rule, grid, key, state, unfinished(state))
+        return _epoch(trial, instance, grid, key, state, unfinished(state))
 
     return lax.while_loop(unfinished, body, state)
 
 
-def _spent(rule: Rule, state: _State) -> Bool[Array, ""]:
-    return state.rounds.astype(jnp.float64) >= rule.rounds
+def _spent(trial: EliminationTrial, decision: _Decision) -> Bool[Array, ""]:
+    return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
+
+
+def _mean_gap(arms: _Arms, active: Float[Array, ""]) -> Float[Array, ""]:
+    """Returns the gap of exploration: of the active arms, played in turn."""
+    return arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
 
 
 def _epoch(
-    shape: Shape,
-    rule: Rule,
+    trial: EliminationTrial,
+    instance: Instance,
     grid: Int[Array, " time"],
     key: Array,
     state: _State,
     running: Bool[Array, ""],
 ) -> _State:
     """One epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
-    arms = state.arms
-    epoch = state.epoch + 1
-    r, active = epoch.astype(jnp.float64), state.active.astype(jnp.float64)
-    horizon = rule.horizon.astype(jnp.float64)
-    common = dict(
-        arms=jnp.float64(shape.law.arms),
-        reporting=rule.reporting,
-        epsilon=rule.epsilon,
-        horizon=horizon,
+    arms, before, filling = state.arms, state.decision, trial.filling
+    number = state.epoch + 1
+    epoch = Epoch(
+        number=number.astype(jnp.float64),
+        active=before.active.astype(jnp.float64),
+        arms=jnp.float64(instance.gaps.shape[0]),
+        agents=trial.agents,
+        reporting=trial.reporting,
+        horizon=trial.horizon.astype(jnp.float64),
+        previous=state.pulls,
+        pulls=state.pulls,
+        fresh=state.pulls,
+        own=trial.own,
     )
-    target = schedule.target_gap(schedule.shrink_ratio(rule.gap, rule.rounds), r)
-    pulls = schedule.pulls_per_arm(active, r, target, state.pulls, **common)
-    new_pulls = pulls - state.pulls
+    # Lines 3-4: how long. A length past the horizon need not be representable.
+    longest = epoch.previous + epoch.horizon + 1.0
+    pulls = jnp.clip(filling.pulls_per_arm(epoch), epoch.previous + 1.0, longest)
+    epoch = epoch._replace(pulls=pulls, fresh=pulls - epoch.previous)
 
-    # Exploration, cut at the horizon: then nothing is uploaded.
-    end = state.slot + (active * new_pulls).astype(jnp.int64)
-    fits = end <= rule.horizon
-    explored = jnp.minimum(end, rule.horizon)
-    rate = rule.agents * arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
-    regret_curve = extend(state.regret_curve, grid, state.slot, state.regret, rate)
-    regret = state.regret + rate * (explored - state.slot).astype(jnp.float64)
-
+    # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
+    end = state.clock.slot + (epoch.active * epoch.fresh).astype(jnp.int64)
+    fits = end <= trial.horizon
+    explored = jnp.minimum(end, trial.horizon)
+    rate = trial.agents * arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / epoch.active
+    clock = _passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
-    successes = arms.successes + _rewards(shape, rule, key, epoch, new_pulls, arms, need)
-    noise = arms.noise + _noise(shape, rule, key, epoch, arms, need)
+    rewarded = _rewards(trial, instance, key, number, epoch, arms, need)
+    disturbed = _noise(trial, key, number, epoch, arms, need, instance.gaps.shape[0])
+    successes, noise = arms.successes + rewarded, arms.noise + disturbed
 
     # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
-    exploitation, exploitation_curve, slot = state.exploitation, state.exploitation_curve, explored
-    if shape.waits:
-        slot = jnp.minimum(explored + rule.wait, rule.horizon)
-        rate = arrays.pairwise_sum(arms.gap[_first_best(successes, arms.alive)])
-        gained = rate * (slot - explored).astype(jnp.float64)
-        regret_curve = extend(regret_curve, grid, explored, regret, rate)
-        exploitation_curve = extend(exploitation_curve, grid, explored, exploitation, rate)
-        # From the wait's end on, nothing is added until the next wait.
-        exploitation_curve = extend(
-            exploitation_curve, grid, slot, exploitation + gained, jnp.zeros_like(rate)
-        )
-        exploitation, regret = exploitation + gained, regret + gained
-    completed = fits & (explored + rule.wait <= rule.horizon)
+    if trial.waits:
+        best = arms.gap[_first_best(successes, arms.alive)]
+        rate = arrays.padded_sum(jnp.where(trial.reward_sizes > 0.0, best, 0.0))
+        until = jnp.minimum(explored + trial.wait, trial.horizon)
+        clock = _waited(clock, grid, until, rate)
+    completed = fits & (explored + trial.wait <= trial.horizon)
 
-    # The exchange: aggregate what is heard, drop what is clearly worse.
-    aggregate = _aggregate(shape, rule, key, epoch, successes, noise) / pulls
-    radius = schedule.confidence_radius(active, r, pulls, **common)
-    best = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf))
-    alive = arms.alive & (best - aggregate < 2.0 * radius)
+    # Lines 10-12: aggregate what is heard; lines 13-15: drop what is clearly worse.
+    if filling.remembers:
+        aggregate = _aggregate(trial, key, number, successes, noise) / epoch.pulls
+    else:
+        aggregate = _aggregate(trial, key, number, rewarded, disturbed) / epoch.fresh
+    behind = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf)) - aggregate
+    alive = arms.alive & ~filling.leaves(behind, filling.radius(epoch))
     chosen = _first_best(aggregate[None, :], alive)[0]
-
-    rounds = jnp.where(completed, epoch, state.rounds)
-    return _State(
-        epoch=epoch,
-        slot=slot,
-        pulls=pulls,
-        active=jnp.where(completed, jnp.sum(alive, dtype=jnp.int32), state.active),
-        chosen=jnp.where(completed, arms.arm[chosen].astype(jnp.int32), state.chosen),
-        chosen_gap=jnp.where(completed, arms.gap[chosen], state.chosen_gap),
-        lost=jnp.where(completed, jnp.min(jnp.where(alive, arms.gap, 1.0)) > 0.0, state.lost),
-        rounds=rounds,
-        regret=regret,
-        exploitation=exploitation,
-        regret_curve=regret_curve,
-        exploitation_curve=exploitation_curve,
-        rounds_curve=jnp.where(
-            completed, step(state.rounds_curve, grid, slot, epoch), state.rounds_curve
-        ),
-        arms=arms._replace(
-            alive=jnp.where(completed, alive, arms.alive), successes=successes, noise=noise
-        ),
+    after = _Decision(
+        active=jnp.sum(alive, dtype=jnp.int32),
+        chosen=arms.arm[chosen].astype(jnp.int32),
+        chosen_gap=arms.gap[chosen],
+        lost=jnp.min(jnp.where(alive, arms.gap, 1.0)) > 0.0,
+        rounds=number,
+        rounds_curve=step(before.rounds_curve, grid, clock.slot, number),
     )
+    decision, alive = jax.tree.map(
+        lambda new, old: jnp.where(completed, new, old), (after, alive), (before, arms.alive)
+    )
+    arms = arms._replace(alive=alive, successes=successes, noise=noise)
+    return _State(number, epoch.pulls, clock, decision, arms)
+
+
+def _passed(
+    clock: _Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
+) -> _Clock:
+    """Lets slots pass in which all agents together collect ``rate`` regret per slot."""
+    gained = rate * (until - clock.slot).astype(jnp.float64)
+    return clock._replace(
+        slot=until,
+        regret=clock.regret + gained,
+        regret_curve=extend(clock.regret_curve, grid, clock.slot, clock.regret, rate),
+    )
+
+
+def _waited(
+    clock: _Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
+) -> _Clock:
+    """Lets waiting slots pass; from their end on, nothing is added until the next wait."""
+    passed = _passed(clock, grid, until, rate)
+    waiting = clock.waiting + rate * (until - clock.slot).astype(jnp.float64)
+    curve = extend(clock.waiting_curve, grid, clock.slot, clock.waiting, rate)
+    curve = extend(curve, grid, until, waiting, jnp.zeros_like(rate))
+    return passed._replace(waiting=waiting, waiting_curve=curve)
 
 
 def _rewards(
-    shape: Shape,
-    rule: Rule,
+    trial: EliminationTrial,
+    instance: Instance,
     key: Array,
-    epoch: Array,
-    pulls: Float[Array, ""],
+    number: Array,
+    epoch: Epoch,
     arms: _Arms,
     need: Bool[Array, " arm"],
-) -> Float[Array, "agent arm"]:
-    words = keys.stream_key(key, epoch, keys.REWARD)
-    size = arms.successes.shape
-    lane = keys.lanes(size[0], arms.arm, shape.law.arms)
-    total = pulls * rule.agents if shape.sum_rewards else pulls
-    needed = jnp.broadcast_to(need[None, :], size)
-    return arrays.masked_map(samplers.reward_sum, needed, *words, lane, total, arms.mean)
+) -> Float[Array, "row arm"]:
+    words = keys.stream_key(key, number, keys.REWARD)
+    rows = trial.reward_sizes.shape[0]
+    lane = keys.lanes(rows, arms.arm, instance.gaps.shape[0])
+    needed = need[None, :] & (trial.reward_sizes > 0.0)[:, None]
+    if trial.apart:
+        return rewards.group_sum(
+            trial.law,
+            words,
+            needed,
+            arms.arm,
+            instance.gaps.shape[0],
+            epoch.fresh,
+            arms.cumulants,
+            arms.parameters,
+            trial.member,
+        )
+    total = epoch.fresh * trial.reward_sizes[:, None]
+    return arrays.masked_map(trial.law.total, needed, *words, lane, total, *arms.parameters)
 
 
 def _noise(
-    shape: Shape,
-    rule: Rule,
+    trial: EliminationTrial,
     key: Array,
-    epoch: Array,
+    number: Array,
+    epoch: Epoch,
     arms: _Arms,
     need: Bool[Array, " arm"],
+    arms_of_all: int,
 ) -> Float[Array, "heard arm"]:
-    words = keys.stream_key(key, epoch, keys.NOISE)
-    size = arms.noise.shape
-    lane = keys.lanes(size[0], arms.arm, shape.law.arms)
-    needed = jnp.broadcast_to(need[None, :], size)
-    scale = schedule.noise_scale(rule.reporting, rule.epsilon)
-    if shape.alone or not shape.sum_noise:
+    if not trial.filling.noisy:
+        return arms.noise
+    words = keys.stream_key(key, number, keys.NOISE)
+    sizes = trial.noise_sizes
+    lane = keys.lanes(sizes.shape[0], arms.arm, arms_of_all)
+    needed = need[None, :] & (sizes > 0.0)[:, None]
+    scale = trial.filling.noise_scale(epoch) * trial.law.sensitivity
+    if not trial.noise_by_group:
         return scale * arrays.masked_map(samplers.laplace, needed, *words, lane)
-    return scale * arrays.masked_map(samplers.laplace_sum, needed, *words, lane, rule.agents)
+    return scale * arrays.masked_map(samplers.laplace_sum, needed, *words, lane, sizes[:, None])
 
 
 def _aggregate(
-    shape: Shape,
-    rule: Rule,
+    trial: EliminationTrial,
     key: Array,
-    epoch: Array,
-    successes: Float[Array, "agent arm"],
+    number: Array,
+    successes: Float[Array, "row arm"],
     noise: Float[Array, "heard arm"],
 ) -> Float[Array, " arm"]:
     """Returns, per arm, the weighted sum over reporting agents of rewards plus noise."""
-    if shape.sum_noise:
+    silent = not trial.filling.noisy
+    if trial.plain:
         # Counts: exact in any order.
-        return (jnp.sum(successes, axis=0) + noise[0]) / rule.agents
-    if shape.partial:
-        words = keys.stream_key(key, epoch, keys.PARTICIPATION)
-        reporting = rule.reporting.astype(jnp.int32)
-        mask = samplers.participants(words, shape.agents, reporting)
-        heard = jnp.where(mask[:, None], successes + noise, 0.0)
-        return arrays.pairwise_sum(heard) / rule.reporting
-    return arrays.pairwise_sum(arrays.rounded(rule.weights[:, None] * (successes + noise)))
+        total = successes[0] if len(successes) == 1 else arrays.padded_sum(successes)
+        return (total if silent else total + noise[0]) / trial.agents
+    if trial.scarce:
+        words = keys.stream_key(key, number, keys.PARTICIPATION)
+        reporting = trial.reporting.astype(jnp.int32)
+        real = trial.reward_sizes > 0.0
+        heard = samplers.participants(words, real, reporting)
+        told = successes if silent else successes + noise
+        return arrays.padded_sum(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
+    if silent or len(noise) == len(successes):
+        told = successes if silent else successes + noise
+        return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * told))
+    parts = ((trial.reward_weights, successes), (trial.noise_weights, noise))
+    first, second = (arrays.padded_sum(arrays.rounded(w[:, None] * x)) for w, x in parts)
+    return first + second
 
 
 def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:
@@ -436,241 +668,3 @@ def _compact(arms: _Arms, width: int) -> _Arms:
     alive = jnp.arange(width, dtype=jnp.int32) < rank[-1]
     moved = jax.tree.map(lambda x: jnp.take(x, source, axis=-1, mode="clip"), arms)
     return moved._replace(alive=alive)
-
-
-@dataclass(frozen=True, eq=False)
-class Algorithm:
-    """A binding of rules to the elimination loop; made by `cdp_mab` and its siblings.
-
-    Attributes:
-        name: "cdp", "ddp", "hdp" or "single".
-        epsilon: Privacy parameter per Theorem 1, infinity for no noise, None if stated per message.
-        epsilon_message: What one message leaks, N epsilon; None if stated as epsilon.
-        rounds: Round budget R, or None.
-        gap: Smallest gap that a budgeted schedule is built for; None for the instance's own.
-        participation: Share p of the agents that report (server only).
-        graph: What `graphs.make` takes (gossip only).
-        components: What `graphs.components` takes (sinks only).
-        weights: "agents" or "components" (sinks only).
-    """
-
-    name: str
-    epsilon: float | None
-    epsilon_message: float | None = None
-    rounds: int | None = None
-    gap: float | None = None
-    participation: float = 1.0
-    graph: Any = field(default=None, repr=False)
-    components: Any = field(default=None, repr=False)
-    weights: str = "agents"
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the exchange among so many agents; computed on the host.
-
-        Raises:
-            ValueError: If the graph or the components do not fit the number of agents.
-        """
-        if self.name == "cdp":
-            return exchanges.server(agents, self.participation)
-        if self.name == "ddp":
-            return exchanges.gossip(graphs.make(self.graph, agents))
-        if self.name == "hdp":
-            return exchanges.sinks(graphs.components(self.components, agents), self.weights)
-        return exchanges.alone(agents)
-
-    def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able description that identifies the algorithm."""
-        described: dict[str, Any] = {
-            "algorithm": self.name,
-            "epsilon": _finite(self.epsilon),
-            "epsilon_message": _finite(self.epsilon_message),
-            "rounds": self.rounds,
-            "gap": self.gap,
-        }
-        if self.name == "cdp":
-            described["participation"] = self.participation
-        if self.name == "ddp":
-            described["graph"] = graphs.describe(self.graph)
-        if self.name == "hdp":
-            described["components"] = graphs.describe(self.components)
-            described["weights"] = self.weights
-        return described
-
-
-def cdp_mab(
-    epsilon: float | None | _Unset = _UNSET,
-    *,
-    participation: float = 1.0,
-    rounds: int | None = None,
-    gap: float | None = None,
-    epsilon_message: float | None = None,
-) -> Algorithm:
-    """CDP-MAB: a server hears ceil(p M) agents a round (Algorithm 1 and section IV-B).
-
-    Args:
-        epsilon: Privacy parameter > 0; None (or infinity) adds no noise. A message leaks N epsilon.
-        participation: Share p of agents that report in a round, in (0, 1].
-        rounds: Round budget R >= 1, or None for the doubling schedule.
-        gap: Smallest gap in (0, 1] for which a budgeted schedule is built; without ``rounds`` it
-            has no effect. The default, the instance's own, is an oracle: no agent knows it.
-        epsilon_message: What one message may leak, in place of ``epsilon``.
-
-    Raises:
-        ValueError: If a value is out of range, or both or neither epsilon is given.
-    """
-    remedy = "give the share of agents that report in a round, such as 0.4"
-    participation = real("participation", participation, 0.0, 1.0, remedy, open_low=True)
-    return _algorithm("cdp", epsilon, epsilon_message, rounds, gap, participation=participation)
-
-
-def ddp_mab(
-    epsilon: float | None | _Unset = _UNSET,
-    graph: Any = "complete",
-    *,
-    rounds: int | None = None,
-    gap: float | None = None,
-    epsilon_message: float | None = None,
-) -> Algorithm:
-    """DDP-MAB: agents flood their means over a graph with GIS and wait (Algorithms 2 and 3).
-
-    Args:
-        epsilon: As in `cdp_mab`, with N = M.
-        graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.core.graphs.make`.
-        rounds: As in `cdp_mab`.
-        gap: As in `cdp_mab`.
-        epsilon_message: As in `cdp_mab`.
-
-    Raises:
-        ValueError: If a value is out of range.
-    """
-    return _algorithm("ddp", epsilon, epsilon_message, rounds, gap, graph=graph)
-
-
-def hdp_mab(
-    epsilon: float | None | _Unset = _UNSET,
-    components: Any = "20x5:complete",
-    *,
-    weights: str = "agents",
-    rounds: int | None = None,
-    gap: float | None = None,
-    epsilon_message: float | None = None,
-) -> Algorithm:
-    """HDP-MAB: components collect their means at a sink with SAC, sinks report (Algorithms 4, 5).
-
-    Args:
-        epsilon: As in `cdp_mab`, with N = M.
-        components: Such as "20x5:star" (five stars of 20); see `fmab_jax.core.graphs.components`.
-        weights: "agents" weighs every agent 1/M; "components" every component 1/Q, as the paper's
-            Algorithm 5 prints it, which is biased where components and agents differ.
-        rounds: As in `cdp_mab`.
-        gap: As in `cdp_mab`.
-        epsilon_message: As in `cdp_mab`.
-
-    Raises:
-        ValueError: If a value is out of range.
-    """
-    if weights not in ("agents", "components"):
-        refuse("weights", weights, "'agents' or 'components'", "'agents' is unbiased")
-    return _algorithm(
-        "hdp", epsilon, epsilon_message, rounds, gap, components=components, weights=weights
-    )
-
-
-def single_mab(
-    epsilon: float | None | _Unset = _UNSET,
-    *,
-    rounds: int | None = None,
-    gap: float | None = None,
-    epsilon_message: float | None = None,
-) -> Algorithm:
-    """The baseline: every agent runs CDP-MAB with M = 1 on its own rewards; regret is summed.
-
-    Args:
-        epsilon: As in `cdp_mab`, with N = 1.
-        rounds: As in `cdp_mab`.
-        gap: As in `cdp_mab`.
-        epsilon_message: As in `cdp_mab`.
-
-    Raises:
-        ValueError: If a value is out of range.
-    """
-    return _algorithm("single", epsilon, epsilon_message, rounds, gap)
-
-
-def _algorithm(
-    name: str, epsilon: Any, epsilon_message: Any, rounds: Any, gap: Any, **exchange: Any
-) -> Algorithm:
-    if rounds is not None:
-        rounds = count("rounds", rounds, 1, MAX_ROUNDS, "give a round budget, or None for none")
-    if gap is not None:
-        remedy = "give the smallest gap to resolve, or None for the instance's own"
-        gap = real("gap", gap, 0.0, 1.0, remedy, open_low=True)
-    remedy = "give a privacy parameter, or None for no noise"
-    if epsilon_message is not None:
-        if epsilon is not _UNSET:
-            refuse("epsilon_message", epsilon_message, "given without epsilon", "drop one of them")
-        epsilon = None
-        epsilon_message = real(
-            "epsilon_message", epsilon_message, 0.0, math.inf, remedy, open_low=True
-        )
-    elif epsilon is _UNSET:
-        refuse("epsilon", epsilon, "given, or epsilon_message", "pass epsilon=None for no noise")
-    else:
-        epsilon = math.inf if epsilon is None else epsilon
-        epsilon = real("epsilon", epsilon, 0.0, math.inf, remedy, open_low=True)
-    return Algorithm(name, epsilon, epsilon_message, rounds, gap, **exchange)
-
-
-def plan(
-    algorithm: Algorithm,
-    problem: Problem,
-    horizon: int,
-    *,
-    sum_agents: bool = True,
-    exchange: Exchange | None = None,
-) -> tuple[Shape, Rule, Exchange]:
-    """Resolves an algorithm on a problem into what the loop takes.
-
-    Args:
-        algorithm: What to run.
-        problem: On what.
-        horizon: T, in slots.
-        sum_agents: Sum agents out where that is exact: rewards where agents share the means, all
-            report, weigh the same and nobody waits; noise where all report and weigh the same.
-        exchange: The algorithm's own among these agents, where it was computed before.
-    """
-    exchange = algorithm.exchange(problem.agents) if exchange is None else exchange
-    alone = exchange.kind == "alone"
-    partial = exchange.reporting < problem.agents and not alone
-    waits = exchange.wait > 0
-    sum_noise = alone or (sum_agents and exchange.uniform and not partial)
-    sum_rewards = alone or (sum_noise and problem.homogeneous and not waits)
-    shape = Shape(
-        law=problem.law,
-        alone=alone,
-        agents=problem.agents if alone or not sum_rewards else 0,
-        sum_rewards=sum_rewards,
-        sum_noise=sum_noise,
-        partial=partial,
-        waits=waits,
-    )
-    epsilon = algorithm.epsilon
-    if algorithm.epsilon_message is not None:
-        epsilon = algorithm.epsilon_message / exchange.reporting
-    uses_weights = not sum_noise and not partial
-    rule = Rule(
-        horizon=np.int64(horizon),
-        agents=np.float64(1 if alone else problem.agents),
-        reporting=np.float64(exchange.reporting),
-        epsilon=np.float64(epsilon),
-        rounds=np.float64(math.inf if algorithm.rounds is None else algorithm.rounds),
-        gap=np.float64(math.nan if algorithm.gap is None else algorithm.gap),
-        wait=np.int64(exchange.wait),
-        weights=exchange.weights if uses_weights else np.empty(0),
-    )
-    return shape, rule, exchange
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity: no noise is None."""
-    return None if value is None or math.isinf(value) else value

@@ -1,0 +1,301 @@
+"""What an algorithm is, and how it is found: a frozen dataclass that binds to a trial.
+
+An algorithm states its parameters as fields (`fmab_jax.parameters`) and binds them, with a problem
+and a horizon, to a *trial*: a pytree whose static part is its structure and whose values are its
+leaves. Almost always it fills in a family (`families.elimination`, `families.index`), which owns
+the loop. A class that lies in this folder, in a module named by an entry point of the group
+``fmab_jax.algorithms``, or in a plug-in that was loaded, is known by its name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import jax
+from jaxtyping import Array, Float, Int
+
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Problem
+from fmab_jax.errors import refuse
+from fmab_jax.parameters import Described, parameters_of
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_loaded: dict[str, type[Algorithm]] = {}
+
+
+class Outcome(NamedTuple):
+    """What the outside needs of one trial; every family returns it.
+
+    Attributes:
+        regret: [time] cumulative pseudo-regret, summed over agents.
+        waiting_regret: [time] the part of it collected in waiting slots; None where nobody waits.
+        rounds_by: [time] completed communication rounds.
+        rounds: Completed rounds at the horizon.
+        active_arms: Arms still in play at the horizon.
+        chosen_arm: The arm played at the horizon, -1 while still exploring.
+        agents_lost: Agents whose active set holds no best arm at the horizon.
+        final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
+            explore, over the active arms).
+    """
+
+    regret: Float[Array, " time"]
+    waiting_regret: Float[Array, " time"] | None
+    rounds_by: Int[Array, " time"]
+    rounds: Int[Array, ""]
+    active_arms: Int[Array, ""]
+    chosen_arm: Int[Array, ""]
+    agents_lost: Int[Array, ""]
+    final_gap: Float[Array, ""]
+
+
+@runtime_checkable
+class Trial(Protocol):
+    """A pytree of arrays that runs one seed; equal structures and shapes share a compilation."""
+
+    def run(self, instance: Any, grid: Int[Array, " time"], key: Array) -> Outcome:
+        """Runs one seed; pure, for use under ``jit`` and ``vmap``.
+
+        Args:
+            instance: `fmab_jax.core.problems.Instance`.
+            grid: Slots at which the curves are wanted, not decreasing, the last the horizon.
+            key: The seed's key.
+        """
+
+    def elements(self) -> int:
+        """Returns how many (agent, arm) elements the loop holds for one seed."""
+
+    def bytes_per_seed(self, points: int) -> int:
+        """Returns the memory of one seed at work, with so many recorded slots."""
+
+
+@dataclass(frozen=True)
+class Algorithm(Described):
+    """A validated configuration of an algorithm; subclasses are frozen dataclasses.
+
+    Attributes:
+        name: What the command line, study files and results call it.
+        title: What figures call it.
+        source: Where it is from.
+        heard: Who is heard, in a few words.
+        trusted: Who is trusted with what, in a few words.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    heard: ClassVar[str] = ""
+    trusted: ClassVar[str] = ""
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns who is heard, and what it costs, among so many agents; computed on the host.
+
+        Raises:
+            ValueError: If a parameter does not fit the number of agents.
+        """
+        raise NotImplementedError
+
+    def bind(
+        self,
+        problem: Problem,
+        horizon: int,
+        *,
+        exchange: Exchange,
+        sum_agents: bool = True,
+        room: int | None = None,
+    ) -> Trial:
+        """Returns the trial of this algorithm on a problem.
+
+        Args:
+            problem: On what.
+            horizon: T, in slots.
+            exchange: What `exchange` returned for the problem's agents.
+            sum_agents: Draw totals over agents where that is exact.
+            room: Rows that agents are padded to where they shape an array; at least M.
+
+        Raises:
+            ValueError: If the problem is not one that the algorithm can run on.
+        """
+        raise NotImplementedError
+
+    def privacy(self, exchange: Exchange) -> dict[str, float]:
+        """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
+        return {"epsilon": float("inf"), "epsilon_message": float("inf")}
+
+    def describe(self) -> dict[str, Any]:
+        """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
+        described = {"algorithm": self.name, **self.plain()}
+        foreign = source_digest(type(self))
+        return described | ({"code": foreign} if foreign else {})
+
+
+@functools.cache
+def source_digest(owner: type) -> str:
+    """Returns a hash of the source of a class that is not this package's; "" for this package's.
+
+    A changed plug-in is another algorithm. Of a class whose source cannot be found, the compiled
+    code stands for it.
+    """
+    whole = hashlib.sha256()
+    found = False
+    for each in owner.__mro__:
+        if each.__module__.partition(".")[0] in ("builtins", "fmab_jax", "abc", "typing"):
+            continue
+        found = True
+        try:
+            whole.update(inspect.getsource(sys.modules[each.__module__]).encode())
+        except (OSError, TypeError, KeyError):
+            for name, value in sorted(vars(each).items()):
+                code = getattr(getattr(value, "__func__", value), "__code__", None)
+                whole.update(name.encode() + (code.co_code if code else repr(value).encode()))
+    return whole.hexdigest()[:12] if found else ""
+
+
+def modules() -> list[str]:
+    """Returns the modules of this folder, each of which may hold algorithms; imports nothing."""
+    here = str(Path(__file__).parent)
+    return [m.name for m in pkgutil.iter_modules([here]) if m.name != "base" and not m.ispkg]
+
+
+def known() -> dict[str, type[Algorithm]]:
+    """Returns all algorithms by name: this folder's, those of entry points, and loaded ones.
+
+    Raises:
+        ValueError: If an entry point is broken or takes the name of another algorithm.
+    """
+    found = dict(_installed())
+    for name, owner in _loaded.items():
+        found[name] = owner
+    return found
+
+
+@functools.cache
+def _installed() -> dict[str, type[Algorithm]]:
+    found: dict[str, type[Algorithm]] = {}
+    for name in modules():
+        for owner in algorithms_in(importlib.import_module(f"fmab_jax.algorithms.{name}")):
+            found[owner.name] = owner
+    for point in metadata.entry_points(group="fmab_jax.algorithms"):
+        try:
+            target = point.load()
+        except Exception as error:
+            reason = " ".join(str(error).split())[:100]
+            refuse("entry point", point.value, "one that can be loaded", f"mend it ({reason})")
+        owners = [target] if isinstance(target, type) else list(algorithms_in(target))
+        for owner in owners:
+            _checked_class(owner, f"entry point {point.name}")
+            if found.get(owner.name, owner) is not owner:
+                refuse("entry point", point.value, "an algorithm of another name", "rename it")
+            found[owner.name] = owner
+    return found
+
+
+def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
+    """Yields the algorithms that a module defines."""
+    for owner in vars(module).values():
+        if isinstance(owner, type) and issubclass(owner, Algorithm):
+            if owner.__module__ == module.__name__ and vars(owner).get("name"):
+                yield owner
+
+
+def named(name: Any) -> type[Algorithm]:
+    """Returns the algorithm of a name.
+
+    Raises:
+        ValueError: If there is none; the nearest name is the remedy.
+    """
+    every = known()
+    if not isinstance(name, str) or name not in every:
+        near = difflib.get_close_matches(str(name)[:40], every, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else "see fmab algorithms, or load a plug-in"
+        refuse("algorithm", name, "one of " + ", ".join(sorted(every)), remedy)
+    return every[name]
+
+
+def load_plugin(spec: str) -> list[type[Algorithm]]:
+    """Imports a file or a module and makes its algorithms known by name.
+
+    Args:
+        spec: A path ending in .py, or the dotted name of a module.
+
+    Returns:
+        The algorithms found.
+
+    Raises:
+        ValueError: If it cannot be imported, holds no algorithm, or takes a known name.
+    """
+    try:
+        if spec.endswith(".py"):
+            path = Path(spec)
+            if not path.is_file():
+                refuse("plugin", spec, "an existing .py file or a module", "check the path")
+            stem = re.sub(r"\W", "_", path.stem)
+            name = f"fmab_plugin_{stem}_{hashlib.sha256(bytes(path.resolve())).hexdigest()[:8]}"
+            found = importlib.util.spec_from_file_location(name, path)
+            assert found is not None and found.loader is not None
+            module = importlib.util.module_from_spec(found)
+            sys.modules[name] = module
+            found.loader.exec_module(module)
+        else:
+            module = importlib.import_module(spec)
+    except ValueError:
+        raise
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+        refuse("plugin", spec, "a file or module that can be imported", f"mend it ({reason})")
+    owners = list(algorithms_in(module))
+    if not owners:
+        remedy = "derive a frozen dataclass from a family and give it a name"
+        refuse("plugin", spec, "a module that defines an algorithm", remedy)
+    for owner in owners:
+        _checked_class(owner, spec)
+        if owner.name in _installed():
+            refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
+    for owner in owners:
+        _loaded[owner.name] = owner
+    return owners
+
+
+def _checked_class(owner: Any, where: str) -> None:
+    if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
+        refuse("plugin", where, "a subclass of fmab_jax.Algorithm", "derive it from a family")
+    if not _NAME.fullmatch(owner.name):
+        remedy = "such as 'my_ucb': small letters, digits and _"
+        refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
+    if not getattr(owner, "__dataclass_params__", None) or not owner.__dataclass_params__.frozen:
+        refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
+    parameters_of(owner)
+
+
+def list_algorithms() -> list[dict[str, Any]]:
+    """Returns what there is: name, title, source, who is heard, who is trusted, parameters."""
+    return [
+        {
+            "name": owner.name,
+            "title": owner.title or owner.name,
+            "source": owner.source,
+            "heard": owner.heard,
+            "trusted": owner.trusted,
+            "parameters": list(parameters_of(owner)),
+            "summary": (inspect.getdoc(owner) or "").partition("\n")[0],
+        }
+        for _, owner in sorted(known().items())
+    ]
+
+
+def key_data(key: Array) -> Array:
+    """Returns the words of a key, for loops that must vary over devices as it does."""
+    return jax.random.key_data(key)

@@ -1,0 +1,38 @@
+"""CDP-MAB: a server hears ceil(p M) agents a round (Algorithm 1 and section IV-B)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmab_jax.algorithms.families.paper import PaperElimination
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parameters import Real, parameter
+
+
+@dataclass(frozen=True)
+class CDP(PaperElimination):
+    """Centralised: a server hears ceil(p M) agents a round.
+
+    Attributes:
+        participation: Share p of agents that report in a round, in (0, 1].
+    """
+
+    name: ClassVar[str] = "cdp"
+    title: ClassVar[str] = "CDP-MAB"
+    heard: ClassVar[str] = "a server hears ceil(pM) agents a round"
+    trusted: ClassVar[str] = "nobody: every message is noisy"
+
+    participation: float = parameter(
+        Real(low=0.0, high=1.0, open_low=True),
+        "p, share of the agents that report in a round.",
+        default=1.0,
+        remedy="give the share of agents that report in a round, such as 0.4",
+        symbol="p",
+        label="participation p",
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the server's table."""
+        return exchanges.server(agents, self.participation)

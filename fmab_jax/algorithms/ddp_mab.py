@@ -1,0 +1,40 @@
+"""DDP-MAB: agents flood their means over a graph with GIS and wait (Algorithms 2 and 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fmab_jax.algorithms.families.paper import PaperElimination
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.parameters import parameter
+
+
+@dataclass(frozen=True)
+class DDP(PaperElimination):
+    """Decentralised: agents flood their means over a graph.
+
+    Attributes:
+        graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.core.graphs.make`.
+    """
+
+    name: ClassVar[str] = "ddp"
+    title: ClassVar[str] = "DDP-MAB"
+    heard: ClassVar[str] = "agents flood a graph (GIS) and wait"
+    trusted: ClassVar[str] = "nobody: every message is noisy"
+
+    graph: Any = parameter(
+        GraphOf(),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default="complete",
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of flooding the graph."""
+        return exchanges.flooding(network(self.graph, agents))

@@ -1,0 +1,158 @@
+"""Algorithm 1 of Li and Song (arXiv 2111.01570): the equations that its structures share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+
+from fmab_jax.algorithms.families import schedule
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Instance
+from fmab_jax.errors import refuse
+from fmab_jax.parameters import UNSET, Real, Whole, parameter
+
+# Largest round budget: with arms that never separate, a run makes this many epochs.
+MAX_ROUNDS = 10**5
+# Largest epsilon: N epsilon must be a number as well.
+MAX_EPSILON = 1e100
+_SOURCE = "Li and Song, IEEE JSAC 40(3), 2022, arXiv 2111.01570"
+
+
+@dataclass(frozen=True)
+class PaperElimination(Elimination):
+    """Elimination with the schedule, the radius and the noise of Algorithm 1.
+
+    Attributes:
+        epsilon: Privacy parameter > 0; None (or infinity) adds no noise. A message leaks N epsilon.
+        epsilon_message: What one message may leak, N epsilon, in place of ``epsilon``.
+        rounds: Round budget R >= 1, or None for the doubling schedule.
+        schedule_gap: Smallest gap in (0, 1] for which a budgeted schedule is built; without
+            ``rounds`` it has no effect. The default, the instance's own, is an oracle: no agent
+            knows it.
+
+    Raises:
+        ValueError: If a value is out of range, or both or neither epsilon is given.
+    """
+
+    noisy: ClassVar[bool] = True
+    source: ClassVar[str] = _SOURCE
+
+    epsilon: float | None = parameter(
+        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        "Privacy parameter > 0, or none for no noise.",
+        default=UNSET,
+        keyword=False,
+        remedy="give a privacy parameter, or None for no noise",
+        symbol="ε",
+        label="privacy parameter ε",
+        suggested=1,
+    )
+    epsilon_message: float | None = parameter(
+        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        "What one message may leak, N epsilon; in place of epsilon.",
+        default=UNSET,
+        remedy="give a privacy parameter, or None for no noise",
+        symbol="Nε",
+        label="privacy parameter of a message, Nε",
+        shown="not given",
+    )
+    rounds: int | None = parameter(
+        Whole(none="no round budget", low=1, high=MAX_ROUNDS),
+        "Round budget R, or none.",
+        default=None,
+        remedy="give a round budget, or None for none",
+        symbol="R",
+        label="round budget R",
+        shown="none",
+    )
+    schedule_gap: float | None = parameter(
+        Real(none="schedule for the instance's own gap", low=0.0, high=1.0, open_low=True),
+        "Smallest gap that a round budget is spent on; without rounds it has no effect.",
+        default=None,
+        remedy="give the smallest gap to resolve, or None for the instance's own",
+        symbol="schedule gap",
+        label="gap that the schedule is built for",
+        shown="the instance's own",
+    )
+
+    def check(self) -> None:
+        """Refuses both or neither epsilon."""
+        if self.epsilon_message is not UNSET and self.epsilon is not UNSET:
+            refuse("epsilon_message", self.epsilon_message, "given without epsilon", "drop one")
+        if self.epsilon_message is UNSET and self.epsilon is UNSET:
+            remedy = "pass epsilon=None for no noise"
+            refuse("epsilon", UNSET, "given, or epsilon_message", remedy)
+
+    def settings(self) -> dict[str, str]:
+        """Returns the words for what is not the default; a gap without a budget is none."""
+        found = super().settings()
+        if self.rounds is None:
+            found.pop("schedule_gap", None)
+        return found
+
+    def privacy(self, exchange: Exchange) -> dict[str, float]:
+        """Returns epsilon, and what one message leaks: N epsilon (Theorem 1)."""
+        given: Any = self.epsilon if self.epsilon_message is UNSET else self.epsilon_message
+        if given is None:
+            return {"epsilon": math.inf, "epsilon_message": math.inf}
+        if self.epsilon_message is not UNSET:
+            epsilon = given / exchange.reporting
+            return {"epsilon": epsilon, "epsilon_message": epsilon * exchange.reporting}
+        return {"epsilon": given, "epsilon_message": given * exchange.reporting}
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns epsilon, rounds and schedule_gap, and whatever else is a number."""
+        return {
+            "epsilon": self.privacy(exchange)["epsilon"],
+            "rounds": math.inf if self.rounds is None else float(self.rounds),
+            "schedule_gap": math.nan if self.schedule_gap is None else self.schedule_gap,
+        }
+
+    @staticmethod
+    def settled(own: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
+        """Builds the schedule for the instance's own gap where none is given."""
+        gap = own["schedule_gap"]
+        return own | {"schedule_gap": jnp.where(jnp.isnan(gap), instance.smallest_gap, gap)}
+
+    @staticmethod
+    def budget(own: dict[str, Scalar]) -> Scalar:
+        """Returns R."""
+        return own["rounds"]
+
+    @staticmethod
+    def pulls_per_arm(epoch: Epoch) -> Scalar:
+        """Returns S_r (line 4, section IV-B)."""
+        own = epoch.own
+        ratio = schedule.shrink_ratio(own["schedule_gap"], own["rounds"])
+        return schedule.pulls_per_arm(
+            epoch.active,
+            epoch.number,
+            schedule.target_gap(ratio, epoch.number),
+            epoch.previous,
+            arms=epoch.arms,
+            reporting=epoch.reporting,
+            epsilon=own["epsilon"],
+            horizon=epoch.horizon,
+        )
+
+    @staticmethod
+    def radius(epoch: Epoch) -> Scalar:
+        """Returns C(r) (line 5, section IV-B)."""
+        return schedule.confidence_radius(
+            epoch.active,
+            epoch.number,
+            epoch.pulls,
+            arms=epoch.arms,
+            reporting=epoch.reporting,
+            epsilon=epoch.own["epsilon"],
+            horizon=epoch.horizon,
+        )
+
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar:
+        """Returns 1/(N epsilon) (line 9)."""
+        return schedule.noise_scale(epoch.reporting, epoch.own["epsilon"])

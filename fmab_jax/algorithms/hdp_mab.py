@@ -1,0 +1,59 @@
+"""HDP-MAB: components collect their means at a sink with SAC, sinks report (Algorithms 4, 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fmab_jax.algorithms.families.paper import PaperElimination
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.networks import ComponentsOf, parts
+from fmab_jax.parameters import Choice, parameter
+
+
+@dataclass(frozen=True)
+class HDP(PaperElimination):
+    """Hybrid: components collect at a sink, sinks report to a server.
+
+    Attributes:
+        components: Such as "20x5:star" (five stars of 20); see `fmab_jax.core.graphs.components`;
+            None for five complete graphs, as equally large as can be.
+        weights: "agents" weighs every agent 1/M; "components" every component 1/Q, as the paper's
+            Algorithm 5 prints it, which is biased where components and agents differ.
+    """
+
+    name: ClassVar[str] = "hdp"
+    title: ClassVar[str] = "HDP-MAB"
+    heard: ClassVar[str] = "sinks of components report (SAC)"
+    trusted: ClassVar[str] = "nobody: every message is noisy"
+
+    components: Any = parameter(
+        ComponentsOf(none="five complete graphs"),
+        "Parts SIZExCOUNT:GRAPH joined by +, such as 20x5:star; the sizes sum to the agents.",
+        default=None,
+        keyword=False,
+        symbol="",
+        label="components",
+        shown="five complete graphs, equally large",
+    )
+    weights: str = parameter(
+        Choice(options=("agents", "components")),
+        "What weighs the same; components is the paper's print, biased where they differ.",
+        default="agents",
+        remedy="'agents' is unbiased",
+        symbol="weight by",
+        label="weights",
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of the sinks."""
+        spec = equal_parts(agents) if self.components is None else self.components
+        return exchanges.sinks(parts(spec, agents), self.weights)
+
+
+def equal_parts(agents: int) -> str:
+    """Returns the default components: five complete graphs, as equally large as can be."""
+    number = min(5, agents)
+    sizes = [agents // number + (part < agents % number) for part in range(number)]
+    return ",".join(map(str, sizes)) + ":complete"

@@ -1,0 +1,24 @@
+"""The paper's baseline: every agent runs CDP-MAB with M = 1 on its own rewards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmab_jax.algorithms.families.paper import PaperElimination
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+
+
+@dataclass(frozen=True)
+class Single(PaperElimination):
+    """Baseline: every agent learns alone, without links; regret is summed over agents."""
+
+    name: ClassVar[str] = "single"
+    title: ClassVar[str] = "Single-agent MAB"
+    heard: ClassVar[str] = "nobody: each agent alone"
+    trusted: ClassVar[str] = "nobody: no message is sent"
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of agents that never communicate."""
+        return exchanges.alone(agents)

@@ -1,0 +1,47 @@
+"""A server hears some agents (section IV-B of arXiv 2111.01570)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.core.exchanges.table import SERVER, Exchange, checked_agents, uniform_weights
+from fmab_jax.errors import real
+
+
+def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchange:
+    """Returns the centralised exchange (section IV-B): N = ceil(p M) uploads, no wait.
+
+    Args:
+        agents: M in [1, 1e7].
+        participation: p in (0, 1].
+
+    Raises:
+        ValueError: If an argument is outside its range.
+    """
+    reporting = reporting_agents(agents, participation)
+    agents = checked_agents(agents)
+    return Exchange(
+        "server", agents, reporting, uniform_weights(agents), links=((SERVER, reporting),)
+    )
+
+
+def reporting_agents(agents: int, participation: float | np.floating[Any]) -> int:
+    """Returns N = ceil(p M), the agents that upload in each round.
+
+    p is a rounded number: 0.07 * 100 is 7.000000000000001 and 0.1 + 0.2 is 0.30000000000000004,
+    so a p that exceeds a whole number of agents by less than one part in 1e12 means that number.
+
+    Args:
+        agents: M in [1, 1e7].
+        participation: p in (0, 1].
+
+    Raises:
+        ValueError: If an argument is outside its range.
+    """
+    agents = checked_agents(agents)
+    remedy = "choose the fraction of agents that upload in each round"
+    share = real("participation", participation, 0, 1, remedy, open_low=True)
+    return max(math.ceil(share * agents * (1 - 1e-12)), 1)

@@ -1,0 +1,96 @@
+"""Sinks of components collect with SAC and report to a server (Algorithms 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from fmab_jax.core import graphs
+from fmab_jax.core.exchanges.table import SERVER, Exchange, Meter, uniform_weights
+from fmab_jax.errors import refuse
+
+EDGES = Meter("edges", "peer", True, "edges of the components")
+SAC = Meter("sac", "peer", False, "hops to the sinks")
+
+
+def sinks(components: Any, weights: str = "agents") -> Exchange:
+    """Returns the hybrid exchange, SAC to the sink of each component (Alg. 4 and 5, theorem 4).
+
+    A sink is an agent of smallest eccentricity (ties: lowest number). The slowest component decides
+    the wait, max_q max(ecc(sink_q) - 1, 0) slots; then Q sinks upload.
+
+    Peer links are counted on two meters. ``edges`` is sum_q |E_q|, which alone fits the paper's figure
+    11; ``sac`` is sum_q sum_i dist(i, sink_q) (theorem 4).
+
+    Args:
+        components: A list of connected undirected networkx graphs G_1..G_Q of at most 5,000 nodes
+            each, the agents numbered consecutively; see ``graphs.components``.
+        weights: ``"agents"``: w_i = 1/M. ``"components"``: w_i = 1/(Q M_q), the paper's line 15,
+            which averages the components' means with equal weight.
+
+    Raises:
+        ValueError: If there is no component, a graph is refused, or ``weights`` is neither name.
+    """
+    if weights not in ("agents", "components"):
+        refuse("weights", weights, "'agents' or 'components'", "'agents' keeps C(r) valid")
+    if isinstance(components, (nx.Graph, str)) or not isinstance(components, Iterable):
+        remedy = "make the list with graphs.components(spec, agents)"
+        refuse("components", str(components), "a list of networkx graphs", remedy)
+    # Equal components usually are one object (a hundred single agents): look at each only once.
+    seen: dict[nx.Graph, _Component] = {}
+    given = list(components)
+    for q, graph in enumerate(given):
+        if not isinstance(graph, nx.Graph) or graph not in seen:
+            seen[graph] = _component(graph, f"components[{q}]")
+    parts = [seen[graph] for graph in given]
+    if not parts:
+        refuse("components", given, "at least one component", "for example '20x5:star'")
+    sizes = np.array([part.size for part in parts])
+    agents = int(sizes.sum())
+    first = np.cumsum(sizes) - sizes
+    if weights == "agents":
+        shares = uniform_weights(agents)
+    else:
+        shares = np.repeat(1 / (len(parts) * sizes), sizes)
+    return Exchange(
+        "sinks",
+        agents,
+        agents,
+        shares,
+        wait=max(max(part.slots - 1, 0) for part in parts),
+        links=(
+            (SERVER, len(parts)),
+            (EDGES, sum(part.edges for part in parts)),
+            (SAC, sum(part.forwards for part in parts)),
+        ),
+        diameter=max(part.diameter for part in parts),
+        sizes=tuple(part.size for part in parts),
+        sinks=tuple(int(start) + part.sink for start, part in zip(first, parts, strict=True)),
+    )
+
+
+class _Component(NamedTuple):
+    size: int
+    edges: int
+    sink: int
+    slots: int
+    forwards: int
+    diameter: int
+
+
+def _component(graph: Any, field: str) -> _Component:
+    graph = graphs.validated(graph, field)
+    hops = graphs.distances(graph)
+    eccentricity = hops.max(axis=1)
+    sink = int(eccentricity.argmin())
+    return _Component(
+        size=len(hops),
+        edges=graph.number_of_edges(),
+        sink=sink,
+        slots=int(eccentricity[sink]),
+        forwards=int(hops[sink].sum()),
+        diameter=int(eccentricity.max()),
+    )

@@ -1,0 +1,117 @@
+"""The table that an exchange is: who is heard, how long agents wait, which links a round builds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from fmab_jax.errors import count
+
+AGENTS_MAX = 10_000_000
+"""Most agents of an exchange without a graph."""
+
+
+class Meter(NamedTuple):
+    """One way to count the links of a round.
+
+    Attributes:
+        name: Its label in results.
+        side: "server" for links between agents and a server, "peer" for links between agents.
+        priced: Whether the communication cost counts it unless another meter is asked for; of
+            several meters of the same links, one.
+        words: What it counts.
+    """
+
+    name: str
+    side: Literal["server", "peer"]
+    priced: bool
+    words: str
+
+
+SERVER = Meter("server", "server", True, "agent-server links")
+PEER = Meter("peer", "peer", True, "agent-agent links")
+
+
+class Ledger(NamedTuple):
+    """What GIS (Alg. 2) sends in one round, counted message by message.
+
+    A communication slot has three stages. ADV: every agent that obtained observations in the
+    previous slot (before the first slot: its own) names them to each neighbour. REQ: every agent
+    asks for each observation that it lacks once, from the lowest-numbered neighbour naming it, in
+    one REQ per (agent, neighbour) pair. DATA: one DATA answers each REQ. No stage runs after the
+    slot d_G in which the last agent is complete.
+    """
+
+    adv: int
+    """ADV messages."""
+
+    req: int
+    """REQ messages."""
+
+    data: int
+    """DATA messages, as many as REQ."""
+
+    observations_advertised: int
+    """Observations named in all ADV messages together."""
+
+    observations_sent: int
+    """Observations carried by all DATA messages together: M (M - 1), each arrives once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """One exchange as a table; all link counts are per completed round.
+
+    Attributes:
+        name: Which exchange, for people.
+        agents: M.
+        reporting: N, the agents that enter a round's aggregate; S, C and the noise use it.
+        weights: [agent] aggregation weights w_i, read-only, sum 1, as if everybody reported. A
+            server that hears N < M agents puts 1/N on the drawn ones instead. Alone, nothing
+            crosses agents: each puts 1 on itself.
+        alone: Whether nobody hears anybody.
+        wait: t_delay, slots between an epoch's end and its elimination.
+        links: Links of a round on each meter.
+        diameter: Largest diameter d_G of the graph or the components, hops.
+        sizes: Component sizes M_q of sinks, in agent order.
+        sinks: Sink agent of each component, as an agent in 0..M-1.
+        ledger: GIS message counts, flooding only.
+    """
+
+    name: str
+    agents: int
+    reporting: int
+    weights: Float[np.ndarray, " agent"]
+    alone: bool = False
+    wait: int = 0
+    links: tuple[tuple[Meter, int], ...] = ()
+    diameter: int = 0
+    sizes: tuple[int, ...] = ()
+    sinks: tuple[int, ...] = ()
+    ledger: Ledger | None = None
+
+    def __post_init__(self) -> None:
+        """Makes the weights read-only, so that the table cannot change after it was made."""
+        self.weights.setflags(write=False)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every weight is 1/M."""
+        return bool(np.all(self.weights == 1 / self.agents))
+
+    def on(self, meter: str) -> int:
+        """Returns the links of a round on a meter; 0 on one that it does not have."""
+        return {each.name: number for each, number in self.links}.get(meter, 0)
+
+
+def uniform_weights(agents: int) -> Float[np.ndarray, " agent"]:
+    """Returns 1/M for every agent."""
+    return np.full(agents, 1 / agents)
+
+
+def checked_agents(agents: Any) -> int:
+    """Returns M, refused outside [1, 1e7]."""
+    return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents")

@@ -1,0 +1,179 @@
+"""Graphs and components as values of a configuration: hashable, equal where graphs are equal."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from fmab_jax.core import graphs
+from fmab_jax.parameters import Kind
+
+# Attributes of a netCDF file hold 64 KB.
+_LISTED_EDGES = 3000
+
+
+@dataclass(frozen=True)
+class FixedGraph:
+    """A graph given edge by edge, by networkx or by a file.
+
+    Attributes:
+        nodes: M.
+        edges: Sorted pairs of int32, as bytes.
+        name: What people call it; no part of its identity.
+    """
+
+    nodes: int
+    edges: bytes = field(repr=False)
+    name: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, graph: nx.Graph, name: str = "", where: str = "graph") -> FixedGraph:
+        """Takes a networkx graph.
+
+        Raises:
+            ValueError: If it is refused by `graphs.validated`.
+        """
+        plain = graphs.validated(graph, where)
+        pairs = sorted((min(edge), max(edge)) for edge in plain.edges())
+        edges = np.array(pairs, np.int32).reshape(-1, 2)
+        return cls(plain.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
+
+    @property
+    def pairs(self) -> list[list[int]]:
+        """The edges."""
+        found: list[list[int]] = np.frombuffer(self.edges, np.int32).reshape(-1, 2).tolist()
+        return found
+
+    def graph(self) -> nx.Graph:
+        """Returns it as networkx has it."""
+        made = nx.empty_graph(self.nodes)
+        made.add_edges_from(self.pairs)
+        made.name = self.name
+        return made
+
+    def plain(self) -> dict[str, Any]:
+        """Returns a JSON-able identity, with the edges where they are few."""
+        count = len(self.edges) // 8
+        digest = hashlib.sha256(self.edges).hexdigest()
+        found: dict[str, Any] = {"nodes": self.nodes, "edges": count, "sha256": digest}
+        return found | ({"edge_list": self.pairs} if count <= _LISTED_EDGES else {})
+
+
+@dataclass(frozen=True)
+class GraphOf(Kind):
+    """A name, a file or a networkx graph, as `graphs.make` takes them."""
+
+    metavar = "GRAPH"
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns a name as it is, anything else as a `FixedGraph`."""
+        if isinstance(value, FixedGraph):
+            return value
+        if isinstance(value, nx.Graph):
+            return FixedGraph.of(value, where=name)
+        if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
+            text = os.fspath(value)
+            return FixedGraph.of(graphs.read(text, name), text, name)
+        return graphs.checked_name(value, name)
+
+    def plain(self, value: Any) -> Any:
+        """Returns the name, or what identifies the edges."""
+        return value.plain() if isinstance(value, FixedGraph) else value
+
+    def text(self, value: Any) -> str:
+        """Writes the name."""
+        return (value.name or "own graph") if isinstance(value, FixedGraph) else str(value)
+
+    def label(self, value: Any) -> Any:
+        """Returns the name; a graph without one has none."""
+        return value.name if isinstance(value, FixedGraph) else value
+
+
+@dataclass(frozen=True)
+class ComponentsOf(Kind):
+    """What `graphs.components` takes: a text, or sizes, (size, graph) pairs and graphs in a list."""
+
+    metavar = "SPEC"
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns a text as it is, with its files read, and a list as a tuple of values."""
+        graph = GraphOf()
+        if isinstance(value, str):
+            # What files say is a part of the value; a text of names stands for itself.
+            if not any(graphs.names_file(part) for part in value.replace(":", "+").split("+")):
+                return value
+            value = graphs.parts_of(value)
+        if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not len(value):
+            graphs.components(value, 1)  # which refuses it, and says why
+        items = []
+        for q, item in enumerate(value):
+            if isinstance(item, (nx.Graph, FixedGraph)):
+                items.append(graph.checked(f"{name}[{q}]", item, remedy))
+            elif isinstance(item, (tuple, list)) and len(item) == 2:
+                items.append((item[0], graph.checked(f"{name}[{q}]", item[1], remedy)))
+            else:
+                items.append(item)
+        return tuple(items)
+
+    def plain(self, value: Any) -> Any:
+        """Returns the text, or the list with every graph identified."""
+        if isinstance(value, str):
+            return value
+        return [
+            [int(item[0]), GraphOf().plain(item[1])]
+            if isinstance(item, tuple)
+            else GraphOf().plain(item)
+            if isinstance(item, FixedGraph)
+            else int(item)
+            for item in value
+        ]
+
+    def text(self, value: Any) -> str:
+        """Writes the parts."""
+        return str(self.label(value))
+
+    def label(self, value: Any) -> Any:
+        """Returns the text, or the parts joined by plus signs."""
+        if isinstance(value, str):
+            return value
+        shown = []
+        for item in value:
+            parts = item if isinstance(item, tuple) else (item,)
+            shown.append(":".join(GraphOf().text(part) for part in parts))
+        return "+".join(shown)
+
+    def lists(self, value: Any) -> bool:
+        """Tells a specification that is a list from a list of specifications."""
+        return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
+
+
+def network(value: Any, agents: int) -> nx.Graph:
+    """Returns the graph that a `GraphOf` value stands for, among so many agents.
+
+    Raises:
+        ValueError: If they do not fit.
+    """
+    return graphs.make(value.graph() if isinstance(value, FixedGraph) else value, agents)
+
+
+def parts(value: Any, agents: int) -> list[nx.Graph]:
+    """Returns the component graphs that a `ComponentsOf` value stands for.
+
+    Raises:
+        ValueError: If they do not fit the number of agents.
+    """
+    if isinstance(value, str):
+        return graphs.components(value, agents)
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, tuple):
+            return item[0], plain(item[1])
+        return item.graph() if isinstance(item, FixedGraph) else item
+
+    return graphs.components([plain(item) for item in value], agents)

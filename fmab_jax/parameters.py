@@ -1,0 +1,350 @@
+"""Parameters that describe themselves: a dataclass whose fields say everything about their values.
+
+From a field come its check and refusal, its option on the command line with help, its key in a
+study file, its label in figures, and its part of a configuration's identity. Nothing else knows a
+parameter by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fmab_jax.errors import count, real, refuse
+
+
+class Unset:
+    """Marks an argument that nobody gave, where None means something."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+    def __copy__(self) -> Unset:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Unset:
+        return self
+
+    def __reduce__(self) -> str:
+        return "UNSET"
+
+
+UNSET = Unset()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What values a parameter takes; subclasses check, label and identify them.
+
+    Attributes:
+        none: What None means, for labels and help ("no noise"); None where it is refused.
+    """
+
+    none: str | None = None
+
+    metavar: typing.ClassVar[str] = "VALUE"
+
+    def check(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns the value in its one form, or raises `Refusal`."""
+        if value is None and self.none is not None:
+            return None
+        return self.checked(name, value, remedy)
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Checks a value that is not None."""
+        return value
+
+    def text(self, value: Any) -> str:
+        """Writes a value for people."""
+        return str(self.none) if value is None else str(value)
+
+    def plain(self, value: Any) -> Any:
+        """Returns what JSON can say of a value, equal only for equal values."""
+        return value
+
+    def label(self, value: Any) -> Any:
+        """Returns the number or short text that stands for a value on a dimension."""
+        return "none" if value is None else value
+
+    def lists(self, value: Any) -> bool:
+        """Tells whether a list is one value of this parameter, not several."""
+        return False
+
+
+@dataclass(frozen=True)
+class Real(Kind):
+    """A real number in a range; infinity may be another spelling of None.
+
+    Attributes:
+        low: Smallest value.
+        high: Largest value.
+        open_low: Whether ``low`` itself is refused.
+        open_high: Whether ``high`` itself is refused.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+
+    metavar = "X"
+
+    def checked(self, name: str, value: Any, remedy: str) -> float | None:
+        """Returns a float in the range; None for infinity where None has a meaning."""
+        if self.none is not None and isinstance(value, float) and value == math.inf:
+            return None
+        return real(
+            name,
+            value,
+            self.low,
+            self.high,
+            remedy,
+            open_low=self.open_low,
+            open_high=self.open_high,
+        )
+
+    def text(self, value: Any) -> str:
+        """Writes four digits."""
+        return str(self.none) if value is None else f"{value:.4g}"
+
+    def label(self, value: Any) -> Any:
+        """Returns a whole number as an int, so that 1 and 1.0 have one label."""
+        if value is None:
+            return "none"
+        return int(value) if float(value).is_integer() else value
+
+    def plain(self, value: Any) -> Any:
+        """Returns the number; JSON has no infinity."""
+        return None if value is None or math.isinf(value) else value
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number in [low, high]."""
+
+    low: int = 0
+    high: int = 2**53
+
+    metavar = "N"
+
+    def checked(self, name: str, value: Any, remedy: str) -> int:
+        """Returns a Python int."""
+        return count(name, value, self.low, self.high, remedy)
+
+    def text(self, value: Any) -> str:
+        """Writes groups of three digits."""
+        return str(self.none) if value is None else f"{value:,}"
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of a few words."""
+
+    options: tuple[str, ...] = ()
+
+    @property
+    def metavar(self) -> str:  # type: ignore[override]
+        """The options, as a usage line writes them."""
+        return "{" + ",".join(self.options) + "}"
+
+    def checked(self, name: str, value: Any, remedy: str) -> str:
+        """Returns the word."""
+        if not isinstance(value, str) or value not in self.options:
+            refuse(
+                name, value, " or ".join(map(repr, self.options)), remedy or "choose one of them"
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """Yes or no."""
+
+    metavar = "{true,false}"
+
+    def checked(self, name: str, value: Any, remedy: str) -> bool:
+        """Returns a bool; the words true and false stand for themselves."""
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if not isinstance(value, bool):
+            refuse(name, value, "True or False", remedy or "write true or false")
+        return value
+
+    def label(self, value: Any) -> Any:
+        """Returns a text: on an axis of numbers True would be 1."""
+        return str(value)
+
+    def text(self, value: Any) -> str:
+        """Writes yes or no."""
+        return "yes" if value else "no"
+
+
+@dataclass(frozen=True)
+class Word(Kind):
+    """Any text."""
+
+    metavar = "TEXT"
+
+    def checked(self, name: str, value: Any, remedy: str) -> str:
+        """Returns the text."""
+        if not isinstance(value, str):
+            refuse(name, value, "a text", remedy or "write it in quotes")
+        return value
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """All that is known of one parameter.
+
+    Attributes:
+        name: The field's.
+        kind: Its values.
+        default: What it is if not given; UNSET where it must be given.
+        help: One line for people.
+        remedy: What to do about a refused value.
+        symbol: Short form in figures, such as "p"; "" where a value speaks for itself.
+        label: Name on an axis, such as "participation p".
+        suggested: What the command line takes if it is not given, where Python insists on a value.
+        shown: How help tells the default, where that is not its text.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = UNSET
+    help: str = ""
+    remedy: str = ""
+    symbol: str = ""
+    label: str = ""
+    suggested: Any = UNSET
+    shown: str = ""
+
+    def check(self, value: Any) -> Any:
+        """Returns the value in its one form.
+
+        Raises:
+            ValueError: If it is out of range.
+        """
+        return self.kind.check(self.name, value, self.remedy)
+
+    def told(self, value: Any) -> str:
+        """Writes the parameter with a value, such as "p = 0.4" or "no noise"."""
+        text = self.kind.text(value)
+        if value is None or not self.symbol:
+            return text
+        return f"{self.symbol} = {text}"
+
+
+def parameter(
+    kind: Kind,
+    help: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    keyword: bool = True,
+    remedy: str = "",
+    symbol: str | None = None,
+    label: str = "",
+    suggested: Any = UNSET,
+    shown: str = "",
+) -> Any:
+    """Declares a dataclass field that is a parameter; arguments as in `Parameter`.
+
+    Args:
+        kind: What values it takes.
+        help: One line.
+        default: Its default; left out, the argument must be given.
+        keyword: Whether it is given by name only.
+        remedy: What to do about a refused value.
+        symbol: Short form in figures; the name by default.
+        label: Name on an axis; by default made of the name.
+        suggested: The command line's default.
+        shown: How help tells the default.
+    """
+    told = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
+    return field(
+        default=default, kw_only=keyword, metadata={**told, "symbol": symbol, "label": label}
+    )
+
+
+_INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
+
+
+@functools.cache
+def parameters_of(owner: type) -> Mapping[str, Parameter]:
+    """Returns the parameters of a dataclass by name, in order.
+
+    A plain field, declared without `parameter`, has the kind of its annotation: float, int, bool or
+    str, or one of these or None.
+
+    Raises:
+        ValueError: If a plain field's annotation says none of these.
+    """
+    found = {}
+    hints = typing.get_type_hints(owner)
+    for each in dataclasses.fields(owner):
+        if not each.init:
+            continue
+        told = dict(each.metadata)
+        kind = told.get("kind") or _inferred(owner, each.name, hints[each.name])
+        default = UNSET if each.default is dataclasses.MISSING else each.default
+        words = each.name.replace("_", " ")
+        symbol = told.get("symbol")
+        found[each.name] = Parameter(
+            name=each.name,
+            kind=kind,
+            default=default,
+            help=told.get("help") or f"{words}.",
+            remedy=told.get("remedy") or "see its help",
+            symbol=words if symbol is None else symbol,
+            label=told.get("label") or (words if symbol in (None, "") else f"{words} {symbol}"),
+            suggested=told.get("suggested", UNSET),
+            shown=told.get("shown", ""),
+        )
+    return found
+
+
+def _inferred(owner: type, name: str, hint: Any) -> Kind:
+    options = [each for each in typing.get_args(hint) if each is not type(None)]
+    plain = options[0] if len(options) == 1 else hint
+    if plain not in _INFERRED:
+        remedy = "declare the field with fmab_jax.parameter(kind, help)"
+        refuse(f"{owner.__name__}.{name}", hint, "float, int, bool or str", remedy)
+    return _INFERRED[plain](none="none" if len(options) == 1 else None)
+
+
+class Described:
+    """A frozen dataclass of parameters: checked when made, equal and hashed by value."""
+
+    def __post_init__(self) -> None:
+        """Checks every field by itself, then all of them together."""
+        for name, each in parameters_of(type(self)).items():
+            value = getattr(self, name)
+            if value is not UNSET:
+                object.__setattr__(self, name, each.check(value))
+        self.check()
+
+    def check(self) -> None:
+        """Refuses values that do not go together; a hook."""
+        for name, each in parameters_of(type(self)).items():
+            if getattr(self, name) is UNSET:
+                refuse(name, UNSET, "given", each.remedy)
+
+    def settings(self) -> dict[str, str]:
+        """Returns, by parameter, the words for every value that is not the default."""
+        found = {}
+        for name, each in parameters_of(type(self)).items():
+            value = getattr(self, name)
+            if value is not UNSET and value != each.default:
+                found[name] = each.told(value)
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """Returns every parameter as JSON can say it."""
+        return {
+            name: None if getattr(self, name) is UNSET else each.kind.plain(getattr(self, name))
+            for name, each in parameters_of(type(self)).items()
+        }

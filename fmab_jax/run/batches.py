@@ -1,0 +1,318 @@
+"""Many trials in one compiled program: configurations bound to arrays, batches, devices.
+
+A *config* is one configuration, a *trial* one seed of one config. Trials are cut into batches of
+one fixed size, so that all configs of one structure share a compilation, and the last batch is
+padded. Each device takes an equal share of a batch (`jax.shard_map`); on a single CPU device the
+batches run on all cores, one thread each. None of this reaches the numbers: a trial's results
+depend on its config and its seed alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int, UInt32
+
+from fmab_jax.algorithms.base import Algorithm, Outcome, Trial
+from fmab_jax.core import keys
+from fmab_jax.core.curves import time_grid
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import BoundProblem, Problem
+from fmab_jax.core.samplers import MAX_TRIALS
+from fmab_jax.errors import count, refuse
+from fmab_jax.run import resources, schema
+from fmab_jax.run.resources import Estimate, spans_processes, threads
+
+MAX_HORIZON = 10**12
+# Sizes that recorded slots and, where they shape an array, agents are padded to, so that runs of
+# nearby sizes share a program.
+_POINTS = (2, 10, 25, 50, 100)
+_ROOMS = 4
+
+
+class Program(NamedTuple):
+    """All that a compilation depends on, besides batch and devices.
+
+    Attributes:
+        structure: Of a config's arrays; holds the static parts.
+        leaves: Shape and type of each array.
+    """
+
+    structure: Any
+    leaves: tuple[tuple[tuple[int, ...], str], ...]
+
+
+class Config(NamedTuple):
+    """One configuration, checked and bound to arrays.
+
+    Attributes:
+        algorithm: What is run.
+        problem: On what.
+        exchange: Who is heard, and what a round costs.
+        horizon: T.
+        trial: The algorithm's arrays.
+        bound: The problem's arrays.
+        grid: [time] recorded slots, the last the horizon, which padding repeats.
+        points: How many of them are meant.
+    """
+
+    algorithm: Algorithm
+    problem: Problem
+    exchange: Exchange
+    horizon: int
+    trial: Trial
+    bound: BoundProblem
+    grid: np.ndarray
+    points: int
+
+    @property
+    def arrays(self) -> tuple[Trial, BoundProblem, np.ndarray]:
+        """What the compiled program takes."""
+        return self.trial, self.bound, self.grid
+
+    @property
+    def program(self) -> Program:
+        """What configs must share to share a compilation."""
+        leaves, structure = jax.tree.flatten(self.arrays)
+        return Program(structure, tuple((np.shape(x), np.asarray(x).dtype.str) for x in leaves))
+
+    @property
+    def elements(self) -> int:
+        """(agent, arm) elements that the loop holds for one seed."""
+        rows = max(self.trial.elements(), 1 if self.problem.homogeneous else self.problem.agents)
+        return rows * self.problem.arms
+
+    @property
+    def result_bytes(self) -> int:
+        """Memory of one seed's results: series of regret, rounds, links, and a few numbers."""
+        series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
+        return self.points * (series + 8 * len(self.exchange.links)) + 40
+
+    @property
+    def bytes_per_seed(self) -> int:
+        """Memory of one seed at work."""
+        return self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
+
+    def needs(
+        self, trials: int, devices: Sequence[jax.Device], batch: int | None = None
+    ) -> Estimate:
+        """Returns what so many trials will need; arguments as in `resources.estimate`."""
+        sizes = self.elements, self.bytes_per_seed, self.result_bytes
+        return resources.estimate(*sizes, trials, devices, batch)
+
+
+class Work(NamedTuple):
+    """Trials for one compiled program.
+
+    Attributes:
+        configs: Of one program.
+        which: [trial] which of them.
+        seeds: [trial] the seed.
+        root_seed: Shared by all.
+    """
+
+    configs: Sequence[Config]
+    which: np.ndarray
+    seeds: range | np.ndarray
+    root_seed: int
+
+
+def bound(
+    algorithm: Algorithm,
+    problem: Problem,
+    horizon: int,
+    *,
+    times: Any = 100,
+    spacing: str = "linear",
+    sum_agents: bool = True,
+    room: int | None = None,
+) -> Config:
+    """Checks one configuration and binds it to arrays; arguments as in `simulate`.
+
+    Args:
+        algorithm: What to run.
+        problem: On what.
+        horizon: T.
+        times: Recorded slots, or how many.
+        spacing: Of them.
+        sum_agents: Draw totals where that is exact.
+        room: Rows that agents are padded to where they shape an array; by default a size that
+            nearby numbers of agents share.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
+        if not isinstance(value, kind):
+            refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
+    remedy = "give the number of slots T"
+    horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
+    if horizon * problem.agents > MAX_TRIALS:
+        limit = MAX_TRIALS // problem.agents
+        refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
+    grid = time_grid(horizon, times, spacing)
+    exchange = exchange_of(algorithm, problem.agents)
+    room = room_for(problem.agents) if room is None else room
+    trial = algorithm.bind(problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room)
+    wanted = len(grid) if np.ndim(times) else int(times)
+    padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
+    arrays = problem.bind(room)
+    return Config(algorithm, problem, exchange, horizon, trial, arrays, padded, len(grid))
+
+
+def _padded_points(wanted: int) -> int:
+    """Returns how many slots are recorded, so that nearby numbers share a program."""
+    for size in _POINTS:
+        if wanted <= size:
+            return size
+    return -(-wanted // 100) * 100
+
+
+def room_for(agents: int) -> int:
+    """Returns the rows that agents are padded to where their number shapes an array."""
+    return agents
+    room = 4
+    while room < agents:
+        room *= _ROOMS
+    # Large problems are not padded fourfold.
+    return room if room <= 256 else -(-agents // 256) * 256
+
+
+@functools.lru_cache(maxsize=1024)
+def exchange_of(algorithm: Algorithm, agents: int) -> Exchange:
+    """Returns an algorithm's exchange; worked out once for equal algorithms."""
+    return algorithm.exchange(agents)
+
+
+def one_trial(
+    trial: Trial,
+    problem: BoundProblem,
+    grid: Int[Array, " time"],
+    root_seed: UInt32[Array, ""],
+    seed: UInt32[Array, ""],
+) -> Outcome:
+    """Runs one seed; pure, for use under ``jit`` and ``vmap``.
+
+    Args:
+        trial: The algorithm's arrays.
+        problem: The problem's.
+        grid: Slots at which the curves are wanted, increasing, the last the horizon.
+        root_seed: Selects the whole experiment's randomness.
+        seed: Selects the trial's; nothing else does.
+    """
+    key = keys.seed_key(root_seed, seed)
+    return trial.run(problem.draw(key), grid, key)
+
+
+@functools.lru_cache(maxsize=256)
+def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> Any:
+    """Compiles one program; called once for each, by all its configs.
+
+    Returns:
+        A function of `one_trial`'s arguments, each with a leading [trial] axis.
+    """
+    # A data-dependent loop over sharded inputs would synchronise the devices at every step.
+    mesh = Mesh(np.array(devices), ("trials",))
+    split = PartitionSpec("trials")
+
+    def one_batch(*arguments: Any) -> Outcome:
+        return jax.vmap(one_trial)(*arguments)
+
+    sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
+    sharding = NamedSharding(mesh, split) if spans_processes(devices) else None
+
+    def each(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((batch, *shape), dtype, sharding=sharding)
+
+    leaves = [each(shape, np.dtype(dtype)) for shape, dtype in program.leaves]
+    arrays = jax.tree.unflatten(program.structure, leaves)
+    # The scope of x64 is the thread's own.
+    with jax.enable_x64(True):
+        seeds = (each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
+        return jax.jit(sharded).lower(*arrays, *seeds).compile()
+
+
+def run_trials(
+    work: Work, batch: int, devices: tuple[jax.Device, ...]
+) -> Iterator[tuple[int, Outcome]]:
+    """Yields (first trial, outcome) of each batch, as they finish.
+
+    Where the devices belong to several processes, all of them must call this with the same work;
+    each gets all outcomes.
+    """
+    compiled = executable(work.configs[0].program, batch, devices)
+    table = jax.tree.map(lambda *values: np.stack(values), *(c.arrays for c in work.configs))
+    shared = spans_processes(devices)
+    mesh = Mesh(np.array(devices), ("trials",))
+    sharding = NamedSharding(mesh, PartitionSpec("trials"))
+
+    def one(start: int) -> tuple[int, Outcome]:
+        seed = np.asarray(work.seeds[start : start + batch], np.uint32)
+        fill = (0, batch - len(seed))
+        which = np.pad(work.which[start : start + batch], fill, mode="edge")
+        arguments = (
+            *jax.tree.map(lambda values: values[which], table),
+            np.full(batch, work.root_seed, np.uint32),
+            np.pad(seed, fill, mode="edge"),
+        )
+        with jax.enable_x64(True):
+            if shared:
+                arguments = jax.tree.map(
+                    lambda x: jax.make_array_from_callback(x.shape, sharding, x.__getitem__),
+                    arguments,
+                )
+            outcome = compiled(*arguments)
+            if shared:
+                outcome = multihost_utils.process_allgather(outcome, tiled=True)
+        return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
+
+    starts = iter(range(0, len(work.seeds), batch))
+    with ThreadPoolExecutor(threads(devices)) as pool:
+        # Only as many in flight as there are threads: memory is bounded by the batch.
+        running: set[Future[tuple[int, Outcome]]] = set()
+        try:
+            while True:
+                for start in starts:
+                    running.add(pool.submit(one, start))
+                    if len(running) > threads(devices):
+                        break
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+class Collected:
+    """The trials' results by field of `Outcome`, filled in batch by batch.
+
+    Attributes:
+        arrays: [trial] or [trial, time] of every field that some trial has.
+        points: How many recorded slots are kept.
+    """
+
+    def __init__(self, trials: int, points: int) -> None:
+        self.trials, self.points = trials, points
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def put(self, start: int, outcome: Outcome) -> None:
+        """Stores a batch at the place of its first trial."""
+        for name, values in outcome._asdict().items():
+            if values is None:
+                continue
+            if name not in self.arrays:
+                shape = (self.trials, self.points) if values.ndim > 1 else (self.trials,)
+                self.arrays[name] = np.empty(shape, schema.DTYPES[name])
+            kept = values[:, : self.points] if values.ndim > 1 else values
+            self.arrays[name][start : start + len(values)] = kept

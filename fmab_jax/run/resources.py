@@ -1,0 +1,170 @@
+"""What a run takes: devices, batches, memory; what this machine has."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from fmab_jax import __version__
+from fmab_jax.errors import count, refuse
+
+MAX_SEEDS = 10**8
+# Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
+_ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
+
+
+class Estimate(NamedTuple):
+    """What a run will need.
+
+    Attributes:
+        batch: Seeds per batch, over all devices.
+        batches: Number of batches.
+        working_bytes: Memory of the batches in flight.
+        result_bytes: Memory of the returned Dataset.
+        available_bytes: Memory this machine has free, 0 if unknown.
+    """
+
+    batch: int
+    batches: int
+    working_bytes: int
+    result_bytes: int
+    available_bytes: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether a tenth of the free memory would remain; True where that is unknown."""
+        total = self.working_bytes + self.result_bytes
+        return not self.available_bytes or total <= 0.9 * self.available_bytes
+
+
+def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, ...]:
+    """Returns the devices to use; by default all that JAX shows this process.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    used = tuple(devices) if devices is not None else tuple(jax.local_devices())
+    if not used or not all(isinstance(device, jax.Device) for device in used):
+        refuse("devices", devices, "devices such as jax.devices()", "leave it out for all of them")
+    return used
+
+
+def estimate(
+    elements: int,
+    bytes_per_seed: int,
+    result_bytes: int,
+    trials: int,
+    devices: Sequence[jax.Device],
+    batch: int | None = None,
+) -> Estimate:
+    """Returns the batch size and the memory a run will need, before anything is allocated.
+
+    Args:
+        elements: (agent, arm) elements of a trial's loop.
+        bytes_per_seed: Memory of a trial at work.
+        result_bytes: Memory of a trial's results.
+        trials: How many.
+        devices: That share each batch.
+        batch: Seeds per batch, or None to choose.
+
+    Raises:
+        ValueError: If ``batch`` is not a positive whole number.
+    """
+    available = available_bytes()
+    if batch is None:
+        per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
+        per_device = min(per_device, -(-trials // (len(devices) * threads(devices))))
+    else:
+        batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
+        per_device = -(-batch // len(devices))
+    # Powers of two, so that 900 seeds and 1000 share a compilation; and not one seed alone, for
+    # which the compiler would fuse, and round, differently.
+    least = 8 if elements <= 100_000 else 2
+    batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
+    batches = -(-trials // batch)
+    working = bytes_per_seed * batch * min(threads(devices), batches)
+    return Estimate(batch, batches, working, trials * result_bytes, available)
+
+
+def refuse_what_does_not_fit(needs: Estimate) -> None:
+    """Refuses a run that would not fit into memory.
+
+    Raises:
+        ValueError: If it would not; the remedy says what to change.
+    """
+    total = needs.working_bytes + needs.result_bytes
+    if not needs.fits:
+        larger = needs.result_bytes > needs.working_bytes
+        remedy = "record fewer times or seeds" if larger else "use fewer agents or arms, or batch=1"
+        refuse(
+            "memory",
+            f"{total / 1e9:.1f} GB",
+            f"at most 90% of the {needs.available_bytes / 1e9:.1f} GB available",
+            remedy,
+        )
+
+
+def spans_processes(devices: Sequence[jax.Device]) -> bool:
+    """Tells whether some devices belong to other processes (`jax.distributed`)."""
+    return any(device.process_index != jax.process_index() for device in devices)
+
+
+def threads(devices: Sequence[jax.Device]) -> int:
+    """Returns how many batches run at once.
+
+    A lone CPU device runs a batch on one core; several batches at once use the others.
+    """
+    if len(devices) == 1 and devices[0].platform == "cpu":
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+    return 1
+
+
+def available_bytes() -> int:
+    """Returns the memory this machine, or this container, has free; 0 if unknown."""
+    found = [_container_bytes(Path("/sys/fs/cgroup"))]
+    try:
+        with open("/proc/meminfo") as lines:
+            found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
+    except OSError:
+        pass
+    known = [size for size in found if size is not None]
+    if known:
+        return min(known)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+def _container_bytes(folder: Path) -> int | None:
+    """Returns what a control group leaves free; cached files do not count, they give way."""
+    try:
+        limit = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        cached = int(dict(line.split() for line in lines).get("file", 0))
+    except (OSError, ValueError):  # no such group, or no limit: "max"
+        return None
+    return max(0, limit - max(0, used - cached))
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of the packages that a result can depend on."""
+    names = ("fmab_jax", "jax", "jaxlib", "numpy", "scipy", "networkx", "xarray", "h5netcdf")
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = __version__ if name == "fmab_jax" else "not installed"
+    return found

@@ -1,0 +1,252 @@
+"""Many seeds of one configuration, as a labelled result."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from fmab_jax import __version__
+from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.core import keys
+from fmab_jax.core.problems import Problem
+from fmab_jax.errors import count, real, refuse
+from fmab_jax.run import batches, resources, schema
+from fmab_jax.run.batches import Collected, Config, Work
+
+
+def simulate(
+    algorithm: Algorithm,
+    problem: Problem,
+    horizon: int,
+    seeds: int | Sequence[int],
+    *,
+    root_seed: int = 0,
+    times: Any = 100,
+    spacing: str = "linear",
+    batch: int | None = None,
+    sum_agents: bool = True,
+    devices: Sequence[jax.Device] | None = None,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    """Runs an algorithm on a problem for many seeds.
+
+    Args:
+        algorithm: From `cdp_mab`, `ddp_mab`, `hdp_mab` or `single_mab`.
+        problem: The arms' means.
+        horizon: T, in slots, in [1, 10^12]; agents x horizon at most 2^53.
+        seeds: How many (0, 1, ..., n - 1), or which; each in [0, 2^32). A seed's results depend on
+            nothing but ``root_seed`` and itself.
+        root_seed: Selects the whole experiment's randomness, in [0, 2^32).
+        times: Number of recorded slots, or the slots themselves; the horizon is always recorded.
+        spacing: "linear" or "log", for a number of slots.
+        batch: Seeds per batch, rounded up to a power of two per device, at least 8 (2 on very large
+            problems); chosen from a memory estimate by default.
+        sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
+            same law, other numbers.
+        devices: Devices that share each batch; all that JAX shows by default.
+        progress: Show a progress bar; by default from the second batch on, on a terminal.
+
+    Returns:
+        A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:
+        ``regret`` (pseudo-regret; exact at every recorded slot), ``exploitation_regret`` (the part
+        collected while waiting), ``server_links``, ``peer_links_bound`` and ``peer_links_used``
+        (links charged at the end of each completed round). Per seed: ``rounds``, ``active_arms``,
+        ``chosen_arm`` (-1 while still exploring at T), ``agents_lost`` (agents whose active set
+        holds no best arm at T) and the coordinate ``best_arm_lost``. For `single_mab`, where agents
+        differ, ``rounds`` and ``active_arms`` are the largest of any agent and ``chosen_arm`` is
+        what most agents play. Fixed means come along as ``means``. ``attrs`` and the
+        coordinates hold all that is needed to run it again.
+
+    Raises:
+        ValueError: If an argument is out of range or the run would not fit into memory.
+    """
+    started = time.perf_counter()
+    config = batches.bound(
+        algorithm, problem, horizon, times=times, spacing=spacing, sum_agents=sum_agents
+    )
+    chosen = _checked_seeds(seeds)
+    root_seed = keys.checked_seed("root_seed", root_seed)
+    used = resources.checked_devices(devices)
+    needs = config.needs(len(chosen), used, batch)
+    resources.refuse_what_does_not_fit(needs)
+
+    compiling = time.perf_counter()
+    batches.executable(config.program, needs.batch, used)
+    compile_s = time.perf_counter() - compiling
+    collected = Collected(len(chosen), config.points)
+    with _progress_bar(len(chosen), needs.batches, progress) as advance:
+        work = Work([config], np.broadcast_to(np.int32(0), len(chosen)), chosen, root_seed)
+        for start, outcome in batches.run_trials(work, needs.batch, used):
+            collected.put(start, outcome)
+            advance(len(outcome.rounds))
+    elapsed = time.perf_counter() - started
+    data = _dataset(collected, config, chosen)
+    if problem.means is not None:
+        data["means"] = (("row", "arm"), problem.means, {"long_name": "mean reward"})
+    described = {
+        **algorithm.describe(),
+        "problem": problem.describe(),
+        "horizon": config.horizon,
+        "root_seed": root_seed,
+        "sum_agents": sum_agents,
+    }
+    data.attrs = {
+        **facts(config),
+        "root_seed": root_seed,
+        "config": json.dumps(described),
+        "schema": schema.VERSION,
+        "fmab_jax": __version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": f"{len(used)} x {used[0].platform} ({used[0].device_kind})",
+        "batch": needs.batch,
+        "elapsed_s": elapsed,
+        "compile_s": compile_s,
+        "trials_per_s": len(chosen) / max(elapsed - compile_s, 1e-9),
+    }
+    return data
+
+
+def facts(config: Config) -> dict[str, Any]:
+    """Returns what a result says of its configuration, for tables, figures and files."""
+    algorithm, problem = config.algorithm, config.problem
+    settings = algorithm.settings() | problem.settings()
+    for name in ("epsilon", "epsilon_message"):
+        settings.pop(name, None)
+    return {
+        "algorithm": algorithm.name,
+        "title": algorithm.title or algorithm.name,
+        **algorithm.privacy(config.exchange),
+        "agents": problem.agents,
+        "arms": problem.arms,
+        "horizon": config.horizon,
+        "reporting": config.exchange.reporting,
+        "wait": config.exchange.wait,
+        "settings": json.dumps(settings),
+    }
+
+
+def communication_cost(
+    data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
+) -> xr.DataArray:
+    """Returns C(T) = c1 x server links + c2 x peer links, cumulative over time (the paper's eq. 2).
+
+    Args:
+        data: From `simulate` or `sweep`.
+        server_price: c1, of an agent-server link.
+        peer_price: c2, of an agent-agent link.
+        meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
+            paper's), "edges" or "sac" for `hdp_mab` (default "edges", which alone fits the paper's
+            figure 11).
+
+    Raises:
+        ValueError: If a price is negative or the meter is not one of the run's.
+    """
+    for field, price in (("server_price", server_price), ("peer_price", peer_price)):
+        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
+    if not isinstance(data, xr.Dataset) or "links" not in data:
+        refuse("data", type(data).__name__, "a result with links", "pass what simulate returned")
+    weights = prices(data, server_price, peer_price, meter)
+    cost = (data.links * weights).sum("meter").rename("communication_cost")
+    peers = data.meter.values[(data.side == "peer").values & (weights != 0).values]
+    return cost.assign_attrs(
+        long_name="communication cost", units="price", meter=" / ".join(map(str, peers))
+    )
+
+
+def prices(
+    data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
+) -> xr.DataArray:
+    """Returns the price of a link on each meter; arguments as in `communication_cost`.
+
+    Raises:
+        ValueError: If the meter is not one of the run's.
+    """
+    peer = (data.side == "peer").values
+    counted = data.priced.values & peer
+    if meter is not None:
+        known = data.meter.values[peer].tolist()
+        if meter not in known:
+            allowed = " or ".join(map(repr, known)) or "left out: agents build no links"
+            refuse("meter", meter, allowed, "choose one of this run's meters")
+        counted = data.meter.values == meter
+    price = np.where(peer, peer_price * counted, server_price * 1.0)
+    return xr.DataArray(price, {"meter": data.meter}, ("meter",)).drop_vars("meter")
+
+
+def _checked_seeds(seeds: Any) -> range | np.ndarray:
+    if isinstance(seeds, (str, bytes)) or seeds is None:
+        refuse("seeds", seeds, "a number of seeds or a list of seeds", "give a number such as 1000")
+    if np.ndim(seeds) == 0:
+        number = count("seeds", seeds, 1, resources.MAX_SEEDS, "give the number of seeds")
+        return range(number)
+    if len(seeds) == 0:
+        refuse("seeds", list(seeds), "not empty", "give at least one seed")
+    if len(seeds) > resources.MAX_SEEDS:
+        refuse("seeds", len(seeds), f"at most {resources.MAX_SEEDS:,} seeds", "run them in parts")
+    if isinstance(seeds, range):
+        keys.checked_seed("seeds", seeds[0])
+        keys.checked_seed("seeds", seeds[-1])
+        return seeds
+    checked = [keys.checked_seed("seeds", seed) for seed in seeds]
+    if len(set(checked)) != len(checked):
+        refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
+    return np.array(checked, np.int64)
+
+
+@contextmanager
+def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[Any]:
+    shown = sys.stderr.isatty() if progress is None else progress
+    if not shown or batches < 2:
+        yield lambda done: None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = (
+        bars.TextColumn("seeds"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TaskProgressColumn(show_speed=True),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("seeds", total=seeds)
+        yield lambda done: bar.advance(task, done)
+
+
+def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) -> xr.Dataset:
+    meters = schema.meters_of([config.exchange])
+    size = (len(seeds), config.points)
+    stored = dict(collected.arrays)
+    stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
+    data, coords = {}, {}
+    for variable in schema.VARIABLES:
+        values = variable.of(stored)
+        dims: tuple[str, ...] = ("seed", "time") if variable.over_time else ("seed",)
+        if variable is schema.LINKS:
+            per_round = np.array([number for _, number in config.exchange.links], np.int64)
+            values, dims = values[..., None] * per_round, (*dims, "meter")
+        found = (dims, values, schema.attributes(variable))
+        (coords if variable.coordinate else data)[variable.name] = found
+    time_attrs = {"long_name": "slot", "units": "slot"}
+    return xr.Dataset(
+        data,
+        {
+            "seed": ("seed", np.asarray(seeds, np.int64)),
+            "time": ("time", config.grid[: config.points], time_attrs),
+            **schema.meter_coordinates(meters),
+            **coords,
+        },
+    )
