@@ -5,9 +5,9 @@
     python benchmarks/kill_resume.py --kills 40 --workers 4  # four processes share the store
 
 An uninterrupted run is the reference. The other run is killed and resumed until it has been killed
-so often; when it finishes earlier it starts anew in an empty folder. After every kill each unit
+so often; when it finishes earlier it starts anew in an empty folder. After every kill each chunk
 that the store lists has to be readable and equal to the reference's, what was listed before has to
-be listed still, and at most one per process may be there that is not: the unit being written. At
+be listed still, and at most one per process may be there that is not: the chunk being written. At
 the end the files of both have to be the same.
 """
 
@@ -26,11 +26,11 @@ import time
 from pathlib import Path
 
 from fmab_jax.sweeps.results import open_sweep
-from fmab_jax.sweeps.store import RunFolder
+from fmab_jax.sweeps.store import Store
 
 SMALL = (
     "--agents 5 --arms 10 --horizon 1e5 --epsilon 0.1 0.3 0.5 1 --rounds none 2 3 --seeds 20000 "
-    "--unit 2000"
+    "--chunk 2000"
 )
 FULL = (
     "--agents 50 --arms 100 --horizon 1e6 --epsilon 0.1 0.3 0.5 1 "
@@ -50,25 +50,25 @@ def started(
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Returns the SHA-256 of every unit's file."""
-    files = sorted((folder / "units").glob("*.npz"))
+    """Returns the SHA-256 of every chunk's file."""
+    files = sorted((folder / "chunks").glob("*.npz"))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def listed(folder: Path) -> tuple[set[str], list[str]]:
-    """Returns the units that the store lists, and what is wrong with any of them."""
+    """Returns the chunks that the store lists, and what is wrong with any of them."""
     if not folder.exists():
         return set(), []
-    if not (folder / "units").exists():
+    if not (folder / "chunks").exists():
         # Killed between making the folder and what is in it.
         return set(), []
-    store = RunFolder(folder)
+    store = Store(folder)
     entries, damage = store.entries()
     for entry in entries:
         wrong = store.check(entry)
         if wrong is not None:
-            damage.append(f"{entry.unit}: {wrong}")
-    return {f"{entry.unit}.npz" for entry in entries}, damage
+            damage.append(f"{entry.chunk}: {wrong}")
+    return {f"{entry.chunk}.npz" for entry in entries}, damage
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     started(options, whole, cache).wait()
     idle = time.perf_counter() - began
     reference = digests(whole)
-    print(f"uninterrupted: {cold:.1f} s, {len(reference)} units; with nothing to do: {idle:.1f} s")
+    print(f"uninterrupted: {cold:.1f} s, {len(reference)} chunks; with nothing to do: {idle:.1f} s")
 
     kills = finished = unreadable = wrong = lost = most_orphans = 0
     before: set[str] = set()
@@ -128,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
         wrong += sum(files.get(name) != reference[name] for name in there)
         orphans = len(set(files) - listed(broken)[0])
         most_orphans = max(most_orphans, orphans)
-        print(f"kill {kills:3d} after {pause:5.1f} s: {len(there):4d} units safe, {orphans} begun")
+        print(f"kill {kills:3d} after {pause:5.1f} s: {len(there):4d} chunks safe, {orphans} begun")
     for process in running.values():
         process.wait()
     last = started(options, broken, cache).wait()

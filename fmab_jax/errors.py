@@ -15,7 +15,7 @@ class Refusal(ValueError):
 
 
 class Damaged(Exception):
-    """A unit of a run folder is not what its manifest line says.
+    """A chunk of a store is not what its manifest line says.
 
     Attributes:
         path: The file.

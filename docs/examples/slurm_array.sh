@@ -8,7 +8,7 @@
 #
 # 16 independent workers; the study and runs/ lie in a folder that all nodes see.
 #   sbatch docs/examples/slurm_array.sh study.toml runs/study
-# A worker that dies, or runs out of time, loses at most one unit: submit the script again, whole or
+# A worker that dies, or runs out of time, loses at most one chunk: submit the script again, whole or
 # the array indices that failed (sbatch --array=3,7 ...). When all are done, one more call without
 # --worker computes whatever is still missing, prints the table, and costs nothing if all is there:
 #   fmab sweep study.toml --out runs/study

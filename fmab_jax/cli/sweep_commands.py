@@ -97,7 +97,7 @@ def sweep(command: SweepOptions | SweepFile, name: str, words: list[str]) -> int
             store=out,
             worker=worker,
             allow_changes=command.allow_changes,
-            unit=command.unit,
+            chunk=command.chunk,
             progress=True,
             dry=command.dry_run,
         )

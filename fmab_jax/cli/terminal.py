@@ -167,8 +167,8 @@ class Storing:
     """Say what would be done and what it takes, and stop."""
     allow_changes: Annotated[_Texts, arg(metavar="FIELD"), _shown("none")] = ()
     """Fields in which the study, or the versions, may differ from the folder's."""
-    unit: Annotated[_Whole, _shown("about a second's work")] = None
-    """Trials of a unit: what a kill loses at most."""
+    chunk: Annotated[_Whole, _shown("about a second's work")] = None
+    """Trials of a chunk: what a kill loses at most."""
     save_study: Annotated[str | None, arg(metavar="FILE.toml"), _shown("off")] = None
     """Write the study to a file as well; it runs again to the same results."""
 
@@ -484,7 +484,7 @@ Examples:
   fmab run single --agents 5 --arms 10 --spread 1 --out alone""",
     "fmab sweep": """\
 Runs a grid: several values after an option are swept, every cell with the
-same seeds. Results are kept in a folder, unit by unit; the same command goes
+same seeds. Results are kept in a folder, chunk by chunk; the same command goes
 on where it was interrupted, and computes only what is missing when seeds are
 added. A study file says the same as options.
 

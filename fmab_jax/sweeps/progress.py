@@ -22,7 +22,7 @@ class Plan(NamedTuple):
         layouts: Programs to compile, one per array shape.
         trials: (cell, seed) pairs in all.
         missing: Those still to be computed, here.
-        blocks: Units still to be computed, here.
+        blocks: Chunks still to be computed, here.
         disk_bytes: What is missing will take, of all workers together.
         free_bytes: Free disk space; 0 without a store.
         memory_bytes: What computing them will take, and without a store the results.
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
 
 class Progress:
-    """What a sweep tells while it runs; this one keeps silent but for damaged units."""
+    """What a sweep tells while it runs; this one keeps silent but for damaged chunks."""
 
     def __enter__(self) -> Progress:
         return self
@@ -56,7 +56,7 @@ class Progress:
         """Is told the plan, before anything is compiled."""
 
     def damaged(self, line: str) -> None:
-        """Is told of a unit that has to be computed again."""
+        """Is told of a chunk that has to be computed again."""
         warnings.warn(line, stacklevel=2)
 
     def extended(self, trials: int) -> None:
@@ -72,7 +72,7 @@ class Progress:
         """Is told that so many more trials are computed."""
 
     def written(self, cells_done: int, widest: float) -> None:
-        """Is told that a unit is safe: complete cells, widest relative 95 % half-width so far."""
+        """Is told that a chunk is safe: complete cells, widest relative 95 % half-width so far."""
 
 
 def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
@@ -96,7 +96,7 @@ def describe_plan(plan: Plan) -> str:
         f"{cells} x {least}{counted(plan.seeds, 'seed')} = {counted(plan.trials, 'trial')}{done}: "
     )
     lines += f"{counted(plan.layouts, 'compilation')}, "
-    lines += f"{counted(plan.blocks, 'unit')}, "
+    lines += f"{counted(plan.blocks, 'chunk')}, "
     if plan.free_bytes:
         lines += f"{size_text(plan.disk_bytes)} of {size_text(plan.free_bytes)} free disk, "
     memory = f"{size_text(plan.memory_bytes)} of {size_text(plan.available_bytes)} free memory"

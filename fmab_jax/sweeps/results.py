@@ -1,6 +1,6 @@
-"""What a sweep has computed so far, as one labelled Dataset; read lazily, unit by unit.
+"""What a sweep has computed so far, as one labelled Dataset; read lazily, chunk by chunk.
 
-A *unit* holds some cells for one range of seeds. Units lie in a `run_folder.RunFolder`, or in
+A *chunk* holds some cells for one range of seeds. Chunks lie in a `store.Store`, or in
 memory; which of them make up a cell is worked out here, from their facts alone.
 """
 
@@ -22,13 +22,13 @@ from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
 from fmab_jax.errors import real, refuse
 from fmab_jax.run.simulation import communication_cost, links_per_round
-from fmab_jax.sweeps.store import Entry, RunFolder
+from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import Precision, Study
 
 FORMAT = 1
 SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-# Units that a reader keeps at hand.
+# Chunks that a reader keeps at hand.
 _AT_HAND = 4
 _PER_SEED = ("rounds", "active_arms", "chosen_arm", "agents_lost")
 _NAMES = {
@@ -47,14 +47,14 @@ _NAMES = {
 
 @runtime_checkable
 class Source(Protocol):
-    """Where units are read from."""
+    """Where chunks are read from."""
 
     def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Returns a unit's arrays."""
+        """Returns a chunk's arrays."""
 
 
 class Part(NamedTuple):
-    """A cell's seeds [start, stop) in one unit, in its row ``row``."""
+    """A cell's seeds [start, stop) in one chunk, in its row ``row``."""
 
     entry: Entry
     row: int
@@ -63,7 +63,7 @@ class Part(NamedTuple):
 
 
 class Results:
-    """The units of a study, by cell.
+    """The chunks of a study, by cell.
 
     Attributes:
         header: What `header_of` returned when the study began.
@@ -76,7 +76,7 @@ class Results:
         self.source = source
         self.parts: dict[str, list[Part]] = {}
         self.narrow: dict[tuple[str, int], bool] = {}
-        self._units: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
         for entry in entries:
             self.add(entry)
 
@@ -86,7 +86,7 @@ class Results:
         return bool(self.header["keep"] == "curves")
 
     def add(self, entry: Entry) -> None:
-        """Takes note of one more unit."""
+        """Takes note of one more chunk."""
         if entry.facts.get("keep") != self.header["keep"]:
             return
         start, stop = entry.facts["seeds"]
@@ -96,7 +96,7 @@ class Results:
     def chain(self, cell: str, stop: int) -> list[Part]:
         """Returns parts that cover the cell's seeds from 0 on, without gap, as far as possible.
 
-        Of single seeds, a part of a unit can be used; of a summary only the whole.
+        Of single seeds, a part of a chunk can be used; of a summary only the whole.
 
         Args:
             cell: The cell's hash.
@@ -176,14 +176,14 @@ class Results:
         listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
         return {**self.header["made_by"], **listed}
 
-    def unit(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a unit, or finds it at hand."""
-        if entry.unit not in self._units:
-            self._units[entry.unit] = self.source.read(entry)
-            while len(self._units) > _AT_HAND:
-                self._units.popitem(last=False)
-        self._units.move_to_end(entry.unit)
-        return self._units[entry.unit]
+    def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
+        """Reads a chunk, or finds it at hand."""
+        if entry.chunk not in self._chunks:
+            self._chunks[entry.chunk] = self.source.read(entry)
+            while len(self._chunks) > _AT_HAND:
+                self._chunks.popitem(last=False)
+        self._chunks.move_to_end(entry.chunk)
+        return self._chunks[entry.chunk]
 
     def fill(self, out: np.ndarray, cell: str, name: str, seeds: np.ndarray, time: Any) -> None:
         """Writes an array's rows at ``seeds`` and columns at ``time``; what is missing stays."""
@@ -191,7 +191,7 @@ class Results:
             inside = (seeds >= part.start) & (seeds < part.stop)
             if inside.any():
                 first = part.entry.facts["seeds"][0]
-                values = self.unit(part.entry)[name][part.row]
+                values = self.chunk(part.entry)[name][part.row]
                 out[inside] = values[seeds[inside] - first][(slice(None), *time)]
 
     def moments(self, cell: str, name: str, stop: int) -> summary.Moments:
@@ -199,7 +199,7 @@ class Results:
         return summary.merged(
             summary.Moments(
                 part.stop - part.start,
-                *(self.unit(part.entry)[f"{name}_{kind}"][part.row] for kind in _MOMENTS),
+                *(self.chunk(part.entry)[f"{name}_{kind}"][part.row] for kind in _MOMENTS),
             )
             for part in self.chain(cell, stop)
         )
@@ -208,9 +208,9 @@ class Results:
         """Returns the merged (values, counts) of a summarised whole number."""
         found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         for part in self.chain(cell, stop):
-            unit = self.unit(part.entry)
-            own = unit[f"{name}_row"] == part.row
-            found.append((unit[f"{name}_value"][own], unit[f"{name}_count"][own]))
+            chunk = self.chunk(part.entry)
+            own = chunk[f"{name}_row"] == part.row
+            found.append((chunk[f"{name}_value"][own], chunk[f"{name}_count"][own]))
         return summary.add_counts(found)
 
 
@@ -218,23 +218,23 @@ _MOMENTS = ("anchor", "offset", "scatter")
 
 
 class Memory:
-    """Units of a sweep without a store; what a folder does, in a dictionary."""
+    """Chunks of a sweep without a store; what a folder does, in a dictionary."""
 
     def __init__(self) -> None:
-        self._units: dict[str, dict[str, np.ndarray]] = {}
+        self._chunks: dict[str, dict[str, np.ndarray]] = {}
 
-    def put(self, unit: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
-        """Keeps a unit."""
-        self._units[unit] = dict(arrays)
-        return Entry(unit, 0, "", dict(facts))
+    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
+        """Keeps a chunk."""
+        self._chunks[chunk] = dict(arrays)
+        return Entry(chunk, 0, "", dict(facts))
 
     def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Returns a unit's arrays."""
-        return self._units[entry.unit]
+        """Returns a chunk's arrays."""
+        return self._chunks[entry.chunk]
 
 
 def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
-    """Returns all that is needed, besides the units, to label a study's results."""
+    """Returns all that is needed, besides the chunks, to label a study's results."""
     grids: dict[str, list[int]] = {}
     places: dict[str, int] = {}
     cells = []
@@ -280,19 +280,17 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
-    """Opens a run folder.
+    """Opens a store.
 
     Raises:
         ValueError: If it is not one, or a damaged one.
     """
-    folder = RunFolder(path)
+    folder = Store(path)
     header = folder.header()
     if header is None:
-        refuse("store", str(path), "a run folder with a study in it", "run the sweep first")
+        refuse("store", str(path), "a store with a study in it", "run the sweep first")
     if header.get("format") != FORMAT:
-        refuse(
-            "store", str(path), f"a run folder of format {FORMAT}", "use the package that made it"
-        )
+        refuse("store", str(path), f"a store of format {FORMAT}", "use the package that made it")
     entries, _ = folder.entries()
     return Results(header, folder, entries)
 
@@ -309,8 +307,8 @@ def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dat
         The Dataset that `sweep` returned.
 
     Raises:
-        ValueError: If it is no run folder, is damaged, or is unfinished and ``partial`` is not set.
-        Damaged: When a value is read from a damaged unit: of curves, when it is used. Running the
+        ValueError: If it is no store, is damaged, or is unfinished and ``partial`` is not set.
+        Damaged: When a value is read from a damaged chunk: of curves, when it is used. Running the
             sweep again mends it.
     """
     return dataset(open_results(path), str(path), partial=partial)
@@ -476,7 +474,7 @@ class _Grid:
 
 
 class _Lazy(BackendArray):
-    """An array over cells, seeds and maybe time, read from units when indexed."""
+    """An array over cells, seeds and maybe time, read from chunks when indexed."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Sweeps: a grid of configurations times seeds, computed unit by unit, resumable at any moment.
+"""Sweeps: a grid of configurations times seeds, computed chunk by chunk, resumable at any moment.
 
 What is to be done is laid out in *blocks*, some cells of one array shape times a range of seeds,
 the same for everybody who runs the study; what is there already is left out. A block that is
-computed becomes one unit of the store before the next is begun: a kill loses at most that one.
+computed becomes one chunk of the store before the next is begun: a kill loses at most that one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fmab_jax.run.simulation import Collected, Lanes
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.progress import Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.results import Memory, Results
-from fmab_jax.sweeps.store import MOST_BYTES, Entry, RunFolder
+from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
 from fmab_jax.sweeps.study import Precision, Spot, Study, provenance, state
 
-# A unit is about a second of two cores' work, and at most so many bytes of curves.
-_UNIT_ELEMENTS = {"cpu": 6_400_000}
-_UNIT_BYTES = 64_000_000
+# A chunk is about a second of two cores' work, and at most so many bytes of curves.
+_CHUNK_ELEMENTS = {"cpu": 6_400_000}
+_CHUNK_BYTES = 64_000_000
 
 
 class Block(NamedTuple):
@@ -62,7 +62,7 @@ def sweep(
     until: Precision | None = None,
     worker: Any = None,
     allow_changes: Collection[str] = (),
-    unit: int | None = None,
+    chunk: int | None = None,
     batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
     progress: Progress | bool | None = None,
@@ -96,8 +96,8 @@ def sweep(
         worker: (i, n): this process is the i-th of n, i from 1, that share the store and have
             nothing else to do with each other. Each computes its part; start a dead one again.
         allow_changes: Fields in which the study, or what it is run with, may differ from the one in
-            the store; its units are used where their configuration is the same.
-        unit: Trials of a unit, what a kill loses at most; about a second's work by default.
+            the store; its chunks are used where their configuration is the same.
+        chunk: Trials of a chunk, what a kill loses at most; about a second's work by default.
         batch: As in `simulate`.
         devices: As in `simulate`. Under `jax.distributed`, all devices of all processes.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
@@ -136,7 +136,7 @@ def sweep(
         store=store,
         worker=worker,
         allow_changes=allow_changes,
-        unit=unit,
+        chunk=chunk,
         batch=batch,
         devices=devices,
         progress=progress,
@@ -149,7 +149,7 @@ def run(
     store: str | os.PathLike[str] | None = None,
     worker: Any = None,
     allow_changes: Collection[str] = (),
-    unit: int | None = None,
+    chunk: int | None = None,
     batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
     progress: Progress | bool | None = None,
@@ -162,7 +162,7 @@ def run(
         store: Where to keep it.
         worker: This process's part.
         allow_changes: Fields that may differ from the store's.
-        unit: Trials of a unit.
+        chunk: Trials of a chunk.
         batch: Seeds of a batch.
         devices: To use.
         progress: Who is told.
@@ -174,7 +174,7 @@ def run(
     used = simulation.checked_devices(devices)
     worker = _checked_worker(worker, store)
     compiled = simulation.executable.cache_info().misses
-    work = _Work(study, used, unit, batch, worker)
+    work = _Work(study, used, chunk, batch, worker)
     header = results.header_of(study, provenance(used))
     # Of several processes with common devices, the first keeps the results.
     keeps = not work.shared or jax.process_index() == 0
@@ -189,9 +189,9 @@ def run(
         if dry:
             work.calibrate(found, teller)
             return xr.Dataset()
-        folder: RunFolder | Memory = Memory()
+        folder: Store | Memory = Memory()
         if store is not None and keeps:
-            folder = RunFolder(store, create=True)
+            folder = Store(store, create=True)
             name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
             stack.enter_context(folder.writing(name))
             _claim(folder, header, allow_changes, alone=worker is None)
@@ -199,7 +199,7 @@ def run(
         else:
             found = Results(header, folder, [])
         work.compute(found, folder if keeps or store is None else None, teller)
-        if isinstance(folder, RunFolder) and worker is not None:
+        if isinstance(folder, Store) and worker is not None:
             # What the others have done meanwhile counts as well.
             found = Results(header, folder, folder.entries()[0])
     if store is not None and not keeps:
@@ -220,7 +220,7 @@ class _Work:
         self,
         study: Study,
         devices: tuple[jax.Device, ...],
-        unit: int | None,
+        chunk: int | None,
         batch: int | None,
         worker: tuple[int, int] | None,
     ) -> None:
@@ -230,9 +230,9 @@ class _Work:
         self.layouts: dict[simulation.Layout, list[str]] = {}
         for name, spot in self.spots.items():
             self.layouts.setdefault(spot.cell.layout, []).append(name)
-        if unit is not None:
-            unit = count("unit", unit, 1, simulation.MAX_SEEDS, "give the trials of a unit")
-        self.unit, self.batch = unit, batch
+        if chunk is not None:
+            chunk = count("chunk", chunk, 1, simulation.MAX_SEEDS, "give the trials of a chunk")
+        self.chunk, self.batch = chunk, batch
         self.shared = simulation.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
 
@@ -275,7 +275,7 @@ class _Work:
 
     def _laid_out(self, layout: simulation.Layout, cells: list[str], stop: int) -> Iterator[Block]:
         """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
-        lanes, most_cells = self._unit_size(layout)
+        lanes, most_cells = self._chunk_size(layout)
         if stop >= lanes:
             for name in cells:
                 for start in range(0, stop, lanes):
@@ -286,24 +286,24 @@ class _Work:
         for first in range(0, len(cells), together):
             yield Block(tuple(cells[first : first + together]), 0, stop)
 
-    def _unit_size(self, layout: simulation.Layout) -> tuple[int, int]:
-        """Returns the most lanes and the most cells of a unit."""
+    def _chunk_size(self, layout: simulation.Layout) -> tuple[int, int]:
+        """Returns the most lanes and the most cells of a chunk."""
         elements = simulation.loop_elements(layout.shape)
-        lanes = _UNIT_ELEMENTS.get(self.devices[0].platform, 256_000_000) // elements
+        lanes = _CHUNK_ELEMENTS.get(self.devices[0].platform, 256_000_000) // elements
         cells = 2**31
         if self.study.keep == "curves":
-            lanes = min(lanes, _UNIT_BYTES // _bytes_per_lane(layout))
+            lanes = min(lanes, _CHUNK_BYTES // _bytes_per_lane(layout))
         else:
             # Held in memory while it is computed, but not written.
-            lanes = min(lanes, 4 * _UNIT_BYTES // _bytes_per_lane(layout))
-            cells = max(1, _UNIT_BYTES // _bytes_per_summary(layout))
-        lanes = self.unit if self.unit is not None else max(lanes, 16)
+            lanes = min(lanes, 4 * _CHUNK_BYTES // _bytes_per_lane(layout))
+            cells = max(1, _CHUNK_BYTES // _bytes_per_summary(layout))
+        lanes = self.chunk if self.chunk is not None else max(lanes, 16)
         kept = _bytes_per_lane(layout) * lanes
         if self.study.keep == "summary":
             kept = _bytes_per_summary(layout)
         if kept > MOST_BYTES:
-            field, value = ("unit", lanes) if self.unit is not None else ("times", layout.points)
-            refuse(field, value, f"such that a unit has at most {MOST_BYTES:,} bytes", "use fewer")
+            field, value = ("chunk", lanes) if self.chunk is not None else ("times", layout.points)
+            refuse(field, value, f"such that a chunk has at most {MOST_BYTES:,} bytes", "use fewer")
         return max(1, lanes), cells
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
@@ -319,7 +319,7 @@ class _Work:
         for block in todo:
             layout = self.spots[block.cells[0]].cell.layout
             lanes = len(block.cells) * (block.stop - block.start)
-            # The products behind a scatter, and the unit's bytes, are copies.
+            # The products behind a scatter, and the chunk's bytes, are copies.
             copies = 10 if self.study.keep == "summary" else 3
             own = copies * self._kept_bytes(block)
             largest = max(largest, lanes * (_bytes_per_lane(layout) + 4 * layout.points) + own)
@@ -348,7 +348,7 @@ class _Work:
         )
 
     def _alone(self) -> _Work:
-        return _Work(self.study, self.devices, self.unit, self.batch, None)
+        return _Work(self.study, self.devices, self.chunk, self.batch, None)
 
     def _kept_bytes(self, block: Block) -> int:
         layout = self.spots[block.cells[0]].cell.layout
@@ -376,7 +376,7 @@ class _Work:
         if self.study.until is not None:
             # Looks double the seeds; one size of batch for all of them compiles once.
             most = len(cells) * self.study.until.max_seeds
-            lanes = max(lanes, min(self._unit_size(layout)[0], most))
+            lanes = max(lanes, min(self._chunk_size(layout)[0], most))
         some = self.spots[self.layouts[layout][0]].cell
         return simulation.estimate(some, lanes, self.devices, self.batch)
 
@@ -415,7 +415,7 @@ class _Work:
                         "keep": self.study.keep,
                         "made_by": found.header["made_by"],
                     }
-                    found.add(folder.put(_unit_name(facts), arrays, facts))
+                    found.add(folder.put(_chunk_name(facts), arrays, facts))
                     for name in block.cells:
                         left[name] -= block.stop - block.start
                     widest = self._widest(collected, block)
@@ -495,7 +495,7 @@ def _left(block: Block, wanted: int, found: Results) -> list[Block]:
     return [Block(tuple(cells), *gap) for gap, cells in sorted(gaps.items())]
 
 
-def _unit_name(facts: Mapping[str, Any]) -> str:
+def _chunk_name(facts: Mapping[str, Any]) -> str:
     named = json.dumps([facts["cells"], facts["seeds"], facts["keep"]])
     return hashlib.sha256(named.encode()).hexdigest()[:32]
 
@@ -511,7 +511,7 @@ def _bytes_per_summary(layout: simulation.Layout) -> int:
 
 
 def _curves(collected: Collected, block: Block) -> dict[str, np.ndarray]:
-    """Returns a unit's arrays, [cell, seed, ...]."""
+    """Returns a chunk's arrays, [cell, seed, ...]."""
     arrays = {
         "regret": collected.regret,
         # Few bytes hold a count of rounds.
@@ -528,7 +528,7 @@ def _curves(collected: Collected, block: Block) -> dict[str, np.ndarray]:
 
 
 def _summarised(collected: Collected, block: Block) -> dict[str, np.ndarray]:
-    """Returns a unit's arrays: moments by cell, and (row, value, count) of whole numbers."""
+    """Returns a chunk's arrays: moments by cell, and (row, value, count) of whole numbers."""
     curves = _curves(collected, block)
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "exploitation_regret", "rounds_by"):
@@ -576,13 +576,13 @@ def _look(
         empty = False
     if empty:
         return Results(header, Memory(), [])
-    folder = RunFolder(store)
+    folder = Store(store)
     _compare(folder, header, allow_changes)
     return Results(header, folder, folder.entries()[0])
 
 
 def _compare(
-    folder: RunFolder, header: Mapping[str, Any], allow_changes: Collection[str]
+    folder: Store, header: Mapping[str, Any], allow_changes: Collection[str]
 ) -> dict[str, Any] | None:
     """Returns the store's header; refuses it where a field differs that may not."""
     old = folder.header()
@@ -599,7 +599,7 @@ def _compare(
             near = difflib.get_close_matches(str(name), {**before, **now}, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else "name the field that was refused"
             refuse("allow_changes", name, "a field of the study or a package", remedy)
-    # More or fewer seeds, and another order of the dimensions, change no unit.
+    # More or fewer seeds, and another order of the dimensions, change no chunk.
     free = {"seeds", "until", "axes", *allowed}
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
@@ -619,12 +619,12 @@ def _short(value: Any) -> str:
 
 
 def _claim(
-    folder: RunFolder, header: Mapping[str, Any], allow_changes: Collection[str], *, alone: bool
+    folder: Store, header: Mapping[str, Any], allow_changes: Collection[str], *, alone: bool
 ) -> None:
     """Writes what the store is for; one process at a time, so that two cannot both be first."""
     for _ in range(100):
         try:
-            with RunFolder(folder.path).writing("header"):
+            with Store(folder.path).writing("header"):
                 old = _compare(folder, header, allow_changes)
                 # A worker that was started with an older study takes no seeds from the others.
                 fewer = old is not None and old["seeds"] > header["seeds"] and not alone
@@ -638,8 +638,8 @@ def _claim(
     refuse("store", str(folder.path), "free for its header to be written", "try again")
 
 
-def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list[Entry]:
-    """Returns the units that are as they were written; the others go to quarantine."""
+def _intact(folder: Store, cells: Collection[str], teller: Progress) -> list[Entry]:
+    """Returns the chunks that are as they were written; the others go to quarantine."""
     entries, damage = folder.entries()
     for line in damage:
         teller.damaged(f"{folder.path / line}; the line is passed over")
@@ -654,8 +654,8 @@ def _intact(folder: RunFolder, cells: Collection[str], teller: Progress) -> list
             continue
         moved = folder.quarantine(entry, reason)
         where = f", now {moved}," if moved else ""
-        path = folder.path / "units" / f"{entry.unit}.npz"
-        teller.damaged(f"{path}: {reason}; the unit{where} is computed again")
+        path = folder.path / "chunks" / f"{entry.chunk}.npz"
+        teller.damaged(f"{path}: {reason}; the chunk{where} is computed again")
     return intact
 
 
@@ -685,6 +685,6 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
             if seeds := int(0.9 * there / each):
                 remedy += f", or at most {seeds:,} seeds"
         elif field == "memory" and study.keep == "curves":
-            remedy = "use a smaller batch or unit, fewer times, or fewer agents or arms"
+            remedy = "use a smaller batch or chunk, fewer times, or fewer agents or arms"
         allowed = f"at most 90 % of the {size_text(there)} free"
         refuse(field, size_text(needed), allowed, remedy)

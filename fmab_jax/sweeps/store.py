@@ -1,7 +1,7 @@
-"""A folder of immutable units that survives kills, full disks and flipped bits.
+"""A folder of immutable chunks that survives kills, full disks and flipped bits.
 
-run.json says what the run is, units/<unit>.npz hold its arrays, and a manifest per writer says
-which units are there. A unit without an intact manifest line is absent.
+run.json says what the run is, chunks/<chunk>.npz hold its arrays, and a manifest per writer says
+which chunks are there. A chunk without an intact manifest line is absent.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from fmab_jax.files import (
 )
 from fmab_jax.sweeps.locks import locked
 
-_UNIT = re.compile(r"[0-9a-f]{32}")
+_CHUNK = re.compile(r"[0-9a-f]{32}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WRITER = re.compile(r"[a-z0-9-]{1,64}")
 _MANIFEST = re.compile(r"manifest-[a-z0-9-]+\.jsonl")
 _OURS = re.compile(
-    rf"run\.json|units|quarantine|{_MANIFEST.pattern}|lock-[a-z0-9-]+(\.pid(-[0-9a-f]+)?)?"
+    rf"run\.json|chunks|quarantine|{_MANIFEST.pattern}|lock-[a-z0-9-]+(\.pid(-[0-9a-f]+)?)?"
 )
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DTYPE = r"[<>|][biufcSU][1-9][0-9]{0,5}"
@@ -53,7 +53,7 @@ _HEAD = re.compile(
 )
 _MOST_ARRAYS = 1000
 MOST_BYTES = 2**31 - 2**24
-"""Of a unit's arrays: ZIP without its 64-bit extension."""
+"""Of a chunk's arrays: ZIP without its 64-bit extension."""
 _TORN = b" torn"
 _NO_FOLDER = {
     getattr(errno, f"E{name}") for name in "NOENT NOTDIR EXIST NAMETOOLONG LOOP INVAL".split()
@@ -61,23 +61,23 @@ _NO_FOLDER = {
 
 
 class Entry(NamedTuple):
-    """One unit as the manifest has it.
+    """One chunk as the manifest has it.
 
     Attributes:
-        unit: Its key, 32 lower-case hexadecimal digits; the file is units/<unit>.npz.
+        chunk: Its key, 32 lower-case hexadecimal digits; the file is chunks/<chunk>.npz.
         size: Of the file, in bytes.
         sha256: Of the file.
         facts: Whatever the caller gave, as JSON returns it.
     """
 
-    unit: str
+    chunk: str
     size: int
     sha256: str
     facts: dict[str, Any]
 
 
-class RunFolder:
-    """A folder of immutable units that survives kills, full disks and flipped bits.
+class Store:
+    """A folder of immutable chunks that survives kills, full disks and flipped bits.
 
     Machines may share it, each under a writer name of its own. One thread writes at a time.
 
@@ -104,13 +104,13 @@ class RunFolder:
                 raise
             self._refuse(str(error.strerror))
         strange = sorted(n for n in names if not n.startswith(".") and not _OURS.fullmatch(n))
-        if strange and not {"run.json", "units"} <= set(names):
+        if strange and not {"run.json", "chunks"} <= set(names):
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
-        if "units" not in names:
+        if "chunks" not in names:
             if not create:
-                self._refuse("this one has no units/")
+                self._refuse("this one has no chunks/")
             with suppress(FileExistsError):  # another writer's
-                os.mkdir(self.path / "units")
+                os.mkdir(self.path / "chunks")
         self._inspect()
 
     def header(self) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ class RunFolder:
 
     @contextmanager
     def writing(self, writer: str = "main") -> Iterator[None]:
-        """Holds the lock of one writer; inside, units can be put and quarantined.
+        """Holds the lock of one writer; inside, chunks can be put and quarantined.
 
         Args:
             writer: A name that no other process uses on this folder at the same time.
@@ -155,7 +155,7 @@ class RunFolder:
             refuse("writer", writer, "one at a time", "open the folder once more")
         self._inspect()
         with locked(self.path, writer):
-            for folder in (self.path, self.path / "units"):
+            for folder in (self.path, self.path / "chunks"):
                 remove_temporaries(folder, writer)
             self._writer = writer
             try:
@@ -164,7 +164,7 @@ class RunFolder:
                 self._writer = None
 
     def entries(self) -> tuple[list[Entry], list[str]]:
-        """Returns all units that are there, sorted, and a line about each damaged manifest line.
+        """Returns all chunks that are there, sorted, and a line about each damaged manifest line.
 
         The files are not looked at; `check` does. What a killed writer left half appended counts as
         never written.
@@ -176,37 +176,37 @@ class RunFolder:
         newest: dict[str, tuple[str, Entry]] = {}
         for puts in manifests:
             # Within a file the later line wins, whatever the clock said; across files, the clock.
-            last = {put[1].unit: put for put in puts if put[0] not in withdrawn}
-            for unit, put in last.items():
-                newest[unit] = max(newest.get(unit, put), put, key=lambda known: known[0])
-        return [newest[unit][1] for unit in sorted(newest)], damage
+            last = {put[1].chunk: put for put in puts if put[0] not in withdrawn}
+            for chunk, put in last.items():
+                newest[chunk] = max(newest.get(chunk, put), put, key=lambda known: known[0])
+        return [newest[chunk][1] for chunk in sorted(newest)], damage
 
-    def put(self, unit: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
-        """Writes a unit, whole, and then its manifest line; what had its name is replaced.
+    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
+        """Writes a chunk, whole, and then its manifest line; what had its name is replaced.
 
         Args:
-            unit: Its key.
+            chunk: Its key.
             arrays: Of numbers or fixed-length text; equal arrays give equal bytes.
             facts: Anything that JSON can say.
 
         Raises:
             ValueError: If the key, the arrays or the facts cannot be stored, or outside `writing`.
-            OSError: If something cannot be written; it names the file, and the unit is not entered.
+            OSError: If something cannot be written; it names the file; the chunk is not entered.
         """
         self._must_write()
-        path = self._file(unit)
+        path = self._file(chunk)
         data = _pack(arrays)
         digest = hashlib.sha256(data).hexdigest()
-        # Recomputed units have equal bytes: the serial tells a new one from a withdrawn one.
+        # Recomputed chunks have equal bytes: the serial tells a new one from a withdrawn one.
         serial = f"{time.time_ns():016x}{secrets.token_hex(4)}"
-        record = {"unit": unit, "size": len(data), "sha256": digest, "serial": serial}
+        record = {"chunk": chunk, "size": len(data), "sha256": digest, "serial": serial}
         line = _seal({**record, "facts": dict(facts)}, "facts")
         self._write_whole(path, data)
         self._append(line)
-        return Entry(unit, len(data), digest, json.loads(line)["facts"])
+        return Entry(chunk, len(data), digest, json.loads(line)["facts"])
 
     def read(self, entry: Entry, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
-        """Returns the arrays of a unit, once its size and digest are found right.
+        """Returns the arrays of a chunk, once its size and digest are found right.
 
         Args:
             entry: From `entries` or `put`.
@@ -223,10 +223,10 @@ class RunFolder:
             raise
         except Exception as error:
             reason = " ".join(str(error).split())[:80]
-            raise Damaged(self._file(entry.unit), f"not a unit ({reason})") from error
+            raise Damaged(self._file(entry.chunk), f"not a chunk ({reason})") from error
 
     def check(self, entry: Entry) -> str | None:
-        """Returns None if the file of a unit is intact, else what is wrong with it.
+        """Returns None if the file of a chunk is intact, else what is wrong with it.
 
         Raises:
             OSError: If that cannot be told, for want of a permission, say.
@@ -238,7 +238,7 @@ class RunFolder:
         return None
 
     def quarantine(self, entry: Entry, reason: str) -> Path | None:
-        """Moves the file of a unit away and withdraws the unit; it may be put again.
+        """Moves the file of a chunk away and withdraws the chunk; it may be put again.
 
         Args:
             entry: From `entries` or `put`.
@@ -253,33 +253,33 @@ class RunFolder:
         """
         self._must_write()
         self._inspect()
-        path, folder = self._file(entry.unit), self.path / "quarantine"
+        path, folder = self._file(entry.chunk), self.path / "quarantine"
         # All of them: without the file, none holds. What is put from now on is not withdrawn.
         serials = [
             serial
             for puts in self._manifests()[0]
             for serial, put in puts
-            if put.unit == entry.unit
+            if put.chunk == entry.chunk
         ]
         number = 1
-        while os.path.lexists(place := folder / f"{entry.unit}-{number}.npz"):
+        while os.path.lexists(place := folder / f"{entry.chunk}-{number}.npz"):
             number += 1
         moved: Path | None = place
         folder.mkdir(exist_ok=True)
         try:
-            # Renamed, whatever it is: a link or a folder in a unit's place goes too.
+            # Renamed, whatever it is: a link or a folder in a chunk's place goes too.
             os.rename(path, place)
         except FileNotFoundError:
             moved = None
         else:
             flush_folder(folder)
             flush_folder(path.parent)
-        record = {"withdrawn": serials, "unit": entry.unit, "sha256": entry.sha256}
+        record = {"withdrawn": serials, "chunk": entry.chunk, "sha256": entry.sha256}
         self._append(_seal({**record, "reason": reason}, "reason"))
         return moved
 
     def _refuse(self, reason: str) -> NoReturn:
-        refuse("store", str(self.path), "a run folder", reason)
+        refuse("store", str(self.path), "a store", reason)
 
     def _must_write(self) -> None:
         if self._writer is None:
@@ -288,15 +288,15 @@ class RunFolder:
     def _inspect(self) -> None:
         """Refuses links and other surprises among the folder's own names."""
         for name in filter(_OURS.fullmatch, os.listdir(self.path)):
-            kind = stat.S_ISDIR if name in {"units", "quarantine"} else stat.S_ISREG
+            kind = stat.S_ISDIR if name in {"chunks", "quarantine"} else stat.S_ISREG
             with suppress(FileNotFoundError):  # Locks come and go.
                 if not kind(os.lstat(self.path / name).st_mode):
                     self._refuse(f"{name} in it is a link or no plain file: remove it")
 
-    def _file(self, unit: str) -> Path:
-        if not _UNIT.fullmatch(unit):
-            refuse("unit", unit, "32 of 0-9 and a-f", "use the hexadecimal digest of what it is")
-        return self.path / "units" / f"{unit}.npz"
+    def _file(self, chunk: str) -> Path:
+        if not _CHUNK.fullmatch(chunk):
+            refuse("chunk", chunk, "32 of 0-9 and a-f", "use the hexadecimal digest of what it is")
+        return self.path / "chunks" / f"{chunk}.npz"
 
     def _write_whole(self, path: Path, data: bytes) -> None:
         with whole_file(path, f"{self._writer}." if self._writer else "") as temporary:
@@ -339,12 +339,12 @@ class RunFolder:
                 elif record is not None and (entry := _entry(record)) is not None:
                     manifests[-1].append((str(record.get("serial")), entry))
                 elif not line.endswith(_TORN):
-                    what = "not what it was written as" if record is None else "no entry of a unit"
+                    what = "not what it was written as" if record is None else "no entry of a chunk"
                     damage.append(f"{name}, line {number}: {what}")
         return manifests, withdrawn, damage
 
     def _verified(self, entry: Entry) -> bytes:
-        path = self._file(entry.unit)
+        path = self._file(entry.chunk)
         try:
             with opened(path, os.O_RDONLY) as descriptor:
                 size = os.fstat(descriptor).st_size
@@ -363,17 +363,17 @@ class RunFolder:
 
 
 def _entry(record: Mapping[str, Any]) -> Entry | None:
-    unit, size, digest, facts = (record.get(name) for name in Entry._fields)
+    chunk, size, digest, facts = (record.get(name) for name in Entry._fields)
     right = (
-        isinstance(unit, str)
-        and _UNIT.fullmatch(unit)
+        isinstance(chunk, str)
+        and _CHUNK.fullmatch(chunk)
         and type(size) is int
         and size >= 0
         and isinstance(digest, str)
         and _SHA256.fullmatch(digest)
         and isinstance(facts, dict)
     )
-    return Entry(unit, size, digest, facts) if right else None  # type: ignore[arg-type]
+    return Entry(chunk, size, digest, facts) if right else None  # type: ignore[arg-type]
 
 
 def _seal(record: Mapping[str, Any], field: str) -> bytes:
@@ -405,7 +405,7 @@ def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Returns an .npz of the arrays: stored, sorted, without dates or pickles."""
     if len(arrays) > _MOST_ARRAYS or sum(a.nbytes for a in arrays.values()) > MOST_BYTES:
         allowed = f"at most {_MOST_ARRAYS} and {MOST_BYTES:,} bytes"
-        refuse("arrays", f"{len(arrays)} arrays", allowed, "make smaller units")
+        refuse("arrays", f"{len(arrays)} arrays", allowed, "make smaller chunks")
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(arrays):
@@ -427,7 +427,7 @@ def _unpack(data: bytes, names: Collection[str] | None) -> dict[str, np.ndarray]
     directory = int.from_bytes(end[12:16], "little")
     # No comment, no 64-bit extension, and a directory that is not longer than it can be.
     if end[:4] != b"PK\5\6" or end[20:] != b"\0\0" or data[-42:-38] == b"PK\6\7":
-        raise ValueError("its end is not that of a unit")
+        raise ValueError("its end is not that of a chunk")
     if directory > _MOST_ARRAYS * (46 + 104):
         raise ValueError("too many arrays")
     arrays: dict[str, np.ndarray] = {}

@@ -35,7 +35,7 @@ COMMANDS = (
     *("sweep", "sweep cdp", "sweep ddp", "sweep hdp", "sweep single", "sweep STUDY.toml"),
     *("show", "plot", "export"),
 )
-SMALL = "--agents 4 --arms 3 --horizon 2e4 --times 10 --unit 8"
+SMALL = "--agents 4 --arms 3 --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
 
@@ -75,9 +75,9 @@ def said(capsys: pytest.CaptureFixture[str], words: str, status: int = 0) -> tup
 
 
 def files(store: Path | str) -> dict[str, str]:
-    """Returns the SHA-256 of each unit."""
-    units = sorted((Path(store) / "units").iterdir())
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in units}
+    """Returns the SHA-256 of each chunk."""
+    chunks = sorted((Path(store) / "chunks").iterdir())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
 def rows(out: str, dims: int = 2) -> list[dict[str, Any]]:
@@ -148,7 +148,7 @@ def test_a_second_run_computes_nothing(
     eps: xr.Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch what is there computed or written again, or another table of it."""
-    before = {path: path.stat().st_mtime_ns for path in Path("eps/units").iterdir()}
+    before = {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()}
 
     def never(*_: Any) -> None:
         raise AssertionError("computed")
@@ -157,7 +157,7 @@ def test_a_second_run_computes_nothing(
     out, err = said(capsys, f"{GRID} --out eps")
     check_rows(rows(out), final_table(eps))
     assert "0 of them to do" in err
-    assert {path: path.stat().st_mtime_ns for path in Path("eps/units").iterdir()} == before
+    assert {path: path.stat().st_mtime_ns for path in Path("eps/chunks").iterdir()} == before
 
 
 def test_show_sorts_and_selects(eps: xr.Dataset, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +202,7 @@ def test_show_says_what_is_missing(eps: xr.Dataset, capsys: pytest.CaptureFixtur
     assert "begun" not in said(capsys, "show eps")[0]
     # One seed has a regret, but no interval.
     for worker in (1, 4, 5):
-        words = f"sweep cdp {SMALL.replace('--unit 8', '--unit 1')} --epsilon 1 2 --seeds 3"
+        words = f"sweep cdp {SMALL.replace('--chunk 8', '--chunk 1')} --epsilon 1 2 --seeds 3"
         said(capsys, f"{words} --out few --worker {worker}/6")
     assert open_sweep("few", partial=True).seeds.values.tolist() == [1, 2]
     assert [row["seeds"] for row in rows(said(capsys, "show few")[0], dims=1)] == [1, 2]
@@ -377,7 +377,7 @@ def test_export_writes_what_was_swept(
         ("show eps --select rounds", "--select rounds: must be one of none, 2"),
         ("show eps --select rounds=3", "--select rounds=3: must be one of none, 2"),
         ("show eps --select graph=ring", "--select graph=ring: must be one of epsilon, rounds"),
-        ("show nowhere", "nowhere: must be a run folder; No such file or directory"),
+        ("show nowhere", "nowhere: must be a store; No such file or directory"),
         ("show", "fmab show: must be given FOLDER"),
         ("show eps sum", "fmab show eps sum: must be given FOLDER"),
         ("export eps", "fmab export eps: must be given FOLDER and FILE"),
@@ -394,7 +394,7 @@ def test_export_writes_what_was_swept(
         ("sweep cdp --until 0.1", "--until 0.1: must be given with keep='summary'"),
         ("sweep cdp --until 2 --keep summary", "--until 2: must be a number in (0, 1)"),
         ("sweep cdp --keep all", "--keep all: must be 'curves' or 'summary'"),
-        ("sweep cdp --unit 0", "--unit 0: must be a whole number"),
+        ("sweep cdp --chunk 0", "--chunk 0: must be a whole number"),
         ("sweep cdp --epsilon 1 1.0", "--epsilon 1: must be distinct values"),
         ("sweep cdp --smallest-gap 7", "--smallest-gap 7: must be"),
         ("sweep cdp --save-study x.txt", "--save-study x.txt: must be a file name ending in .toml"),
@@ -426,12 +426,12 @@ def test_bad_studies_are_refused_in_their_own_words(
     assert "gap=7: must be" in err and "--" not in err and err.count("\n") == 1
 
 
-def test_workers_share_the_units(
+def test_workers_share_the_chunks(
     eps: xr.Dataset, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch units computed twice or by nobody, or other bytes than one process makes."""
+    """Would catch chunks computed twice or by nobody, or other bytes than one process makes."""
     out, _ = said(capsys, f"{GRID} --out two --worker 1/2")
-    # 12 units in turn, the third of each cell half as large.
+    # 12 chunks in turn, the third of each cell half as large.
     assert "two: this worker is done; at least " in out and "left to the others" in out
     mine = files("two")
     out, _ = said(capsys, f"{GRID} --out two --worker 2/2")
@@ -447,7 +447,7 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
     """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
     out, err = said(capsys, f"{GRID} --out dry --dry-run")
     plan, compiling, expected = err.splitlines()
-    start = "4 cells x 20 seeds = 80 trials: 1 compilation, 12 units, "
+    start = "4 cells x 20 seeds = 80 trials: 1 compilation, 12 chunks, "
     assert out == "" and re.match(re.escape(start) + r"32\.5 kB of \S+ \S+ free disk, ", plan)
     assert compiling == "compiling program 1 of 1"
     assert re.fullmatch(r"expected to take \S+ (s|min|h)", expected)
@@ -506,7 +506,7 @@ def test_a_saved_study_runs_again_to_the_same_results(
 ) -> None:
     """Would catch a study file whose run differs in a byte from the options it was made of."""
     said(capsys, f"{GRID} --save-study st.toml --out eps")
-    out, _ = said(capsys, "sweep st.toml --unit 8")
+    out, _ = said(capsys, "sweep st.toml --chunk 8")
     assert out.startswith(f"{Path('runs') / 'st'}: 4 cells")
     assert files("runs/st") == files("eps")
     assert open_sweep("runs/st").attrs["study_hash"] == eps.attrs["study_hash"]
@@ -523,12 +523,12 @@ def test_studies_without_a_folder_do_not_meet(
     assert {open_sweep(Path("runs") / name).attrs["epsilon"] for name in names} == {0.5, 1.0}
 
 
-def test_a_damaged_unit_is_one_line_and_status_1(
+def test_a_damaged_chunk_is_one_line_and_status_1(
     eps: xr.Dataset, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a traceback, or a sweep run again that keeps the damage."""
     before = files("eps")
-    path = sorted(Path("eps/units").iterdir())[5]
+    path = sorted(Path("eps/chunks").iterdir())[5]
     path.write_bytes(path.read_bytes()[:-1])
     _, err = said(capsys, "show eps", 1)
     assert err.startswith(f"fmab: {path}: ") and "run the sweep again" in err
@@ -564,7 +564,7 @@ def test_the_help_of_a_sweep_names_every_option(capsys: pytest.CaptureFixture[st
     options = (
         "epsilon epsilon-message agents arms horizon rounds gap means spread smallest-gap "
         "fixed-instance seeds root-seed times log-time keep until max-seeds out worker dry-run "
-        "allow-changes unit save-study graph"
+        "allow-changes chunk save-study graph"
     )
     out, _ = said(capsys, "sweep ddp --help")
     assert set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M)) == set(options.split())
@@ -618,13 +618,13 @@ def test_a_batch_that_does_not_end_is_given_up(
     assert ended == [143] and "go on with: fmab sweep cdp" in err
 
 
-# Two cells of 300 units: some seconds.
+# Two cells of 300 chunks: some seconds.
 LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 2400"
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A folder for compiled programs, and the units that the long sweep makes."""
+    """A folder for compiled programs, and the chunks that the long sweep makes."""
     place = tmp_path_factory.mktemp("long")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main(shlex.split(f"{LONG} --out {place / 'whole'}")) == 0
@@ -650,7 +650,7 @@ def test_a_sweep_that_is_stopped_goes_on(
         env=os.environ | {"PYTHONPATH": package, "JAX_COMPILATION_CACHE_DIR": str(cache)},
     )
     try:
-        while process.poll() is None and len(list(folder.glob("run/units/*.npz"))) < 5:
+        while process.poll() is None and len(list(folder.glob("run/chunks/*.npz"))) < 5:
             time.sleep(0.005)
         process.send_signal(number)
         out, err = process.communicate(timeout=120)
@@ -668,7 +668,7 @@ def test_a_sweep_that_is_stopped_goes_on(
     assert 5 <= len(kept) < len(expected) and kept.items() <= expected.items()
     _, err = said(capsys, again[1])
     done = re.search(r"4,800 trials, ([\d,]+) of them to do", err)
-    # What was kept is not computed again, but for a unit whose entry was just not written.
+    # What was kept is not computed again, but for a chunk whose entry was just not written.
     assert done is not None
     assert int(done[1].replace(",", "")) in (4800 - 8 * len(kept), 4800 - 8 * (len(kept) - 1))
     assert files("run") == expected and list(folder.rglob("*.tmp")) == []

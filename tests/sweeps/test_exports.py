@@ -20,7 +20,7 @@ from fmab_jax.sweeps import exports
 from fmab_jax.sweeps.exports import export, tidy
 
 PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
-SMALL: dict[str, Any] = dict(unit=8, batch=8, progress=False)
+SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
 SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
 PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
 ENDINGS = (".nc", ".zarr", ".csv", ".parquet")

@@ -1,4 +1,4 @@
-"""Results of sweeps: the numbers of simulate, read lazily, whatever units they lie in."""
+"""Results of sweeps: the numbers of simulate, read lazily, whatever chunks they lie in."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from fmab_jax.errors import Damaged
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.results import Memory, Results, final_table, open_results, open_sweep
-from fmab_jax.sweeps.store import Entry, RunFolder
+from fmab_jax.sweeps.store import Entry, Store
 
-# 2 x 2 cells of one program; three units for each cell.
+# 2 x 2 cells of one program; three chunks for each cell.
 PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
 GRID: dict[str, Any] = dict(epsilon=[0.5, None], rounds=[None, 2])
-SMALL: dict[str, Any] = dict(unit=8, batch=8, progress=False)
+SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
 WAITING: dict[str, Any] = dict(
     agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
 )
@@ -155,19 +155,19 @@ def test_attributes_say_how_to_run_it_again(stores: Path, curves: xr.Dataset) ->
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], tuple[int, int]]]:
-    """Notes which units are read: cells and seeds of each."""
+    """Notes which chunks are read: cells and seeds of each."""
     seen: list[tuple[tuple[str, ...], tuple[int, int]]] = []
-    read = RunFolder.read
+    read = Store.read
 
-    def noted(folder: RunFolder, entry: Entry, names: Any = None) -> dict[str, np.ndarray]:
+    def noted(folder: Store, entry: Entry, names: Any = None) -> dict[str, np.ndarray]:
         seen.append((tuple(entry.facts["cells"]), tuple(entry.facts["seeds"])))
         return read(folder, entry, names)
 
-    monkeypatch.setattr(RunFolder, "read", noted)
+    monkeypatch.setattr(Store, "read", noted)
     return seen
 
 
-def test_only_the_units_that_are_needed_are_read(
+def test_only_the_chunks_that_are_needed_are_read(
     stores: Path, reads: list[tuple[tuple[str, ...], tuple[int, int]]]
 ) -> None:
     """Would catch a sweep that is read whole when it is opened, or when a part is used."""
@@ -184,7 +184,7 @@ def test_only_the_units_that_are_needed_are_read(
     assert len(reads) == 4
     reads.clear()
     assert data.regret.values.shape == (2, 2, 20, 10)
-    # Each cell's three units once, whatever was at hand.
+    # Each cell's three chunks once, whatever was at hand.
     assert len(set(reads)) == len(reads) and 9 <= len(reads) <= 12
 
 
@@ -242,7 +242,7 @@ def test_labels_orders_and_points_index_too(lazy: xr.Dataset, curves: xr.Dataset
 
 
 def by_hand(parts: list[tuple[int, int]], keep: str) -> Results:
-    """Returns the results of one cell, "a", with units of these seeds; nothing can be read."""
+    """Returns the results of one cell, "a", with chunks of these seeds; nothing can be read."""
     entries = [
         Entry(f"{i:032x}", 0, "", {"cells": ["b", "a"], "seeds": list(part), "keep": keep})
         for i, part in enumerate(parts)
@@ -266,8 +266,8 @@ SPANS = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda p: (p[0], p
 
 @given(PARTS, SPANS)
 @settings(max_examples=400, deadline=None)
-def test_curves_come_from_parts_of_units(parts: list[tuple[int, int]], span: Any) -> None:
-    """Would catch a seed taken twice, left out, from a unit without it, or computed again."""
+def test_curves_come_from_parts_of_chunks(parts: list[tuple[int, int]], span: Any) -> None:
+    """Would catch a seed taken twice, left out, from a chunk without it, or computed again."""
     found = by_hand(parts, "curves")
     start, stop = span
     there = {seed for a, b in parts for seed in range(a, b)}
@@ -289,8 +289,8 @@ def test_curves_come_from_parts_of_units(parts: list[tuple[int, int]], span: Any
 
 @given(PARTS, SPANS)
 @settings(max_examples=400, deadline=None)
-def test_summaries_come_from_whole_units(parts: list[tuple[int, int]], span: Any) -> None:
-    """Would catch a way over the units that is missed, that overlaps, or that ends too late."""
+def test_summaries_come_from_whole_chunks(parts: list[tuple[int, int]], span: Any) -> None:
+    """Would catch a way over the chunks that is missed, that overlaps, or that ends too late."""
     found = by_hand(parts, "summary")
     start, stop = span
     chain = found.chain("a", stop)
@@ -320,7 +320,7 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(
     assert [found.gaps("a", *block) for block in blocks] == [[] for _ in blocks]
 
 
-def test_a_unit_of_the_other_kind_is_not_used() -> None:
+def test_a_chunk_of_the_other_kind_is_not_used() -> None:
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
     entry = Entry("0" * 32, 0, "", {"cells": ["a"], "seeds": [0, 9], "keep": "summary"})
     assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
@@ -348,15 +348,15 @@ def test_a_worker_of_a_summary_ends_without_the_others(tmp_path: Path, stores: P
         trials.append(counter.trials)
         if place == 2:
             assert data.attrs["missing_trials"] > 0
-    # 12 units in turn: each cell has 8, 8 and 4 seeds.
+    # 12 chunks in turn: each cell has 8, 8 and 4 seeds.
     assert (sum(trials), max(trials)) == (80, 40)
-    for name in sorted(path.name for path in (stores / "summary" / "units").iterdir()):
-        mine, other = (folder / "units" / name for folder in (tmp_path / "s", stores / "summary"))
+    for name in sorted(path.name for path in (stores / "summary" / "chunks").iterdir()):
+        mine, other = (folder / "chunks" / name for folder in (tmp_path / "s", stores / "summary"))
         assert mine.read_bytes() == other.read_bytes()
 
 
 def subset(stores: Path, keep: str, wanted: dict[tuple[int, int], list[int]]) -> Results:
-    """Returns the results with only some units: by cell, the first seeds of its units."""
+    """Returns the results with only some chunks: by cell, the first seeds of its chunks."""
     whole = open_results(stores / keep)
     hashes = np.array([fact["hash"] for fact in whole.header["cells"]]).reshape(2, 2)
     firsts = {hashes[place]: starts for place, starts in wanted.items()}
@@ -435,12 +435,12 @@ def test_an_unfinished_store_is_opened_only_on_request(tmp_path: Path, curves: x
     # Blocks 0, 2, 4 ... of 12, three to a cell: the second of every other cell is missing.
     assert data.seeds.values.tolist() == [[8, 0], [8, 0]]
     np.testing.assert_array_equal(data.regret[:, 0, :8], curves.regret[:, 0, :8])
-    with pytest.raises(ValueError, match="must be a run folder with a study in it"):
-        RunFolder(tmp_path / "empty", create=True)
+    with pytest.raises(ValueError, match="must be a store with a study in it"):
+        Store(tmp_path / "empty", create=True)
         open_sweep(tmp_path / "empty")
 
 
-def test_a_damaged_unit_is_named_when_it_is_read(
+def test_a_damaged_chunk_is_named_when_it_is_read(
     stores: Path, tmp_path: Path, curves: xr.Dataset
 ) -> None:
     """Would catch a flipped bit that becomes a number, or spoils what is intact."""
@@ -448,7 +448,7 @@ def test_a_damaged_unit_is_named_when_it_is_read(
     found = open_results(tmp_path / "s")
     cell = found.header["cells"][3]["hash"]
     part = next(part for part in found.parts[cell] if part.start == 8)
-    path = tmp_path / "s" / "units" / f"{part.entry.unit}.npz"
+    path = tmp_path / "s" / "chunks" / f"{part.entry.chunk}.npz"
     data = open_sweep(tmp_path / "s")
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
@@ -496,10 +496,10 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
         np.testing.assert_allclose(data.regret_quantile.values[place], wanted, rtol=1e-3)
 
 
-def test_summaries_do_not_depend_on_the_units(stores: Path) -> None:
-    """Would catch a merge that weighs units, not seeds, or forgets one."""
+def test_summaries_do_not_depend_on_the_chunks(stores: Path) -> None:
+    """Would catch a merge that weighs chunks, not seeds, or forgets one."""
     data = open_sweep(stores / "summary").load()
-    whole = {**SMALL, "unit": 1000}
+    whole = {**SMALL, "chunk": 1000}
     other = fmab.sweep("cdp", seeds=20, keep="summary", **PARAMETERS, **GRID, **whole).load()
     for name in data.data_vars:
         np.testing.assert_allclose(

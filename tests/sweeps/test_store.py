@@ -1,4 +1,4 @@
-"""The folder of units: faults at every step of a write, damage anywhere, hostile files, locks."""
+"""The folder of chunks: faults at every step of a write, damage anywhere, hostile files, locks."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ import pytest
 
 from fmab_jax.errors import Damaged, Refusal
 from fmab_jax.sweeps import locks
-from fmab_jax.sweeps import store as run_folder
-from fmab_jax.sweeps.store import Entry, RunFolder
+from fmab_jax.sweeps import store as store_module
+from fmab_jax.sweeps.store import Entry, Store
 
-UNITS = [f"{number:032x}" for number in range(1, 12)]
+CHUNKS = [f"{number:032x}" for number in range(1, 12)]
 FAULTS = ["ENOSPC", "EIO", "EACCES", "kill"]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 needs_flock = pytest.mark.skipif(locks.fcntl is None, reason="needs fcntl.flock")
 
 
-def arrays_of(unit: str) -> dict[str, np.ndarray]:
-    """Returns arrays that differ from unit to unit but not in size."""
-    rng = np.random.default_rng(int(unit, 16))
+def arrays_of(chunk: str) -> dict[str, np.ndarray]:
+    """Returns arrays that differ from chunk to chunk but not in size."""
+    rng = np.random.default_rng(int(chunk, 16))
     return {
         "regret": rng.random((3, 4)),
         "rounds": rng.integers(9, size=3),
@@ -43,19 +43,19 @@ def arrays_of(unit: str) -> dict[str, np.ndarray]:
     }
 
 
-def filled(path: Path, units: list[str], writer: str = "main") -> dict[str, Entry]:
-    """Returns the entries of a new folder with these units in it."""
-    folder = RunFolder(path, create=True)
+def filled(path: Path, chunks: list[str], writer: str = "main") -> dict[str, Entry]:
+    """Returns the entries of a new folder with these chunks in it."""
+    folder = Store(path, create=True)
     folder.write_header({"title": "old"})
     with folder.writing(writer):
-        return {unit: folder.put(unit, arrays_of(unit), {"unit": unit}) for unit in units}
+        return {chunk: folder.put(chunk, arrays_of(chunk), {"chunk": chunk}) for chunk in chunks}
 
 
-def assert_reads(folder: RunFolder, entry: Entry) -> None:
-    """Asserts that a unit is intact and holds what was put."""
+def assert_reads(folder: Store, entry: Entry) -> None:
+    """Asserts that a chunk is intact and holds what was put."""
     assert folder.check(entry) is None
-    read = folder.read(entry, arrays_of(entry.unit))
-    for name, array in arrays_of(entry.unit).items():
+    read = folder.read(entry, arrays_of(entry.chunk))
+    for name, array in arrays_of(entry.chunk).items():
         assert read[name].dtype == array.dtype and read[name].shape == array.shape
         np.testing.assert_array_equal(read[name], array)
 
@@ -116,14 +116,14 @@ def faulty(fault: str | None, at: int, root: Path) -> Iterator[list[str]]:
             setattr(os, name, function)
 
 
-def act(what: str, folder: RunFolder) -> None:
+def act(what: str, folder: Store) -> None:
     """Does the write under test."""
     if what == "header":
         folder.write_header({"title": "new"})
     elif what == "quarantine":
         folder.quarantine(folder.entries()[0][0], "a test")
     else:
-        folder.put(UNITS[2], arrays_of(UNITS[2]), {"unit": UNITS[2]})
+        folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {"chunk": CHUNKS[2]})
 
 
 def killed_at(what: str, path: Path, at: int) -> None:
@@ -131,7 +131,7 @@ def killed_at(what: str, path: Path, at: int) -> None:
     child = os.fork()
     if child == 0:
         try:
-            folder = RunFolder(path)
+            folder = Store(path)
             with folder.writing(), faulty("kill", at, path):
                 act(what, folder)
         finally:
@@ -141,20 +141,20 @@ def killed_at(what: str, path: Path, at: int) -> None:
 
 @needs_fork
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
-@pytest.mark.parametrize("what", ["unit in a new manifest", "unit", "header", "quarantine"])
+@pytest.mark.parametrize("what", ["chunk in a new manifest", "chunk", "header", "quarantine"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fault):
-    """Would catch a step of a write whose failure, or a kill before it, loses or mixes units.
+    """Would catch a step of a write whose failure, or a kill before it, loses or mixes chunks.
 
     Also: an error that does not name a path below the folder, a temporary file left behind, and a
     folder that cannot go on afterwards.
     """
     whole = tmp_path / "whole"
-    old = filled(whole, UNITS[:2], "other" if what == "unit in a new manifest" else "main")
+    old = filled(whole, CHUNKS[:2], "other" if what == "chunk in a new manifest" else "main")
     trace = tmp_path / "trace"
     shutil.copytree(whole, trace)
-    with RunFolder(trace).writing(), faulty(None, 0, trace) as calls:
-        writer = RunFolder(trace)
+    with Store(trace).writing(), faulty(None, 0, trace) as calls:
+        writer = Store(trace)
         writer._writer = "main"
         act(what, writer)
     kinds = {call.split()[0] for call in calls}
@@ -171,7 +171,7 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         if fault == "kill":
             killed_at(what, path, at)
         else:
-            folder = RunFolder(path)
+            folder = Store(path)
             with folder.writing():
                 with pytest.raises(OSError) as caught, faulty(fault, at, path):
                     act(what, folder)
@@ -180,23 +180,23 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
                 assert str(path) in str(caught.value) and ".tmp" not in str(caught.value)
             assert not list(path.rglob(".*.tmp")), calls[at - 1]
 
-        folder = RunFolder(path)
+        folder = Store(path)
         assert folder.header() in ({"title": "old"}, {"title": "new"})
         entries, damage = folder.entries()
         assert damage == []
-        seen = {entry.unit: entry for entry in entries}
+        seen = {entry.chunk: entry for entry in entries}
         if what == "quarantine":
-            # Moved or withdrawn or neither: the unit is never there in part.
-            assert folder.check(old[UNITS[0]]) in (None, "missing")
+            # Moved or withdrawn or neither: the chunk is never there in part.
+            assert folder.check(old[CHUNKS[0]]) in (None, "missing")
         else:
-            assert seen[UNITS[0]] == old[UNITS[0]]
-            assert_reads(folder, seen[UNITS[0]])
-        assert_reads(folder, seen[UNITS[1]])
-        if UNITS[2] in seen:
-            assert_reads(folder, seen[UNITS[2]])
+            assert seen[CHUNKS[0]] == old[CHUNKS[0]]
+            assert_reads(folder, seen[CHUNKS[0]])
+        assert_reads(folder, seen[CHUNKS[1]])
+        if CHUNKS[2] in seen:
+            assert_reads(folder, seen[CHUNKS[2]])
         with folder.writing():
             assert not list(path.rglob(".*.tmp")), calls[at - 1]
-            again = folder.put(UNITS[2], arrays_of(UNITS[2]), {})
+            again = folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {})
             folder.write_header({"title": "newer"})
         assert folder.header() == {"title": "newer"}
         assert_reads(folder, again)
@@ -205,35 +205,35 @@ def test_a_fault_at_any_step_leaves_the_old_state_or_the_new(tmp_path, what, fau
         shutil.rmtree(path)
 
 
-def broken(folder: RunFolder, entries: dict[str, Entry]) -> set[str]:
-    """Returns the units that are lost, asserting that all others are as they were put."""
-    there = {entry.unit: entry for entry in folder.entries()[0]}
+def broken(folder: Store, entries: dict[str, Entry]) -> set[str]:
+    """Returns the chunks that are lost, asserting that all others are as they were put."""
+    there = {entry.chunk: entry for entry in folder.entries()[0]}
     lost = set()
-    for unit, entry in entries.items():
-        if unit not in there:
-            lost.add(unit)
+    for chunk, entry in entries.items():
+        if chunk not in there:
+            lost.add(chunk)
             continue
-        assert there[unit] == entry
+        assert there[chunk] == entry
         if folder.check(entry) is None:
             assert_reads(folder, entry)
         else:
-            lost.add(unit)
-            with pytest.raises(Damaged, match=unit):
+            lost.add(chunk)
+            with pytest.raises(Damaged, match=chunk):
                 folder.read(entry)
     return lost
 
 
 def test_every_damage_is_seen(tmp_path):
-    """Would catch a flipped bit, a cut, a lost or a swapped file that reads as a unit.
+    """Would catch a flipped bit, a cut, a lost or a swapped file that reads as a chunk.
 
     200 flips, 20 cuts, 10 deletions and 10 swaps: each loses what it touched, and no more.
     """
     path = tmp_path / "run"
-    entries = filled(path, UNITS)
-    folder = RunFolder(path)
+    entries = filled(path, CHUNKS)
+    folder = Store(path)
     assert broken(folder, entries) == set()
     manifest = path / "manifest-main.jsonl"
-    files = [path / "units" / f"{unit}.npz" for unit in UNITS]
+    files = [path / "chunks" / f"{chunk}.npz" for chunk in CHUNKS]
     rng = np.random.default_rng(7)
 
     for number in range(220):
@@ -255,13 +255,13 @@ def test_every_damage_is_seen(tmp_path):
             assert 1 <= len(lost) <= 2, place
             assert folder.entries()[1] or place == len(data) - 1
         else:
-            assert len(lost) == len(UNITS) - data[:place].count(b"\n")
+            assert len(lost) == len(CHUNKS) - data[:place].count(b"\n")
         target.write_bytes(data)
     for number in range(10):
         (path / "aside").unlink(missing_ok=True)
         files[number].rename(path / "aside")
-        assert broken(folder, entries) == {UNITS[number]}
-        assert folder.check(entries[UNITS[number]]) == "missing"
+        assert broken(folder, entries) == {CHUNKS[number]}
+        assert folder.check(entries[CHUNKS[number]]) == "missing"
         (path / "aside").rename(files[number])
     for number in range(10):
         one, two = files[number], files[(number + 3) % len(files)]
@@ -277,8 +277,8 @@ def test_every_damage_is_seen(tmp_path):
 def test_no_bit_of_the_manifest_or_the_header_can_flip_unseen(tmp_path):
     """Would catch a checksum that leaves out part of a line, or of run.json."""
     path = tmp_path / "run"
-    entries = filled(path, UNITS[:2])
-    folder = RunFolder(path)
+    entries = filled(path, CHUNKS[:2])
+    folder = Store(path)
     manifest, header = path / "manifest-main.jsonl", path / "run.json"
     for target in (manifest, header):
         data = target.read_bytes()
@@ -294,40 +294,40 @@ def test_no_bit_of_the_manifest_or_the_header_can_flip_unseen(tmp_path):
 
 
 def test_what_is_withdrawn_comes_back_when_it_is_put_again(tmp_path):
-    """Would catch a withdrawal that also hits the recomputed unit, or that is itself forgotten."""
+    """Would catch a withdrawal that also hits the recomputed chunk, or that is itself forgotten."""
     path = tmp_path / "run"
-    entry = filled(path, UNITS[:2], "zz")[UNITS[0]]
-    data = (path / "units" / f"{entry.unit}.npz").read_bytes()
-    folder = RunFolder(path)
+    entry = filled(path, CHUNKS[:2], "zz")[CHUNKS[0]]
+    data = (path / "chunks" / f"{entry.chunk}.npz").read_bytes()
+    folder = Store(path)
     # The clock of the writer named first says the same or later; "aa" sorts before "zz".
     for number, writer in enumerate(["zz", "aa", "zz", "mm"], 1):
         with folder.writing("aa" if number % 2 else "zz"):
             moved = folder.quarantine(entry, "a test")
-        assert moved == path / "quarantine" / f"{entry.unit}-{number}.npz"
+        assert moved == path / "quarantine" / f"{entry.chunk}-{number}.npz"
         assert moved.read_bytes() == data
-        assert [one.unit for one in folder.entries()[0]] == [UNITS[1]]
+        assert [one.chunk for one in folder.entries()[0]] == [CHUNKS[1]]
         with folder.writing(writer):
             assert folder.quarantine(entry, "it is not there") is None
-            again = folder.put(entry.unit, arrays_of(entry.unit), entry.facts)
+            again = folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
         assert again == entry  # the same bytes: only the manifest's serial tells them apart
         assert entry in folder.entries()[0]
         assert_reads(folder, again)
     assert folder.entries()[1] == []
 
 
-def test_the_last_put_of_a_unit_wins(tmp_path, monkeypatch):
+def test_the_last_put_of_a_chunk_wins(tmp_path, monkeypatch):
     """Would catch an order taken from file names, or from a clock that was set back in between."""
-    folder = RunFolder(tmp_path / "run", create=True)
-    unit = UNITS[0]
+    folder = Store(tmp_path / "run", create=True)
+    chunk = CHUNKS[0]
     for number, writer in enumerate(["bb", "aa", "cc", "aa"]):
         with folder.writing(writer):
-            last = folder.put(unit, {"x": np.array(number)}, {"number": number})
+            last = folder.put(chunk, {"x": np.array(number)}, {"number": number})
         assert folder.entries() == ([last], [])
     now = time.time_ns()
     with folder.writing("aa"):
         for number in range(5, 8):
             monkeypatch.setattr(time, "time_ns", lambda late=number: now + 10**9 * (100 - late))
-            last = folder.put(unit, {"x": np.array(number)}, {"number": number})
+            last = folder.put(chunk, {"x": np.array(number)}, {"number": number})
             assert folder.entries() == ([last], [])
             assert folder.read(last)["x"] == number
 
@@ -335,37 +335,37 @@ def test_the_last_put_of_a_unit_wins(tmp_path, monkeypatch):
 def test_a_torn_line_is_neither_read_nor_glued_to(tmp_path):
     """Would catch a line half appended by a killed writer that spoils the next one, or alarms."""
     path = tmp_path / "run"
-    entries = filled(path, UNITS[:3])
+    entries = filled(path, CHUNKS[:3])
     manifest = path / "manifest-main.jsonl"
     data = manifest.read_bytes()
     start = data[:-1].rindex(b"\n") + 1
     for place in [start + 1, start + 40, len(data) - 20, len(data) - 2, len(data) - 1]:
         manifest.write_bytes(data[:place])
-        folder = RunFolder(path)
+        folder = Store(path)
         # Only the line's end is missing: nothing of it is in doubt.
         count = 3 if place == len(data) - 1 else 2
-        assert folder.entries() == ([entries[unit] for unit in UNITS[:count]], [])
+        assert folder.entries() == ([entries[chunk] for chunk in CHUNKS[:count]], [])
         with folder.writing():
-            new = folder.put(UNITS[3], arrays_of(UNITS[3]), {})
-        assert folder.entries() == ([*(entries[unit] for unit in UNITS[:count]), new], [])
+            new = folder.put(CHUNKS[3], arrays_of(CHUNKS[3]), {})
+        assert folder.entries() == ([*(entries[chunk] for chunk in CHUNKS[:count]), new], [])
 
 
 def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
     """Would catch glued lines, hostile names or nonsense in a manifest, taken or unseen."""
     path = tmp_path / "run"
-    entries = filled(path, UNITS[:4])
+    entries = filled(path, CHUNKS[:4])
     manifest = path / "manifest-main.jsonl"
     one, two, three, four = manifest.read_bytes().splitlines()
-    good = run_folder._unseal(one)
+    good = store_module._unseal(one)
     assert good is not None
     bad = [
         two + three,
         b"",
         b"\0" * 100,
         b"nonsense",
-        b'{"unit":1}',
+        b'{"chunk":1}',
         one.replace(b'"seal"', b'"soul"'),
-        run_folder._seal_of(b"[" * 100_000) + b"x",
+        store_module._seal_of(b"[" * 100_000) + b"x",
     ]
     names = [
         "../x",
@@ -373,13 +373,13 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
         "a\0b",
         "CON",
         "a" * 300,
-        UNITS[0].upper().replace("0", "A"),
+        CHUNKS[0].upper().replace("0", "A"),
         "",
     ]
     hostile = [
-        *({**good, "unit": f"{name}"} for name in names),
-        {**good, "unit": 7},
-        {**good, "unit": UNITS[0] + "\n"},
+        *({**good, "chunk": f"{name}"} for name in names),
+        {**good, "chunk": 7},
+        {**good, "chunk": CHUNKS[0] + "\n"},
         {**good, "size": -1},
         {**good, "size": True},
         {**good, "size": 1e3},
@@ -387,12 +387,12 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
         {**good, "facts": []},
         {"facts": {}},
     ]
-    bad += [run_folder._seal(line, "facts").rstrip(b"\n") for line in hostile]
+    bad += [store_module._seal(line, "facts").rstrip(b"\n") for line in hostile]
     deep = b'{"a":' + b"[" * 100_000
-    bad.append(deep + run_folder._seal_of(deep))
+    bad.append(deep + store_module._seal_of(deep))
     manifest.write_bytes(b"\n".join([one, *bad, four]) + b"\n")
-    listed, damage = RunFolder(path).entries()
-    assert listed == [entries[UNITS[0]], entries[UNITS[3]]]
+    listed, damage = Store(path).entries()
+    assert listed == [entries[CHUNKS[0]], entries[CHUNKS[3]]]
     assert len(damage) == len(bad)
     for number, line in enumerate(damage, 2):
         assert re.match(rf"manifest-main\.jsonl, line {number}: \S", line) and "\n" not in line
@@ -401,52 +401,53 @@ def test_damaged_lines_are_named_and_cost_nothing_else(tmp_path):
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a\0b", "CON", "a" * 300, "A" * 32, ""])
 def test_hostile_names_are_refused(tmp_path, name):
     """Would catch a key or a writer that leads out of the folder, or that no system can store."""
-    folder = RunFolder(tmp_path / "run", create=True)
+    folder = Store(tmp_path / "run", create=True)
     with folder.writing():
-        with pytest.raises(Refusal, match=r"^unit=.*: must be"):
+        with pytest.raises(Refusal, match=r"^chunk=.*: must be"):
             folder.put(name, {}, {})
-        with pytest.raises(Refusal, match=r"^unit="):
+        with pytest.raises(Refusal, match=r"^chunk="):
             folder.quarantine(Entry(name, 0, "0" * 64, {}), "")
-    with pytest.raises(Refusal, match=r"^unit="):
+    with pytest.raises(Refusal, match=r"^chunk="):
         folder.check(Entry(name, 0, "0" * 64, {}))
     with pytest.raises(Refusal, match=r"^writer=.*: must be"), folder.writing(name):
         pass
-    assert sorted(os.listdir(tmp_path / "run")) == ["manifest-main.jsonl", "units"][1:]
+    assert sorted(os.listdir(tmp_path / "run")) == ["manifest-main.jsonl", "chunks"][1:]
 
 
-def test_only_a_run_folder_is_opened(tmp_path):
+def test_only_a_store_is_opened(tmp_path):
     """Would catch a folder of other things that is written into, and a traceback for a bad path."""
     (tmp_path / "file").write_text("")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("")
-    (tmp_path / "other" / "units").mkdir()
+    (tmp_path / "other" / "chunks").mkdir()
     (tmp_path / "empty").mkdir()
     for create in (False, True):
         bad = ["file", "file/below", "other", "a\0b", "a" * 300]
         for name in [*bad, *([] if create else ["empty", "missing"])]:
-            with pytest.raises(Refusal, match=r"^store=.*: must be a run folder; \S") as caught:
-                RunFolder(tmp_path / name, create=create)
+            with pytest.raises(Refusal, match=r"^store=.*: must be a store; \S") as caught:
+                Store(tmp_path / name, create=create)
             assert "\n" not in str(caught.value)
-    assert sorted(os.listdir(tmp_path / "other")) == ["thesis.tex", "units"]
+    assert sorted(os.listdir(tmp_path / "other")) == ["chunks", "thesis.tex"]
     assert os.listdir(tmp_path / "empty") == []
     for name in ("empty", "missing/below", "CON"):
-        path = RunFolder(tmp_path / name, create=True).path
-        assert RunFolder(path, create=True).entries() == RunFolder(path).entries() == ([], [])
-    # Somebody's figures beside the units are no reason to refuse a run.
-    filled(tmp_path / "run", UNITS[:1])
+        path = Store(tmp_path / name, create=True).path
+        assert Store(path, create=True).entries() == Store(path).entries() == ([], [])
+    # Somebody's figures beside the chunks are no reason to refuse a run.
+    filled(tmp_path / "run", CHUNKS[:1])
     (tmp_path / "run" / "figure.png").write_text("")
-    assert len(RunFolder(tmp_path / "run").entries()[0]) == 1
+    assert len(Store(tmp_path / "run").entries()[0]) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs links")
 @pytest.mark.parametrize(
-    "name", ["units", "quarantine", "run.json", "manifest-main.jsonl", "manifest-x.jsonl", "lock-x"]
+    "name",
+    ["chunks", "quarantine", "run.json", "manifest-main.jsonl", "manifest-x.jsonl", "lock-x"],
 )
 def test_links_inside_are_refused(tmp_path, name):
     """Would catch a link through which something outside the folder is read or written."""
     path, outside = tmp_path / "run", tmp_path / "outside"
-    filled(path, UNITS[:1])
-    opened = RunFolder(path)
+    filled(path, CHUNKS[:1])
+    opened = Store(path)
     if (path / name).exists():
         (path / name).rename(outside)
     elif name == "quarantine":
@@ -455,14 +456,14 @@ def test_links_inside_are_refused(tmp_path, name):
         outside.write_text("")
     (path / name).symlink_to(outside)
     with pytest.raises(Refusal, match=rf"^store=.*{name} in it is a link"):
-        RunFolder(path)
+        Store(path)
     with pytest.raises(Refusal, match=r"^store="), opened.writing():
         pass
     (path / name).unlink()
-    if name != "units":
+    if name != "chunks":
         os.mkfifo(path / name)
         with pytest.raises(Refusal, match=r"^store="):
-            RunFolder(path)
+            Store(path)
         if name.startswith("manifest"):
             # One that turns up later is not waited for.
             with pytest.raises(OSError, match=name):
@@ -470,34 +471,34 @@ def test_links_inside_are_refused(tmp_path, name):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs links")
-def test_a_unit_that_is_no_plain_file_is_damaged(tmp_path):
-    """Would catch a link, folder or pipe in a unit's place that is followed, or blocks the run."""
+def test_a_chunk_that_is_no_plain_file_is_damaged(tmp_path):
+    """Would catch a link, folder or pipe in a chunk's place that is followed, or blocks the run."""
     path = tmp_path / "run"
-    entry = filled(path, UNITS[:1])[UNITS[0]]
-    file, outside = path / "units" / f"{entry.unit}.npz", tmp_path / "outside"
+    entry = filled(path, CHUNKS[:1])[CHUNKS[0]]
+    file, outside = path / "chunks" / f"{entry.chunk}.npz", tmp_path / "outside"
     data = file.read_bytes()
     outside.write_bytes(data)
-    folder = RunFolder(path)
+    folder = Store(path)
     makers = [lambda: file.symlink_to(outside), file.mkdir, lambda: os.mkfifo(file)]
     for maker in makers:
         file.unlink()
         maker()
         assert folder.check(entry) is not None
-        with pytest.raises(Damaged, match=entry.unit):
+        with pytest.raises(Damaged, match=entry.chunk):
             folder.read(entry)
         with folder.writing():
             moved = folder.quarantine(entry, "no plain file")
             assert moved is not None and not file.exists()
-            folder.put(entry.unit, arrays_of(entry.unit), entry.facts)
+            folder.put(entry.chunk, arrays_of(entry.chunk), entry.facts)
         assert_reads(folder, entry)
     assert outside.read_bytes() == data
 
 
-def accepted(folder: RunFolder, data: bytes) -> Entry:
-    """Puts any bytes where a unit lies, with the entry that a forger would write for them."""
-    unit = UNITS[0]
-    (folder.path / "units" / f"{unit}.npz").write_bytes(data)
-    return Entry(unit, len(data), run_folder.hashlib.sha256(data).hexdigest(), {})
+def accepted(folder: Store, data: bytes) -> Entry:
+    """Puts any bytes where a chunk lies, with the entry that a forger would write for them."""
+    chunk = CHUNKS[0]
+    (folder.path / "chunks" / f"{chunk}.npz").write_bytes(data)
+    return Entry(chunk, len(data), store_module.hashlib.sha256(data).hexdigest(), {})
 
 
 def npy(head: str, body: bytes = b"") -> bytes:
@@ -522,7 +523,7 @@ def one_float(name: str = "x", shape: str = "(1,)", descr: str = "'<f8'") -> dic
 
 
 def hostile_archives() -> dict[str, bytes]:
-    """Returns files that fit their digest and are no units."""
+    """Returns files that fit their digest and are no chunks."""
     objects = io.BytesIO()
     np.savez(objects, x=np.array([{"a": 1}], dtype=object))
     compressed = io.BytesIO()
@@ -570,14 +571,14 @@ def test_hostile_archives_are_damaged(tmp_path):
     """Would catch a file that makes its reader unpickle, unpack or allocate what it claims."""
     import tracemalloc
 
-    folder = RunFolder(tmp_path / "run", create=True)
+    folder = Store(tmp_path / "run", create=True)
     assert folder.read(accepted(folder, zipped(one_float())))["x"].shape == (1,)
     for what, data in hostile_archives().items():
         entry = accepted(folder, data)
         assert folder.check(entry) is None
         tracemalloc.start()
         try:
-            with pytest.raises(Damaged, match=entry.unit) as caught:
+            with pytest.raises(Damaged, match=entry.chunk) as caught:
                 folder.read(entry)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
@@ -587,10 +588,10 @@ def test_hostile_archives_are_damaged(tmp_path):
 
 
 def test_names_are_exactly_those_expected(tmp_path):
-    """Would catch a unit with an array too few or too many that passes for what was asked."""
-    folder = RunFolder(tmp_path / "run", create=True)
+    """Would catch a chunk with an array too few or too many that passes for what was asked."""
+    folder = Store(tmp_path / "run", create=True)
     with folder.writing():
-        entry = folder.put(UNITS[0], {"x": np.zeros(2), "y": np.ones(2)}, {})
+        entry = folder.put(CHUNKS[0], {"x": np.zeros(2), "y": np.ones(2)}, {})
     assert sorted(folder.read(entry)) == sorted(folder.read(entry, ("y", "x"))) == ["x", "y"]
     for names in ([], ["x"], ["x", "y", "z"], {"x", "z"}):
         with pytest.raises(Damaged, match="arrays"):
@@ -599,7 +600,7 @@ def test_names_are_exactly_those_expected(tmp_path):
 
 def test_only_plain_arrays_and_json_are_put(tmp_path):
     """Would catch something put that cannot be read back, or that is stored as a pickle."""
-    folder = RunFolder(tmp_path / "run", create=True)
+    folder = Store(tmp_path / "run", create=True)
     arrays = [
         {"x": np.array([None])},
         {"x": np.array(["2020-01-01"], "M8[s]")},
@@ -614,24 +615,24 @@ def test_only_plain_arrays_and_json_are_put(tmp_path):
     with folder.writing():
         for bad in arrays:
             with pytest.raises(Refusal, match=r"^arrays="):
-                folder.put(UNITS[0], bad, {})
+                folder.put(CHUNKS[0], bad, {})
         for odd in facts:
             with pytest.raises(Refusal, match=r"^facts="):
-                folder.put(UNITS[0], {}, odd)
+                folder.put(CHUNKS[0], {}, odd)
             with pytest.raises(Refusal, match=r"^header="):
                 folder.write_header(odd)
         many = {f"x{number}": np.zeros(1) for number in range(1000)}
-        assert len(folder.read(folder.put(UNITS[0], many, {}), many)) == 1000
+        assert len(folder.read(folder.put(CHUNKS[0], many, {}), many)) == 1000
     with pytest.raises(Refusal, match=r"^writer="):
-        folder.put(UNITS[0], {}, {})
+        folder.put(CHUNKS[0], {}, {})
     with pytest.raises(Refusal, match=r"^writer="):
-        folder.quarantine(Entry(UNITS[0], 0, "0" * 64, {}), "")
+        folder.quarantine(Entry(CHUNKS[0], 0, "0" * 64, {}), "")
     assert folder.header() is None
 
 
 def test_equal_arrays_give_equal_bytes(tmp_path):
-    """Would catch dates, memory order or the order of names in a unit's bytes, or bits lost."""
-    folder = RunFolder(tmp_path / "run", create=True)
+    """Would catch dates, memory order or the order of names in a chunk's bytes, or bits lost."""
+    folder = Store(tmp_path / "run", create=True)
     rng = np.random.default_rng(0)
     kinds = ["?", "<i1", "<u8", ">i4", "<f2", "<f4", ">f8", "<c16", "<U3", "|S4"]
     arrays = {f"k{n}": rng.integers(0, 9, (4, 3)).astype(kind) for n, kind in enumerate(kinds)}
@@ -639,27 +640,27 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
     other = {name: np.asfortranarray(array) for name, array in reversed(arrays.items())}
     other["zero"] = np.array(-0.0)  # asfortranarray gives it an axis
     with folder.writing():
-        one = folder.put(UNITS[0], arrays, {})
-        two = folder.put(UNITS[1], other, {"x": [1]})
-        three = folder.put(UNITS[2], {**arrays, "zero": np.array(0.0)}, {})
+        one = folder.put(CHUNKS[0], arrays, {})
+        two = folder.put(CHUNKS[1], other, {"x": [1]})
+        three = folder.put(CHUNKS[2], {**arrays, "zero": np.array(0.0)}, {})
     assert one.sha256 == two.sha256 != three.sha256
     read = folder.read(two, arrays)
     for name, array in arrays.items():
         assert read[name].dtype == array.dtype and read[name].shape == array.shape
         assert read[name].tobytes() == array.tobytes() and read[name].flags.writeable
-    # Units are plain NumPy files for everybody else.
-    with np.load(folder.path / "units" / f"{two.unit}.npz", allow_pickle=False) as plain:
+    # Chunks are plain NumPy files for everybody else.
+    with np.load(folder.path / "chunks" / f"{two.chunk}.npz", allow_pickle=False) as plain:
         assert sorted(plain) == sorted(arrays)
         np.testing.assert_array_equal(plain["k3"], arrays["k3"])
 
 
 HOLD = """
 import sys, time
-from fmab_jax.sweeps.store import RunFolder
-import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as run_folder
+from fmab_jax.sweeps.store import Store
+import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as store_module
 if sys.argv[2] == "pid":
     locks.fcntl = None
-with RunFolder(sys.argv[1]).writing():
+with Store(sys.argv[1]).writing():
     print("held", flush=True)
     time.sleep(600)
 """
@@ -671,15 +672,15 @@ def test_one_writer_at_a_time_and_a_dead_one_is_no_hindrance(tmp_path, monkeypat
     if kind == "pid":
         monkeypatch.setattr(locks, "fcntl", None)
     path = tmp_path / "run"
-    filled(path, UNITS[:1])
+    filled(path, CHUNKS[:1])
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, path, kind],
         stdout=subprocess.PIPE,
-        cwd=Path(run_folder.__file__).parents[1],
+        cwd=Path(store_module.__file__).parents[2],
     )
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        folder = RunFolder(path)
+        folder = Store(path)
         for _ in range(3):
             with pytest.raises(
                 Refusal, match=rf"^store=.*'main'; process {holder.pid} on "
@@ -690,22 +691,22 @@ def test_one_writer_at_a_time_and_a_dead_one_is_no_hindrance(tmp_path, monkeypat
             assert "\n" not in str(caught.value)
         # Reading goes on, and so does writing under another name.
         with folder.writing("worker-2-of-2"):
-            folder.put(UNITS[1], arrays_of(UNITS[1]), {})
-        assert [entry.unit for entry in folder.entries()[0]] == UNITS[:2]
+            folder.put(CHUNKS[1], arrays_of(CHUNKS[1]), {})
+        assert [entry.chunk for entry in folder.entries()[0]] == CHUNKS[:2]
     finally:
         holder.kill()
         holder.wait()
         holder.stdout.close()
     with folder.writing():
-        folder.put(UNITS[2], arrays_of(UNITS[2]), {})
-    assert [entry.unit for entry in folder.entries()[0]] == UNITS[:3]
+        folder.put(CHUNKS[2], arrays_of(CHUNKS[2]), {})
+    assert [entry.chunk for entry in folder.entries()[0]] == CHUNKS[:3]
     assert not list(path.glob("lock-*"))
 
 
 def test_locks_within_one_process(tmp_path):
     """Would catch a lock that does not hold against its own process, or outlives its block."""
     path = tmp_path / "run"
-    one, two = RunFolder(path, create=True), RunFolder(path)
+    one, two = Store(path, create=True), Store(path)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), one.writing():
             with pytest.raises(Refusal, match=rf"process {os.getpid()} "), two.writing():
@@ -713,8 +714,8 @@ def test_locks_within_one_process(tmp_path):
             with pytest.raises(Refusal, match=r"^writer="), one.writing("other"):
                 pass
             with two.writing("other"):
-                two.put(UNITS[0], {}, {})
-            one.put(UNITS[1], {}, {})
+                two.put(CHUNKS[0], {}, {})
+            one.put(CHUNKS[1], {}, {})
             raise ZeroDivisionError
     # An error of the caller's own is not taken for one of the lock.
     with pytest.raises(FileNotFoundError, match="mine"), one.writing():
@@ -722,7 +723,7 @@ def test_locks_within_one_process(tmp_path):
     with pytest.raises(OSError) as caught, one.writing():
         raise OSError(errno.EIO, "mine")
     assert caught.value.filename is None
-    assert [entry.unit for entry in two.entries()[0]] == UNITS[:2]
+    assert [entry.chunk for entry in two.entries()[0]] == CHUNKS[:2]
 
 
 @needs_flock
@@ -735,7 +736,7 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
     path = tmp_path / "run"
-    one, two = RunFolder(path, create=True), RunFolder(path)
+    one, two = Store(path, create=True), Store(path)
     with one.writing():
         with pytest.raises(Refusal, match=r"delete lock-main\.pid once"), two.writing():
             pass
@@ -758,7 +759,7 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     claim.unlink()
     with two.writing():
         assert json.loads(lock.read_text())["pid"] == os.getpid()
-    assert sorted(os.listdir(path)) == ["units"]
+    assert sorted(os.listdir(path)) == ["chunks"]
     # Another machine may be able to lock what this one cannot, and the other way round.
     (path / "lock-main").write_text(json.dumps(elsewhere))
     with pytest.raises(Refusal, match=r"on elsewhere .* delete lock-main once"), two.writing():
@@ -771,14 +772,14 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     lock.unlink()
     with two.writing():
         pass
-    assert sorted(os.listdir(path)) == ["units"]
+    assert sorted(os.listdir(path)) == ["chunks"]
 
 
 def test_a_dead_holder_is_retired_only_while_it_is_the_holder(tmp_path, monkeypatch):
     """Would catch a slow contender that removes the lock of whoever was faster than it."""
     monkeypatch.setattr(locks, "fcntl", None)
     path = tmp_path / "run"
-    folder, lock = RunFolder(path, create=True), path / "lock-main.pid"
+    folder, lock = Store(path, create=True), path / "lock-main.pid"
     ours = {"host": locks.socket.gethostname(), "since": "2020-01-01T00:00:00+00:00"}
     lock.write_text(json.dumps({**ours, "pid": 1, "dead": True}))
     real, faster = locks._may_live, json.dumps({**ours, "pid": os.getpid()})
@@ -798,10 +799,10 @@ def test_a_dead_holder_is_retired_only_while_it_is_the_holder(tmp_path, monkeypa
 RACE = """
 import sys, time
 from fmab_jax.errors import Refusal
-import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as run_folder
+import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as store_module
 if sys.argv[2] == "pid":
     locks.fcntl = None
-folder = run_folder.RunFolder(sys.argv[1])
+folder = store_module.Store(sys.argv[1])
 done, end = 0, time.monotonic() + 60
 while done < 40 and time.monotonic() < end:
     try:
@@ -820,14 +821,14 @@ print(done)
 def test_no_race_lets_two_writers_in(tmp_path, kind):
     """Would catch the gap between opening a lock file and locking it, while another removes it."""
     path = tmp_path / "run"
-    RunFolder(path, create=True)
+    Store(path, create=True)
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", RACE, path, kind],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            cwd=Path(run_folder.__file__).parents[1],
+            cwd=Path(store_module.__file__).parents[2],
         )
         for _ in range(2)
     ]
@@ -840,7 +841,7 @@ def test_no_race_lets_two_writers_in(tmp_path, kind):
 def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch):
     """Would catch a lock taken on a file that its last holder has just removed."""
     path = tmp_path / "run"
-    one, two = RunFolder(path, create=True), RunFolder(path)
+    one, two = Store(path, create=True), Store(path)
     real, late = locks.fcntl.flock, []
 
     def flock(descriptor: int, how: int) -> None:
@@ -859,14 +860,14 @@ def test_a_lock_file_removed_behind_the_back_is_not_a_lock(tmp_path, monkeypatch
 def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
     """Would catch a folder that fills up with leftovers, or a live writer losing its file."""
     path = tmp_path / "run"
-    folder = RunFolder(path, create=True)
-    mine = [path / "units" / f".{UNITS[0]}.npz.main.0a1b2c3d.tmp", path / ".run.json.main.00.tmp"]
+    folder = Store(path, create=True)
+    mine = [path / "chunks" / f".{CHUNKS[0]}.npz.main.0a1b2c3d.tmp", path / ".run.json.main.00.tmp"]
     others = [
-        path / "units" / f".{UNITS[0]}.npz.worker-1.0a1b2c3d.tmp",
-        path / "units" / f".{UNITS[0]}.npz.not-main.0a1b2c3d.tmp",
+        path / "chunks" / f".{CHUNKS[0]}.npz.worker-1.0a1b2c3d.tmp",
+        path / "chunks" / f".{CHUNKS[0]}.npz.not-main.0a1b2c3d.tmp",
         path / ".run.json.0a1b2c3d.tmp",
     ]
-    old = path / "units" / f".{UNITS[1]}.npz.gone.0a1b2c3d.tmp"
+    old = path / "chunks" / f".{CHUNKS[1]}.npz.gone.0a1b2c3d.tmp"
     for file in [*mine, *others, old]:
         file.write_text("")
     os.utime(old, (time.time() - 100_000,) * 2)
@@ -878,14 +879,14 @@ def test_temporaries_of_the_dead_are_removed_and_no_others(tmp_path):
 FULL = """
 import json, resource, signal, sys
 import numpy as np
-from fmab_jax.sweeps.store import RunFolder
+from fmab_jax.sweeps.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path, size, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-folder = RunFolder(path)
+folder = Store(path)
 with folder.writing():
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     try:
-        if what == "unit":
+        if what == "chunk":
             folder.put("f" * 32, {"x": np.zeros(10_000)}, {})
         elif what == "manifest":
             folder.put("f" * 32, {"x": np.zeros(1)}, {"long": "x" * 9000})
@@ -897,32 +898,32 @@ with folder.writing():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs RLIMIT_FSIZE")
-@pytest.mark.parametrize("what", ["unit", "manifest", "header"])
+@pytest.mark.parametrize("what", ["chunk", "manifest", "header"])
 def test_a_full_disk_costs_only_what_was_being_written(tmp_path, what):
     """Would catch a real, partial write that is left behind, or an error that names no file."""
     path = tmp_path / "run"
-    entries = filled(path, UNITS[:3])
+    entries = filled(path, CHUNKS[:3])
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
     result = subprocess.run(
         [sys.executable, "-c", FULL, path, "8192", what],
         capture_output=True,
         text=True,
-        cwd=Path(run_folder.__file__).parents[1],
+        cwd=Path(store_module.__file__).parents[2],
     )
     assert result.returncode == 0, result.stderr
     number, filename, message = json.loads(result.stdout)
     name = {
-        "unit": f"units/{'f' * 32}.npz",
+        "chunk": f"chunks/{'f' * 32}.npz",
         "manifest": "manifest-main.jsonl",
         "header": "run.json",
     }
     assert number == errno.EFBIG and filename == str(path / name[what]) and filename in message
     after = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    # A whole unit without its line counts as absent.
-    after.pop(path / "units" / f"{'f' * 32}.npz", None)
+    # A whole chunk without its line counts as absent.
+    after.pop(path / "chunks" / f"{'f' * 32}.npz", None)
     assert after == before
-    folder = RunFolder(path)
-    assert folder.entries() == ([entries[unit] for unit in UNITS[:3]], [])
+    folder = Store(path)
+    assert folder.entries() == ([entries[chunk] for chunk in CHUNKS[:3]], [])
     for entry in entries.values():
         assert_reads(folder, entry)
     with folder.writing():
@@ -934,29 +935,29 @@ def test_a_full_disk_costs_only_what_was_being_written(tmp_path, what):
 def test_what_cannot_be_read_is_not_called_damaged_lightly(tmp_path, fault):
     """Would catch a missing permission taken for damage, or a bad disk that stops everything.
 
-    A disk that cannot give a unit back has damaged it; for all else the unit may be well.
+    A disk that cannot give a chunk back has damaged it; for all else the chunk may be well.
     """
     path = tmp_path / "run"
-    entry = filled(path, UNITS[:1])[UNITS[0]]
-    folder = RunFolder(path)
+    entry = filled(path, CHUNKS[:1])[CHUNKS[0]]
+    folder = Store(path)
     with faulty(fault, 1, path):
         if fault == "EIO":
             assert "not readable" in str(folder.check(entry))
         else:
-            with pytest.raises(OSError, match=entry.unit):
+            with pytest.raises(OSError, match=entry.chunk):
                 folder.check(entry)
     assert_reads(folder, entry)
 
 
 def test_everything_is_flushed_before_anything_leans_on_it(tmp_path):
-    """Would catch a rename before its data, or a line before its unit, once power is lost."""
+    """Would catch a rename before its data, or a line before its chunk, once power is lost."""
     path = tmp_path / "run"
-    folder = RunFolder(path, create=True)
+    folder = Store(path, create=True)
     with folder.writing(), faulty(None, 0, path) as calls:
-        folder.put(UNITS[0], {}, {})
-    name = rf"\.{UNITS[0]}\.npz\.main\.[0-9a-f]{{8}}\.tmp"
+        folder.put(CHUNKS[0], {}, {})
+    name = rf"\.{CHUNKS[0]}\.npz\.main\.[0-9a-f]{{8}}\.tmp"
     file = r"manifest-main\.jsonl"
-    steps = [f"write {name}", f"fsync {name}", f"replace {name}", "fsync units"]
+    steps = [f"write {name}", f"fsync {name}", f"replace {name}", "fsync chunks"]
     steps += [f"write {file}", f"fsync {file}", "fsync run"]
     done = [call for call in calls if not call.startswith("open ")]
     assert len(done) == len(steps)

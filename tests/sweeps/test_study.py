@@ -568,7 +568,7 @@ def test_looks_double_up_to_the_most_seeds() -> None:
 def test_provenance_changes_with_the_engine_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Would catch units of an older algorithm used beside those of a newer one."""
+    """Would catch chunks of an older algorithm used beside those of a newer one."""
     source = Path(fmab.__file__).parent
     folder = tmp_path / "fmab_jax"
     folder.mkdir()

@@ -18,19 +18,19 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.run import simulation
 from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps.store import RunFolder
+from fmab_jax.sweeps.store import Store
 
 PROBLEM = fmab.Problem.uniform(agents=3, arms=3)
-# 2 x 2 cells of one array shape; small units, so that there are several.
+# 2 x 2 cells of one array shape; small chunks, so that there are several.
 GRID = dict(epsilon=[0.5, None], rounds=[None, 2], horizon=2000, times=8)
-SMALL = dict(unit=20, batch=16, progress=False)
+SMALL = dict(chunk=20, batch=16, progress=False)
 
 
 class Counted(sweeps.Progress):
-    """Counts the trials that are computed, and stops a sweep after so many units."""
+    """Counts the trials that are computed, and stops a sweep after so many chunks."""
 
     def __init__(self, stop_after: int = 10**9) -> None:
-        self.trials = self.units = 0
+        self.trials = self.chunks = 0
         self.stop_after = stop_after
         self.lines: list[str] = []
         self.plan: sweeps.Plan | None = None
@@ -45,8 +45,8 @@ class Counted(sweeps.Progress):
         self.lines.append(line)
 
     def written(self, cells_done, widest):
-        self.units += 1
-        if self.units >= self.stop_after:
+        self.chunks += 1
+        if self.chunks >= self.stop_after:
             raise KeyboardInterrupt
 
 
@@ -63,9 +63,9 @@ def swept(store=None, seeds=20, teller=None, **changes):
 
 
 def files(folder) -> dict[str, str]:
-    """Returns the SHA-256 of each unit."""
-    units = sorted((Path(folder) / "units").glob("*.npz"))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in units}
+    """Returns the SHA-256 of each chunk."""
+    chunks = sorted((Path(folder) / "chunks").glob("*.npz"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in chunks}
 
 
 def values(data) -> str:
@@ -130,7 +130,7 @@ def test_cells_share_their_seeds(whole):
 
 
 def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
-    """Would catch units computed again, and seeds that are counted from a wrong start."""
+    """Would catch chunks computed again, and seeds that are counted from a wrong start."""
     counts = []
     for seeds in (5, 5, 20, 20, 12):
         teller = Counted()
@@ -142,13 +142,13 @@ def test_a_second_run_computes_nothing_and_more_seeds_the_difference(tmp_path):
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
-def test_another_size_of_unit_computes_nothing_again(tmp_path, keep):
-    """Would catch finished cells cut anew, and computed again, where units are cut elsewhere."""
+def test_another_size_of_chunk_computes_nothing_again(tmp_path, keep):
+    """Would catch finished cells cut anew, and computed again, where chunks are cut elsewhere."""
     swept(tmp_path / "run", keep=keep)
     teller = Counted()
-    swept(tmp_path / "run", teller=teller, keep=keep, unit=8)
+    swept(tmp_path / "run", teller=teller, keep=keep, chunk=8)
     assert teller.trials == 0
-    data = swept(tmp_path / "run", 26, teller, keep=keep, unit=8)
+    data = swept(tmp_path / "run", 26, teller, keep=keep, chunk=8)
     assert teller.trials == 4 * 6 and (data.seeds == 26).all()
 
 
@@ -165,7 +165,7 @@ def test_equal_cells_are_computed_once():
 
 @pytest.mark.parametrize("stop_after", [1, 2])
 def test_an_interrupted_sweep_goes_on_to_the_same_bytes(tmp_path, whole, stop_after):
-    """Would catch a unit lost or changed by an interruption between units."""
+    """Would catch a chunk lost or changed by an interruption between chunks."""
     with pytest.raises(KeyboardInterrupt):
         swept(tmp_path / "run", teller=Counted(stop_after))
     assert len(files(tmp_path / "run")) == stop_after
@@ -179,10 +179,10 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bytes(tmp_path, whole, stop_af
 
 
 @pytest.mark.parametrize("harm", ["flip", "truncate", "delete", "manifest"])
-def test_a_damaged_unit_is_named_and_computed_again(tmp_path, whole, harm):
+def test_a_damaged_chunk_is_named_and_computed_again(tmp_path, whole, harm):
     """Would catch damage that is believed, or that stops a sweep for good."""
     swept(tmp_path / "run")
-    path = sorted((tmp_path / "run" / "units").glob("*.npz"))[0]
+    path = sorted((tmp_path / "run" / "chunks").glob("*.npz"))[0]
     data = path.read_bytes()
     if harm == "flip":
         path.write_bytes(data[:300] + bytes([data[300] ^ 4]) + data[301:])
@@ -206,7 +206,7 @@ def test_a_damaged_unit_is_named_and_computed_again(tmp_path, whole, harm):
     assert files(tmp_path / "run") == files(whole)
     teller = Counted()
     swept(tmp_path / "run", teller=teller)
-    # A damaged line of the manifest stays, and is told of, but no unit is missing any more.
+    # A damaged line of the manifest stays, and is told of, but no chunk is missing any more.
     assert (teller.trials, len(teller.lines)) == (0, harm == "manifest")
 
 
@@ -250,7 +250,7 @@ def test_another_version_is_refused_in_a_used_store(whole, field, monkeypatch):
         swept(whole)
 
 
-def test_what_may_change_keeps_the_units_that_fit(tmp_path, whole):
+def test_what_may_change_keeps_the_chunks_that_fit(tmp_path, whole):
     """Would catch a widened grid that is computed anew, or refused although it was allowed."""
     swept(tmp_path / "run")
     teller = Counted()
@@ -284,8 +284,8 @@ def test_workers_share_the_work_and_give_the_same_bytes(tmp_path, whole):
 
 
 def test_a_second_writer_is_refused(tmp_path):
-    """Would catch two processes writing the same units under one name."""
-    folder = RunFolder(tmp_path / "run", create=True)
+    """Would catch two processes writing the same chunks under one name."""
+    folder = Store(tmp_path / "run", create=True)
     with folder.writing(), pytest.raises(ValueError, match=rf"process {os.getpid()} on"):
         swept(tmp_path / "run")
     assert swept(tmp_path / "run").sizes["seed"] == 20
@@ -304,7 +304,7 @@ def test_a_disk_that_gives_out_keeps_what_was_written(tmp_path, whole, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", replace)
-        with pytest.raises(OSError, match=r"units.*npz"):
+        with pytest.raises(OSError, match=r"chunks.*npz"):
             swept(tmp_path / "run")
     assert len(files(tmp_path / "run")) == 1
     teller = Counted()
@@ -315,7 +315,7 @@ def test_a_disk_that_gives_out_keeps_what_was_written(tmp_path, whole, monkeypat
 def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatch):
     """Would catch a study that fills the disk or the memory, or a folder left by a refusal."""
     monkeypatch.setattr(sweeps, "_free_bytes", lambda store: 10**9)
-    huge = dict(seeds=10**8, epsilon=[0.1, 0.2, 0.3], unit=None)
+    huge = dict(seeds=10**8, epsilon=[0.1, 0.2, 0.3], chunk=None)
     with pytest.raises(
         ValueError, match=r"^disk='[\d.]+ GB': must be at most 90 % of the 1 GB free"
     ):
@@ -336,7 +336,7 @@ def test_the_plan_tells_the_bytes_on_disk(tmp_path, keep):
     """Would catch an estimate that lets a study run out of disk, or that refuses what fits."""
     teller = Counted()
     seeds, times = (500, 40) if keep == "curves" else (40, 60)
-    swept(tmp_path / "run", seeds, teller, unit=None, times=times, keep=keep)
+    swept(tmp_path / "run", seeds, teller, chunk=None, times=times, keep=keep)
     size = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
     size -= (tmp_path / "run" / "run.json").stat().st_size
     assert 0.5 * size < teller.plan.disk_bytes < 2 * size
@@ -347,7 +347,7 @@ def test_the_plan_tells_the_bytes_on_disk(tmp_path, keep):
 def test_until_adds_seeds_to_the_cells_that_need_them(tmp_path):
     """Would catch a stop too early, a look that is not paid for, and cells that go on in vain."""
     until = fmab.precision(0.2, level=0.9, max_seeds=640)
-    options = dict(keep="summary", until=until, epsilon=[0.05, None], rounds=None, unit=None)
+    options = dict(keep="summary", until=until, epsilon=[0.05, None], rounds=None, chunk=None)
     data = swept(tmp_path / "run", 20, **options)
     look_level = 1 - 0.1 / 6  # 20, 40, 80, 160, 320, 640
     assert data.attrs["look_level"] == pytest.approx(look_level, abs=1e-15)
@@ -398,7 +398,7 @@ def fresh(script: str, *words: str, devices: int) -> subprocess.Popen[str]:
 
 
 def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path, whole):
-    """Would catch a unit that depends on how many devices computed it."""
+    """Would catch a chunk that depends on how many devices computed it."""
     process = fresh(ON_DEVICES, str(tmp_path), devices=8)
     said, _ = process.communicate(timeout=300)
     assert process.returncode == 0, said[-2000:]
@@ -443,7 +443,7 @@ def test_two_processes_of_one_program_give_the_same_bytes(tmp_path, whole):
         (dict(worker=(0, 2)), "worker"),
         (dict(worker=(3, 2)), "worker"),
         (dict(worker=3), "worker"),
-        (dict(unit=0), "unit"),
+        (dict(chunk=0), "chunk"),
         (dict(seeds=0), "seeds"),
         (dict(keep="all"), "keep"),
         (dict(until=fmab.precision(0.1)), "until"),
@@ -486,7 +486,7 @@ def test_the_header_holds_the_study(whole):
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["--kills", "6"], ["--kills", "6", "--workers", "4"]])
 def test_killed_sweeps_go_on_to_the_same_bytes(words):
-    """Would catch a unit lost, damaged or changed by SIGKILL, of one process or of four."""
+    """Would catch a chunk lost, damaged or changed by SIGKILL, of one process or of four."""
     script = Path(__file__).parents[2] / "benchmarks" / "kill_resume.py"
     done = subprocess.run(
         [sys.executable, script, *words], cwd=script.parents[1], text=True, capture_output=True
