@@ -13,6 +13,7 @@ import functools
 import importlib.metadata
 import json
 import math
+import numbers
 import os
 import platform
 import sys
@@ -20,7 +21,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +36,8 @@ from fmab_jax.core import keys, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import count, length, real, refuse
+from fmab_jax.resources import available_bytes as _available_bytes
 
 MAX_HORIZON = 10**12
 MAX_SEEDS = 10**8
@@ -304,7 +305,7 @@ def resolve(
         algorithm, problem, horizon, sum_agents=sum_agents, exchange=exchange
     )
     # A chosen grid can have fewer slots than asked for; padded, it does not compile anew.
-    points = int(times) if np.ndim(times) == 0 else len(grid)
+    points = int(times) if isinstance(times, numbers.Real) else len(grid)
     return Cell(shape, rule, problem.parameters, grid, points, exchange)
 
 
@@ -381,13 +382,14 @@ def links_per_round(exchange: Exchange) -> tuple[int, int, int]:
 def _checked_seeds(seeds: Any) -> range | np.ndarray:
     if isinstance(seeds, (str, bytes)) or seeds is None:
         refuse("seeds", seeds, "a number of seeds or a list of seeds", "give a number such as 1000")
-    if np.ndim(seeds) == 0:
+    # Asked without np.ndim, which would copy a range, and raises for rows of unequal lengths.
+    if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
         number = count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds")
         return range(number)
-    if len(seeds) == 0:
+    if length(seeds) == 0:
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
-    if len(seeds) > MAX_SEEDS:
-        refuse("seeds", len(seeds), f"at most {MAX_SEEDS:,} seeds", "run them in parts")
+    if length(seeds) > MAX_SEEDS:
+        refuse("seeds", length(seeds), f"at most {MAX_SEEDS:,} seeds", "run them in parts")
     if isinstance(seeds, range):
         keys.checked_seed("seeds", seeds[0])
         keys.checked_seed("seeds", seeds[-1])
@@ -612,34 +614,6 @@ def _dataset(
             "best_arm_lost": ("seed", collected.agents_lost > 0, {"long_name": "best arm lost"}),
         },
     )
-
-
-def _available_bytes() -> int:
-    found = [_container_bytes(Path("/sys/fs/cgroup"))]
-    try:
-        with open("/proc/meminfo") as lines:
-            found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
-    except OSError:
-        pass
-    known = [size for size in found if size is not None]
-    if known:
-        return min(known)
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 0
-
-
-def _container_bytes(folder: Path) -> int | None:
-    """Returns what a control group leaves free; cached files do not count, they give way."""
-    try:
-        limit = int((folder / "memory.max").read_text())
-        used = int((folder / "memory.current").read_text())
-        lines = (folder / "memory.stat").read_text().splitlines()
-        cached = int(dict(line.split() for line in lines).get("file", 0))
-    except (OSError, ValueError):  # no such group, or no limit: "max"
-        return None
-    return max(0, limit - max(0, used - cached))
 
 
 def versions() -> dict[str, str]:

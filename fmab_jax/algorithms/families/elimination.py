@@ -26,7 +26,7 @@ from fmab_jax.core import arrays, exchanges, graphs, keys, samplers
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Law, Problem, draw_instance
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import count, privacy, real, refuse
 
 # Largest round budget: with arms that never separate, a run makes this many epochs.
 MAX_ROUNDS = 10**5
@@ -605,19 +605,15 @@ def _algorithm(
     if gap is not None:
         remedy = "give the smallest gap to resolve, or None for the instance's own"
         gap = real("gap", gap, 0.0, 1.0, remedy, open_low=True)
-    remedy = "give a privacy parameter, or None for no noise"
     if epsilon_message is not None:
         if epsilon is not _UNSET:
             refuse("epsilon_message", epsilon_message, "given without epsilon", "drop one of them")
         epsilon = None
-        epsilon_message = real(
-            "epsilon_message", epsilon_message, 0.0, math.inf, remedy, open_low=True
-        )
+        epsilon_message = privacy("epsilon_message", epsilon_message)
     elif epsilon is _UNSET:
         refuse("epsilon", epsilon, "given, or epsilon_message", "pass epsilon=None for no noise")
     else:
-        epsilon = math.inf if epsilon is None else epsilon
-        epsilon = real("epsilon", epsilon, 0.0, math.inf, remedy, open_low=True)
+        epsilon = privacy("epsilon", epsilon)
     return Algorithm(name, epsilon, epsilon_message, rounds, gap, **exchange)
 
 
