@@ -1,17 +1,106 @@
-"""Validation shared by every room: one line that names field, value, allowed range and remedy."""
+"""Validation shared by every room: a refusal says field, value, allowed range and remedy."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import re
+import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+# Characters of a value that a refusal shows.
+_SHOWN = 80
+# Items of containers that are looked at for it: more than can be shown.
+_ITEMS = 100
+_PRIVACY_MAX = 1e100
+_NUMBER = re.compile(
+    r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
+)
+
+
+class Shown(str):
+    """A text that a refusal prints as it is: without quotes, and not cut again."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
 
 class Refusal(ValueError):
-    """Bad input, said in one line; the command line ends in it with status 2."""
+    """Bad input, said in one line; the command line ends in it with status 2.
+
+    Attributes:
+        field: The public name of what was refused; "" for a line of prose.
+        value: What was given, as it is shown.
+        allowed: The allowed range, completing "must be ...".
+        remedy: What to do instead.
+    """
+
+    def __init__(self, field: str, value: Any, allowed: str, remedy: str) -> None:
+        """Keeps the parts; the line is made of them when it is asked for.
+
+        Args:
+            field: The public name.
+            value: What was given; long values are cut.
+            allowed: Completes "must be ...".
+            remedy: What to do instead, in a few words.
+        """
+        shown = value if isinstance(value, Shown) else Shown(_shown(value))
+        # The arguments by which an exception is copied and pickled.
+        super().__init__(field, shown, allowed, remedy)
+        self.field, self.value, self.allowed, self.remedy = field, str(shown), allowed, remedy
+
+    def __str__(self) -> str:
+        if not self.field:
+            return self.allowed
+        return f"{self.field}={self.value}: must be {self.allowed}; {self.remedy}"
+
+    @classmethod
+    def line(cls, text: str) -> Refusal:
+        """Makes a refusal of a line that is already said; it has no field."""
+        return Refusal("", Shown(""), text, "")
+
+    def renamed(self, field: str) -> Refusal:
+        """Returns the same refusal under another name, such as the keyword that was used."""
+        if not self.field:
+            return self
+        return Refusal(field, Shown(self.value), self.allowed, self.remedy)
+
+    def spelt(self, option: str) -> str:
+        """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
+
+        Args:
+            option: What stands in place of the field, such as "--horizon"; may be empty.
+        """
+        if not self.field:
+            return str(self)
+        # As typed: a text without Python's quotes, and none for None.
+        value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", self.value, flags=re.S)
+        said = re.sub(r"\bNone\b", "none", f"{value}: must be {self.allowed}; {self.remedy}")
+        return f"{option} {said}" if option else said
+
+
+class Busy(Refusal):
+    """Somebody else is writing what only one may write.
+
+    Attributes:
+        writer: As what they write.
+    """
+
+    def __init__(self, folder: str, writer: str, remedy: str) -> None:
+        """Says who is in the way.
+
+        Args:
+            folder: The store.
+            writer: The name under which nobody else may write.
+            remedy: Who holds it and what to do.
+        """
+        super().__init__("store", folder, f"written by nobody else as {writer!r}", remedy)
+        self.args = (folder, writer, remedy)
+        self.writer = writer
 
 
 class Damaged(Exception):
@@ -40,13 +129,7 @@ def refuse(field: str, value: Any, allowed: str, remedy: str) -> NoReturn:
     Raises:
         Refusal: Always.
     """
-    try:
-        shown = " ".join(repr(value).split())
-    except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
-        shown = f"<{type(value).__name__} too long to print>"
-    if len(shown) > 80:
-        shown = shown[:77] + "..."
-    raise Refusal(f"{field}={shown}: must be {allowed}; {remedy}")
+    raise Refusal(field, value, allowed, remedy)
 
 
 def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
@@ -55,14 +138,18 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
     An integral float such as ``1e6`` is a whole number; a bool or a string is not.
 
     Raises:
-        ValueError: If the value is not a whole number in the range.
+        Refusal: If the value is not a whole number in the range.
     """
     allowed = f"a whole number in [{low:,}, {high:,}]"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if not _is_real(value):
         refuse(field, value, allowed, remedy)
-    # Through int, not float: an integer past 2^53 keeps its last digits.
-    whole = int(value) if -math.inf < value < math.inf else low - 1  # type: ignore[call-overload, operator]
-    if whole != value or not low <= whole <= high:
+    try:
+        # Through int, not float: an integer past 2^53 keeps its last digits.
+        whole = int(value) if -math.inf < value < math.inf else low - 1
+        fits = bool(whole == value and low <= whole <= high)
+    except Exception:  # somebody's own number may raise anything
+        fits = False
+    if not fits:
         refuse(field, value, allowed, remedy)
     return int(whole)
 
@@ -80,19 +167,160 @@ def real(
     """Returns ``value`` as a float inside the range; NaN is outside every range.
 
     Raises:
-        ValueError: If the value is not a real number in the range.
+        Refusal: If the value is not a real number in the range.
     """
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if not _is_real(value):
         refuse(field, value, allowed, remedy)
     try:
         # A float32 means the decimal number it prints, as 0.07 does, not its binary neighbour.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
-    except OverflowError:  # an int or a fraction beyond all floats
+        # A long double beyond all floats is not infinite.
+        held = math.isinf(number) == bool(value in (math.inf, -math.inf))
+    except Exception:  # beyond all floats, or somebody's own number
         refuse(field, value, allowed, remedy)
     # Written so that NaN fails every comparison.
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
-    if not (above and below):
+    if not (above and below and held):
         refuse(field, value, allowed, remedy)
     return number
+
+
+def array_of(field: str, value: Any, most: int, allowed: str, remedy: str) -> np.ndarray:
+    """Returns real numbers as an array of integers or floats, whatever holds them.
+
+    Nothing is read as a number that is none: texts, truth values, durations, complex numbers,
+    masked entries. What is too large is refused before it is copied.
+
+    Args:
+        field: The argument's public name.
+        value: A number, lists or tuples of numbers, a range, an array.
+        most: Largest number of entries.
+        allowed: Completes "must be ...".
+        remedy: What to do instead.
+
+    Raises:
+        Refusal: If it holds anything else, too much, or rows of different lengths.
+    """
+    try:
+        _spend(value, most)
+        array = np.asarray(value)
+    except Exception:  # what somebody's own array may raise, too
+        refuse(field, value, allowed, remedy)
+    if array.dtype.kind not in "iuf":
+        # Empty lists have no type of their own; integers beyond 64 bits are objects.
+        refuse(field, value, allowed, remedy)
+    return array
+
+
+def length(value: Any) -> int:
+    """Returns ``len(value)``; the largest length there is for a range that is longer."""
+    try:
+        return len(value)
+    except OverflowError:
+        return sys.maxsize
+
+
+def _spend(value: Any, left: int) -> int:
+    """Returns how many entries are left after those of ``value``.
+
+    Raises:
+        ValueError: If there are none left, or an entry is no real number.
+    """
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            left = left - 1 if type(item) in (int, float) else _spend(item, left)
+            if left < 0:
+                break
+    elif isinstance(value, range):
+        left -= length(value)
+    elif hasattr(value, "__array__") and not isinstance(value, np.generic):
+        array = np.asanyarray(value)
+        if array.dtype.kind not in "iuf" or np.ma.is_masked(array):
+            raise ValueError
+        left -= array.size
+    elif _is_real(value):
+        left -= 1
+    else:
+        raise ValueError
+    if left < 0:
+        raise ValueError
+    return left
+
+
+def privacy(field: str, value: Any) -> float:
+    """Returns a privacy parameter in (0, 1e100]; None and infinity, no noise, as infinity.
+
+    The bound keeps N epsilon, which a message leaks, a number for every N.
+
+    Raises:
+        Refusal: If the value is neither.
+    """
+    if value is None or (isinstance(value, (float, np.floating)) and value == math.inf):
+        return math.inf
+    remedy = "give a privacy parameter, or None for no noise"
+    return real(field, value, 0.0, _PRIVACY_MAX, remedy, open_low=True)
+
+
+def number_of(text: str) -> int | float | None:
+    """Reads a number as people write it: ASCII digits, a point, an exponent; or inf, nan.
+
+    Returns:
+        An int for a whole number below 10^18, however it is written (1e6); else a float. None for
+        any other text, and for a number that a float would turn into infinity or into zero: then
+        it would mean something else.
+    """
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        return None
+    number = float(text)
+    digits = found["digits"]
+    if digits is None:
+        return number
+    if not digits.strip("0."):
+        return 0
+    if number == 0 or math.isinf(number):
+        return None
+    # Exact for a whole number too large for float64's 53 bits.
+    if abs(number) < 1e18 and Decimal(text) == (whole := int(Decimal(text))):
+        return whole
+    return number
+
+
+def _is_real(value: Any) -> bool:
+    # NumPy counts durations among the whole numbers.
+    other = isinstance(value, (bool, np.bool_, np.timedelta64))
+    return isinstance(value, numbers.Real) and not other
+
+
+def _shown(value: Any) -> str:
+    """Returns one short line for any value, at a cost that does not grow with it."""
+    try:
+        shown = " ".join(repr(_head(value, [_ITEMS])).split())
+    except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
+        shown = f"<{type(value).__name__} too long to print>"
+    except Exception:  # somebody's own repr may raise anything
+        shown = f"<{type(value).__name__} that cannot be printed>"
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+
+
+def _head(value: Any, left: list[int]) -> Any:
+    """Returns what a value begins with, where all of it would be cut anyway.
+
+    Args:
+        value: Anything.
+        left: How many more items are looked at; counted down.
+    """
+    kind = type(value)
+    if kind in (str, bytes, bytearray):
+        return value[: 4 * _SHOWN]
+    if kind not in (list, tuple, set, frozenset, dict):
+        return value
+    kept: list[Any] = []
+    for item in value.items() if kind is dict else value:
+        if left[0] <= 0:
+            break
+        left[0] -= 1
+        kept.append((item[0], _head(item[1], left)) if kind is dict else _head(item, left))
+    return kind(kept)

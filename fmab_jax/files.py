@@ -10,10 +10,79 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from fmab_jax.errors import refuse
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+_INPUT = os.O_RDONLY | sum(getattr(os, n, 0) for n in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _DAY = 86_400
+
+
+def checked_path(field: str, path: Any) -> Path:
+    """Returns a path that the system can be asked about.
+
+    Args:
+        field: The argument's public name.
+        path: A text or a path object.
+
+    Raises:
+        Refusal: If it is neither, or holds a character that no path holds.
+    """
+    allowed = "a path, as text or pathlib.Path"
+    if not isinstance(path, (str, os.PathLike)):
+        refuse(field, path, allowed, "write it in quotes")
+    try:
+        text = os.fspath(path)
+    except Exception:  # somebody's own path object
+        refuse(field, path, allowed, "write it in quotes")
+    if not isinstance(text, str):
+        refuse(field, path, allowed, "decode it with os.fsdecode")
+    try:
+        system = os.fsencode(text)
+    except UnicodeEncodeError:
+        refuse(field, text, "a path", "check the path (no file system spells it)")
+    if b"\0" in system:
+        refuse(field, text, "a path", "check the path (it holds a NUL character)")
+    return Path(text)
+
+
+def read_input(path: Any, field: str, most_bytes: int, kind: str = "file") -> bytes:
+    """Returns the content of a plain file that somebody names; a link to one will do.
+
+    A pipe, a device or a folder is refused and never waited for; no more is read than allowed.
+
+    Args:
+        path: A text or a path object.
+        field: The argument's public name.
+        most_bytes: Largest size.
+        kind: What it should be, such as "graph file".
+
+    Raises:
+        Refusal: If it cannot be read, is no plain file or is too large.
+    """
+    shown = str(checked_path(field, path))
+    content, size = b"", 0
+    try:
+        # Looked at first: to open a device can have effects, and a pipe would let its writer go on.
+        regular = stat.S_ISREG(os.stat(shown).st_mode)
+        if regular:
+            with open(os.open(shown, _INPUT), "rb") as file:
+                found = os.fstat(file.fileno())
+                regular, size = stat.S_ISREG(found.st_mode), found.st_size
+                if regular and size <= most_bytes:
+                    content = file.read(most_bytes + 1)
+    except OSError as error:
+        why = (error.strerror or type(error).__name__).lower()
+        refuse(field, shown, f"a readable {kind}", f"check the path ({why})")
+    if not regular:
+        refuse(field, shown, f"a {kind}", "this path is no regular file")
+    # Some files of the system grow while they are read, or say 0 and hold more.
+    if max(size, len(content)) > most_bytes:
+        allowed = f"a {kind} of at most {most_bytes:,} bytes"
+        refuse(field, shown, allowed, f"this one has {max(size, len(content)):,}")
+    return content
 
 
 @contextmanager

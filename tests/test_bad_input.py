@@ -84,7 +84,7 @@ VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
         {"epsilon": 1e-300, "horizon": 10**12},
         (2.85e12, 0, 20, -1, 0),
     ),
-    "epsilon = 1e300": ({"epsilon": 1e300}, (8721.0, 1, 1, 0, 3)),
+    "epsilon = 1e100": ({"epsilon": 1e100}, (8721.0, 1, 1, 0, 3)),
     "epsilon = inf": ({"epsilon": INF}, (8721.0, 1, 1, 0, 3)),
 }
 
@@ -216,7 +216,7 @@ def gap_problem(gap: float, arms: int = 4) -> fmab.Problem:
     return fmab.Problem.with_gap(3, arms, gap=gap)
 
 
-EPSILON = "must be a number in (0, inf]; give a privacy parameter, or None for no noise"
+EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
 ROUNDS = "must be a whole number in [1, 100,000]; give a round budget, or None for none"
 SHARE = "must be a number in (0, 1]; give the share of agents that report in a round, such as 0.4"
 GAP = "must be a number in (0, 1]; give the smallest gap to resolve, or None for the instance's own"
@@ -589,7 +589,7 @@ WORDS: list[tuple[str, str]] = [
     ("run cdp --horizon 1__0", f"--horizon 1__0: {HORIZON}"),
     ("run cdp --horizon 1e13", f"--horizon 10000000000000: {HORIZON}"),
     ("run cdp --agents 0x10", f"--agents 0x10: {AGENTS}"),
-    ("run cdp --arms 1e400", f"--arms inf: {ARMS}"),
+    ("run cdp --arms 1e400", f"--arms 1e400: {ARMS}"),
     ("run cdp --smallest-gap 1", f"--smallest-gap 1: {SMALLEST.replace('None', 'none')}"),
     ("run cdp --fixed-instance -1", f"--fixed-instance -1: {SEED}"),
     (

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import count, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
@@ -326,7 +326,7 @@ def pair_failure(
     reporting = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     epochs = count("epochs", epochs, 0, 10**12, "give the number of epochs")
-    noise_free = math.isinf(_checked_epsilon(epsilon))
+    noise_free = math.isinf(privacy("epsilon", epsilon))
     if arms == 1 or epochs == 0:
         return 0.0
     K, N, T = arms, reporting, float(horizon)
@@ -395,13 +395,6 @@ class _Heard(NamedTuple):
         return self.reporting
 
 
-def _checked_epsilon(epsilon: Any) -> float:
-    if epsilon is None:
-        return math.inf
-    remedy = "give a privacy parameter, or None for no noise"
-    return real("epsilon", epsilon, 0, math.inf, remedy, open_low=True)
-
-
 def _model(
     gaps: Any,
     exchange: Any,
@@ -424,7 +417,7 @@ def _model(
     if not isinstance(exchange, ExchangeTable):
         refuse("exchange", exchange, "from fmab_jax.exchange", "use server(agents)")
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
-    epsilon = _checked_epsilon(epsilon)
+    epsilon = privacy("epsilon", epsilon)
     if rounds is not None:
         rounds = count("rounds", rounds, 1, 10**5, "give a round budget, or None for none")
     if gap is None:

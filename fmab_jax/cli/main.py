@@ -255,7 +255,7 @@ def _problem(command: RunOptions | Bounds, agents: int) -> Problem:
             for option, value in drawn.items():
                 if value is not None:
                     reason = "which fixes them; drop one"
-                    raise Refusal(f"{option} {value}: must be left out with --means, {reason}")
+                    raise Refusal.line(f"{option} {value}: must be left out with --means, {reason}")
             return Problem.from_file(command.means, command.agents)
     with spelt(command, gap="smallest_gap", seed="fixed_instance"):
         problem = Problem.heterogeneous(
@@ -412,7 +412,7 @@ def _bounds(command: Bounds) -> None:
 
     name = command.algorithm
     if name not in ("cdp", "ddp", "hdp", "single"):
-        raise Refusal(f"{visible(name)}: must be one of cdp, ddp, hdp, single; see --help")
+        raise Refusal.line(f"{visible(name)}: must be one of cdp, ddp, hdp, single; see --help")
     problem = _problem(command, 100 if name == "hdp" else 50)
     own: dict[str, Any] = {
         "cdp": {"participation": command.participation},

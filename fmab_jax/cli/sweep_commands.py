@@ -130,14 +130,14 @@ def plot(command: Plot, written: list[Path]) -> None:
 
     kinds = [command.curves, command.pareto, command.x is not None]
     if sum(kinds) != 1:
-        raise Refusal("fmab plot: must be given one of --x, --curves, --pareto; see --help")
+        raise Refusal.line("fmab plot: must be given one of --x, --curves, --pareto; see --help")
     if command.y is not None and command.x is None:
-        raise Refusal(f"--y {visible(command.y)}: must be given with --x; add it")
+        raise Refusal.line(f"--y {visible(command.y)}: must be given with --x; add it")
     if command.hue is not None and (command.curves or command.y is not None):
         other = "--curves" if command.curves else "--y"
-        raise Refusal(f"--hue {visible(command.hue)}: must be left out with {other}; drop one")
+        raise Refusal.line(f"--hue {visible(command.hue)}: must be left out with {other}; drop one")
     if command.metric != "regret" and command.x is None:
-        raise Refusal(f"--metric {visible(command.metric)}: must be given with --x; drop one")
+        raise Refusal.line(f"--metric {visible(command.metric)}: must be given with --x; drop one")
     shown = [name for name in (command.x, command.y, command.hue) if name is not None]
     kind = "curves" if command.curves else "-".join(["pareto"] * command.pareto + shown)
     default = f"{os.path.normpath(command.folder)}-{kind}.png"
@@ -147,16 +147,16 @@ def plot(command: Plot, written: list[Path]) -> None:
     for option, name in (("x", command.x), ("y", command.y), ("hue", command.hue)):
         if name is not None and name not in dims:
             allowed = "one of " + ", ".join(dims) if dims else "left out, as nothing is swept"
-            raise Refusal(f"--{option} {visible(name)}: must be {allowed}; see --help")
+            raise Refusal.line(f"--{option} {visible(name)}: must be {allowed}; see --help")
     open_dims = [n for n in dims if data.sizes[n] > 1 and n not in shown]
     if command.x is not None and open_dims:
         left = ", ".join(f"{name} ({data.sizes[name]} values)" for name in open_dims)
         example = " ".join(f"{name}={_label(data[name].values.tolist()[0])}" for name in open_dims)
-        raise Refusal(
+        raise Refusal.line(
             f"--x {command.x}: must leave no parameter open, but {left}; add --select {example}"
         )
     if command.curves and data.seeds.size > _MOST_CURVES:
-        raise Refusal(
+        raise Refusal.line(
             f"--curves: must show at most {_MOST_CURVES} of {data.seeds.size} cells; add --select"
         )
     prices = {"server_price": command.server_price, "peer_price": command.peer_price}
@@ -206,7 +206,7 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
 
     if command.epsilon and command.epsilon_message:
         value = command.epsilon_message[0]
-        raise Refusal(f"--epsilon-message {value}: must be given without --epsilon; drop one")
+        raise Refusal.line(f"--epsilon-message {value}: must be given without --epsilon; drop one")
     own = ("participation", "graph", "components", "weights")
     parameters = {}
     for option in ("epsilon", "epsilon_message", "rounds", "gap", *own):
@@ -228,14 +228,16 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
         problem["fixed_instance"] = command.fixed_instance
     if name == "hdp":
         if command.means and "agents" not in problem and "components" not in parameters:
-            raise Refusal("--means: must be given with --components or --agents here; add one")
+            raise Refusal.line("--means: must be given with --components or --agents here; add one")
         if not command.means:
             problem.setdefault("agents", 100)
         if "components" not in parameters:
             agents = problem["agents"]
             if isinstance(agents, list):
                 remedy = "their sizes depend on --agents; give one number of agents"
-                raise Refusal(f"--components none: must be given with several --agents; {remedy}")
+                raise Refusal.line(
+                    f"--components none: must be given with several --agents; {remedy}"
+                )
             agents = count("agents", agents, 1, 10**7, "give the number of agents M")
             parameters["components"] = equal_parts(agents)
     if not command.means:
@@ -257,7 +259,7 @@ def _document(command: SweepOptions, name: str) -> dict[str, Any]:
         if command.max_seeds is not None:
             document["until"]["max_seeds"] = command.max_seeds
     elif command.max_seeds is not None:
-        raise Refusal(f"--max-seeds {command.max_seeds}: must be given with --until; add it")
+        raise Refusal.line(f"--max-seeds {command.max_seeds}: must be given with --until; add it")
     return document
 
 
@@ -332,12 +334,14 @@ def _selected(data: xr.Dataset, select: tuple[str, ...]) -> xr.Dataset:
         name, _, value = text.partition("=")
         if name not in dims:
             allowed = "one of " + ", ".join(map(str, dims)) if dims else "left out"
-            raise Refusal(f"--select {visible(text)}: must be {allowed}; write NAME=VALUE")
+            raise Refusal.line(f"--select {visible(text)}: must be {allowed}; write NAME=VALUE")
         labels = data[name].values.tolist()
         matches = [i for i, label in enumerate(labels) if _same(label, value)]
         if not matches:
             listed = ", ".join(map(_label, labels))
-            raise Refusal(f"--select {visible(text)}: must be one of {listed[:200]}; choose one")
+            raise Refusal.line(
+                f"--select {visible(text)}: must be one of {listed[:200]}; choose one"
+            )
         chosen.setdefault(name, set()).add(matches[0])
     return data.isel({name: sorted(places) for name, places in chosen.items()})
 
@@ -415,7 +419,9 @@ def _print_cells(data: xr.Dataset, command: Show) -> None:
     if command.sort is not None:
         if command.sort not in columns:
             allowed = "one of " + ", ".join(columns)
-            raise Refusal(f"--sort {visible(command.sort)}: must be {allowed}; choose a column")
+            raise Refusal.line(
+                f"--sort {visible(command.sort)}: must be {allowed}; choose a column"
+            )
         key = columns[command.sort]
         # NaN, of cells with less than two seeds, has no place in an order: they come last.
         known = [row for row in rows if row[key] == row[key]]

@@ -16,7 +16,6 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
 import tyro
@@ -24,27 +23,18 @@ from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from fmab_jax import __version__
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, number_of
 
 # Columns of plain output where there is no terminal to ask.
 _WIDTH = 100
-_NUMBER = re.compile(
-    r"[+-]?([0-9]+(_[0-9]+)*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I
-)
-_REFUSAL = re.compile(r"(?P<field>\w+)=(?P<value>.*?): (?P<rest>must be .*)", re.S)
 
 
 def _value(text: str) -> Any:
     """Reads a number, or "none"; any other text stays, for the package's own check to refuse."""
     if text.lower() == "none":
         return None
-    if not _NUMBER.fullmatch(text):
-        return text
-    number = float(text)
-    # 1e6 is a whole number, and so is one too large for float64's 53 bits.
-    if abs(number) < 1e18 and Decimal(text) == (whole := int(Decimal(text))):
-        return whole
-    return number
+    number = number_of(text)
+    return text if number is None else number
 
 
 def _typed(metavar: str) -> Any:
@@ -591,7 +581,7 @@ def parse(words: list[str]) -> Command | None:
             near = difflib.get_close_matches(word, choices, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
             shown = visible(word) if rest else "no command"
-            raise Refusal(f"{shown}: must be one of {', '.join(choices)}; {remedy}")
+            raise Refusal.line(f"{shown}: must be one of {', '.join(choices)}; {remedy}")
         chosen, name, rest = choices[word], f"{name} {word}", rest[1:]
         choices = {"run": _RUNS, "sweep": _SWEEPS}.get(word, {}) if choices is _COMMANDS else {}
     if wants_help:
@@ -614,7 +604,7 @@ def parse(words: list[str]) -> Command | None:
         if not end.code:
             return None
         told = re.sub(r"\x1b\[[0-9;]*m|[^\x20-\x7e]+", " ", said.getvalue())
-        raise Refusal(f"{name}: must be words that make sense; {told}") from None
+        raise Refusal.line(f"{name}: must be words that make sense; {told}") from None
     return parsed
 
 
@@ -635,7 +625,8 @@ def _checked_words(command: type, words: Sequence[str], name: str) -> list[str]:
     # Every option with the words after it; words before any option belong to the command.
     given = [[name]]
     for word in words:
-        if word.startswith("--") or (re.match(r"-[a-z]", word, re.I) and not _NUMBER.match(word)):
+        letter = re.match(r"-[a-z]", word, re.I) and number_of(word) is None
+        if letter or word.startswith("--"):
             spelling, *values = word.split("=", 1)
             given.append([spelling.replace("_", "-"), *values])
         else:
@@ -645,22 +636,22 @@ def _checked_words(command: type, words: Sequence[str], name: str) -> list[str]:
         if len(named) != len(wanted):
             shown = " ".join([name, *map(visible, named)])
             words_wanted = " and ".join(word.upper() for word in wanted)
-            raise Refusal(f"{shown}: must be given {words_wanted}; see {name} --help")
+            raise Refusal.line(f"{shown}: must be given {words_wanted}; see {name} --help")
     for place, (option, *values) in enumerate(given):
         if option not in takes:
             near = [known for known in takes if known.startswith(option)]
             near = near or difflib.get_close_matches(option, takes, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
-            raise Refusal(f"{visible(option)}: must be an option of {name}; {remedy}")
+            raise Refusal.line(f"{visible(option)}: must be an option of {name}; {remedy}")
         if any(option == other for other, *_ in given[:place]):
             remedy = f"several values go after one {option}"
             if takes[option] != "one or more values":
                 remedy = "drop one of them"
-            raise Refusal(f"{option}: must be given once; {remedy}")
+            raise Refusal.line(f"{option}: must be given once; {remedy}")
         fits = {"one value": len(values) == 1, "one or more values": bool(values)}
         if not fits.get(takes[option], not values):
             shown = " ".join([option, *map(visible, values)])
-            raise Refusal(f"{shown}: must be given with {takes[option]}; see {name} --help")
+            raise Refusal.line(f"{shown}: must be given with {takes[option]}; see {name} --help")
     return list(words)
 
 
@@ -675,17 +666,13 @@ def spelt(command: Command, **other: str) -> Iterator[None]:
     names = {field.name: field.name for field in dataclasses.fields(command)} | other
     try:
         yield
-    except ValueError as error:
-        found = _REFUSAL.fullmatch(str(error))
-        if not found or found["field"] not in names:
+    except Refusal as error:
+        if error.field not in names:
             raise
-        name = names[found["field"]]
+        name = names[error.field]
         # A word of the command's own has no option before it.
-        option = "" if name in getattr(command, "words", ()) else f"--{name.replace('_', '-')} "
-        # As typed: text without Python's quotes, and none for None.
-        value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", found["value"])
-        said = re.sub(r"\bNone\b", "none", f"{value}: {found['rest']}")
-        raise Refusal(f"{option}{said}") from None
+        option = "" if name in getattr(command, "words", ()) else f"--{name.replace('_', '-')}"
+        raise Refusal.line(error.spelt(option)) from None
 
 
 def equal_parts(agents: int) -> str:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.errors import count, refuse
+from fmab_jax.errors import array_of, count, length, refuse
 
 MAX_POINTS = 10**5
 
@@ -33,14 +33,11 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     Raises:
         ValueError: If the slots are not whole, increasing and inside [0, T].
     """
-    if spacing not in ("linear", "log"):
+    if not isinstance(spacing, str) or spacing not in ("linear", "log"):
         refuse("spacing", spacing, "'linear' or 'log'", "choose one of them")
     remedy = "give slots, such as [1, 10, 100]"
-    try:
-        array = np.asarray(times)
-    except ValueError:  # rows of different lengths
-        refuse("times", times, "a number of slots or a list of slots", remedy)
-    if array.ndim == 0:
+    allowed = "a number of slots or a list of slots"
+    if not isinstance(times, (list, tuple, range)) and not getattr(times, "ndim", 0):
         points = count("times", times, 1, MAX_POINTS, "give the number of recorded slots")
         points = min(points, horizon)
         if spacing == "linear":
@@ -49,10 +46,11 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
         else:
             slots = [round(x) for x in np.geomspace(1.0, float(horizon), points)[:-1]] + [horizon]
         return np.unique(np.array(slots, np.int64))
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
-        refuse("times", times, "a number of slots or a list of slots", remedy)
-    if array.size > MAX_POINTS:
-        refuse("times", array.size, f"at most {MAX_POINTS:,} slots", "record fewer")
+    if length(times) > MAX_POINTS:
+        refuse("times", length(times), f"at most {MAX_POINTS:,} slots", "record fewer")
+    array = array_of("times", times, MAX_POINTS, allowed, remedy)
+    if array.ndim != 1 or array.size == 0:
+        refuse("times", times, allowed, remedy)
     whole = np.isfinite(array) & (np.floor(array) == array) & (array >= 0) & (array <= horizon)
     if not whole.all():
         bad = array[~whole][0].item()

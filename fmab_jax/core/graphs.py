@@ -15,7 +15,6 @@ import numbers
 import os
 import random
 import re
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.errors import count, refuse
+from fmab_jax.files import read_input
 
 AGENTS_MAX = 1_000_000
 """Most nodes of one graph."""
@@ -404,21 +404,7 @@ def _names_file(text: str) -> bool:
 
 
 def _content(path: str, field: str) -> bytes:
-    try:
-        found = os.stat(path)
-        regular, fits = stat.S_ISREG(found.st_mode), found.st_size <= FILE_MAX
-        content = Path(path).read_bytes() if regular and fits else b""
-    except OSError as error:
-        why = (error.strerror or type(error).__name__).lower()
-        refuse(field, path, "a readable graph file", f"check the path ({why})")
-    except ValueError:
-        refuse(field, path, "a readable graph file", "check the path (it holds a NUL character)")
-    if not regular:
-        refuse(field, path, "a graph file", "this path is no regular file")
-    if not fits:
-        allowed = f"a graph file of at most {FILE_MAX:,} bytes (it has {found.st_size:,})"
-        refuse(field, path, allowed, "use a smaller graph")
-    return content
+    return read_input(path, field, FILE_MAX, "graph file")
 
 
 def _read(path: str, field: str) -> nx.Graph:

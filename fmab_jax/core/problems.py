@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import stat
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,13 +22,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, keys
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import array_of, count, real, refuse
+from fmab_jax.files import checked_path
+from fmab_jax.resources import affordable
 
 MAX_ARMS = 10**6
 MAX_AGENTS = 10**7
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
 _MAX_FILE_BYTES = 1 << 30
+# Bytes that drawing an instance holds at its peak, for each mean; measured by the tests.
+_BYTES_PER_MEAN = 112
 
 
 class Law(NamedTuple):
@@ -92,12 +97,9 @@ class Problem:
             ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
                 [0, 1], or if ``agents`` contradicts it.
         """
-        try:
-            array = np.array(means, dtype=np.float64)
-        except (TypeError, ValueError):
-            refuse(
-                "means", means, "an array of numbers", "give one row per agent, all equally long"
-            )
+        remedy = "give one row per agent, all equally long"
+        array = array_of("means", means, _MAX_FILE_BYTES // 8, "an array of numbers", remedy)
+        array = np.array(array, np.float64)
         if array.ndim not in (1, 2) or array.size == 0:
             refuse(
                 "means",
@@ -198,12 +200,16 @@ class Problem:
         Raises:
             ValueError: If the file cannot be read, is too large, or its numbers are not means.
         """
-        path = Path(path)
+        path = checked_path("means", path)
         reader = {".csv": _read_csv, ".npz": _read_npz}.get(path.suffix.lower())
         if reader is None:
             refuse("means", str(path), "a .csv or .npz file", "convert it")
         try:
-            if path.stat().st_size > _MAX_FILE_BYTES:
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                # A pipe would be waited for.
+                refuse("means", str(path), "a file", "this path is no regular file")
+            if found.st_size > _MAX_FILE_BYTES:
                 refuse("means", str(path), "at most 1 GiB", "use a smaller file")
             array = reader(path)
         except OSError as error:
@@ -250,6 +256,9 @@ class Problem:
         root_seed = keys.checked_seed("root_seed", root_seed)
         if self.means is not None:
             return self
+        # Levels, offsets and means of every agent are held at once.
+        needed = _BYTES_PER_MEAN * self.law.rows * self.arms
+        affordable("memory", needed, "use fewer agents or arms")
         with jax.enable_x64(True):
             key = keys.seed_key(jnp.uint32(root_seed), jnp.uint32(seed))
             means = np.asarray(draw_instance(self.law, self.parameters, key).means)

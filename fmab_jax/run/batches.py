@@ -10,6 +10,7 @@ depend on its config and its seed alone.
 from __future__ import annotations
 
 import functools
+import numbers
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
@@ -162,7 +163,7 @@ def bound(
     exchange = exchange_of(algorithm, problem.agents)
     room = room_for(problem.agents) if room is None else room
     trial = algorithm.bind(problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room)
-    wanted = len(grid) if np.ndim(times) else int(times)
+    wanted = int(times) if isinstance(times, numbers.Real) else len(grid)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
     return Config(algorithm, problem, exchange, horizon, trial, arrays, padded, len(grid))

@@ -6,13 +6,13 @@ import importlib.metadata
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 
 from fmab_jax import __version__
 from fmab_jax.errors import count, refuse
+from fmab_jax.resources import available_bytes
 
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
@@ -127,35 +127,6 @@ def threads(devices: Sequence[jax.Device]) -> int:
             else os.cpu_count() or 1
         )
     return 1
-
-
-def available_bytes() -> int:
-    """Returns the memory this machine, or this container, has free; 0 if unknown."""
-    found = [_container_bytes(Path("/sys/fs/cgroup"))]
-    try:
-        with open("/proc/meminfo") as lines:
-            found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
-    except OSError:
-        pass
-    known = [size for size in found if size is not None]
-    if known:
-        return min(known)
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 0
-
-
-def _container_bytes(folder: Path) -> int | None:
-    """Returns what a control group leaves free; cached files do not count, they give way."""
-    try:
-        limit = int((folder / "memory.max").read_text())
-        used = int((folder / "memory.current").read_text())
-        lines = (folder / "memory.stat").read_text().splitlines()
-        cached = int(dict(line.split() for line in lines).get("file", 0))
-    except (OSError, ValueError):  # no such group, or no limit: "max"
-        return None
-    return max(0, limit - max(0, used - cached))
 
 
 def versions() -> dict[str, str]:

@@ -19,7 +19,7 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import count, length, real, refuse
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
 
@@ -188,13 +188,14 @@ def prices(
 def _checked_seeds(seeds: Any) -> range | np.ndarray:
     if isinstance(seeds, (str, bytes)) or seeds is None:
         refuse("seeds", seeds, "a number of seeds or a list of seeds", "give a number such as 1000")
-    if np.ndim(seeds) == 0:
+    # Asked without np.ndim, which would copy a range, and raises for rows of unequal lengths.
+    if not isinstance(seeds, (list, tuple, range)) and not getattr(seeds, "ndim", 0):
         number = count("seeds", seeds, 1, resources.MAX_SEEDS, "give the number of seeds")
         return range(number)
-    if len(seeds) == 0:
+    if length(seeds) == 0:
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
-    if len(seeds) > resources.MAX_SEEDS:
-        refuse("seeds", len(seeds), f"at most {resources.MAX_SEEDS:,} seeds", "run them in parts")
+    if length(seeds) > resources.MAX_SEEDS:
+        refuse("seeds", length(seeds), f"at most {resources.MAX_SEEDS:,} seeds", "run them in parts")
     if isinstance(seeds, range):
         keys.checked_seed("seeds", seeds[0])
         keys.checked_seed("seeds", seeds[-1])

@@ -448,8 +448,7 @@ def _made(
         made = make(**values)
     except Refusal as error:
         # Under the keyword that it was given as.
-        field, equals, rest = str(error).partition("=")
-        raise Refusal(f"{options.get(field, field)}{equals}{rest}") from None
+        raise error.renamed(options.get(error.field, error.field)) from None
     if not isinstance(made, wanted):
         refuse(kind, made, f"a maker that returns an {wanted.__name__}", "return what it makes")
     return made

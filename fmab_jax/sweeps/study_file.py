@@ -30,12 +30,15 @@ import tomli_w
 
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import refuse
-from fmab_jax.files import whole_file
+from fmab_jax.files import read_input, whole_file
 from fmab_jax.sweeps.study import Study, precision, state
 
 _MAX_BYTES = 1 << 16
 # A document, a table, labels, values, components, a pair.
 _MAX_DEPTH = 8
+# On one line, besides those of numbers.
+_MAX_DOTS = 200
+_NUMBER = re.compile(rb"(?<![\w.+-])[+-]?[0-9_]+\.[0-9_]+(e[+-]?[0-9_]+)?(?![\w.+-])", re.I)
 _TOP = (
     *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
     *("parameters", "problem", "until"),
@@ -58,14 +61,11 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         ValueError: If it is missing, too large, not TOML, or has unknown keys.
     """
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        refuse("study", os.fspath(path), "a readable TOML file", reason)
-    if len(data) > _MAX_BYTES:
-        refuse("study", os.fspath(path), "at most 64 KB", "it is something else")
+    data = read_input(path, "study", _MAX_BYTES, "TOML file")
+    for line in data.split(b"\n"):
+        # A key of thousands of dots costs gigabytes to parse. Keys do not span lines.
+        if not line.lstrip().startswith(b"#") and _NUMBER.sub(b"", line).count(b".") > _MAX_DOTS:
+            _refuse_depth(path)
     try:
         document = tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:
@@ -74,11 +74,18 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
         refuse("study", os.fspath(path), "TOML", " ".join(str(error).split())[:100])
     level: list[Any] = [document]
     for _ in range(_MAX_DEPTH):
+        if any(isinstance(item, str) and "\0" in item for each in level for item in _parts(each)):
+            remedy = "drop the \\u0000"
+            refuse("study", os.fspath(path), "free of NUL characters", remedy)
         level = [item for each in level for item in _items(each)]
     if level:
         _refuse_depth(path)
     check_document(document)
     return document
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return (*value, *value.values()) if isinstance(value, Mapping) else _items(value)
 
 
 def _items(value: Any) -> Iterable[Any]:

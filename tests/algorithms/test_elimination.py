@@ -263,7 +263,7 @@ def test_limits_are_exact():
     components of one agent, complete graphs, one component)."""
     silent = run(fmab.cdp_mab(None))
     assert_same_bits(run(fmab.cdp_mab(math.inf)), silent)
-    assert_same_bits(run(fmab.cdp_mab(1e300)), silent)
+    assert_same_bits(run(fmab.cdp_mab(1e100)), silent)
     full = run(fmab.cdp_mab(0.5))
     assert_same_bits(run(fmab.cdp_mab(0.5, participation=0.999)), full)
     assert_same_bits(run(fmab.hdp_mab(0.5, "1x5")), full)

@@ -18,6 +18,7 @@ import scipy.stats
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax import resources
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import keys
 from fmab_jax.run import netcdf as store
@@ -260,11 +261,11 @@ def test_a_container_s_limit_counts_what_cannot_be_reclaimed(tmp_path):
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert simulation._container_bytes(tmp_path) == 800
+    assert resources._container_bytes(tmp_path) == 800
     (tmp_path / "memory.current").write_text("2000\n")
-    assert simulation._container_bytes(tmp_path) == 0
+    assert resources._container_bytes(tmp_path) == 0
     (tmp_path / "memory.max").write_text("max\n")
-    assert simulation._container_bytes(tmp_path) is None
+    assert resources._container_bytes(tmp_path) is None
 
 
 def test_files_keep_everything_and_are_whole_or_absent(tmp_path, monkeypatch):

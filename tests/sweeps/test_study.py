@@ -441,7 +441,7 @@ def test_a_problem_is_made_once_for_all_that_share_it() -> None:
 # Refusals.
 
 NOT_TAKEN = "must be left out: neither algorithm nor problem takes it; "
-EPSILON = "must be a number in (0, inf]; give a privacy parameter, or None for no noise"
+EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
 REPEATED = "must be distinct values; a repeated value repeats its cells"
 
 # (what is stated, the line that refuses it).

@@ -1,0 +1,54 @@
+"""How much memory this process may still take, and the refusal of what would take more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fmab_jax.errors import refuse
+
+
+def affordable(field: str, needed: float, remedy: str) -> None:
+    """Refuses what would take more than nine tenths of the free memory, before it is allocated.
+
+    Args:
+        field: Public name of what takes it.
+        needed: Bytes.
+        remedy: What to do instead.
+
+    Raises:
+        Refusal: If it does not fit; never where the free memory is unknown.
+    """
+    available = available_bytes()
+    if available and needed > 0.9 * available:
+        allowed = f"at most 90% of the {available / 1e9:.1f} GB available"
+        refuse(field, f"{needed / 1e9:.1f} GB", allowed, remedy)
+
+
+def available_bytes() -> int:
+    """Returns the bytes of memory this process may still take; 0 if that is unknown."""
+    found = [_container_bytes(Path("/sys/fs/cgroup"))]
+    try:
+        with open("/proc/meminfo") as lines:
+            found += [int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")]
+    except OSError:
+        pass
+    known = [size for size in found if size is not None]
+    if known:
+        return min(known)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+def _container_bytes(folder: Path) -> int | None:
+    """Returns what a control group leaves free; cached files do not count, they give way."""
+    try:
+        limit = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        cached = int(dict(line.split() for line in lines).get("file", 0))
+    except (OSError, ValueError):  # no such group, or no limit: "max"
+        return None
+    return max(0, limit - max(0, used - cached))
