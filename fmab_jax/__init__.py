@@ -44,7 +44,7 @@ _HOME = {
     "sweep": "sweeps.runner",
     "until_precise": "sweeps.study",
     "open_sweep": "sweeps.results",
-    "final_table": "sweeps.results",
+    "final_table": "analysis.tables",
     "export": "sweeps.exports",
     "plot_runs": "plots.runs",
     "save_figure": "plots.runs",

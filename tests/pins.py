@@ -129,7 +129,7 @@ def seeds_digest(data: xr.Dataset) -> str:
 
 def summary_digest(data: xr.Dataset) -> str:
     """Returns a digest of a summarised sweep."""
-    names = ("regret_mean", "regret_covariance", "exploitation_regret_mean", "regret_quantile")
+    names = ("regret_mean", "regret_covariance", "waiting_regret_mean", "regret_quantile")
     names += ("regret_histogram", "best_arm_lost", "undecided", "rounds_histogram")
     return _digest([data[name].values for name in names])
 

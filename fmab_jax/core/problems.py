@@ -161,7 +161,7 @@ class Problem:
 
     @classmethod
     def heterogeneous(
-        cls, agents: int, arms: int, spread: float = 1.0, gap: float | None = None
+        cls, agents: int, arms: int, spread: float = 1.0, gap: float | None = None, rewards=None
     ) -> Problem:
         """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
 
@@ -217,6 +217,9 @@ class Problem:
         if array.ndim == 2 and len(array) == 1 and agents is not None:
             array = array[0]
         return cls(array, agents)
+
+    drawn = property(lambda self: self.means is None)
+    instance_gap = property(lambda self: self.gap)
 
     @property
     def rewards(self) -> Any:

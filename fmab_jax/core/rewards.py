@@ -16,6 +16,9 @@ class Law:
 
 @dataclass(frozen=True)
 class Bernoulli(Law):
+    def describe(self):
+        return {"law": "bernoulli"}
+
     """Bernoulli."""
 
     def total(self, k0: Any, k1: Any, lane: Any, pulls: Any, mean: Any) -> Any:
@@ -26,3 +29,7 @@ class Bernoulli(Law):
 def group_sum(*a: Any) -> Any:
     """Sums of groups."""
     raise NotImplementedError
+
+
+def law_of(value: Any, field: str = "rewards") -> Law:
+    return Bernoulli() if isinstance(value, str) else value

@@ -16,7 +16,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -63,6 +62,7 @@ class Config(NamedTuple):
         bound: The problem's arrays.
         grid: [time] recorded slots, the last the horizon, which padding repeats.
         points: How many of them are meant.
+        wanted: How many were asked for; small horizons have fewer.
     """
 
     algorithm: Algorithm
@@ -73,6 +73,7 @@ class Config(NamedTuple):
     bound: BoundProblem
     grid: np.ndarray
     points: int
+    wanted: int
 
     @property
     def arrays(self) -> tuple[Trial, BoundProblem, np.ndarray]:
@@ -166,7 +167,7 @@ def bound(
     wanted = int(times) if isinstance(times, numbers.Real) else len(grid)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
-    return Config(algorithm, problem, exchange, horizon, trial, arrays, padded, len(grid))
+    return Config(algorithm, problem, exchange, horizon, trial, arrays, padded, len(grid), wanted)
 
 
 def _padded_points(wanted: int) -> int:

@@ -195,7 +195,9 @@ def _checked_seeds(seeds: Any) -> range | np.ndarray:
     if length(seeds) == 0:
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
     if length(seeds) > resources.MAX_SEEDS:
-        refuse("seeds", length(seeds), f"at most {resources.MAX_SEEDS:,} seeds", "run them in parts")
+        refuse(
+            "seeds", length(seeds), f"at most {resources.MAX_SEEDS:,} seeds", "run them in parts"
+        )
     if isinstance(seeds, range):
         keys.checked_seed("seeds", seeds[0])
         keys.checked_seed("seeds", seeds[-1])

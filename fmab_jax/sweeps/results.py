@@ -19,30 +19,25 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fmab_jax.analysis import summary
-from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.errors import real, refuse
-from fmab_jax.run.simulation import communication_cost, links_per_round
+from fmab_jax.analysis.tables import look_band
+from fmab_jax.core.exchanges import Meter
+from fmab_jax.errors import refuse
+from fmab_jax.run import schema
+from fmab_jax.run.batches import Config
+from fmab_jax.run.schema import Variable
+from fmab_jax.run.simulate import facts
 from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import Precision, Study
 
-FORMAT = 1
-SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
+FORMAT = 2
+# Facts of a configuration that all may share.
+_SHARED = (
+    *("algorithm", "title", "epsilon", "epsilon_message", "agents", "arms", "horizon"),
+    *("reporting", "wait"),
+)
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4
-_PER_SEED = ("rounds", "active_arms", "chosen_arm", "agents_lost")
-_NAMES = {
-    "regret": ("cumulative regret", "reward"),
-    "exploitation_regret": ("cumulative regret while waiting", "reward"),
-    "server_links": ("agent-server links", "links"),
-    "peer_links_bound": ("agent-agent links", "links"),
-    "peer_links_used": ("agent-agent links", "links"),
-    "rounds_made": ("completed rounds", "rounds"),
-    "active_arms": ("active arms at T", "arms"),
-    "chosen_arm": ("arm played at T", "index"),
-    "agents_lost": ("agents without a best arm at T", "agents"),
-    "best_arm_lost": ("best arm lost", "seeds"),
-}
 
 
 @runtime_checkable
@@ -194,6 +189,11 @@ class Results:
                 values = self.chunk(part.entry)[name][part.row]
                 out[inside] = values[seeds[inside] - first][(slice(None), *time)]
 
+    def has(self, cell: str, name: str) -> bool:
+        """Tells whether the cell's chunks hold an array of this name."""
+        parts = self.parts.get(cell)
+        return not parts or name in self.chunk(parts[0].entry)
+
     def moments(self, cell: str, name: str, stop: int) -> summary.Moments:
         """Returns the merged moments of a summarised series."""
         return summary.merged(
@@ -238,38 +238,21 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     grids: dict[str, list[int]] = {}
     places: dict[str, int] = {}
     cells = []
-    for spot in study.spots:
-        cell, slots = spot.cell, spot.config["slots"]
+    for point in study.points:
+        slots = point.described["slots"]
         if slots not in grids:
             places[slots] = len(grids)
-            grids[slots] = cell.padded_grid.tolist()
-        place = places[slots]
-        epsilon = float(cell.rule.epsilon)
-        cells.append(
-            {
-                "hash": spot.hash,
-                "algorithm": spot.config["algorithm"],
-                "agents": cell.exchange.agents,
-                "arms": cell.shape.law.arms,
-                "horizon": int(cell.grid[-1]),
-                "epsilon": None if math.isinf(epsilon) else epsilon,
-                "epsilon_message": None if math.isinf(epsilon) else epsilon * cell.rule.reporting,
-                "reporting": cell.exchange.reporting,
-                "wait": cell.exchange.wait,
-                "waits": cell.shape.waits,
-                "links": list(links_per_round(cell.exchange)),
-                "meters": list(cell.exchange.meters),
-                "grid": place,
-                "slots": len(cell.grid),
-            }
-        )
+            grids[slots] = point.config.grid[: point.config.wanted].tolist()
+        cells.append({"hash": point.hash, **_facts(point.config), "grid": places[slots]})
     until = study.until
+    exchanges = [point.config.exchange for point in study.points]
     return {
         "format": FORMAT,
         "hash": study.hash,
         "study": study.describe(),
         "made_by": dict(made_by),
-        "dims": [[axis.name, list(axis.labels)] for axis in study.axes],
+        "dims": [[axis.name, list(axis.labels), axis.words] for axis in study.axes],
+        "meters": [list(meter) for meter in schema.meters_of(exchanges)],
         "keep": study.keep,
         "seeds": study.seeds,
         "until": None if until is None else until._asdict(),
@@ -277,6 +260,15 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
         "cells": cells,
         "grids": list(grids.values()),
     }
+
+
+def _facts(config: Config) -> dict[str, Any]:
+    """Returns what results say of one configuration, as JSON has it."""
+    told = facts(config)
+    for name in ("epsilon", "epsilon_message"):
+        told[name] = None if math.isinf(told[name]) else told[name]
+    links = {meter.name: number for meter, number in config.exchange.links}
+    return told | {"links": links, "slots": config.points}
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
@@ -336,16 +328,8 @@ def relative_width(regret: summary.Moments, level: float) -> float:
     """Returns the half-width of the simultaneous band at the last slot over the mean there."""
     if regret.seeds < 2:
         return math.nan
-    mean, half = _look_band(regret.seeds, regret.mean, regret.covariance, level)
+    mean, half = look_band(regret.seeds, regret.mean, regret.covariance, level)
     return float(half[-1] / abs(mean[-1])) if half[-1] else 0.0
-
-
-def _look_band(
-    seeds: int, mean: np.ndarray, covariance: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    # A look's level lies far out: the quantile needs draws beyond it.
-    resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
-    return moments_band(seeds, mean, covariance, level, resamples=resamples)
 
 
 def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Dataset:
@@ -362,7 +346,9 @@ def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Datase
     grid = _Grid(header)
     make = _curves if results.curves else _summaries
     data = make(results, grid, stops, complete=not missing)
-    for name in ("epsilon", "epsilon_message", "reporting", "wait"):
+    for name in _SHARED:
+        if name in ("algorithm", "title"):
+            continue  # a dimension, where it differs
         dims, values = grid.reduced(name)
         # A swept parameter already names its own dimension.
         if dims and name not in grid.dims:
@@ -376,23 +362,29 @@ class _Grid:
 
     def __init__(self, header: Mapping[str, Any]) -> None:
         self.header = header
-        self.dims = [name for name, _ in header["dims"]]
-        self.shape = tuple(len(labels) for _, labels in header["dims"])
+        self.dims = [name for name, _, _ in header["dims"]]
+        self.shape = tuple(len(labels) for _, labels, _ in header["dims"])
         self.cells: list[dict[str, Any]] = header["cells"]
         self.hashes = [cell["hash"] for cell in self.cells]
+        self.meters = [Meter(*each) for each in header["meters"]]
 
     def coordinates(self) -> dict[str, Any]:
         """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
         found = {}
-        for name, labels in self.header["dims"]:
+        for name, labels, words in self.header["dims"]:
             kinds = {isinstance(label, str) for label in labels}
             if len(kinds) > 1:
                 values = np.empty(len(labels), object)
                 values[:] = labels
             else:
                 values = np.array(labels)
-            found[name] = (name, values)
+            found[name] = (name, values, words)
         return found
+
+    def links(self) -> np.ndarray:
+        """Returns the links that a completed round of each cell builds: int64 [cell, meter]."""
+        rows = [[cell["links"].get(m.name, 0) for m in self.meters] for cell in self.cells]
+        return np.array(rows, np.int64).reshape(len(self.cells), len(self.meters))
 
     def table(self, values: Sequence[Any]) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
@@ -441,21 +433,27 @@ class _Grid:
     def attrs(self, made_by: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Returns what all cells share, and all that is needed to run them again."""
         made_by = self.header["made_by"] if made_by is None else made_by
-        shared = {}
-        for name in ("algorithm", "epsilon", "epsilon_message", "agents", "arms", "horizon"):
+        shared: dict[str, Any] = {}
+        for name in _SHARED:
             dims, value = self.reduced(name)
             if not dims:
                 shared[name] = value.item()
-        if "algorithm" not in shared:
-            shared["algorithm"] = ", ".join(dict.fromkeys(c["algorithm"] for c in self.cells))
-        for place, name in enumerate(("meter_bound", "meter_used")):
-            meters = dict.fromkeys(cell["meters"][place] for cell in self.cells)
-            shared[name] = "/".join(meters)
+        for name in ("algorithm", "title"):
+            if name not in shared:
+                shared[name] = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
+        settings = [json.loads(cell["settings"]) for cell in self.cells]
+        common = {
+            name: words
+            for name, words in settings[0].items()
+            if name not in self.dims and all(each.get(name) == words for each in settings)
+        }
+        shared["settings"] = json.dumps(common)
         made_by = {f"{name}_version": version for name, version in made_by.items()}
         return {
             **shared,
             "root_seed": self.header["study"]["root_seed"],
             "keep": self.header["keep"],
+            "schema": schema.VERSION,
             "study": json.dumps(self.header["study"]),
             "study_hash": self.header["hash"],
             **self._looks(),
@@ -474,23 +472,17 @@ class _Grid:
 
 
 class _Lazy(BackendArray):
-    """An array over cells, seeds and maybe time, read from chunks when indexed."""
+    """A variable over cells, seeds and maybe time and meters, read from chunks when indexed."""
 
     def __init__(
-        self,
-        results: Results,
-        grid: _Grid,
-        name: str,
-        stop: int,
-        points: int | None,
-        dtype: Any,
-        factors: Sequence[int] | None = None,
+        self, results: Results, grid: _Grid, variable: Variable, stop: int, points: int, dtype: Any
     ) -> None:
-        self.results, self.grid, self.name, self.stop = results, grid, name, stop
-        self.shape = (*grid.shape, stop, *(() if points is None else (points,)))
+        self.results, self.grid, self.variable, self.stop = results, grid, variable, stop
+        self.links = grid.links() if variable is schema.LINKS else None
+        over_time = (points,) if variable.over_time else ()
+        meters = () if self.links is None else (self.links.shape[1],)
+        self.shape = (*grid.shape, stop, *over_time, *meters)
         self.dtype = np.dtype(dtype)
-        # Links are a whole number of times the completed rounds.
-        self.factors = factors
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> np.typing.ArrayLike:
         if not isinstance(key, indexing.VectorizedIndexer):
@@ -503,49 +495,41 @@ class _Lazy(BackendArray):
         picked = [
             np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
         ]
-        cells, seeds = picked[: len(self.grid.dims)], picked[len(self.grid.dims)]
-        time = picked[len(self.grid.dims) + 1 :]
+        over = len(self.grid.dims)
+        cells, seeds, rest = picked[:over], picked[over], picked[over + 1 :]
         out = np.empty([len(each) for each in picked], self.dtype)
         for place in np.ndindex(*(len(each) for each in cells)):
             at = [int(each[i]) for each, i in zip(cells, place, strict=True)]
             index = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
-            out[place] = self._cell(index, seeds, *time)
+            out[place] = self._cell(index, seeds, *rest)
         scalars = [
             i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
         ]
         return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
 
-    def _cell(self, index: int, seeds: np.ndarray, *time: np.ndarray) -> np.ndarray:
+    def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+        fact = self.grid.cells[index]
+        over_time = self.variable.over_time
+        points = self.shape[len(self.grid.shape) + 1] if over_time else 0
+        time = (self.grid.columns(fact, points)[rest[0]],) if over_time else ()
+        sources = {name: self._source(index, name, seeds, time) for name in self.variable.sources}
+        values = np.asarray(self.variable.of(sources))
+        if self.links is not None:
+            values = values[..., None] * self.links[index][rest[1]].astype(self.dtype)
+        return values
+
+    def _source(
+        self, index: int, name: str, seeds: np.ndarray, time: tuple[np.ndarray, ...]
+    ) -> np.ndarray:
         # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
-        blank = np.nan if self.dtype.kind == "f" else 0
-        out = np.full((len(seeds), *(len(each) for each in time)), blank, self.dtype)
-        fact, stored = self.grid.cells[index], self.name
-        time = tuple(self.grid.columns(fact, self.shape[-1])[each] for each in time)
-        if stored == "exploitation_regret" and not fact["waits"]:
-            stored = "rounds_by"  # zero wherever there is anything
-        if stored == "best_arm_lost":
-            stored = "agents_lost"
+        dtype = schema.DTYPES[name] if self.dtype.kind != "f" else np.dtype(np.float64)
+        blank = np.nan if dtype.kind == "f" else 0
+        out = np.full((len(seeds), *(len(each) for each in time)), blank, dtype)
+        absent = not self.results.has(self.grid.hashes[index], name)
+        # Where nobody waits there is no such series: zero wherever there is anything.
+        stored = "rounds_by" if absent else name
         self.results.fill(out, self.grid.hashes[index], stored, seeds, time)
-        if stored != self.name and time:
-            out *= 0
-        elif self.factors is not None:
-            out *= self.dtype.type(self.factors[index])
-        return out
-
-
-def _factors(grid: _Grid) -> dict[str, list[int]]:
-    """Returns, per kind of link, the links that a completed round of each cell builds."""
-    kinds = ("server_links", "peer_links_bound", "peer_links_used")
-    return {kind: [cell["links"][i] for cell in grid.cells] for i, kind in enumerate(kinds)}
-
-
-def _described(name: str, grid: _Grid) -> dict[str, str]:
-    words, units = _NAMES[name]
-    attrs = {"long_name": words, "units": units}
-    if name.startswith("peer"):
-        meter = grid.attrs()["meter_bound" if name.endswith("bound") else "meter_used"]
-        attrs |= {"long_name": f"{words}, meter {meter!r}", "meter": meter}
-    return attrs
+        return out * 0 if absent else out
 
 
 def _curves(
@@ -553,24 +537,22 @@ def _curves(
 ) -> xr.Dataset:
     stop = max(stops.values())
     points, time = grid.time()
-    factors = _factors(grid)
 
-    def lazy(name: str, stored: str, dtype: Any, over_time: bool) -> xr.Variable:
-        size = points if over_time else None
-        kind = dtype if complete or dtype == np.bool_ else np.float64
-        array = _Lazy(results, grid, stored, stop, size, kind, factors.get(name))
-        dims = [*grid.dims, "seed", *(["time"] if over_time else [])]
-        return xr.Variable(dims, indexing.LazilyIndexedArray(array), _described(name, grid))
+    def lazy(variable: Variable) -> xr.Variable:
+        boolean = variable.dtype is np.bool_
+        kind = variable.dtype if complete or boolean else np.float64
+        array = _Lazy(results, grid, variable, stop, points, kind)
+        dims = [*grid.dims, "seed", *(["time"] if variable.over_time else [])]
+        dims += ["meter"] if variable is schema.LINKS else []
+        attrs = schema.attributes(variable)
+        return xr.Variable(dims, indexing.LazilyIndexedArray(array), attrs)
 
-    variables: dict[str, Any] = {name: lazy(name, name, np.float64, True) for name in SERIES[:2]}
-    variables |= {name: lazy(name, "rounds_by", np.int64, True) for name in SERIES[2:]}
-    # "rounds" is the budget, here: it may be a dimension.
-    variables["rounds_made"] = lazy("rounds_made", "rounds", np.int32, False)
-    variables |= {name: lazy(name, name, np.int32, False) for name in _PER_SEED[1:]}
+    made = {variable.name: lazy(variable) for variable in schema.VARIABLES}
+    events = {v.name: made.pop(v.name) for v in schema.VARIABLES if v.coordinate}
+    variables: dict[str, Any] = dict(made)
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
-    lost = lazy("best_arm_lost", "best_arm_lost", np.bool_, False)
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}
-    return xr.Dataset(variables, {**coords, "best_arm_lost": lost})
+    return xr.Dataset(variables, {**coords, **schema.meter_coordinates(grid.meters), **events})
 
 
 def _summaries(
@@ -590,7 +572,7 @@ def _summaries(
                 blank = np.full(points, math.nan)
                 scatter = np.full((points,) * (1 + full), math.nan)
                 found.append(summary.Moments(0, blank, blank, scatter))
-            elif stored == "exploitation_regret" and not fact["waits"]:
+            elif not results.has(cell, f"{stored}_anchor"):
                 found.append(summary.moments(np.zeros((2, points)), full=False))
             else:
                 all_slots = results.moments(cell, stored, stops[cell])
@@ -612,17 +594,17 @@ def _summaries(
             over_cells([m.covariance for m in regret]),
         ),
     }
-    for name, stored in (("exploitation_regret", "exploitation_regret"), ("rounds", "rounds_by")):
+    for name, stored in (("waiting_regret", "waiting_regret"), ("rounds", "rounds_by")):
         parts = known(stored, full=False)
         mean = over_cells([part.mean for part in parts])
         variance = over_cells([part.covariance for part in parts])
-        if name == "exploitation_regret":
+        if name == "waiting_regret":
             series[f"{name}_mean"] = ([*grid.dims, "time"], mean)
             continue
-        for kind, factors in _factors(grid).items():
-            factor = np.array(factors, np.float64).reshape((*grid.shape, 1))
-            series[f"{kind}_mean"] = ([*grid.dims, "time"], mean * factor)
-            series[f"{kind}_variance"] = ([*grid.dims, "time"], variance * factor**2)
+        per_round = grid.links().reshape(*grid.shape, 1, -1).astype(np.float64)
+        over = [*grid.dims, "time", "meter"]
+        series["links_mean"] = (over, mean[..., None] * per_round)
+        series["links_variance"] = (over, variance[..., None] * per_round**2)
         series["rounds_made_mean"] = (grid.dims, mean[..., -1])
         series["rounds_made_variance"] = (grid.dims, variance[..., -1])
     level = results.header["look_level"]
@@ -644,7 +626,8 @@ def _summaries(
     made = [results.counts(cell, "rounds", stops[cell]) for cell in hashes]
     rounds = np.unique(np.concatenate([values for values, _ in made]))
     events = {}
-    for name in ("best_arm_lost", "undecided"):
+    names = [v.name for v in schema.VARIABLES if v.coordinate] + ["undecided"]
+    for name in names:
         tables = [dict(zip(*results.counts(c, name, stops[c]), strict=True)) for c in hashes]
         events[name] = over_cells([int(table.get(1, 0)) for table in tables])
     return xr.Dataset(
@@ -664,133 +647,15 @@ def _summaries(
                     )
                 }
             ),
-            "best_arm_lost": (grid.dims, events["best_arm_lost"]),
-            "undecided": (grid.dims, events["undecided"]),
+            **{name: (grid.dims, found) for name, found in events.items()},
         },
         {
             **grid.coordinates(),
             **time,
+            **schema.meter_coordinates(grid.meters),
             "quantile": levels,
             "bin_low": ("bin", low),
             "bin_high": ("bin", high),
             "made": ("made", rounds, {"long_name": "completed rounds"}),
         },
     )
-
-
-def final_table(
-    data: xr.Dataset,
-    *,
-    level: float | None = None,
-    server_price: float = 1.0,
-    peer_price: float = 1.0,
-) -> xr.Dataset:
-    """Returns what every cell of a sweep ends with: regret, cost and rounds at T, with intervals.
-
-    Args:
-        data: From `sweep` or `open_sweep`.
-        level: Confidence level of the intervals, 0.95 by default. For a sweep that ran until it was
-            precise, the level over all looks together, by default the one it ran with: the interval
-            of regret is then that of the simultaneous band, at the level of one look.
-        server_price: c1, of an agent-server link.
-        peer_price: c2, of an agent-agent link on the meter "bound" or "edges".
-
-    Returns:
-        A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over
-        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``server_links``,
-        ``peer_links_bound``, ``peer_links_used``; ``seeds``, ``best_arm_lost`` and the
-        Clopper-Pearson ``best_arm_lost_lower`` and ``_upper``. Cells with fewer than 2 seeds, of an
-        unfinished sweep, have NaN.
-
-    Raises:
-        ValueError: If ``data`` is not from a sweep, or another argument is out of range.
-    """
-    if "seeds" not in data or "rounds_made" not in data and "rounds_made_mean" not in data:
-        refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
-    prices = [
-        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
-        for field, price in (("server_price", server_price), ("peer_price", peer_price))
-    ]
-    looks = data.attrs.get("looks", 0)
-    level = data.attrs.get("until_level", 0.95) if level is None else level
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    each = 1 - (1 - level) / looks if looks else level
-    dims = list(data.seeds.dims)
-    names = [
-        f"{name}{end}" for name in ("regret", "cost", "rounds_made") for end in ("", *_ENDS)
-    ] + list(SERIES[2:])
-    table = {name: np.full(data.seeds.shape, np.nan) for name in names}
-    lost = np.zeros(data.seeds.shape, np.int64)
-    bounds = {end: np.full(data.seeds.shape, np.nan) for end in _ENDS}
-    for place in np.ndindex(data.seeds.shape):
-        cell = data.isel(dict(zip(dims, place, strict=True)))
-        seeds = int(cell.seeds)
-        if seeds < 2:
-            continue
-        if "regret" in data:
-            found, lost[place] = _final_curves(cell, seeds, prices, each)
-        else:
-            found, lost[place] = _final_summary(cell, seeds, prices, each, bool(looks))
-        for name, value in found.items():
-            table[name][place] = value
-        for end, bound in zip(_ENDS, lost_interval(int(lost[place]), seeds, level), strict=True):
-            bounds[end][place] = bound
-    axes = {name: (name, data.coords[name].values) for name in dims}
-    attrs = {**data.attrs, "level": level, "server_price": prices[0], "peer_price": prices[1]}
-    attrs["description"] = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
-    if looks:
-        told = f"({100 * each:.6g} % a look, {looks} possible looks)"
-        attrs["description"] = f"{100 * level:.6g} % simultaneous band at T {told}"
-    return xr.Dataset(
-        {
-            **{name: (dims, values) for name, values in table.items()},
-            "seeds": data.seeds,
-            "best_arm_lost": (dims, lost),
-            **{f"best_arm_lost{end}": (dims, values) for end, values in bounds.items()},
-        },
-        axes,
-        attrs,
-    )
-
-
-_ENDS = ("_lower", "_upper")
-
-
-def _final_curves(
-    cell: xr.Dataset, seeds: int, prices: Sequence[float], level: float
-) -> tuple[dict[str, float], int]:
-    kept = cell.isel(seed=slice(seeds), time=-1)
-    series = {name: np.asarray(kept[name], np.float64) for name in ("regret", *SERIES[2:])}
-    found = {name: float(series.pop(name).mean()) for name in SERIES[2:]}
-    series["rounds_made"] = np.asarray(kept.rounds_made, np.float64)
-    series["cost"] = np.asarray(communication_cost(kept, prices[0], prices[1]), np.float64)
-    for name, values in series.items():
-        part = summary.moments(values[:, None], full=False)
-        found |= _interval(name, seeds, float(part.mean[0]), float(part.covariance[0]), level)
-    return found, int(kept.best_arm_lost.values.sum())
-
-
-def _final_summary(
-    cell: xr.Dataset, seeds: int, prices: Sequence[float], level: float, judged: bool
-) -> tuple[dict[str, float], int]:
-    last = cell.isel(time=-1)
-    covariance = cell.regret_covariance.values
-    found = _interval("regret", seeds, float(last.regret_mean), float(covariance[-1, -1]), level)
-    if judged:
-        mean, half = _look_band(seeds, cell.regret_mean.values, covariance, level)
-        found |= {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
-    rounds, variance = float(cell.rounds_made_mean), float(cell.rounds_made_variance)
-    found |= _interval("rounds_made", seeds, rounds, variance, level)
-    links = {name: float(last[f"{name}_mean"]) for name in SERIES[2:]}
-    cost = prices[0] * links["server_links"] + prices[1] * links["peer_links_bound"]
-    # Every link is built by a completed round.
-    scale = cost / rounds if rounds else 0.0
-    found |= _interval("cost", seeds, cost, variance * scale**2, level)
-    return found | links, int(cell.best_arm_lost)
-
-
-def _interval(
-    name: str, seeds: int, mean: float, variance: float, level: float
-) -> dict[str, float]:
-    half = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
-    return {name: mean, f"{name}_lower": mean - half, f"{name}_upper": mean + half}

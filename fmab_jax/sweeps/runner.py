@@ -26,13 +26,14 @@ from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal, count, refuse
-from fmab_jax.run import simulation
-from fmab_jax.run.simulation import Collected, Lanes
+from fmab_jax.run import batches, resources, schema
+from fmab_jax.run.batches import Collected, Config, Program, Work
+from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps.progress import Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.results import Memory, Results
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
-from fmab_jax.sweeps.study import Precision, Spot, Study, provenance, state
+from fmab_jax.sweeps.study import Point, Precision, Study, provenance, state
 
 # A chunk is about a second of two cores' work, and at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
@@ -40,7 +41,7 @@ _CHUNK_BYTES = 64_000_000
 
 
 class Block(NamedTuple):
-    """Cells of one layout times seeds [start, stop)."""
+    """Cells of one program times seeds [start, stop)."""
 
     cells: tuple[str, ...]
     start: int
@@ -92,7 +93,7 @@ def sweep(
         sum_agents: As in `simulate`.
         keep: "curves" keeps every seed, "summary" moments, a histogram of the regret at T and
             counts: for very many seeds.
-        until: `precision(...)`: add seeds until each cell's band is narrow; needs "summary".
+        until: `until_precise(...)`: add seeds until each cell's band is narrow; needs "summary".
         worker: (i, n): this process is the i-th of n, i from 1, that share the store and have
             nothing else to do with each other. Each computes its part; start a dead one again.
         allow_changes: Fields in which the study, or what it is run with, may differ from the one in
@@ -171,9 +172,9 @@ def run(
     started = time.perf_counter()
     if devices is None and jax.process_count() > 1:
         devices = jax.devices()
-    used = simulation.checked_devices(devices)
+    used = resources.checked_devices(devices)
     worker = _checked_worker(worker, store)
-    compiled = simulation.executable.cache_info().misses
+    compiled = batches.executable.cache_info().misses
     work = _Work(study, used, chunk, batch, worker)
     header = results.header_of(study, provenance(used))
     # Of several processes with common devices, the first keeps the results.
@@ -209,7 +210,7 @@ def run(
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
     data.attrs["elapsed_s"] = time.perf_counter() - started
-    data.attrs["compilations"] = simulation.executable.cache_info().misses - compiled
+    data.attrs["compilations"] = batches.executable.cache_info().misses - compiled
     return data
 
 
@@ -225,15 +226,15 @@ class _Work:
         worker: tuple[int, int] | None,
     ) -> None:
         self.study, self.devices, self.worker = study, devices, worker
-        self.spots: dict[str, Spot] = {spot.hash: spot for spot in study.spots}
-        self.hashes = list(self.spots)
-        self.layouts: dict[simulation.Layout, list[str]] = {}
-        for name, spot in self.spots.items():
-            self.layouts.setdefault(spot.cell.layout, []).append(name)
+        self.points: dict[str, Point] = {point.hash: point for point in study.points}
+        self.hashes = list(self.points)
+        self.programs: dict[Program, list[str]] = {}
+        for name, point in self.points.items():
+            self.programs.setdefault(point.config.program, []).append(name)
         if chunk is not None:
-            chunk = count("chunk", chunk, 1, simulation.MAX_SEEDS, "give the trials of a chunk")
+            chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
         self.chunk, self.batch = chunk, batch
-        self.shared = simulation.spans_processes(devices)
+        self.shared = resources.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
 
     def missing(self, found: Results) -> dict[str, int]:
@@ -249,7 +250,7 @@ class _Work:
         """Returns the blocks that this process shall compute next; none when it is done."""
         blocks, number = [], 0
         place = {name: index for index, name in enumerate(self.hashes)}
-        for layout, cells in self.layouts.items():
+        for program, cells in self.programs.items():
             wanted: dict[int, list[str]] = {}
             done = set()
             for name in cells:
@@ -263,7 +264,7 @@ class _Work:
                     wanted.setdefault(stop, []).append(name)
             for stop, names in sorted(wanted.items()):
                 # Laid out with what is done, so that blocks have the same numbers for all workers.
-                for block in self._laid_out(layout, names, stop):
+                for block in self._laid_out(program, names, stop):
                     if self.study.until is not None or self._mine(number):
                         left = tuple(name for name in block.cells if name not in done)
                         blocks += _left(block._replace(cells=left), stop, found)
@@ -273,38 +274,43 @@ class _Work:
     def _mine(self, number: int) -> bool:
         return self.worker is None or number % self.worker[1] == self.worker[0] - 1
 
-    def _laid_out(self, layout: simulation.Layout, cells: list[str], stop: int) -> Iterator[Block]:
+    def _laid_out(self, program: Program, cells: list[str], stop: int) -> Iterator[Block]:
         """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
-        lanes, most_cells = self._chunk_size(layout)
-        if stop >= lanes:
+        trials, most_cells = self._chunk_size(program)
+        if stop >= trials:
             for name in cells:
-                for start in range(0, stop, lanes):
-                    yield Block((name,), start, min(start + lanes, stop))
+                for start in range(0, stop, trials):
+                    yield Block((name,), start, min(start + trials, stop))
             return
         # With a precision, which cells need more seeds differs from look to look.
-        together = 1 if self.study.until is not None else min(lanes // stop, most_cells)
+        together = 1 if self.study.until is not None else min(trials // stop, most_cells)
         for first in range(0, len(cells), together):
             yield Block(tuple(cells[first : first + together]), 0, stop)
 
-    def _chunk_size(self, layout: simulation.Layout) -> tuple[int, int]:
-        """Returns the most lanes and the most cells of a chunk."""
-        elements = simulation.loop_elements(layout.shape)
-        lanes = _CHUNK_ELEMENTS.get(self.devices[0].platform, 256_000_000) // elements
+    def _some(self, program: Program) -> Config:
+        """Returns one of a program's configs; they have the same sizes."""
+        return self.points[self.programs[program][0]].config
+
+    def _chunk_size(self, program: Program) -> tuple[int, int]:
+        """Returns the most trials and the most cells of a chunk."""
+        some = self._some(program)
+        elements = some.elements
+        trials = _CHUNK_ELEMENTS.get(self.devices[0].platform, 256_000_000) // elements
         cells = 2**31
         if self.study.keep == "curves":
-            lanes = min(lanes, _CHUNK_BYTES // _bytes_per_lane(layout))
+            trials = min(trials, _CHUNK_BYTES // _bytes_per_trial(some))
         else:
             # Held in memory while it is computed, but not written.
-            lanes = min(lanes, 4 * _CHUNK_BYTES // _bytes_per_lane(layout))
-            cells = max(1, _CHUNK_BYTES // _bytes_per_summary(layout))
-        lanes = self.chunk if self.chunk is not None else max(lanes, 16)
-        kept = _bytes_per_lane(layout) * lanes
+            trials = min(trials, 4 * _CHUNK_BYTES // _bytes_per_trial(some))
+            cells = max(1, _CHUNK_BYTES // _bytes_per_summary(some))
+        trials = self.chunk if self.chunk is not None else max(trials, 16)
+        kept = _bytes_per_trial(some) * trials
         if self.study.keep == "summary":
-            kept = _bytes_per_summary(layout)
+            kept = _bytes_per_summary(some)
         if kept > MOST_BYTES:
-            field, value = ("chunk", lanes) if self.chunk is not None else ("times", layout.points)
+            field, value = ("chunk", trials) if self.chunk is not None else ("times", some.wanted)
             refuse(field, value, f"such that a chunk has at most {MOST_BYTES:,} bytes", "use fewer")
-        return max(1, lanes), cells
+        return max(1, trials), cells
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
         """Returns what is to be done and what it takes, before anything is allocated.
@@ -317,28 +323,28 @@ class _Work:
         todo = self.todo(found)
         largest, working, available = 0, 0, 0
         for block in todo:
-            layout = self.spots[block.cells[0]].cell.layout
-            lanes = len(block.cells) * (block.stop - block.start)
+            some = self.points[block.cells[0]].config
+            trials = len(block.cells) * (block.stop - block.start)
             # The products behind a scatter, and the chunk's bytes, are copies.
             copies = 10 if self.study.keep == "summary" else 3
             own = copies * self._kept_bytes(block)
-            largest = max(largest, lanes * (_bytes_per_lane(layout) + 4 * layout.points) + own)
-        for layout in self.layouts:
-            need = self._needs(layout, todo)
+            largest = max(largest, trials * (_bytes_per_trial(some) + 4 * some.wanted) + own)
+        for program in self.programs:
+            need = self._needs(program, todo)
             working = max(working, need.working_bytes)
             available = need.available_bytes
         everybody = todo if self.worker is None else self._alone().todo(found)
         disk = sum(self._kept_bytes(block) + 2000 for block in everybody)
         memory = working + largest + disk * in_memory
         if self.study.keep == "summary":
-            memory += 4 * sum(_bytes_per_summary(spot.cell.layout) for spot in self.study.spots)
+            memory += 4 * sum(_bytes_per_summary(point.config) for point in self.study.points)
         return Plan(
-            cells=len(self.study.spots),
+            cells=len(self.study.points),
             seeds=self.study.seeds,
             until=self.study.until is not None,
-            distinct=len(self.spots),
-            layouts=len({self.spots[block.cells[0]].cell.layout for block in todo}),
-            trials=len(self.spots) * self.study.seeds,
+            distinct=len(self.points),
+            layouts=len({self.points[block.cells[0]].config.program for block in todo}),
+            trials=len(self.points) * self.study.seeds,
             missing=sum((block.stop - block.start) * len(block.cells) for block in todo),
             blocks=len(todo),
             disk_bytes=0 if store is None else disk,
@@ -351,58 +357,57 @@ class _Work:
         return _Work(self.study, self.devices, self.chunk, self.batch, None)
 
     def _kept_bytes(self, block: Block) -> int:
-        layout = self.spots[block.cells[0]].cell.layout
+        some = self.points[block.cells[0]].config
         if self.study.keep == "curves":
-            return len(block.cells) * (block.stop - block.start) * _bytes_per_lane(layout)
-        return len(block.cells) * _bytes_per_summary(layout)
+            return len(block.cells) * (block.stop - block.start) * _bytes_per_trial(some)
+        return len(block.cells) * _bytes_per_summary(some)
 
     def calibrate(self, found: Results, teller: Progress) -> None:
         """Tells how long what is missing will take; compiles one program for it."""
         todo = self.todo(found)
         if todo and not self.shared:
-            layout = self.spots[todo[0].cells[0]].cell.layout
-            layouts = len({self.spots[block.cells[0]].cell.layout for block in todo})
-            batch = self._needs(layout, todo).batch
-            teller.compiling(1, layouts)
+            program = self.points[todo[0].cells[0]].config.program
+            programs = len({self.points[block.cells[0]].config.program for block in todo})
+            batch = self._needs(program, todo).batch
+            teller.compiling(1, programs)
             started = time.perf_counter()
-            simulation.executable(layout, batch, self.devices)
+            batches.executable(program, batch, self.devices)
             compile_s = time.perf_counter() - started
-            self._calibrate(todo[0], batch, todo, compile_s * layouts, teller)
+            self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
-    def _needs(self, layout: simulation.Layout, todo: Sequence[Block]) -> simulation.Estimate:
-        cells = set(self.layouts[layout])
+    def _needs(self, program: Program, todo: Sequence[Block]) -> Estimate:
+        cells = set(self.programs[program])
         own = [block for block in todo if block.cells[0] in cells]
-        lanes = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
+        trials = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
         if self.study.until is not None:
             # Looks double the seeds; one size of batch for all of them compiles once.
             most = len(cells) * self.study.until.max_seeds
-            lanes = max(lanes, min(self._chunk_size(layout)[0], most))
-        some = self.spots[self.layouts[layout][0]].cell
-        return simulation.estimate(some, lanes, self.devices, self.batch)
+            trials = max(trials, min(self._chunk_size(program)[0], most))
+        return self._some(program).needs(trials, self.devices, self.batch)
 
     def compute(self, found: Results, folder: Any, teller: Progress) -> None:
         """Computes what is missing, a block at a time; each is written before the next begins."""
-        compiled: set[tuple[simulation.Layout, int]] = set()
+        compiled: set[tuple[Program, int]] = set()
         first, planned = True, 0
         while blocks := [Block(tuple(c), a, b) for c, a, b in self._agreed(self.todo(found))]:
             planned += sum((b.stop - b.start) * len(b.cells) for b in blocks)
             teller.extended(planned)
             left = self.missing(found) if folder is not None else {}
             ahead = {block.cells[0] for block in blocks}
-            layouts = [each for each, cells in self.layouts.items() if ahead & set(cells)]
-            for layout in layouts:
-                cells = set(self.layouts[layout])
+            programs = [each for each, cells in self.programs.items() if ahead & set(cells)]
+            for program in programs:
+                cells = set(self.programs[program])
                 own = [block for block in blocks if block.cells[0] in cells]
-                batch = self._needs(layout, own).batch
-                if (layout, batch) not in compiled:
-                    teller.compiling(layouts.index(layout) + 1, len(layouts))
+                batch = self._needs(program, own).batch
+                if (program, batch) not in compiled:
+                    teller.compiling(programs.index(program) + 1, len(programs))
                     started = time.perf_counter()
-                    simulation.executable(layout, batch, self.devices)
-                    compiled.add((layout, batch))
-                    lanes = batch * simulation.threads(self.devices)
-                    if first and planned >= 8 * lanes:
+                    batches.executable(program, batch, self.devices)
+                    compiled.add((program, batch))
+                    trials = batch * resources.threads(self.devices)
+                    if first and planned >= 8 * trials:
                         compile_s = time.perf_counter() - started
-                        self._calibrate(own[0], batch, blocks, compile_s * len(layouts), teller)
+                        self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
                         first = False
                 for block in own:
                     collected = self._run(block, batch, teller)
@@ -432,16 +437,16 @@ class _Work:
         return [Block(*block) for block in json.loads(np.asarray(text, np.uint8).tobytes())]
 
     def _run(self, block: Block, batch: int, teller: Progress) -> Collected:
-        cells = [self.spots[name].cell for name in block.cells]
+        cells = [self.points[name].config for name in block.cells]
         seeds = block.stop - block.start
-        lanes = Lanes(
+        work = Work(
             cells,
             np.repeat(np.arange(len(cells), dtype=np.int32), seeds),
             np.tile(np.arange(block.start, block.stop), len(cells)),
             self.study.root_seed,
         )
-        collected = Collected(len(lanes.seed), cells[0].points, cells[0].shape.waits)
-        for start, outcome in simulation.run_lanes(lanes, batch, self.devices):
+        collected = Collected(len(work.seeds), max(cell.wanted for cell in cells))
+        for start, outcome in batches.run_trials(work, batch, self.devices):
             collected.put(start, outcome)
             teller.advanced(len(outcome.rounds))
         return collected
@@ -455,17 +460,17 @@ class _Work:
         teller: Progress,
     ) -> None:
         """Runs a few batches against the clock and extrapolates to all blocks."""
-        lanes = batch * simulation.threads(self.devices)
+        trials = batch * resources.threads(self.devices)
         if self.shared:
             return
-        stop = min(block.stop, block.start + lanes)
+        stop = min(block.stop, block.start + trials)
         started = time.perf_counter()
         self._run(Block(block.cells[:1], block.start, stop), batch, Progress())
         # A program's cost goes with its elements; batches are padded to a whole.
         ran = math.ceil((stop - block.start) / batch) * batch
 
         def elements(of: Block) -> int:
-            return simulation.loop_elements(self.spots[of.cells[0]].cell.shape)
+            return self.points[of.cells[0]].config.elements
 
         per_element = (time.perf_counter() - started) / ran / elements(block)
         work = sum((b.stop - b.start) * len(b.cells) * elements(b) for b in blocks)
@@ -473,7 +478,7 @@ class _Work:
 
     def _widest(self, collected: Collected, block: Block) -> float:
         """Returns the widest 95 % half-width of mean regret at T over its mean, of known cells."""
-        final = collected.regret[:, -1].reshape(len(block.cells), -1)
+        final = collected.arrays["regret"][:, -1].reshape(len(block.cells), -1)
         for name, values in zip(block.cells, final, strict=True):
             own = summary.moments(values[:, None], full=False)
             known = self.final.get(name)
@@ -500,29 +505,23 @@ def _chunk_name(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
-def _bytes_per_lane(layout: simulation.Layout) -> int:
-    """Regret, rounds and perhaps regret while waiting at each slot; four numbers at the end."""
-    return layout.points * (9 + 8 * layout.shape.waits) + 16
+def _bytes_per_trial(config: Config) -> int:
+    """Regret, rounds and perhaps regret while waiting at each slot; five numbers at the end."""
+    waits = bool(getattr(config.trial, "waits", True))
+    return config.wanted * (9 + 8 * waits) + 24
 
 
-def _bytes_per_summary(layout: simulation.Layout) -> int:
+def _bytes_per_summary(config: Config) -> int:
     """Moments of the curves, and a histogram of, typically, a thousand bins."""
-    return 8 * layout.points * (layout.points + 8) + 24_000
+    return 8 * config.wanted * (config.wanted + 8) + 24_000
 
 
 def _curves(collected: Collected, block: Block) -> dict[str, np.ndarray]:
     """Returns a chunk's arrays, [cell, seed, ...]."""
-    arrays = {
-        "regret": collected.regret,
-        # Few bytes hold a count of rounds.
-        "rounds_by": collected.rounds_by.astype(np.min_scalar_type(collected.rounds_by.max())),
-        "rounds": collected.rounds,
-        "active_arms": collected.active_arms,
-        "chosen_arm": collected.chosen_arm,
-        "agents_lost": collected.agents_lost,
-    }
-    if collected.exploitation is not None:
-        arrays["exploitation_regret"] = collected.exploitation
+    arrays = dict(collected.arrays)
+    # Few bytes hold a count of rounds.
+    rounds_by = arrays["rounds_by"]
+    arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     cells = len(block.cells)
     return {n: values.reshape(cells, -1, *values.shape[1:]) for n, values in arrays.items()}
 
@@ -531,14 +530,15 @@ def _summarised(collected: Collected, block: Block) -> dict[str, np.ndarray]:
     """Returns a chunk's arrays: moments by cell, and (row, value, count) of whole numbers."""
     curves = _curves(collected, block)
     arrays: dict[str, np.ndarray] = {}
-    for name in ("regret", "exploitation_regret", "rounds_by"):
+    for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
             parts = [summary.moments(values, full=name == "regret") for values in curves[name]]
             for kind in ("anchor", "offset", "scatter"):
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
+    events = {v.name: v.of(curves).astype(np.int64) for v in schema.VARIABLES if v.coordinate}
     counted = {
         "regret_bin": summary.bins(curves["regret"][:, :, -1]),
-        "best_arm_lost": (curves["agents_lost"] > 0).astype(np.int64),
+        **events,
         "undecided": (curves["chosen_arm"] < 0).astype(np.int64),
         "rounds": curves["rounds"],
     }
@@ -681,7 +681,7 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
         remedy = "record fewer times or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
             remedy = "use keep='summary', which does not grow with the seeds"
-            each = sum(_bytes_per_lane(spot.cell.layout) for spot in study.spots)
+            each = sum(_bytes_per_trial(point.config) for point in study.points)
             if seeds := int(0.9 * there / each):
                 remedy += f", or at most {seeds:,} seeds"
         elif field == "memory" and study.keep == "curves":

@@ -1,8 +1,8 @@
 """What a sweep is to compute: a labelled grid of configurations, each with an identity.
 
-A `Study` is stated once and holds no results. Its cells are addressed by the hash of everything
-their numbers depend on, so that equal cells of two studies, or of two places in one grid, are the
-same cell.
+A `Study` is stated once and holds no results. Its points are addressed by the hash of everything
+their numbers depend on, so that equal points of two studies, or of two places in one grid, are the
+same config.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import resources
+from dataclasses import dataclass
+from importlib import resources as files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,20 +26,24 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.families import elimination
-from fmab_jax.algorithms.families.elimination import Algorithm
-from fmab_jax.core import graphs, keys
+from fmab_jax.algorithms.base import Algorithm, named, source_digest
+from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.networks import FixedGraph
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, count, real, refuse
-from fmab_jax.run import simulation
+from fmab_jax.core.rewards import Law, law_of
+from fmab_jax.errors import count, real, refuse
+from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
+from fmab_jax.parameters import parameters_of as _fields_of
+from fmab_jax.run import resources
+from fmab_jax.run.batches import Config, bound, room_for
+from fmab_jax.run.resources import MAX_SEEDS
 
-MAX_CELLS = 100_000
-ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
-    name: getattr(elimination, f"{name}_mab") for name in ("cdp", "ddp", "hdp", "single")
-}
+MAX_CONFIGS = 100_000
 # The rooms that a seed's numbers depend on.
 _ENGINE = ("core", "algorithms", "run", "analysis/summary.py")
+# Agents that are padded to at most so many times their number share a program.
+_ROOMY = 16
 
 
 class Precision(NamedTuple):
@@ -67,35 +71,8 @@ class Precision(NamedTuple):
         return 1 - (1 - self.level) / len(self.looks(seeds))
 
 
-def drawn(
-    agents: int = 50,
-    arms: int = 100,
-    spread: float = 0.0,
-    gap: float | None = None,
-    fixed_instance: int | None = None,
-    root_seed: int = 0,
-) -> Problem:
-    """Makes the problem of a study that names no other: means from U[0, 1], drawn by each seed.
-
-    Args:
-        agents: M.
-        arms: K.
-        spread: Of the means over agents, as in `Problem.heterogeneous`.
-        gap: Smallest gap, or None.
-        fixed_instance: Give all seeds the means that this one would draw.
-        root_seed: The study's.
-
-    Raises:
-        ValueError: If a value is out of range.
-    """
-    if fixed_instance is not None:
-        fixed_instance = keys.checked_seed("fixed_instance", fixed_instance)
-    problem = Problem.heterogeneous(agents, arms, spread, gap)
-    return problem if fixed_instance is None else problem.fixed(fixed_instance, root_seed)
-
-
-def precision(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
-    """States when a sweep has seeds enough: ``sweep(..., until=precision(relative=0.01))``.
+def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
+    """States when a sweep has seeds enough: ``sweep(..., until=until_precise(relative=0.01))``.
 
     A cell starts with the sweep's ``seeds`` and doubles them until the half-width of its
     simultaneous band of regret, at the horizon, is at most ``relative`` times the mean, or
@@ -115,8 +92,102 @@ def precision(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -
     return Precision(
         real("relative", relative, 0, 1, "use 0.01 for 1 %", open_low=True, open_high=True),
         real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True),
-        count("max_seeds", max_seeds, 2, simulation.MAX_SEEDS, "give the most seeds of a cell"),
+        count("max_seeds", max_seeds, 2, MAX_SEEDS, "give the most seeds of a cell"),
     )
+
+
+@dataclass(frozen=True)
+class LawOf(Kind):
+    """A reward law, or its text: bernoulli, gaussian:SD."""
+
+    metavar = "LAW"
+
+    def checked(self, name: str, value: Any, remedy: str) -> Any:
+        """Returns the law."""
+        return law_of(value, name)
+
+    def plain(self, value: Any) -> Any:
+        """Returns its description."""
+        return value.describe()
+
+    def text(self, value: Any) -> str:
+        """Returns its words."""
+        return str(value)
+
+    def label(self, value: Any) -> Any:
+        """Returns its words."""
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Drawn(Described):
+    """The problem of a study that names no other: means from U[0, 1], drawn by each seed.
+
+    Attributes:
+        agents: M.
+        arms: K.
+        spread: Of the means over agents, as in `Problem.heterogeneous`.
+        instance_gap: Smallest gap, or None.
+        rewards: Reward law, or its text.
+        fixed_instance: Give all seeds the means that this one would draw.
+    """
+
+    agents: int = parameter(
+        Whole(low=1, high=10**7),
+        "M, agents.",
+        default=50,
+        symbol="M",
+        label="agents M",
+        remedy="give the number of agents M",
+    )
+    arms: int = parameter(
+        Whole(low=1, high=10**6),
+        "K, arms.",
+        default=100,
+        symbol="K",
+        label="arms K",
+        remedy="give the number of arms K",
+    )
+    spread: float = parameter(
+        Real(low=0.0, high=1.0),
+        "How far the means differ between agents, up to 1.",
+        default=0.0,
+        shown="0, agents are alike",
+        remedy="0 makes the agents alike, 1 is the most",
+    )
+    instance_gap: float | None = parameter(
+        Real(none="gaps left to chance", low=1e-9, high=1.0, open_high=True),
+        "Smallest gap of the means that each seed draws.",
+        default=None,
+        shown="left to chance",
+        symbol="instance gap",
+        label="smallest gap of an instance",
+        remedy="give the smallest non-zero gap, or None to leave it to chance",
+    )
+    rewards: Any = parameter(
+        LawOf(),
+        "Reward law: bernoulli, or gaussian:SD.",
+        default="bernoulli",
+        symbol="",
+        label="rewards",
+        shown="bernoulli",
+    )
+    fixed_instance: int | None = parameter(
+        Whole(none="a new instance for each seed", low=0, high=2**32 - 1),
+        "Give all seeds the means that this seed would draw.",
+        default=None,
+        shown="off",
+        symbol="instance of seed",
+        label="instance of seed",
+        remedy="give the seed whose means all seeds shall have",
+    )
+
+    def problem(self, root_seed: int) -> Problem:
+        """Returns the problem under a root seed."""
+        made = Problem.heterogeneous(
+            self.agents, self.arms, self.spread, self.instance_gap, rewards=self.rewards
+        )
+        return made if self.fixed_instance is None else made.fixed(self.fixed_instance, root_seed)
 
 
 class Axis(NamedTuple):
@@ -126,41 +197,43 @@ class Axis(NamedTuple):
         name: The dimension's.
         labels: Numbers or texts, distinct.
         values: What they stand for.
+        words: ``long_name``, ``symbol`` and ``none``: how figures name it.
     """
 
     name: str
     labels: tuple[Any, ...]
     values: tuple[Any, ...]
+    words: dict[str, str]
 
 
-class _Known(NamedTuple):
-    """What cells share, worked out once; by the identity of what it was made of.
-
-    Attributes:
-        exchanges: With an algorithm that keeps its graph, and so its identity, alive.
-        problems: With their descriptions.
-        graphs: Descriptions, with what is described.
-        slots: Hashes of the recorded slots, by their number and the horizon.
-    """
-
-    exchanges: dict[Any, tuple[Exchange, Algorithm]]
-    problems: dict[Any, tuple[Problem, dict[str, Any]]]
-    graphs: dict[int, tuple[Any, Any]]
-    slots: dict[tuple[int, int], str]
-
-
-class Spot(NamedTuple):
-    """One cell of the grid, checked.
+class Point(NamedTuple):
+    """One configuration of the grid, checked.
 
     Attributes:
-        config: JSON-able; all that its numbers depend on besides the seeds and the package.
-        hash: Of ``config``, 32 hexadecimal digits.
-        cell: Its arrays.
+        described: JSON-able; all that its numbers depend on besides the seeds and the package.
+        hash: Of ``described``, 32 hexadecimal digits.
+        config: Its arrays.
     """
 
-    config: dict[str, Any]
+    described: dict[str, Any]
     hash: str
-    cell: simulation.Cell
+    config: Config
+
+
+_SHARED = {
+    "algorithm": Parameter("algorithm", Kind(), label="algorithm"),
+    "problem": Parameter("problem", Kind(), label="problem"),
+    "horizon": Parameter(
+        "horizon",
+        Whole(low=1, high=10**12),
+        help="T, slots that every agent plays; such as 1e6.",
+        remedy="give the number of slots T",
+        symbol="T",
+        label="horizon T (slots)",
+        default=100_000,
+    ),
+}
+"""What every study has, besides the parameters of algorithms and problems."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +243,13 @@ class Study:
     Attributes:
         axes: The swept parameters, in order.
         settings: Every parameter that is not swept, by name.
-        seeds: Seeds 0, 1, ..., seeds - 1 of every cell; with ``until``, those of the first look.
+        seeds: Seeds 0, 1, ..., seeds - 1 of every config; with ``until``, those of the first look.
         root_seed: Selects all randomness.
         times: Recorded slots, or how many.
         spacing: "linear" or "log".
         sum_agents: Draw totals over agents where that is exact.
         keep: "curves" or "summary".
-        until: When a cell has seeds enough, or None.
+        until: When a config has seeds enough, or None.
     """
 
     axes: tuple[Axis, ...]
@@ -195,28 +268,40 @@ class Study:
         return tuple(len(axis.values) for axis in self.axes)
 
     @functools.cached_property
-    def spots(self) -> tuple[Spot, ...]:
-        """The cells, the last axis fastest.
+    def points(self) -> tuple[Point, ...]:
+        """The configurations, the last axis fastest.
 
         Raises:
             ValueError: If a value, or a combination of values, is refused.
         """
-        known = _Known({}, {}, {}, {})
-        return tuple(self._spot(chosen, known) for chosen in self._choices())
+        problem = functools.cache(self._problem)
+        made = []
+        for chosen in self._choices():
+            algorithm = self._algorithm(chosen)
+            options = _chosen(chosen["problem"], chosen)
+            made.append(
+                (algorithm, problem(chosen["problem"], _hashed(options)), chosen["horizon"])
+            )
+        sizes = [problem.agents for _, problem, _ in made]
+        # Numbers of agents that are not far apart share one program.
+        shared = room_for(max(sizes)) if max(sizes) <= _ROOMY * min(sizes) else None
+        slots: dict[tuple[int, int], str] = {}
+        return tuple(self._point(*each, shared, slots) for each in made)
 
     @functools.cached_property
     def hash(self) -> str:
         """Identity of the whole study: equal for one stated in Python, in TOML or in options."""
         axes = [[axis.name, list(axis.labels)] for axis in self.axes]
         until = None if self.until is None else list(self.until)
-        cells = [spot.hash for spot in self.spots]
-        return _hash([axes, self.seeds, self.keep, until, cells])
+        return _hash([axes, self.seeds, self.keep, until, [point.hash for point in self.points]])
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description, field by field."""
-        described = {name: _plain(name, value) for name, value in sorted(self.settings.items())}
+        described = {
+            name: self._plain(name, value) for name, value in sorted(self.settings.items())
+        }
         for axis in self.axes:
-            described[axis.name] = [_plain(axis.name, value) for value in axis.values]
+            described[axis.name] = [self._plain(axis.name, value) for value in axis.values]
         # As it will be read again: lists for tuples.
         described = json.loads(json.dumps(described, default=str))
         until = None if self.until is None else self.until._asdict()
@@ -231,59 +316,73 @@ class Study:
             "until": until,
         }
 
+    def _plain(self, name: str, value: Any) -> Any:
+        """Returns a JSON-able stand-in that differs where values differ."""
+        if isinstance(value, Problem):
+            return value.describe()
+        if callable(value):
+            return _maker_name(value)
+        if (known := self._known.get(name)) is not None:
+            return known.kind.plain(known.check(value))
+        return np.asarray(value).tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+    @functools.cached_property
+    def _known(self) -> dict[str, Parameter]:
+        chosen = {axis.name: axis.values for axis in self.axes}
+        given = chosen | {name: (value,) for name, value in self.settings.items()}
+        return _known_parameters(given["algorithm"], given["problem"])
+
     def _choices(self) -> Iterator[dict[str, Any]]:
         names = [axis.name for axis in self.axes]
         for values in itertools.product(*(axis.values for axis in self.axes)):
             yield self.settings | dict(zip(names, values, strict=True))
 
-    def _spot(self, chosen: dict[str, Any], known: _Known) -> Spot:
-        make = chosen["algorithm"]
-        algorithm = _made("algorithm", make, {n: n for n in _parameters(make)}, chosen, Algorithm)
-        problem = chosen["problem"]
-        if not isinstance(problem, Problem):
-            options = _problem_options(problem)
-            own = {"root_seed": self.root_seed} if "root_seed" in options else {}
-            key = (id(problem), *((n, id(chosen[o])) for n, o in options.items() if o in chosen))
-            if key not in known.problems:
-                made = _made("problem", problem, options, chosen, Problem, **own)
-                known.problems[key] = made, _described_problem(made)
-            problem, described_problem = known.problems[key]
-        else:
-            if id(problem) not in known.problems:
-                known.problems[id(problem)] = problem, _described_problem(problem)
-            described_problem = known.problems[id(problem)][1]
-        # Hop distances are worked out, and a graph described, once for each, not for each epsilon.
-        key = (algorithm.name, problem.agents, algorithm.participation, algorithm.weights)
-        key = (*key, id(algorithm.graph), id(algorithm.components))
-        if type(algorithm) is not Algorithm:
-            key = (id(algorithm),)  # it may exchange as it likes
-        cell = simulation.resolve(
+    def _algorithm(self, chosen: dict[str, Any]) -> Algorithm:
+        return _made("algorithm", chosen["algorithm"], chosen, Algorithm)
+
+    def _problem(self, make: Any, options: tuple[tuple[str, Any], ...]) -> Problem:
+        if isinstance(make, Problem):
+            return make
+        chosen = dict(options)
+        if make is Drawn:
+            return Drawn(**chosen).problem(self.root_seed)
+        if "root_seed" in _options(make):
+            chosen["root_seed"] = self.root_seed
+        return _made("problem", make, chosen, Problem)
+
+    def _point(
+        self,
+        algorithm: Algorithm,
+        problem: Problem,
+        horizon: Any,
+        room: int | None,
+        slots: dict[tuple[int, int], str],
+    ) -> Point:
+        config = bound(
             algorithm,
             problem,
-            chosen["horizon"],
+            horizon,
             times=self.times,
             spacing=self.spacing,
             sum_agents=self.sum_agents,
-            exchange=known.exchanges[key][0] if key in known.exchanges else None,
+            room=room,
         )
-        # What has an id must live on, or something else could get that id.
-        known.exchanges.setdefault(key, (cell.exchange, algorithm))
-        # All that recorded slots depend on, besides what cells share, is the horizon.
-        grid = len(cell.grid), int(cell.rule.horizon)
-        if grid not in known.slots:
-            known.slots[grid] = _hash(cell.grid.tolist())
-        config = {
-            **_described_algorithm(algorithm, known),
-            "problem": described_problem,
-            "horizon": int(cell.rule.horizon),
-            "slots": known.slots[grid],
-            "points": cell.points,
+        # All that recorded slots depend on, besides what configs share, is the horizon.
+        grid = config.points, config.horizon
+        if grid not in slots:
+            slots[grid] = _hash(config.grid[: config.points].tolist())
+        described = {
+            **algorithm.describe(),
+            "problem": problem.describe(),
+            "rewards_code": source_digest(type(problem.rewards)),
+            "horizon": config.horizon,
+            "slots": slots[grid],
             "root_seed": self.root_seed,
             "sum_agents": self.sum_agents,
             # An algorithm of one's own may exchange otherwise than its description says.
-            "exchange": _described_exchange(cell.exchange),
+            "exchange": _described_exchange(config.exchange),
         }
-        return Spot(config, _hash(config), cell)
+        return Point(described, _hash(described), config)
 
 
 def state(
@@ -307,14 +406,13 @@ def state(
     """
     if keep not in ("curves", "summary"):
         refuse("keep", keep, "'curves' or 'summary'", "'summary' for very many seeds")
-    seeds = count("seeds", seeds, 1, simulation.MAX_SEEDS, "give the number of seeds of a cell")
+    seeds = count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds of a configuration")
     if until is not None:
         if not isinstance(until, Precision):
-            refuse("until", until, "fmab_jax.precision(...) or None", "state the precision")
+            refuse("until", until, "fmab_jax.until_precise(...) or None", "state the precision")
         if keep != "summary":
-            refuse(
-                "until", until.relative, "given with keep='summary'", "cells then differ in seeds"
-            )
+            allowed = "given with keep='summary'"
+            refuse("until", until.relative, allowed, "configurations then differ in seeds")
         if seeds < 2:
             refuse("seeds", seeds, "at least 2 with until", "a band needs 2 seeds")
         if seeds > until.max_seeds:
@@ -322,25 +420,26 @@ def state(
             refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
     if isinstance(sum_agents, np.bool_) or not isinstance(sum_agents, bool):
         refuse("sum_agents", sum_agents, "True or False", "leave it out")
+    if isinstance(algorithm, Algorithm):
+        algorithm, parameters = _taken_apart(algorithm, parameters)
     problem, parameters = _spelt_out(problem, parameters)
-    given = {
-        "algorithm": _algorithms(algorithm),
-        "problem": problem,
-        **parameters,
-        "horizon": horizon,
-    }
+    makers = _algorithms(algorithm)
+    known = _known_parameters(_each(makers), _each(problem))
+    given = {"algorithm": makers, "problem": problem, **parameters, "horizon": horizon}
+    for name, value in parameters.items():
+        if name not in known:
+            _refuse_unknown(name, value, known)
     axes, settings = [], {}
     for name, value in given.items():
-        swept = _axis(name, value)
+        swept = _axis(name, value, known.get(name))
         if swept is None:
             settings[name] = value
         else:
             axes.append(swept)
-    _refuse_unknown(axes, settings)
     _add_defaults(axes, settings)
-    cells = math.prod(len(axis.values) for axis in axes)
-    if cells > MAX_CELLS:
-        refuse("cells", cells, f"at most {MAX_CELLS:,}", "sweep fewer values")
+    configs = math.prod(len(axis.values) for axis in axes)
+    if configs > MAX_CONFIGS:
+        refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
     return Study(
         axes=tuple(axes),
         settings=settings,
@@ -356,19 +455,19 @@ def state(
 
 def provenance(devices: Sequence[jax.Device]) -> dict[str, str]:
     """Returns what bits depend on besides the configuration: versions, source, kind of device."""
-    versions = simulation.versions()
+    versions = resources.versions()
     return {
-        "fmab_jax": f"{__version__} ({_source_digest()})",
+        "fmab_jax": f"{__version__} ({_engine_digest()})",
         **{name: versions[name] for name in ("jax", "jaxlib", "numpy")},
         "platform": devices[0].platform,
     }
 
 
 @functools.cache
-def _source_digest() -> str:
+def _engine_digest() -> str:
     """Returns a hash of the engine's source: a changed algorithm is another package."""
     whole = hashlib.sha256()
-    package = Path(str(resources.files("fmab_jax")))
+    package = Path(str(files.files("fmab_jax")))
     for room in _ENGINE:
         for path in sorted((package / room).rglob("*.py")) or [package / room]:
             whole.update(path.read_bytes())
@@ -376,18 +475,14 @@ def _source_digest() -> str:
 
 
 def _algorithms(given: Any) -> Any:
-    """Names stand for makers; a list of either is an axis."""
+    """Names stand for algorithms; a list of either is an axis."""
 
     def one(item: Any) -> Any:
         if isinstance(item, str):
-            if item not in ALGORITHMS:
-                near = difflib.get_close_matches(item, ALGORITHMS, n=1)
-                remedy = f"did you mean {near[0]!r}?" if near else "choose one of them"
-                refuse("algorithm", item, " or ".join(map(repr, ALGORITHMS)), remedy)
-            return ALGORITHMS[item]
-        if not callable(item):
-            remedy = "pass the function itself, not what it returns"
-            refuse("algorithm", item, "a maker such as fmab_jax.cdp_mab, or its name", remedy)
+            return named(item)
+        if isinstance(item, Algorithm) or not callable(item):
+            remedy = "in a list pass the algorithm itself, such as fmab_jax.cdp_mab"
+            refuse("algorithm", item, "an algorithm such as fmab_jax.cdp_mab, or its name", remedy)
         return item
 
     if isinstance(given, Mapping):
@@ -397,147 +492,138 @@ def _algorithms(given: Any) -> Any:
     return one(given)
 
 
-def _algorithm_name(make: Callable[..., Any]) -> str:
-    for name, known in ALGORITHMS.items():
-        if make is known:
-            return name
+def _taken_apart(
+    algorithm: Algorithm, parameters: dict[str, Any]
+) -> tuple[type[Algorithm], dict[str, Any]]:
+    """Returns the class of a configured algorithm, and its parameters as if each was given."""
+    own = {name: getattr(algorithm, name) for name in _fields_of(type(algorithm))}
+    for name in own:
+        if name in parameters:
+            remedy = "the algorithm has its own; or pass the algorithm itself, not a call of it"
+            refuse(name, parameters[name], "left out with a configured algorithm", remedy)
+    return type(algorithm), {n: v for n, v in own.items() if v is not UNSET} | parameters
+
+
+def _maker_name(make: Any) -> str:
     if isinstance(make, functools.partial):
-        return _algorithm_name(make.func)
+        return _maker_name(make.func)
     # Not its repr, which holds an address and so changes from run to run.
-    return str(getattr(make, "__name__", type(make).__name__))
+    return str(getattr(make, "name", "") or getattr(make, "__name__", type(make).__name__))
 
 
-def _parameters(make: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Returns what can be given to a maker by name.
+def _options(make: Any) -> dict[str, Any]:
+    """Returns what can be given to a maker by name, with its default or UNSET.
 
     Raises:
         ValueError: If it does not say.
     """
+    if isinstance(make, Problem):
+        return {}
+    if isinstance(make, type) and issubclass(make, Described):
+        return {name: each.default for name, each in _fields_of(make).items()}
     try:
         given = inspect.signature(make).parameters
     except (TypeError, ValueError):
         refuse("algorithm", make, "a maker with named parameters", "wrap it in a function")
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: each for name, each in given.items() if each.kind in named}
+    named_ = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {
+        name: UNSET if each.default is each.empty else each.default
+        for name, each in given.items()
+        if each.kind in named_
+    }
 
 
-def _made(
-    kind: str,
-    make: Callable[..., Any],
-    options: Mapping[str, str],
-    chosen: Mapping[str, Any],
-    wanted: type,
-    **own: Any,
-) -> Any:
-    """Calls a maker of algorithms or problems with what was chosen for it.
+def _known_parameters(algorithms: Sequence[Any], problems: Sequence[Any]) -> dict[str, Parameter]:
+    """Returns every parameter that some algorithm or problem of a study takes."""
+    known = dict(_SHARED)
+    for make in (*algorithms, *problems):
+        if not isinstance(make, Problem) and not callable(make):
+            remedy = "such as fmab_jax.Problem.uniform(50, 100), or the maker itself"
+            refuse("problem", make, "a Problem or a function that makes one", remedy)
+        described = isinstance(make, type) and issubclass(make, Described)
+        fields = _fields_of(make) if described else {}
+        for name, default in _options(make).items():
+            if name != "root_seed" or make in algorithms:
+                words = name.replace("_", " ")
+                plain = Parameter(name, Kind(none="none"), default, symbol=words, label=words)
+                known.setdefault(name, fields.get(name, plain))
+    # A function of one's own says nothing of its parameters; algorithms and problems do.
+    for name in [name for name, each in known.items() if type(each.kind) is Kind]:
+        if name in _fields_of(Drawn):
+            known[name] = _fields_of(Drawn)[name]
+    return known
 
-    Args:
-        kind: "algorithm" or "problem".
-        make: The maker.
-        options: The keyword of `sweep` for each of its parameters.
-        chosen: Values by keyword.
-        wanted: What it must return.
-        own: Values that are not chosen.
-    """
-    values = {n: chosen[option] for n, option in options.items() if option in chosen} | own
-    for name, parameter in _parameters(make).items():
-        if parameter.default is parameter.empty and name not in values:
-            remedy = f"the {kind} {_algorithm_name(make)} needs it"
-            refuse(options[name], None, "given", remedy)
-    try:
-        made = make(**values)
-    except Refusal as error:
-        # Under the keyword that it was given as.
-        raise error.renamed(options.get(error.field, error.field)) from None
+
+def _made(kind: str, make: Callable[..., Any], chosen: Mapping[str, Any], wanted: type) -> Any:
+    """Calls a maker of algorithms or problems with what was chosen for it."""
+    options = _options(make)
+    values = {name: chosen[name] for name in options if name in chosen}
+    described = isinstance(make, type) and issubclass(make, Described)
+    for name, default in options.items():
+        # A described class says itself what is missing.
+        if default is UNSET and name not in values and not described:
+            refuse(name, UNSET, "given", f"the {kind} {_maker_name(make)} needs it")
+    made = make(**values)
     if not isinstance(made, wanted):
         refuse(kind, made, f"a maker that returns an {wanted.__name__}", "return what it makes")
     return made
 
 
-def _described_algorithm(algorithm: Algorithm, known: _Known) -> dict[str, Any]:
-    described = replace(algorithm, graph=None, components=None).describe()
-    for name in ("graph", "components"):
-        if name in described:
-            spec = getattr(algorithm, name)
-            if id(spec) not in known.graphs:
-                known.graphs[id(spec)] = graphs.describe(spec), spec
-            described[name] = known.graphs[id(spec)][0]
-    return described
+def _chosen(make: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: chosen[name] for name in _options(make) if name in chosen}
 
 
-def _problem_options(make: Callable[..., Any]) -> dict[str, str]:
-    """Returns the keyword of `sweep` for each parameter of a maker of problems.
-
-    An algorithm's parameter of the same name goes first: the problem's is then problem_NAME.
-    """
-    return {n: f"problem_{n}" if n in _taken() else n for n in _parameters(make)}
+def _hashed(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Returns options as something to look up; lists become tuples."""
+    return tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in sorted(options.items()))
 
 
-@functools.cache
-def _taken() -> frozenset[str]:
-    return frozenset(name for known in ALGORITHMS.values() for name in _parameters(known))
+def _each(given: Any) -> list[Any]:
+    if isinstance(given, Mapping):
+        return list(given.values())
+    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns a problem whose means are drawn as `drawn` and its parameters.
+    """Returns a problem whose means are drawn as `Drawn` and its parameters.
 
     However a problem is stated, by a `Problem`, a maker or options, it is then the same study.
     """
     if problem is None:
-        return drawn, parameters
-    if isinstance(problem, Problem) and problem.means is None:
+        return Drawn, parameters
+    if isinstance(problem, Problem) and problem.drawn:
         own: dict[str, Any] = {"agents": problem.agents, "arms": problem.arms}
-        own |= {"spread": problem.spread, "problem_gap": problem.gap}
+        own |= {"spread": problem.spread, "instance_gap": problem.instance_gap}
+        own["rewards"] = problem.rewards
         for name in own:
             if name in parameters:
                 remedy = "the problem has its own; or pass a maker such as Problem.uniform"
                 refuse(name, parameters[name], "left out with a Problem", remedy)
-        return drawn, {**own, **parameters}
+        return Drawn, {**own, **parameters}
     if {"agents", "arms"} <= set(parameters):
         if problem == Problem.heterogeneous:
-            return drawn, parameters if "spread" in parameters else {**parameters, "spread": 1.0}
-        if problem == Problem.uniform and not {"spread", "problem_gap"} & set(parameters):
-            return drawn, parameters
+            return Drawn, parameters if "spread" in parameters else {**parameters, "spread": 1.0}
+        if problem == Problem.uniform and not {"spread", "instance_gap"} & set(parameters):
+            return Drawn, parameters
     return problem, parameters
 
 
-def _refuse_unknown(axes: Sequence[Axis], settings: Mapping[str, Any]) -> None:
-    values = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
-    for made in values["problem"]:
-        if not isinstance(made, Problem) and not callable(made):
-            remedy = "such as fmab_jax.Problem.uniform(50, 100), or the maker itself"
-            refuse("problem", made, "a Problem or a function that makes one", remedy)
-    known = {"algorithm", "problem", "horizon"}
-    for make in values["algorithm"]:
-        known |= set(_parameters(make))
-    for made in values["problem"]:
-        if not isinstance(made, Problem):
-            known |= set(_problem_options(made).values())
-    for name in values:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            listed = ", ".join(sorted(known - {"algorithm", "problem"}))
-            remedy = f"did you mean {near[0]}?" if near else f"choose from {listed}"
-            refuse(
-                name,
-                values[name][0],
-                "left out: neither algorithm nor problem takes it",
-                remedy,
-            )
+def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> None:
+    near = difflib.get_close_matches(name, known, n=1)
+    listed = ", ".join(sorted(set(known) - {"algorithm", "problem"}))
+    remedy = f"did you mean {near[0]}?" if near else f"choose from {listed}"
+    first = _each(value)[0] if _each(value) else value
+    refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)
 
 
 def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
     """Writes out what was left to default, so that a study says all of it."""
     chosen = {axis.name: axis.values for axis in axes} | {n: (v,) for n, v in settings.items()}
     defaults: dict[str, list[Any]] = {}
-    for make in chosen["algorithm"]:
-        for name, parameter in _parameters(make).items():
-            defaults.setdefault(name, []).append(parameter.default)
-    for make in chosen["problem"]:
-        if not isinstance(make, Problem):
-            parameters, options = _parameters(make), _problem_options(make)
-            for name in parameters.keys() - {"root_seed"}:
-                defaults.setdefault(options[name], []).append(parameters[name].default)
+    for make in (*chosen["algorithm"], *chosen["problem"]):
+        for name, default in _options(make).items():
+            if name != "root_seed" and default is not UNSET:
+                defaults.setdefault(name, []).append(default)
     for option, values in defaults.items():
         # Where makers differ, each keeps its own.
         plain = all(value is None or isinstance(value, (int, float, str)) for value in values)
@@ -545,35 +631,38 @@ def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
             settings[option] = values[0]
 
 
-def _axis(name: str, value: Any) -> Axis | None:
+def _axis(name: str, value: Any, known: Parameter | None) -> Axis | None:
     """Returns the axis that a parameter spans, or None for a single value."""
-    if name == "components" and not isinstance(value, Mapping):
-        # One specification may itself be a list: of sizes, (size, graph) pairs or graphs.
-        if not isinstance(value, list) or not all(isinstance(v, (str, list)) for v in value):
-            return None
+    if known is not None and not isinstance(value, Mapping) and known.kind.lists(value):
+        return None
     swept = isinstance(value, (Mapping, list, tuple, range))
     if not swept and not (isinstance(value, np.ndarray) and value.ndim == 1):
         return None
     if not len(value):
         refuse(name, value, "not empty", "give at least one value")
-    if len(value) > MAX_CELLS:
-        refuse("cells", len(value), f"at most {MAX_CELLS:,}", f"sweep fewer values of {name}")
+    if len(value) > MAX_CONFIGS:
+        remedy = f"sweep fewer values of {name}"
+        refuse("configurations", len(value), f"at most {MAX_CONFIGS:,}", remedy)
     if isinstance(value, Mapping):
         values, labels = list(value.values()), [str(label) for label in value]
     else:
         values = [_python_number(item) for item in value]
-        labels = [_label(name, item, place) for place, item in enumerate(values)]
+        labels = [_label(name, item, place, known) for place, item in enumerate(values)]
     seen = set()
     for label, item in zip(labels, values, strict=True):
         if label in seen:
-            remedy = "a repeated value repeats its cells"
+            remedy = "a repeated value repeats its configurations"
             if not (item is None or isinstance(item, (str, int, float))):
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
-    if name in ("time", "seed"):
-        refuse(name, value, "left out", "time and seed are dimensions of every result")
-    return Axis(name, tuple(labels), tuple(values))
+    if name in ("time", "seed", "meter"):
+        refuse(name, value, "left out", f"{name} is a dimension of every result")
+    words = {"long_name": name.replace("_", " "), "symbol": name.replace("_", " "), "none": "none"}
+    if known is not None:
+        none = known.kind.none or "none"
+        words = {"long_name": known.label or name, "symbol": known.symbol, "none": none}
+    return Axis(name, tuple(labels), tuple(values), words)
 
 
 def _python_number(value: Any) -> Any:
@@ -583,8 +672,10 @@ def _python_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _label(name: str, value: Any, place: int) -> Any:
+def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
     """Returns the number or the short text that stands for a value."""
+    if known is not None and type(known.kind) is not Kind:
+        return known.kind.label(known.check(value)) or f"{name}-{place}"
     # An infinite epsilon is no noise, as None is; nothing else may be infinite.
     if value is None or (isinstance(value, float) and value == math.inf):
         return "none"
@@ -592,54 +683,26 @@ def _label(name: str, value: Any, place: int) -> Any:
         return str(value)
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, float) and value.is_integer() else value
-    if isinstance(value, nx.Graph):
+    if isinstance(value, (nx.Graph, FixedGraph)):
         return str(value.name or f"graph-{place}")
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, Problem):
         return f"problem-{place}"
+    if isinstance(value, Law):
+        return str(value)
     if callable(value):
-        return _algorithm_name(value)
+        return _maker_name(value)
     if isinstance(value, Sequence):
         parts = [p if isinstance(p, (tuple, list)) else [p] for p in value]
         return "+".join(":".join(map(str, part)) for part in parts)
     refuse(name, value, "numbers, texts, None, graphs or problems", "label it: {'label': value}")
 
 
-def _plain(name: str, value: Any) -> Any:
-    """Returns a JSON-able stand-in that differs where values differ."""
-    if isinstance(value, Problem):
-        return _described_problem(value)
-    value = _python_number(value)
-    if isinstance(value, float) and math.isinf(value):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, str) and name not in ("graph", "components"):
-        return value
-    if isinstance(value, (str, os.PathLike, nx.Graph, Sequence)):
-        return graphs.describe(value)
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if callable(value):
-        return _algorithm_name(value)
-    return str(value)
-
-
-def _described_problem(problem: Problem) -> dict[str, Any]:
-    described = problem.describe()
-    if problem.means is not None:
-        means = np.ascontiguousarray(problem.means, "<f8")
-        described["means"] = hashlib.sha256(means.tobytes()).hexdigest()
-    return described
-
-
 def _described_exchange(exchange: Exchange) -> list[Any]:
     weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
-    links = (exchange.server_links, exchange.peer_links_bound, exchange.peer_links_used)
-    return [exchange.kind, exchange.reporting, exchange.wait, *links, weights]
+    links = [[meter.name, number] for meter, number in exchange.links]
+    return [exchange.name, exchange.reporting, exchange.wait, links, weights]
 
 
 def _hash(described: Any) -> str:

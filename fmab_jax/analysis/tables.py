@@ -1,0 +1,151 @@
+"""What every configuration of a sweep ends with, as a table with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.analysis import summary
+from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
+from fmab_jax.errors import real, refuse
+from fmab_jax.run.simulate import communication_cost, prices
+
+_ENDS = ("_lower", "_upper")
+_EVENTS = ("best_arm_lost", "worse_arm_played")
+"""What can go wrong in a seed; counted, with the interval of its probability."""
+
+
+def look_band(
+    seeds: int, mean: np.ndarray, covariance: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and half-width of the band of one look of a sweep with a precision."""
+    # A look's level lies far out: the quantile needs draws beyond it.
+    resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
+    return moments_band(seeds, mean, covariance, level, resamples=resamples)
+
+
+def final_table(
+    data: xr.Dataset,
+    *,
+    level: float | None = None,
+    server_price: float = 1.0,
+    peer_price: float = 1.0,
+) -> xr.Dataset:
+    """Returns what every cell of a sweep ends with: regret, cost and rounds at T, with intervals.
+
+    Args:
+        data: From `sweep` or `open_sweep`.
+        level: Confidence level of the intervals, 0.95 by default. For a sweep that ran until it was
+            precise, the level over all looks together, by default the one it ran with: the interval
+            of regret is then that of the simultaneous band, at the level of one look.
+        server_price: c1, of an agent-server link.
+        peer_price: c2, of an agent-agent link on the meter that is priced.
+
+    Returns:
+        A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over
+        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter; ``seeds``,
+        ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and ``worse_arm_played``,
+        each with the Clopper-Pearson ``_lower`` and ``_upper``. Configurations with fewer than 2
+        seeds, of an unfinished sweep, have NaN.
+
+    Raises:
+        ValueError: If ``data`` is not from a sweep, or another argument is out of range.
+    """
+    if not isinstance(data, xr.Dataset) or (
+        "seeds" not in data or ("rounds_made" not in data and "rounds_made_mean" not in data)
+    ):
+        refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
+    both = [
+        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
+        for field, price in (("server_price", server_price), ("peer_price", peer_price))
+    ]
+    looks = data.attrs.get("looks", 0)
+    level = data.attrs.get("until_level", 0.95) if level is None else level
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    each = 1 - (1 - level) / looks if looks else level
+    dims = list(data.seeds.dims)
+    names = [f"{name}{end}" for name in ("regret", "cost", "rounds_made") for end in ("", *_ENDS)]
+    shape = data.seeds.shape
+    table = {name: np.full(shape, np.nan) for name in names}
+    links = np.full((*shape, data.sizes["meter"]), np.nan)
+    events = {name: np.zeros(shape, np.int64) for name in (*_EVENTS, "undecided")}
+    bounds = {f"{name}{end}": np.full(shape, np.nan) for name in _EVENTS for end in _ENDS}
+    final = _final_curves if "regret" in data else _final_summary
+    for place in np.ndindex(shape):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        seeds = int(cell.seeds)
+        if seeds < 2:
+            continue
+        found, counts, links[place] = final(cell, seeds, both, each, bool(looks))
+        for name, value in found.items():
+            table[name][place] = value
+        for name, number in counts.items():
+            events[name][place] = number
+        for name in _EVENTS:
+            interval = lost_interval(counts[name], seeds, level)
+            for end, bound in zip(_ENDS, interval, strict=True):
+                bounds[f"{name}{end}"][place] = bound
+    axes = {name: data.coords[name] for name in dims}
+    axes |= {name: data.coords[name] for name in ("meter", "side", "priced", "counts")}
+    attrs = {**data.attrs, "level": level, "server_price": both[0], "peer_price": both[1]}
+    attrs["description"] = f"{100 * level:.6g} % confidence interval of the mean (Student t)"
+    if looks:
+        told = f"({100 * each:.6g} % a look, {looks} possible looks)"
+        attrs["description"] = f"{100 * level:.6g} % simultaneous band at T {told}"
+    return xr.Dataset(
+        {
+            **{name: (dims, values) for name, values in table.items()},
+            "links": ([*dims, "meter"], links),
+            "seeds": (dims, data.seeds.values),
+            **{name: (dims, values) for name, values in events.items()},
+            **{name: (dims, values) for name, values in bounds.items()},
+        },
+        axes,
+        attrs,
+    )
+
+
+def _final_curves(
+    cell: xr.Dataset, seeds: int, both: Sequence[float], level: float, judged: bool
+) -> tuple[dict[str, float], dict[str, int], np.ndarray]:
+    kept = cell.isel(seed=slice(seeds), time=-1)
+    links = np.asarray(kept.links.transpose("seed", "meter"), np.float64).mean(axis=0)
+    series = {name: np.asarray(kept[name], np.float64) for name in ("regret", "rounds_made")}
+    series["cost"] = np.asarray(communication_cost(kept, both[0], both[1]), np.float64)
+    found: dict[str, float] = {}
+    for name, values in series.items():
+        part = summary.moments(values[:, None], full=False)
+        found |= _interval(name, seeds, float(part.mean[0]), float(part.covariance[0]), level)
+    counts = {name: int(kept[name].values.sum()) for name in _EVENTS}
+    counts["undecided"] = int((kept.chosen_arm.values < 0).sum())
+    return found, counts, links
+
+
+def _final_summary(
+    cell: xr.Dataset, seeds: int, both: Sequence[float], level: float, judged: bool
+) -> tuple[dict[str, float], dict[str, int], np.ndarray]:
+    last = cell.isel(time=-1)
+    covariance = cell.regret_covariance.values
+    found = _interval("regret", seeds, float(last.regret_mean), float(covariance[-1, -1]), level)
+    if judged:
+        mean, half = look_band(seeds, cell.regret_mean.values, covariance, level)
+        found |= {"regret_lower": mean[-1] - half[-1], "regret_upper": mean[-1] + half[-1]}
+    rounds, variance = float(cell.rounds_made_mean), float(cell.rounds_made_variance)
+    found |= _interval("rounds_made", seeds, rounds, variance, level)
+    links = np.asarray(last.links_mean, np.float64)
+    cost = float(links @ prices(cell, both[0], both[1]).values)
+    # Every link is built by a completed round.
+    scale = cost / rounds if rounds else 0.0
+    found |= _interval("cost", seeds, cost, variance * scale**2, level)
+    counts = {name: int(cell[name]) for name in (*_EVENTS, "undecided")}
+    return found, counts, links
+
+
+def _interval(
+    name: str, seeds: int, mean: float, variance: float, level: float
+) -> dict[str, float]:
+    half = student_quantile(seeds - 1, level) * math.sqrt(max(variance, 0.0) / seeds)
+    return {name: mean, f"{name}_lower": mean - half, f"{name}_upper": mean + half}
