@@ -93,7 +93,7 @@ class Law:
     def label(self) -> str:
         """Returns the law in words, for captions and tables."""
         fields = "".join(
-            f", {f.name} {getattr(self, f.name):g}"
+            f", {f.name} {getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
             if isinstance(getattr(self, f.name), numbers.Real)
         )
@@ -255,7 +255,7 @@ class Gaussian(Law):
 
     def label(self) -> str:
         """Returns the law in words."""
-        return f"Gaussian rewards, sd {self.sd:g}"
+        return f"Gaussian rewards, sd {self.sd!r}"
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
         """Returns the means and the deviation, shared by all rows."""
@@ -460,8 +460,10 @@ class Ratings(FiniteSupport):
 
     def label(self) -> str:
         """Returns the law in words."""
-        levels = self.levels
-        return f"{len(levels)} ratings from {levels[0]:g} to {levels[-1]:g}"
+        shown = [repr(x).removesuffix(".0") for x in self.levels]
+        if len(shown) > 6:
+            shown = [*shown[:2], "...", shown[-1]]
+        return f"ratings {', '.join(shown)}"
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
@@ -511,9 +513,10 @@ def group_cumulants(
         return None
     arms = max(x.shape[1] for x in parameters)
     one = law.cumulants(*(jnp.broadcast_to(x, (rows, arms)) for x in parameters))
-    # Products with 0 and 1 are exact, and the order of the sums is fixed.
     inside = member.T[:, :, None]
-    return jnp.stack([arrays.pairwise_sum(inside * order[:, None, :]) for order in one])
+    return jnp.stack(
+        [arrays.pairwise_sum(jnp.where(inside > 0.0, x[:, None, :], 0.0)) for x in one]
+    )
 
 
 def group_sum(
@@ -556,9 +559,9 @@ def group_sum(
     def from_cumulants(
         k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, one: Array
     ) -> Array:
-        return law.quantile(uniform(k0, k1, lane), together, pulls * one)
+        return law.quantile(uniform(k0, k1, lane), together, pulls[None, :] * one)
 
-    one_draw = need if law.always_smooth else need & law.smooth(pulls * cumulants)
+    one_draw = need if law.always_smooth else need & law.smooth(pulls[None] * cumulants)
     found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, cumulants)
     if law.always_smooth:
         return found

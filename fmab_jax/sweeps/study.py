@@ -488,7 +488,7 @@ def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str,
         return drawn, parameters
     if isinstance(problem, Problem) and problem.means is None:
         own: dict[str, Any] = {"agents": problem.agents, "arms": problem.arms}
-        own |= {"spread": problem.spread, "problem_gap": problem.gap}
+        own |= {"spread": problem.spread, "problem_gap": problem.instance_gap}
         for name in own:
             if name in parameters:
                 remedy = "the problem has its own; or pass a maker such as Problem.uniform"
