@@ -95,7 +95,7 @@ class Law:
     def label(self) -> str:
         """Returns the law in words, for captions and tables."""
         fields = "".join(
-            f", {f.name} {getattr(self, f.name):g}"
+            f", {f.name} {getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
             if isinstance(getattr(self, f.name), numbers.Real)
         )
@@ -257,7 +257,7 @@ class Gaussian(Law):
 
     def label(self) -> str:
         """Returns the law in words."""
-        return f"Gaussian rewards, sd {self.sd:g}"
+        return f"Gaussian rewards, sd {self.sd!r}"
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
         """Returns the means and the deviation, shared by all rows."""
@@ -462,8 +462,10 @@ class Ratings(FiniteSupport):
 
     def label(self) -> str:
         """Returns the law in words."""
-        levels = self.levels
-        return f"{len(levels)} ratings from {levels[0]:g} to {levels[-1]:g}"
+        shown = [repr(x).removesuffix(".0") for x in self.levels]
+        if len(shown) > 6:
+            shown = [*shown[:2], "...", shown[-1]]
+        return f"ratings {', '.join(shown)}"
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
@@ -518,8 +520,8 @@ def group_cumulants(
         own = [lax.dynamic_index_in_dim(x, row, keepdims=False) for x in whole]
         inside = lax.dynamic_index_in_dim(member, row, 1, keepdims=False)
         one = jnp.stack(list(law.cumulants(*own)))
-        # Products with 0 and 1 are exact, and the order of the sums is fixed.
-        return total + inside[None, :, None] * one[:, None, :]
+        # The order of the sums is fixed, and rows that do not exist add nothing.
+        return total + jnp.where(inside[None, :, None] > 0.0, one[:, None, :], 0.0)
 
     start = arrays.varying_like(jnp.zeros((7, member.shape[0], arms)), *whole, member)
     return lax.fori_loop(0, rows, add, start)
@@ -565,9 +567,9 @@ def group_sum(
     def from_cumulants(
         k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, one: Array
     ) -> Array:
-        return law.quantile(uniform(k0, k1, lane), together, pulls * one)
+        return law.quantile(uniform(k0, k1, lane), together, pulls[None, :] * one)
 
-    one_draw = need if law.always_smooth else need & law.smooth(pulls * cumulants)
+    one_draw = need if law.always_smooth else need & law.smooth(pulls[None] * cumulants)
     found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, cumulants)
     if law.always_smooth:
         return found

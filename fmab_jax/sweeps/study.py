@@ -112,11 +112,11 @@ class LawOf(Kind):
 
     def text(self, value: Any) -> str:
         """Returns its words."""
-        return str(value)
+        return str(value.label())
 
     def label(self, value: Any) -> Any:
         """Returns its words."""
-        return str(value)
+        return value.label()
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Study:
     def _plain(self, name: str, value: Any) -> Any:
         """Returns a JSON-able stand-in that differs where values differ."""
         if isinstance(value, Problem):
-            return value.describe()
+            return _described_problem(value)
         if callable(value):
             return _maker_name(value)
         if (known := self._known.get(name)) is not None:
@@ -373,7 +373,7 @@ class Study:
             slots[grid] = _hash(config.grid[: config.points].tolist())
         described = {
             **algorithm.describe(),
-            "problem": problem.describe(),
+            "problem": _described_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
             "horizon": config.horizon,
             "slots": slots[grid],
@@ -690,13 +690,23 @@ def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
     if isinstance(value, Problem):
         return f"problem-{place}"
     if isinstance(value, Law):
-        return str(value)
+        return value.label()
     if callable(value):
         return _maker_name(value)
     if isinstance(value, Sequence):
         parts = [p if isinstance(p, (tuple, list)) else [p] for p in value]
         return "+".join(":".join(map(str, part)) for part in parts)
     refuse(name, value, "numbers, texts, None, graphs or problems", "label it: {'label': value}")
+
+
+def _described_problem(problem: Problem) -> dict[str, Any]:
+    """Returns a problem's description, with digests for its arrays."""
+    described = problem.describe()
+    for name in ("means", "probabilities"):
+        if name in described:
+            plain = np.ascontiguousarray(described[name], "<f8")
+            described[name] = hashlib.sha256(plain.tobytes()).hexdigest()
+    return described
 
 
 def _described_exchange(exchange: Exchange) -> list[Any]:
