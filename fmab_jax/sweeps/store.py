@@ -41,7 +41,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WRITER = re.compile(r"[a-z0-9-]{1,64}")
 _MANIFEST = re.compile(r"manifest-[a-z0-9-]+\.jsonl")
 _OURS = re.compile(
-    rf"run\.json|chunks|quarantine|{_MANIFEST.pattern}|lock-[a-z0-9-]+(\.pid(-[0-9a-f]+)?)?"
+    rf"run\.json|chunks|quarantine|{_MANIFEST.pattern}|lock-[a-z0-9-]+(\.pid(\.[a-z0-9.-]+)?)?"
 )
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DTYPE = r"[<>|][biufcSU][1-9][0-9]{0,5}"
