@@ -11,6 +11,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,12 +21,12 @@ from xarray.core import indexing
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import Damaged, real, refuse
 from fmab_jax.run.simulation import communication_cost, links_per_round
+from fmab_jax.sweeps import records
 from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import Precision, Study
 
-FORMAT = 1
 SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 # Chunks that a reader keeps at hand.
@@ -77,6 +78,9 @@ class Results:
         self.parts: dict[str, list[Part]] = {}
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._points = {
+            cell["hash"]: len(header["grids"][cell["grid"]]) for cell in header.get("cells", ())
+        }
         for entry in entries:
             self.add(entry)
 
@@ -86,8 +90,8 @@ class Results:
         return bool(self.header["keep"] == "curves")
 
     def add(self, entry: Entry) -> None:
-        """Takes note of one more chunk."""
-        if entry.facts.get("keep") != self.header["keep"]:
+        """Takes note of one more chunk; one whose facts are no chunk's is as good as absent."""
+        if not records.fit(entry.facts) or entry.facts["keep"] != self.header["keep"]:
             return
         start, stop = entry.facts["seeds"]
         for row, cell in enumerate(entry.facts["cells"]):
@@ -171,15 +175,23 @@ class Results:
         used: dict[str, dict[str, None]] = {}
         for cell, stop in stops.items():
             for part in self.chain(cell, stop):
-                for name, version in part.entry.facts.get("made_by", {}).items():
+                for name, version in part.entry.facts["made_by"].items():
                     used.setdefault(name, {})[version] = None
         listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
         return {**self.header["made_by"], **listed}
 
     def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand."""
+        """Reads a chunk, or finds it at hand.
+
+        Raises:
+            Damaged: If it is not what its facts say.
+        """
         if entry.chunk not in self._chunks:
-            self._chunks[entry.chunk] = self.source.read(entry)
+            arrays = self.source.read(entry)
+            if wrong := records.fault(entry, arrays, self._points):
+                folder = getattr(self.source, "path", Path())
+                raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
+            self._chunks[entry.chunk] = arrays
             while len(self._chunks) > _AT_HAND:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(entry.chunk)
@@ -265,7 +277,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
         )
     until = study.until
     return {
-        "format": FORMAT,
+        "format": records.FORMAT,
         "hash": study.hash,
         "study": study.describe(),
         "made_by": dict(made_by),
@@ -286,11 +298,9 @@ def open_results(path: str | os.PathLike[str]) -> Results:
         ValueError: If it is not one, or a damaged one.
     """
     folder = Store(path)
-    header = folder.header()
+    header = records.header_in(folder)
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
-    if header.get("format") != FORMAT:
-        refuse("store", str(path), f"a store of format {FORMAT}", "use the package that made it")
     entries, _ = folder.entries()
     return Results(header, folder, entries)
 

@@ -28,7 +28,7 @@ from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.run import simulation
 from fmab_jax.run.simulation import Collected, Lanes
-from fmab_jax.sweeps import results
+from fmab_jax.sweeps import records, results
 from fmab_jax.sweeps.progress import Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.results import Memory, Results
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
@@ -571,7 +571,9 @@ def _look(
 ) -> Results:
     """Returns what a store seems to hold of a study; refuses one that holds another."""
     try:
-        empty = not os.path.lexists(store) or (os.path.isdir(store) and not os.listdir(store))
+        empty = not os.path.lexists(store) or (
+            os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
+        )
     except ValueError:  # a NUL character
         empty = False
     if empty:
@@ -585,11 +587,9 @@ def _compare(
     folder: Store, header: Mapping[str, Any], allow_changes: Collection[str]
 ) -> dict[str, Any] | None:
     """Returns the store's header; refuses it where a field differs that may not."""
-    old = folder.header()
+    old = records.header_in(folder)
     if old is None:
         return None
-    if old.get("format") != results.FORMAT:
-        refuse("store", str(folder.path), f"of format {results.FORMAT}", "use another folder")
     before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
     allowed = [allow_changes] if isinstance(allow_changes, str) else allow_changes
     if not isinstance(allowed, (list, tuple, set, frozenset)):
@@ -645,10 +645,12 @@ def _intact(folder: Store, cells: Collection[str], teller: Progress) -> list[Ent
         teller.damaged(f"{folder.path / line}; the line is passed over")
     wanted, intact = set(cells), []
     for entry in entries:
-        if not wanted & set(entry.facts.get("cells", ())):
-            continue
-        # Looked at twice: another worker may just be putting it in place again.
-        reason = folder.check(entry) and folder.check(entry)
+        reason: str | None = "its facts are not those of a chunk"
+        if records.fit(entry.facts):
+            if not wanted & set(entry.facts["cells"]):
+                continue
+            # Looked at twice: another worker may just be putting it in place again.
+            reason = folder.check(entry) and folder.check(entry)
         if reason is None:
             intact.append(entry)
             continue
