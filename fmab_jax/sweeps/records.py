@@ -56,7 +56,7 @@ def _flag(value: Any) -> bool:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_text, value.values()))
+    return isinstance(value, dict) and len(value) > 0 and all(map(_text, value.values()))
 
 
 def _record(fields: Mapping[str, _Check]) -> _Check:
@@ -155,19 +155,21 @@ def fit(facts: Mapping[str, Any]) -> bool:
     return _missing(facts, fields) is None and facts["seeds"][0] < facts["seeds"][1]
 
 
-def fault(entry: Entry, arrays: Mapping[str, np.ndarray], points: Mapping[str, int]) -> str | None:
+def fault(
+    entry: Entry, arrays: Mapping[str, np.ndarray], layouts: Mapping[str, tuple[int, bool]]
+) -> str | None:
     """Returns what keeps arrays from being those of a chunk, or None.
 
     Args:
         entry: The chunk; its facts fit.
         arrays: What was read.
-        points: The recorded slots of each cell, by its hash.
+        layouts: By each cell's hash, its recorded slots and whether it waits.
     """
     cells = len(entry.facts["cells"])
     seeds = entry.facts["seeds"][1] - entry.facts["seeds"][0]
-    slots = {points[name] for name in entry.facts["cells"] if name in points}
+    known = [layouts[name] for name in entry.facts["cells"] if name in layouts]
     first = arrays.get("regret", arrays.get("regret_anchor"))
-    over = next(iter(slots)) if slots else first.shape[-1] if first is not None else 0
+    over = known[0][0] if known else first.shape[-1] if first is not None else 0
     shapes: dict[str, tuple[int, ...]] = {}
     optional: dict[str, tuple[int, ...]] = {}
     if entry.facts["keep"] == "curves":
@@ -186,7 +188,8 @@ def fault(entry: Entry, arrays: Mapping[str, np.ndarray], points: Mapping[str, i
             for kind in ("row", "value", "count"):
                 if f"{name}_{kind}" in arrays and arrays[f"{name}_{kind}"].dtype.kind not in "iu":
                     return f"{name}_{kind} holds no whole numbers"
-    shapes |= {name: shape for name, shape in optional.items() if name in arrays}
+    waits = any(waits for _, waits in known)
+    shapes |= {name: shape for name, shape in optional.items() if waits or name in arrays}
     for name, shape in shapes.items():
         if name not in arrays:
             return f"no array {name}"

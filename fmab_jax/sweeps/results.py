@@ -78,8 +78,9 @@ class Results:
         self.parts: dict[str, list[Part]] = {}
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
-        self._points = {
-            cell["hash"]: len(header["grids"][cell["grid"]]) for cell in header.get("cells", ())
+        self._layouts = {
+            cell["hash"]: (len(header["grids"][cell["grid"]]), cell["waits"])
+            for cell in header.get("cells", ())
         }
         for entry in entries:
             self.add(entry)
@@ -89,13 +90,14 @@ class Results:
         """Whether single seeds are kept."""
         return bool(self.header["keep"] == "curves")
 
-    def add(self, entry: Entry) -> None:
-        """Takes note of one more chunk; one whose facts are no chunk's is as good as absent."""
+    def add(self, entry: Entry) -> bool:
+        """Takes note of one more chunk, if its facts are those of a chunk of such results."""
         if not records.fit(entry.facts) or entry.facts["keep"] != self.header["keep"]:
-            return
+            return False
         start, stop = entry.facts["seeds"]
         for row, cell in enumerate(entry.facts["cells"]):
             self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
+        return True
 
     def chain(self, cell: str, stop: int) -> list[Part]:
         """Returns parts that cover the cell's seeds from 0 on, without gap, as far as possible.
@@ -188,7 +190,7 @@ class Results:
         """
         if entry.chunk not in self._chunks:
             arrays = self.source.read(entry)
-            if wrong := records.fault(entry, arrays, self._points):
+            if wrong := records.fault(entry, arrays, self._layouts):
                 folder = getattr(self.source, "path", Path())
                 raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
             self._chunks[entry.chunk] = arrays

@@ -415,7 +415,8 @@ class _Work:
                         "keep": self.study.keep,
                         "made_by": found.header["made_by"],
                     }
-                    found.add(folder.put(_chunk_name(facts), arrays, facts))
+                    if not found.add(folder.put(_chunk_name(facts), arrays, facts)):
+                        raise RuntimeError("what was put is no chunk of this study")
                     for name in block.cells:
                         left[name] -= block.stop - block.start
                     widest = self._widest(collected, block)

@@ -243,7 +243,7 @@ def test_labels_orders_and_points_index_too(lazy: xr.Dataset, curves: xr.Dataset
 
 def by_hand(parts: list[tuple[int, int]], keep: str) -> Results:
     """Returns the results of one cell, "a", with chunks of these seeds; nothing can be read."""
-    common = {"cells": ["b", "a"], "keep": keep, "made_by": {}}
+    common = {"cells": ["b", "a"], "keep": keep, "made_by": {"numpy": "2"}}
     entries = [
         Entry(f"{i:032x}", 0, "", {**common, "seeds": list(part)}) for i, part in enumerate(parts)
     ]
@@ -322,7 +322,7 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(
 
 def test_a_chunk_of_the_other_kind_is_not_used() -> None:
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
-    facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {}}
+    facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
     entry = Entry("0" * 32, 0, "", facts)
     assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
     assert Results({"keep": "summary"}, Memory(), [entry]).seeds("a", 9) == 9
