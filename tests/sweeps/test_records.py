@@ -244,3 +244,19 @@ def test_chunks_say_what_they_were_made_by(tmp_path: Path, monkeypatch: Any) -> 
         tmp_path / "s", "curves", epsilon=[0.5, None, 2.0], allow_changes=["epsilon", "numpy"]
     )
     assert data.attrs["numpy_version"] == f"1.0, {np.__version__}"
+
+
+def test_a_sweep_goes_on_in_a_folder_with_hidden_files_or_without_chunks(
+    stores: Path, tmp_path: Path
+) -> None:
+    """Would catch a new folder that a file manager has looked into, or a bare copy, refused."""
+    store = tmp_path / "s"
+    store.mkdir()
+    (store / ".DS_Store").write_text("")
+    first = swept(store, "curves").load()
+    assert first.equals(fmab.open_sweep(stores / "curves").load())
+    shutil.rmtree(store / "chunks")
+    told = Told()
+    again = swept(store, "curves", progress=told)
+    np.testing.assert_array_equal(again.regret, first.regret)
+    assert len(told.lines) == 4 and all("missing" in line for line in told.lines)

@@ -440,6 +440,43 @@ def test_only_a_store_is_opened(tmp_path):
     assert len(Store(tmp_path / "run").entries()[0]) == 1
 
 
+def test_hidden_files_make_no_folder_of_other_things(tmp_path):
+    """Would catch a new folder that a file manager has looked into, refused."""
+    path = tmp_path / "run"
+    path.mkdir()
+    for name in (".DS_Store", ".directory"):
+        (path / name).write_text("")
+    with pytest.raises(Refusal, match="this one has no chunks/"):
+        Store(path)
+    store = Store(path, create=True)
+    with store.writing():
+        entry = store.put(CHUNKS[0], arrays_of(CHUNKS[0]), {})
+    assert_reads(Store(path), entry)
+
+
+@pytest.mark.parametrize("what", ["header", "manifest"])
+def test_a_store_that_lost_its_chunks_folder_is_mended(tmp_path, what):
+    """Would catch a copy without empty folders refused, or chunks that are gone taken for there."""
+    path = tmp_path / "run"
+    store = Store(path, create=True)
+    if what == "header":
+        store.write_header({"title": "old"})
+    else:
+        filled(path, CHUNKS[:1])
+    (path / "notes.txt").write_text("")
+    shutil.rmtree(path / "chunks")
+    if what == "header":
+        (path / "notes.txt").unlink()
+    store = Store(path)
+    assert store.header() == {"title": "old"} and not (path / "chunks").exists()
+    for entry in store.entries()[0]:
+        assert store.check(entry) == "missing"
+    for again in (store, Store(path, create=True)):
+        with again.writing():
+            assert_reads(again, again.put(CHUNKS[1], arrays_of(CHUNKS[1]), {}))
+        shutil.rmtree(path / "chunks")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs links")
 @pytest.mark.parametrize(
     "name",
