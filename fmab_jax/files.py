@@ -14,10 +14,14 @@ from typing import Any
 
 from fmab_jax.errors import refuse
 
+from fmab_jax.errors import refuse
+
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 _INPUT = os.O_RDONLY | sum(getattr(os, n, 0) for n in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _DAY = 86_400
+# Bytes of a name on every usual file system.
+_LONGEST = 255
 
 
 def checked_path(field: str, path: Any) -> Path:
@@ -100,7 +104,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
         OSError: If the folder cannot be written; it names ``path``, and nothing is left behind.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{mark}{secrets.token_hex(4)}.tmp")
+    temporary = temporary_beside(path, mark)
     with naming(path, temporary):
         try:
             yield temporary
@@ -114,13 +118,35 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
         flush_folder(path.parent)
 
 
+def refuse_taken(path: Path, overwrite: bool) -> None:
+    """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
+    if "\0" in str(path):
+        refuse("path", str(path), "a name that files can have", "leave the NUL character out")
+    if os.path.lexists(path) and not overwrite:
+        remedy = "choose another, or let it be replaced: overwrite=True"
+        refuse("path", str(path), "a new name", remedy)
+    if path.is_dir() and not path.is_symlink():
+        refuse("path", str(path), "the name of a file", "a folder has that name: choose another")
+
+
+def temporary_beside(path: Path, mark: str = "") -> Path:
+    """Returns a new hidden name in the same folder, no longer than names can be."""
+    ending = f".{mark}{secrets.token_hex(4)}.tmp"
+    name = path.name.encode(errors="surrogateescape")[: _LONGEST - 1 - len(ending)]
+    return path.with_name(f".{name.decode(errors='ignore')}{ending}")
+
+
 @contextmanager
 def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Has every OSError on the way name ``path``, unless it names something else."""
+    """Has every OSError on the way name ``path``, unless it names something else.
+
+    What lies in a temporary folder counts as its name.
+    """
     try:
         yield
     except OSError as error:
-        if error.filename is None or str(error.filename) == str(temporary):
+        named = error.filename
+        if named is None or temporary is not None and Path(str(named)).is_relative_to(temporary):
             error.filename, error.filename2 = str(path), None
         raise
 

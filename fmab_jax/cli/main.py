@@ -151,7 +151,7 @@ def _simulate(command: RunOptions, name: str, written: list[Path]) -> None:
                 spacing="log" if command.log_time else "linear",
             )
         if command.data:
-            written.append(store.save(results[label], data_paths[label]))
+            written.append(store.save(results[label], data_paths[label], overwrite=True))
     if command.figure:
         from fmab_jax.plots import runs as plots
 
