@@ -50,7 +50,7 @@ class Result:
 
     knots: np.ndarray
     regret: np.ndarray
-    exploitation_regret: np.ndarray
+    waiting_regret: np.ndarray
     rounds: int
     link_slots: tuple[int, ...]
     server_links: int
@@ -71,7 +71,7 @@ def server(agents: int, participation: float = 1.0) -> Exchange:
     return Exchange(agents, reporting, None, 0, reporting, 0, 0)
 
 
-def gossip(graph: nx.Graph) -> Exchange:
+def flooding(graph: nx.Graph) -> Exchange:
     """Flooding (GIS) on a connected graph with nodes 0..M-1; the first hop costs no slot."""
     M = graph.number_of_nodes()
     slots, used = flood(graph)
@@ -145,16 +145,16 @@ def run(
     *,
     exchange: Exchange,
     rounds: int | None = None,
-    gap: float | None = None,
+    schedule_gap: float | None = None,
 ) -> Result:
     """One run of CDP-, DDP- or HDP-MAB; `means` is [agent, arm] in [0, 1], regret on global means.
 
-    `epsilon` None or infinity is no noise. With a round budget, `gap` defaults to the smallest
+    `epsilon` None or infinity is no noise. With a round budget, `schedule_gap` defaults to the smallest
     non-zero gap of the instance (an oracle), or 1 where all arms tie.
     """
     means = np.asarray(means, dtype=float)
     gaps = _global_gaps(means)
-    return _run(rng, means, gaps, horizon, epsilon, exchange, rounds, _target(gaps, gap))
+    return _run(rng, means, gaps, horizon, epsilon, exchange, rounds, _target(gaps, schedule_gap))
 
 
 def single(
@@ -164,7 +164,7 @@ def single(
     epsilon: float | None,
     *,
     rounds: int | None = None,
-    gap: float | None = None,
+    schedule_gap: float | None = None,
 ) -> Result:
     """Every agent alone: CDP-MAB with M = 1 on its own means, regret on global means added up.
 
@@ -174,7 +174,7 @@ def single(
     means = np.asarray(means, dtype=float)
     gaps = _global_gaps(means)
     alone = tuple(
-        _run(rng, own[None, :], gaps, horizon, epsilon, server(1), rounds, _target(gaps, gap))
+        _run(rng, own[None, :], gaps, horizon, epsilon, server(1), rounds, _target(gaps, schedule_gap))
         for own in means
     )
     knots = np.unique(np.concatenate([one.knots for one in alone]))
@@ -183,7 +183,7 @@ def single(
     return Result(
         knots=knots,
         regret=regret,
-        exploitation_regret=np.zeros(len(knots)),
+        waiting_regret=np.zeros(len(knots)),
         rounds=max(one.rounds for one in alone),
         link_slots=(),
         server_links=0,
@@ -331,7 +331,7 @@ def _run(
     return Result(
         knots=np.array(knots),
         regret=np.array(regret),
-        exploitation_regret=np.array(exploitation),
+        waiting_regret=np.array(exploitation),
         rounds=r,
         link_slots=tuple(link_slots),
         server_links=r * exchange.server_links,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 
 def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
@@ -17,6 +18,20 @@ def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     size = values.shape[0]
     while size > 1:
         half = (size + 1) // 2
+        pairs = values[: size - half] + values[half:size]
+        values = jnp.concatenate([pairs, values[size - half : half]])
+        size = half
+    return values[0]
+
+
+def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
+    """Sums over the first axis by folding halves, as if padded with zeros to a power of two.
+
+    One order, where a compiler's own depends on the batch; and zeros at the end change no bit.
+    """
+    size = values.shape[0]
+    while size > 1:
+        half = 1 << ((size - 1).bit_length() - 1)
         pairs = values[: size - half] + values[half:size]
         values = jnp.concatenate([pairs, values[size - half : half]])
         size = half
@@ -36,7 +51,10 @@ def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
 
 
 def masked_map(
-    sample: Callable[..., Array], need: Bool[Array, ...], *operands: Array
+    sample: Callable[..., Array],
+    need: Bool[Array, ...],
+    *operands: Array,
+    parts: int = 16,
 ) -> Float[Array, ...]:
     """Applies an elementwise sampler where it is needed, and gives 0 elsewhere.
 
@@ -46,35 +64,94 @@ def masked_map(
     Args:
         sample: Maps equally long vectors to one float64 vector, element by element.
         need: Which elements to sample.
-        *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``.
+        *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
+            with an axis more is a table [row, *shape]: ``sample`` gets its columns, as
+            [row, lane]. Tables are gathered from where they lie, never flattened or copied.
+        parts: A chunk is this part of all elements, and at least 256 of them; many where few are
+            expected to be needed.
     """
     shape = need.shape
+    tables = tuple(x.ndim > len(shape) for x in operands)
+    # A table's axes of length 1 stay: its columns are found by their place in all others.
+    flat = [
+        x.reshape(x.shape[0], *(1,) * (len(shape) - x.ndim + 1), *x.shape[1:])
+        if table
+        else jnp.broadcast_to(x, shape).reshape(-1)
+        for x, table in zip(operands, tables, strict=True)
+    ]
+    return _masked(sample, tables, (), shape, parts)(need.reshape(-1), *flat).reshape(shape)
+
+
+def _masked(
+    sample: Callable[..., Array],
+    tables: tuple[bool, ...],
+    batch: tuple[int, ...],
+    shape: tuple[int, ...],
+    parts: int,
+) -> Callable[..., Array]:
+    """Returns the map over lanes [batch * shape], tables lying as [*batch, row, *shape]."""
+
+    def column(table: Array) -> _Table:
+        return _Table(table, (*batch, *shape), len(batch))
 
     @custom_vmap
     def whole(need: Array, *operands: Array) -> Array:
-        return fill(sample, need, jnp.zeros_like(need, jnp.float64), *operands)
+        found = [column(x) if table else x for x, table in zip(operands, tables, strict=True)]
+        return fill(sample, need, jnp.zeros_like(need, jnp.float64), *found, parts=parts)
 
     @whole.def_vmap
     def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Array, bool]:
-        flat = [
-            x if mapped else jnp.broadcast_to(x, (size, *x.shape))
-            for x, mapped in zip(operands, is_batched, strict=True)
-        ]
-        return whole(*(x.reshape(-1) for x in flat)).reshape(size, -1), True
+        flat = []
+        for x, mapped, table in zip(operands, is_batched, (False, *tables), strict=True):
+            if table:
+                flat.append(x if mapped else x[None])
+            else:
+                x = x if mapped else jnp.broadcast_to(x, (size, *x.shape))
+                flat.append(x.reshape(-1))
+        larger = _masked(sample, tables, (size, *batch), shape, parts)
+        return larger(*flat).reshape(size, -1), True
 
-    flat = [jnp.broadcast_to(x, shape).reshape(-1) for x in operands]
-    return whole(need.reshape(-1), *flat).reshape(shape)
+    return whole
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Columns of an array [*batch, row, *shape] under the lane numbers of [*batch, *shape].
+
+    Attributes:
+        values: The array; an axis of length 1 stands for any number of equal entries.
+        sizes: (*batch, *shape).
+        rows_at: Where the axis of rows lies.
+    """
+
+    values: Array
+    sizes: tuple[int, ...]
+    rows_at: int
+
+    def __getitem__(self, lane: Int[Array, " lane"]) -> Float[Array, "row lane"]:
+        place = list(jnp.unravel_index(lane, self.sizes))
+        place.insert(self.rows_at, jnp.arange(self.values.shape[self.rows_at])[:, None])
+        for axis, size in enumerate(self.values.shape):
+            if size == 1:
+                place[axis] = jnp.zeros_like(place[axis])
+        # Every index is inside.
+        return self.values.at[tuple(place)].get(mode="promise_in_bounds")
+
+    def reshape(self, *shape: int) -> Array:
+        """Reshapes the values, for `varying_like`, which looks at one of them."""
+        return self.values.reshape(*shape)
 
 
 def fill(
     sample: Callable[..., Array],
     need: Bool[Array, " lane"],
     value: Float[Array, " lane"],
-    *operands: Array,
+    *operands: Any,
+    parts: int = 16,
 ) -> Float[Array, " lane"]:
     """Replaces ``value`` by ``sample(*operands)`` where needed, a chunk of elements at a time."""
     size = need.shape[0]
-    chunk = min(size, max(256, size // 16))
+    chunk = min(size, max(256, size // parts))
     ranks = jnp.cumsum(need, dtype=jnp.int32)
     total = ranks[-1]
 

@@ -1,35 +1,611 @@
-"""Temporary: Bernoulli only."""
+"""Reward laws: how one reward, and the sum of many, is distributed around its mean.
+
+A law is a frozen dataclass below `Law`. It states its range, the first cumulants of one reward and
+its quantile function; everything else follows. Sums of rewards are one draw, whatever their number:
+cumulants add up over pulls and over agents, and where there are enough rewards six of them give the
+law of the sum to within 1e-6 (`samplers.is_smooth`). Elsewhere the sum is drawn exactly.
+
+A law on finitely many values is a few lines, here or in any other file:
+
+    >>> from dataclasses import dataclass
+    >>> from fmab_jax.core.rewards import FiniteSupport
+    >>> @dataclass(frozen=True)
+    ... class ThreePoint(FiniteSupport):
+    ...     '''0, 1/2 or 1, where 1/2 has a share of the most that the mean allows.'''
+    ...     name = "three-point"
+    ...     levels = (0.0, 0.5, 1.0)
+    ...     middle: float = 0.5
+    ...
+    ...     def parameters(self, means):
+    ...         middle = 2 * self.middle * jnp.minimum(means, 1 - means)
+    ...         return 1 - means - middle / 2, middle, means - middle / 2
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import functools
+import math
+import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple
 
-from fmab_jax.core.samplers import reward_sum
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import ndtri
+from jaxtyping import Array, Bool, Float, UInt32
+
+from fmab_jax.core import arrays, samplers
+from fmab_jax.core.keys import Words, uniform
+from fmab_jax.errors import number_of, real, refuse
+
+MAX_LEVELS = 1000
+# Up to this many steps from the lowest level to the highest, combs of every width are looked for.
+_MAX_COMB = 12
+# About 64, but no round number: no natural table is on the border, where rounding would decide.
+_SMOOTH_BERNOULLI = 20.4 * math.pi
+# Up to so many rewards of finitely many values are drawn one by one.
+_PULL_BY_PULL = 16.0
+# Chunks of elements whose agents are drawn one by one: few are expected.
+_PARTS = 256
 
 
+@dataclass(frozen=True)
 class Law:
-    """A reward law."""
+    """How one reward is distributed, given its mean; rewards are independent.
 
-    sensitivity: ClassVar[float] = 1.0
+    A subclass states ``name``, ``cumulants`` and ``one``, and whatever differs from the defaults.
+    ``parameters`` turns means into the arrays that all other methods get, one element per reward
+    distribution; they must be elementwise, in JAX, in float64.
+
+    Attributes:
+        name: The law's own, for descriptions and options.
+        low: Smallest reward; -inf if there is none.
+        high: Largest reward.
+        step: Distance of neighbouring values ``low + step * k``; 0 for a law without a lattice.
+        always_smooth: Whether six cumulants always say everything, as for a normal law.
+        traced: Names of fields that are values of the compiled program: another value compiles
+            nothing. ``parameters`` gets them by name.
+    """
+
+    name: ClassVar[str]
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+    step: ClassVar[float] = 0.0
+    always_smooth: ClassVar[bool] = False
+    traced: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one changed reward can move a sum."""
+        return self.high - self.low
+
+    def describe(self) -> dict[str, Any]:
+        """Returns a JSON-able description that identifies the law."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
+        return {"law": self.name, **shown}
+
+    def label(self) -> str:
+        """Returns the law in words, for captions and tables."""
+        fields = "".join(
+            f", {f.name} {getattr(self, f.name):g}"
+            for f in dataclasses.fields(self)
+            if isinstance(getattr(self, f.name), numbers.Real)
+        )
+        return f"{self.name} rewards{fields}"
+
+    def bind(self) -> tuple[Law, dict[str, np.ndarray]]:
+        """Returns the law without its traced fields, which a compilation is keyed by, and them."""
+        values = {name: np.asarray(np.float64(getattr(self, name))) for name in self.traced}
+        static = copy.copy(self)
+        for name in self.traced:
+            object.__setattr__(static, name, None)
+        return static, values
+
+    def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
+        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
+        return (means,)
+
+    def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
+        """Returns the first six cumulants of one reward, and its decay.
+
+        Where the law has a step they are those of (reward - low) / step, and the decay is a lower
+        bound of -log|characteristic function| over all frequencies in [1, pi]; else it is not used.
+        """
+        raise NotImplementedError
+
+    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+        """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u."""
+        raise NotImplementedError
+
+    def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
+        """Tells where the cumulants of a sum give its law."""
+        # A sum that is sure is its mean.
+        sure = cumulants[1] == 0.0
+        return sure | samplers.is_smooth(cumulants, self.step > 0.0)
+
+    def quantile(
+        self,
+        u: Float[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        cumulants: Sequence[Array] | Float[Array, "7 lane"],
+    ) -> Float[Array, " lane"]:
+        """Returns the quantile of a sum of ``pulls`` rewards with these cumulants."""
+        if self.step == 0.0:
+            found = samplers.smooth_quantile(u, cumulants)
+            return jnp.clip(found, self.low * pulls, self.high * pulls)
+        # Whole numbers, where the range has an end: a third of 3 is then 1.
+        per_unit, most = 1.0 / self.step, math.inf
+        if math.isfinite(self.sensitivity):
+            most = round(self.sensitivity / self.step)
+            per_unit = most / self.sensitivity
+        found = jnp.clip(samplers.lattice_quantile(u, cumulants), 0.0, most * pulls)
+        return arrays.rounded(self.low * pulls) + found / per_unit
+
+    def total(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples sums of ``pulls`` rewards of one distribution; elementwise.
+
+        Args:
+            k0: First word of a stream's key.
+            k1: Second word.
+            lane: Which independent sum.
+            pulls: Whole numbers >= 0.
+            *parameters: Of `parameters`, one element per sum.
+        """
+        cumulants = [pulls * order for order in self.cumulants(*parameters)]
+        sums = self.quantile(uniform(k0, k1, lane), pulls, cumulants)
+        if self.always_smooth:
+            return sums
+        few = ~self.smooth(cumulants)
+        return arrays.fill(self.few, few, sums, k0, k1, lane, pulls, *parameters)
+
+    def few(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
+
+        def pull(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            number, total = state
+            reward = self.one(uniform(k0, k1, lane, number), *parameters)
+            return number + 1, total + jnp.where(number < pulls, reward, 0.0)
+
+        start = (jnp.uint32(0), jnp.zeros(pulls.shape))
+        start = arrays.varying_like(start, k0, k1, lane, pulls, *parameters)
+        return lax.while_loop(lambda state: jnp.any(state[0] < pulls), pull, start)[1]
 
 
 @dataclass(frozen=True)
 class Bernoulli(Law):
-    def describe(self):
-        return {"law": "bernoulli"}
+    """Rewards 0 and 1; parameters: the means."""
 
-    """Bernoulli."""
+    name: ClassVar[str] = "bernoulli"
+    step: ClassVar[float] = 1.0
 
-    def total(self, k0: Any, k1: Any, lane: Any, pulls: Any, mean: Any) -> Any:
-        """Sums."""
-        return reward_sum(k0, k1, lane, pulls, mean)
+    def label(self) -> str:
+        """Returns the law in words."""
+        return "Bernoulli rewards"
+
+    def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
+        """Returns six cumulants and the decay."""
+        (p,) = parameters
+        q = 1.0 - p
+        pq = p * q
+        skew = pq * (q - p)
+        return (
+            *(p, pq, skew, pq * (1.0 - 6.0 * pq), skew * (1.0 - 12.0 * pq)),
+            *(pq * (1.0 - 30.0 * pq * (1.0 - 4.0 * pq)), pq * (1.0 - math.cos(1.0))),
+        )
+
+    def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
+        """Tells where the variance is enough; of agents that differ, more than of one binomial."""
+        return (cumulants[1] == 0.0) | (cumulants[1] >= _SMOOTH_BERNOULLI)
+
+    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+        """Returns 1 with probability p."""
+        return jnp.where(u > 1.0 - parameters[0], 1.0, 0.0)
+
+    def total(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples Binomial(pulls, p)."""
+        return samplers.binomial_quantile(uniform(k0, k1, lane), pulls, parameters[0])
 
 
-def group_sum(*a: Any) -> Any:
-    """Sums of groups."""
-    raise NotImplementedError
+@dataclass(frozen=True)
+class Gaussian(Law):
+    """Normal rewards around any finite mean; parameters: the means, sd.
+
+    Attributes:
+        sd: Standard deviation of one reward, in (0, 1e9].
+    """
+
+    name: ClassVar[str] = "gaussian"
+    low: ClassVar[float] = -math.inf
+    high: ClassVar[float] = math.inf
+    always_smooth: ClassVar[bool] = True
+    traced: ClassVar[tuple[str, ...]] = ("sd",)
+
+    sd: float
+
+    def __post_init__(self) -> None:
+        remedy = "give the standard deviation of one reward"
+        object.__setattr__(self, "sd", real("sd", self.sd, 0.0, 1e9, remedy, open_low=True))
+
+    def label(self) -> str:
+        """Returns the law in words."""
+        return f"Gaussian rewards, sd {self.sd:g}"
+
+    def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
+        """Returns the means and the deviation, shared by all rows."""
+        return means, jnp.broadcast_to(traced["sd"], (1, means.shape[1]))
+
+    def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
+        """Returns the mean, the variance and nothing else."""
+        mean, sd = jnp.broadcast_arrays(*parameters)
+        return (mean, sd * sd, *[jnp.zeros_like(mean)] * 5)
+
+    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+        """Returns one normal reward."""
+        mean, sd = parameters
+        return mean + arrays.rounded(sd * ndtri(u))
+
+    def quantile(
+        self,
+        u: Float[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        cumulants: Sequence[Array] | Float[Array, "7 lane"],
+    ) -> Float[Array, " lane"]:
+        """Returns the normal quantile of the sum."""
+        noise = arrays.rounded(jnp.sqrt(cumulants[1]) * ndtri(u))
+        return arrays.rounded(cumulants[0]) + noise
+
+    def total(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples pulls mean + sqrt(pulls) sd Normal."""
+        mean, sd = parameters
+        noise = arrays.rounded(jnp.sqrt(pulls) * sd * ndtri(uniform(k0, k1, lane)))
+        return arrays.rounded(pulls * mean) + noise
+
+
+class _Lattice(NamedTuple):
+    """Levels as multiples of their largest common step.
+
+    Attributes:
+        steps: [level] whole numbers, the first 0.
+        span: The last of them.
+    """
+
+    steps: tuple[int, ...]
+    span: int
+
+
+@functools.lru_cache
+def _lattice(levels: tuple[float, ...]) -> _Lattice:
+    # The decimal number that is written: 0.1, 0.2 and 0.3 are equally far apart.
+    exact = [Fraction(repr(float(level))) for level in levels]
+    above = [level - exact[0] for level in exact]
+    shared = math.lcm(*(x.denominator for x in above))
+    whole = [int(x * shared) for x in above]
+    step = math.gcd(*whole)
+    return _Lattice(tuple(x // step for x in whole), whole[-1] // step)
+
+
+@functools.lru_cache
+def _comb_frequencies(span: int) -> tuple[float, ...]:
+    """Returns where in [1, pi] a comb could show: multiples of 2 pi / d, and points between."""
+    combs = {2.0 * math.pi * k / d for d in range(1, span + 1) for k in range(1, d // 2 + 1)}
+    found = sorted({1.0, math.pi} | {t for t in combs if 1.0 < t < math.pi})
+    between = [(a + b) / 2.0 for a, b in zip(found, found[1:], strict=False)]
+    return tuple(sorted([*found, *between]))
+
+
+@dataclass(frozen=True)
+class FiniteSupport(Law):
+    """Rewards with finitely many values; parameters: one probability array per level.
+
+    A subclass states ``levels`` and `parameters`. Rewards are scaled to [0, 1]: (level - lowest) /
+    (highest - lowest).
+
+    Attributes:
+        levels: Two or more increasing numbers.
+    """
+
+    levels: ClassVar[tuple[float, ...]]
+
+    def describe(self) -> dict[str, Any]:
+        """Returns a JSON-able description that identifies the law."""
+        return super().describe() | {"levels": list(self.levels)}
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The rewards, in [0, 1]."""
+        steps, span = _lattice(self.levels)
+        return tuple(step / span for step in steps)
+
+    @property
+    def step(self) -> float:  # type: ignore[override]
+        """The largest number of which all values are multiples."""
+        return 1.0 / _lattice(self.levels).span
+
+    def mean(self, *probabilities: Array) -> Float[Array, ...]:
+        """Returns the mean reward."""
+        terms = [
+            arrays.rounded(p * value) for p, value in zip(probabilities, self.values, strict=True)
+        ]
+        return arrays.padded_sum(jnp.stack(terms))
+
+    def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
+        """Returns six cumulants and the decay, in lattice steps."""
+        steps, span = _lattice(self.levels)
+        mean = _dot(parameters, steps)
+        powers = [[p] for p in parameters]
+        for power, step in zip(powers, steps, strict=True):
+            off = float(step) - mean
+            for _ in range(6):
+                power.append(power[-1] * off)
+        orders = list(zip(*powers, strict=True))
+        m2, m3, m4, m5, m6 = (functools.reduce(jnp.add, moment) for moment in orders[2:])
+        square = m2 * m2
+        return (
+            *(mean, m2, m3, m4 - 3.0 * square, m5 - 10.0 * m3 * m2),
+            m6 - 15.0 * m4 * m2 - 10.0 * m3 * m3 + 30.0 * square * m2,
+            self._decay(steps, span, *parameters),
+        )
+
+    def _decay(self, steps: tuple[int, ...], span: int, *parameters: Array) -> Array:
+        """Bounds -log|phi(t)| by the sum over pairs of p_i p_j (1 - cos((x_i - x_j) t))."""
+        apart: dict[int, Array] = {}
+        for i, upper in enumerate(steps):
+            for j, lower in enumerate(steps[:i]):
+                if upper - lower == 1 or span <= _MAX_COMB:
+                    pair = parameters[i] * parameters[j]
+                    apart[upper - lower] = apart.get(upper - lower, 0.0) + pair
+        if span > _MAX_COMB:
+            # Neighbouring levels alone: nearest to no tooth of a comb, at frequency 1.
+            return apart.get(1, jnp.zeros_like(parameters[0])) * (1.0 - math.cos(1.0))
+        shares = tuple(apart.values())
+        bounds = (
+            _dot(shares, [1.0 - math.cos(d * t) for d in apart]) for t in _comb_frequencies(span)
+        )
+        return functools.reduce(jnp.minimum, bounds)
+
+    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+        """Returns the value whose share of (0, 1) holds u."""
+        reward, below = jnp.zeros(jnp.shape(u)), jnp.zeros(jnp.shape(u))
+        values = self.values
+        for p, here, following in zip(parameters[:-1], values, values[1:], strict=False):
+            below = below + p
+            reward = reward + jnp.where(u > below, following - here, 0.0)
+        return reward
+
+    def few(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples how often each level is met: a binomial of what the levels before it left."""
+        # The fewest are drawn pull by pull, which is then cheaper.
+        several = jnp.where(pulls > _PULL_BY_PULL, pulls, 0.0)
+        fewest = super().few(k0, k1, lane, pulls - several, *parameters)
+        # From the highest down: the shares of what is left are then free of cancellation.
+        rest = [parameters[-1]]
+        for p in parameters[-2::-1]:
+            rest.append(rest[-1] + p)
+        shares = [p / jnp.maximum(r, 1e-300) for p, r in zip(parameters, rest[::-1], strict=True)]
+        share = jnp.minimum(jnp.stack(shares[:-1]), 1.0)
+        step = jnp.asarray(_lattice(self.levels).steps, jnp.float64)
+
+        def unfinished(state: tuple[Array, Array, Array]) -> Array:
+            number, left, _ = state
+            return (number < len(shares) - 1) & jnp.any(left > 0.0)
+
+        def level(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            number, left, total = state
+            u = uniform(k0, k1, lane, number.astype(jnp.uint32))
+            met = samplers.binomial_quantile(u, left, share[number])
+            return number + 1, left - met, total + met * step[number]
+
+        start = (jnp.int32(0), several, jnp.zeros(pulls.shape))
+        start = arrays.varying_like(start, k0, k1, lane, pulls, *parameters)
+        _, left, total = lax.while_loop(unfinished, level, (start[0], several, start[2]))
+        return fewest + (total + left * step[-1]) / step[-1]
+
+
+@dataclass(frozen=True)
+class Ratings(FiniteSupport):
+    """Ratings with a table of probabilities, which the problem states: `Problem.ratings`.
+
+    Attributes:
+        levels: Two or more increasing finite numbers, such as 1, 2, 3, 4, 5. Rewards are scaled to
+            [0, 1]: (level - lowest) / (highest - lowest).
+    """
+
+    name: ClassVar[str] = "ratings"
+
+    levels: tuple[float, ...]  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _checked_levels(self.levels))
+
+    def label(self) -> str:
+        """Returns the law in words."""
+        levels = self.levels
+        return f"{len(levels)} ratings from {levels[0]:g} to {levels[-1]:g}"
+
+    def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
+        """Returns the columns of a table ``probabilities`` [row, arm, level]."""
+        return tuple(jnp.moveaxis(traced["probabilities"], -1, 0))
+
+
+def _dot(values: Sequence[Array], factors: Sequence[float]) -> Array:
+    return functools.reduce(
+        jnp.add, [x * float(factor) for x, factor in zip(values, factors, strict=True)]
+    )
+
+
+def _checked_levels(levels: Any) -> tuple[float, ...]:
+    remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
+    allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
+    try:
+        given = list(levels) if not isinstance(levels, (str, bytes, dict, set)) else None
+    except TypeError:
+        given = None
+    if given is None or not 2 <= len(given) <= MAX_LEVELS:
+        refuse("levels", levels, allowed, remedy)
+    found = tuple(
+        real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(given)
+    )
+    if any(b <= a for a, b in zip(found, found[1:], strict=False)):
+        refuse("levels", levels, "increasing", "sort them and drop repeated ones")
+    return found
+
+
+# --- sums over agents ---
+
+
+def group_cumulants(
+    law: Law, parameters: tuple[Array, ...], member: Float[Array, "group row"]
+) -> Float[Array, "7 group arm"] | None:
+    """Returns the cumulants of one pull by every agent of each group, once per seed.
+
+    None where agents share their parameters ([1, arm]): `group_sum` then needs none.
+
+    Args:
+        law: Static.
+        parameters: Of one instance.
+        member: 1 where a row is in a group, else 0; all-zero columns are rows that do not exist.
+    """
+    rows = max(x.shape[0] for x in parameters)
+    if rows == 1:
+        return None
+    arms = max(x.shape[1] for x in parameters)
+    one = law.cumulants(*(jnp.broadcast_to(x, (rows, arms)) for x in parameters))
+    # Products with 0 and 1 are exact, and the order of the sums is fixed.
+    inside = member.T[:, :, None]
+    return jnp.stack([arrays.padded_sum(inside * order[:, None, :]) for order in one])
+
+
+def group_sum(
+    law: Law,
+    words: Words,
+    need: Bool[Array, "group arm"],
+    arm: UInt32[Array, " arm"],
+    width: int,
+    pulls: Float[Array, ""],
+    cumulants: Float[Array, "7 group arm"] | None,
+    parameters: tuple[Array, ...],
+    member: Float[Array, "group row"],
+) -> Float[Array, "group arm"]:
+    """Samples, per group and arm, the sum of ``pulls`` rewards by every agent of the group.
+
+    One draw where the cumulants of the sum give its law, else agent by agent with the random
+    numbers that each agent has for itself. Nothing is done where nothing is needed.
+
+    Args:
+        law: Static.
+        words: Key of the stream, one for the epoch.
+        need: Which sums to draw; the others are 0.
+        arm: Identity of each column.
+        width: Arms of the whole problem: agent i's lane is ``i * width + arm``, and a group's is
+            that of its first agent.
+        pulls: Pulls of an arm by each agent; broadcasts to [group, arm].
+        cumulants: Of `group_cumulants`, at the same columns.
+        parameters: The instance's, at the same columns: [row, arm] or [1, arm] each.
+        member: 1 where a row is in a group, else 0. A row is in one group at most.
+    """
+    agents = jnp.sum(member, axis=1)[:, None]
+    first = jnp.argmax(member, axis=1).astype(jnp.uint32)[:, None]
+    lane = first * jnp.uint32(width) + arm[None, :]
+    pulls = jnp.broadcast_to(pulls, need.shape)
+    together = pulls * agents
+    need = need & (agents > 0.0)
+    if cumulants is None:
+        return arrays.masked_map(law.total, need, *words, lane, together, *parameters)
+
+    def from_cumulants(
+        k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, one: Array
+    ) -> Array:
+        return law.quantile(uniform(k0, k1, lane), together, pulls * one)
+
+    one_draw = need if law.always_smooth else need & law.smooth(pulls * cumulants)
+    found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, cumulants)
+    if law.always_smooth:
+        return found
+
+    def agent_by_agent(
+        k0: Array, k1: Array, arm: Array, pulls: Array, member: Array, *parameters: Array
+    ) -> Array:
+        rows = member.shape[0]
+        mine = jnp.any(member > 0.0, axis=1)
+        last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1), 0))
+
+        def agent(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            row, total = state
+            own = [x[jnp.minimum(row, x.shape[0] - 1)] for x in parameters]
+            lane = row.astype(jnp.uint32) * jnp.uint32(width) + arm
+            return row + 1, total + law.total(k0, k1, lane, pulls * member[row], *own)
+
+        start = (jnp.int32(0), jnp.zeros(arm.shape))
+        start = arrays.varying_like(start, k0, k1, arm, pulls, member)
+        return lax.while_loop(lambda state: state[0] < last, agent, start)[1]
+
+    tables = [x[:, None, :] for x in parameters]
+    rest = arrays.masked_map(
+        agent_by_agent,
+        need & ~one_draw,
+        *(*words, arm[None, :], pulls, member.T[:, :, None]),
+        *tables,
+        parts=_PARTS,
+    )
+    return found + rest
 
 
 def law_of(value: Any, field: str = "rewards") -> Law:
-    return Bernoulli() if isinstance(value, str) else value
+    """Returns a law as it is, or the law of a text: bernoulli, or gaussian:SD.
+
+    Raises:
+        ValueError: For anything else.
+    """
+    if isinstance(value, Law):
+        return value
+    allowed = "a reward law: bernoulli, gaussian:SD, or an object such as fmab_jax.Gaussian(0.1)"
+    if value == "bernoulli":
+        return Bernoulli()
+    if isinstance(value, str) and value.startswith("gaussian:"):
+        try:
+            deviation = number_of(value.partition(":")[2])
+        except ValueError:
+            refuse(field, value, allowed, "write gaussian:0.1 for a deviation of 0.1")
+        return Gaussian(deviation)
+    refuse(field, value, allowed, "write bernoulli, or gaussian:0.1")

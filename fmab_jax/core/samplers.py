@@ -1,12 +1,13 @@
-"""Exact samplers, elementwise and counter-based: binomial sums, Laplace noise and its sums.
+"""Exact samplers, elementwise and counter-based: binomial and lattice sums, Laplace and its sums.
 
-Sums of rewards are drawn by inversion: one uniform, no rejection, the exact binomial law to a total
-variation distance below 5e-6 (tests/core/test_samplers.py computes the induced law step by step).
+Sums of rewards are drawn by inversion: one uniform, no rejection, the exact law to a total
+variation distance below 1e-6 (tests/core/test_samplers.py computes the induced law step by step).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -24,6 +25,9 @@ from fmab_jax.errors import refuse
 _SMOOTH_VARIANCE = 40.0
 # Below this one, summing the mass function is cheaper than expanding and checking.
 _SMALL_VARIANCE = 4.0
+# A law in steps whose characteristic function is, beyond frequency 1, at most exp(-_DECAY) has no
+# comb that its cumulants could not show.
+_DECAY = 4.8 * math.pi
 # The largest number of trials whose integers float64 holds exactly.
 MAX_TRIALS = 2**53
 
@@ -82,6 +86,69 @@ def reward_sum(
     Rewards are Bernoulli(mean), so a sum is Binomial(pulls, mean) and costs nothing per slot.
     """
     return binomial_quantile(uniform(k0, k1, lane), pulls, mean)
+
+
+def lattice_quantile(
+    u: Float[Array, " lane"], cumulants: Sequence[Array] | Float[Array, "order lane"]
+) -> Float[Array, " lane"]:
+    """Returns the quantile of a whole-numbered variable from its first six cumulants.
+
+    The fourth-order Cornish-Fisher expansion of `binomial_quantile`, for any sum of independent
+    lattice variables: their cumulants add up. To be believed only where `is_smooth`.
+
+    Args:
+        u: Uniforms in (0, 1).
+        cumulants: Of the sum, in lattice steps; rows after the sixth are not looked at.
+    """
+    mean, k2, k3, k4, k5, k6 = cumulants[:6]
+    # Sheppard's corrections: what is expanded is the smooth law whose rounding is this one.
+    smooth = (k2 - 1.0 / 12.0, k3, k4 + 1.0 / 120.0, k5, k6 - 1.0 / 252.0)
+    return jnp.ceil(smooth_quantile(u, (mean, *smooth)) - 0.5)
+
+
+def smooth_quantile(
+    u: Float[Array, " lane"], cumulants: Sequence[Array] | Float[Array, "order lane"]
+) -> Float[Array, " lane"]:
+    """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
+    mean, k2, k3, k4, k5, k6 = cumulants[:6]
+    # Where the variance is 0 the variable is its mean.
+    scale = lax.rsqrt(jnp.where(k2 > 0.0, k2, jnp.inf))
+    square = scale * scale
+    shape = (
+        k3 * scale * square,
+        k4 * square * square,
+        k5 * scale * square * square,
+        k6 * square * square * square,
+    )
+    return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * _normal_to_skewed(ndtri(u), *shape)
+
+
+def is_smooth(
+    cumulants: Sequence[Array] | Float[Array, "7 lane"], lattice: bool = True
+) -> Bool[Array, " lane"]:
+    """Tells where six cumulants give the law: the induced one is then within 1e-6 of it.
+
+    The standardised cumulants must be small together, the variance at least 40 and the law no comb.
+    The constants hold for thousands of random laws of two to seven levels, against convolutions.
+
+    Args:
+        cumulants: The first six of a sum, in lattice steps, and its decay: a lower bound of
+            -log|characteristic function| over frequencies in [1, pi].
+        lattice: Whether the law has steps; the variance and the decay of another do not matter.
+    """
+    _, k2, _, k4, k5, k6, decay = cumulants
+    per_variance = 1.0 / k2
+    square = per_variance * per_variance
+    kurtosis = jnp.abs(k4) * square
+    sixth = jnp.abs(k6) * square * per_variance
+    # Of order 1 / n^3 each; a Poisson law of variance 111 has 1.
+    size = (
+        (96.0 * kurtosis) ** 3
+        + (70.0**3 * k5 * k5) * (square * square * per_variance)
+        + 54.0**3 * sixth * jnp.sqrt(sixth)
+    )
+    slender = size <= 1.0
+    return slender & (k2 >= _SMOOTH_VARIANCE) & (decay >= _DECAY) if lattice else slender
 
 
 def laplace(
@@ -188,6 +255,17 @@ def _cornish_fisher(
     g2 = (npq * (1.0 - 6.0 * pq) + 1.0 / 120.0) * square * square
     g3 = skewed * (1.0 - 12.0 * pq) * square
     g4 = (npq * (1.0 - 30.0 * pq * (1.0 - 4.0 * pq)) - 1.0 / 252.0) * square * square * square
+    return n * p + _normal_to_skewed(z, g1, g2, g3, g4) / scale
+
+
+def _normal_to_skewed(
+    z: Float[Array, " lane"],
+    g1: Float[Array, " lane"],
+    g2: Float[Array, " lane"],
+    g3: Float[Array, " lane"],
+    g4: Float[Array, " lane"],
+) -> Float[Array, " lane"]:
+    """Maps standard normal quantiles to those of a law with standardised cumulants g1..g4."""
     s = z * z
     second = g1 * (s - 1.0) / 6.0
     third = z * (g2 * (s - 3.0) / 24.0 - g1 * g1 * (2.0 * s - 5.0) / 36.0)
@@ -203,7 +281,7 @@ def _cornish_fisher(
         + g1 * g1 * g2 * ((14.0 * s - 103.0) * s + 107.0) / 288.0
         - g1 * g1 * g1 * g1 * ((252.0 * s - 1688.0) * s + 1511.0) / 7776.0
     )
-    return n * p + (z + second + third + fourth + fifth) / scale
+    return z + second + third + fourth + fifth
 
 
 def _search(

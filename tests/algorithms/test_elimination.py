@@ -15,7 +15,6 @@ import scipy.stats
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import elimination
 from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs
 
 ALPHA = 1e-6
 SHARED = np.array([0.9, 0.7, 0.55, 0.2])
@@ -46,12 +45,20 @@ SETTINGS = {
         0.5,
         fmab.cdp_mab,
         reference.server(5),
-        {"rounds": 3, "gap": 0.35},
+        {"rounds": 3, "schedule_gap": 0.35},
     ),
     "server, few": (
         ALIKE,
         4000,
         0.5,
+        functools.partial(fmab.cdp_mab, participation=0.4),
+        reference.server(5, 0.4),
+        {},
+    ),
+    "server, few, private": (
+        ALIKE,
+        4000,
+        0.03,
         functools.partial(fmab.cdp_mab, participation=0.4),
         reference.server(5, 0.4),
         {},
@@ -65,20 +72,20 @@ SETTINGS = {
         {"rounds": 4},
     ),
     "server, unequal": (UNEQUAL, 3000, 0.2, fmab.cdp_mab, reference.server(5), {}),
-    "gossip": (
+    "flooding": (
         ALIKE,
         3000,
         0.2,
         functools.partial(fmab.ddp_mab, graph=UNEVEN),
-        reference.gossip(UNEVEN),
+        reference.flooding(UNEVEN),
         {},
     ),
-    "gossip, unequal": (
+    "flooding, unequal": (
         UNEQUAL,
         3000,
         0.5,
         functools.partial(fmab.ddp_mab, graph="path"),
-        reference.gossip(nx.path_graph(5)),
+        reference.flooding(nx.path_graph(5)),
         {"rounds": 3},
     ),
     "sinks": (
@@ -161,15 +168,15 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
     def slow_curve(field: str, slot: int) -> np.ndarray:
         return np.array([np.interp(slot, run.knots, getattr(run, field)) for run in runs])
 
-    p = {"rounds": same_counts(slow("rounds"), data.rounds.values)}
+    p = {"rounds": same_counts(slow("rounds"), data.rounds_made.values)}
     for slot in data.time.values:
         fast = data.sel(time=slot)
         p[f"regret({slot})"] = same_law(slow_curve("regret", slot), fast.regret.values)
-        waiting = slow_curve("exploitation_regret", slot)
-        p[f"waiting({slot})"] = same_law(waiting, fast.exploitation_regret.values)
+        waiting = slow_curve("waiting_regret", slot)
+        p[f"waiting({slot})"] = same_law(waiting, fast.waiting_regret.values)
         done = np.array([sum(at <= slot for at in run.link_slots) for run in runs])
         if setting is not None:
-            links = fast.server_links + fast.peer_links_bound + fast.peer_links_used
+            links = fast.links.sum("meter")
             each = setting.server_links + setting.peer_links_bound + setting.peer_links_used
             p[f"links({slot})"] = same_counts(done * each, links.values)
     if setting is not None:
@@ -207,12 +214,12 @@ def test_the_comparison_sees_a_small_change():
         fmab.cdp_mab(epsilon * 0.95), fmab.Problem(means), horizon, others, times=3
     )
     assert same_law(exact.regret.values[:, -1], noisier.regret.values[:, -1]) < ALPHA
-    means, horizon, epsilon, *_, rules = SETTINGS["gossip, unequal"]
-    exact = simulated("gossip, unequal", 20_000)
+    means, horizon, epsilon, *_, rules = SETTINGS["flooding, unequal"]
+    exact = simulated("flooding, unequal", 20_000)
     shorter = fmab.ddp_mab(epsilon, UNEVEN, **rules)
     waited = fmab.simulate(shorter, fmab.Problem(means), horizon, others, times=3)
-    first = exact.exploitation_regret.values[:, -1]
-    assert same_law(first, waited.exploitation_regret.values[:, -1]) < ALPHA
+    first = exact.waiting_regret.values[:, -1]
+    assert same_law(first, waited.waiting_regret.values[:, -1]) < ALPHA
 
 
 def oracle_p_values(seeds: int) -> dict[str, float]:
@@ -225,7 +232,7 @@ def oracle_p_values(seeds: int) -> dict[str, float]:
         data = fmab.simulate(fmab.cdp_mab(cell.epsilon), problem, cell.horizon, seeds, times=1)
         ended = data.active_arms.values == 1
         for epoch, (stopped, lost) in enumerate(exact, 1):
-            here = ended & (data.rounds.values == epoch)
+            here = ended & (data.rounds_made.values == epoch)
             seen = [here.sum(), (here & data.best_arm_lost.values).sum()]
             for what, count, chance in zip(("stops", "loses"), seen, (stopped, lost), strict=True):
                 test = scipy.stats.binomtest(int(count), seeds, min(max(chance, 0.0), 1.0))
@@ -267,9 +274,8 @@ def test_limits_are_exact():
     full = run(fmab.cdp_mab(0.5))
     assert_same_bits(run(fmab.cdp_mab(0.5, participation=0.999)), full)
     assert_same_bits(run(fmab.hdp_mab(0.5, "1x5")), full)
-    links = ("server_links", "peer_links_bound", "peer_links_used")
-    assert_same_bits(run(fmab.ddp_mab(0.5, "complete")), full, ignore=links)
-    assert float(run(fmab.ddp_mab(0.5, "complete")).exploitation_regret.sum()) == 0.0
+    assert_same_bits(run(fmab.ddp_mab(0.5, "complete")), full, ignore=("links",))
+    assert float(run(fmab.ddp_mab(0.5, "complete")).waiting_regret.sum()) == 0.0
     assert not np.array_equal(full.regret.values, silent.regret.values)
 
 
@@ -290,15 +296,15 @@ def test_one_agent_alone_is_one_agent_with_a_server():
     for time in (8000, 20_000):
         p = same_law(served.regret.sel(time=time).values, alone.regret.sel(time=time).values)
         assert p > ALPHA
-    assert same_counts(served.rounds.values, alone.rounds.values) > ALPHA
+    assert same_counts(served.rounds_made.values, alone.rounds_made.values) > ALPHA
 
 
-@pytest.mark.parametrize("name", ["server, private", "server, unequal", "gossip", "sinks"])
+@pytest.mark.parametrize("name", ["server, private", "server, unequal", "flooding", "sinks"])
 def test_summing_agents_out_changes_no_law(name):
     """Would catch totals over agents drawn with another law than the sum of the agents'."""
     summed = simulated(name, 20_000)
     apart = simulated(name, range(20_000, 40_000), sum_agents=False)
-    assert same_counts(summed.rounds.values, apart.rounds.values) > ALPHA
+    assert same_counts(summed.rounds_made.values, apart.rounds_made.values) > ALPHA
     for time in summed.time.values:
         first, second = summed.sel(time=time), apart.sel(time=time)
         assert same_law(first.regret.values, second.regret.values) > ALPHA
@@ -315,7 +321,27 @@ def test_compacting_arms_changes_nothing(monkeypatch):
     moved = run(algorithm, problem, 10**5, 300, [20_000, 50_000, 10**5])
     assert_same_bits(still, moved.sel(time=still.time))
     few = moved.active_arms.values
-    assert (few == 1).any() and (few > 1).any() and int(moved.rounds.max()) >= 4
+    assert (few == 1).any() and (few > 1).any() and int(moved.rounds_made.max()) >= 4
+
+
+def test_agents_alone_that_lose_the_best_arm_are_all_counted():
+    """Would catch the agents that lost the best arm counted as one, or as their largest number."""
+    # Agents 1, 3 and 4 have another best arm of their own than the global one.
+    data = run(fmab.single_mab(None), horizon=10**7, seeds=200)
+    np.testing.assert_array_equal(data.agents_lost.values, 3)
+    np.testing.assert_array_equal(data.chosen_arm.values, 0)
+    np.testing.assert_allclose(data.final_gap.values, np.mean([0, 0.18, 0, 0.3, 0.18]), rtol=1e-12)
+
+
+def test_what_is_played_at_the_horizon_costs_its_gap():
+    """Would catch a final gap of another arm than the one that is played, or in other units."""
+    times = [9_999, 10_000]
+    for algorithm in (fmab.cdp_mab(0.5, rounds=2, schedule_gap=0.9), fmab.cdp_mab(0.5)):
+        data = run(algorithm, horizon=10_000, times=times)
+        rate = np.diff(data.regret.values, axis=1)[:, 0]
+        np.testing.assert_allclose(rate, 5 * data.final_gap.values, atol=1e-6)
+        assert len(np.unique(data.final_gap.values.round(6))) > 1
+    assert bool(data.worse_arm_played.any()) is False
 
 
 def test_certain_rewards_give_the_run_computed_by_hand():
@@ -326,7 +352,8 @@ def test_certain_rewards_give_the_run_computed_by_hand():
     slots = np.arange(1, 1001)
     expected = 4 * (2 / 3) * np.minimum(slots, 3 * pulls)
     np.testing.assert_allclose(sure.regret.values, np.tile(expected, (5, 1)), rtol=1e-12)
-    np.testing.assert_array_equal(sure.server_links.values[0], 4 * (slots >= 3 * pulls))
+    links = sure.links.sel(meter="server").values[0]
+    np.testing.assert_array_equal(links, 4 * (slots >= 3 * pulls))
 
 
 # Algorithms whose shapes repeat, so that hundreds of settings need six compilations.
@@ -335,13 +362,13 @@ def generated(rng: np.random.Generator):
     epsilon = None if rng.random() < 0.15 else float(10 ** rng.uniform(-2, 1))
     rules = {"rounds": None if rng.random() < 0.5 else int(rng.integers(1, 8))}
     if rng.random() < 0.3:
-        rules["gap"] = float(rng.uniform(0.02, 1.0))
+        rules["schedule_gap"] = float(rng.uniform(0.02, 1.0))
     kind = rng.integers(4)
     if kind == 0:
         share = float(rng.choice([0.1, 0.34, 0.5, 0.8, 1.0]))
         algorithm = fmab.cdp_mab(epsilon, participation=share, **rules)
     elif kind == 1:
-        graph = graphs.make(str(rng.choice(["random", "path", "star", "ring", "grid"])), agents)
+        graph = str(rng.choice(["random", "path", "star", "ring", "grid"]))
         algorithm = fmab.ddp_mab(epsilon, graph, **rules)
     elif kind == 2:
         spec = str(rng.choice(["6:path", "3x2:path", "2x3", "5:star+1", "6:ring"]))
@@ -368,24 +395,19 @@ def test_invariants_hold_in_hundreds_of_settings():
             algorithm, problem, horizon, range(first, first + 32), times=[0, horizon], batch=32
         )
         note = (number, algorithm, horizon)
-        regret, waiting = data.regret.values, data.exploitation_regret.values
+        regret, waiting = data.regret.values, data.waiting_regret.values
         agents, slots = problem.agents, horizon
         assert np.isfinite(regret).all() and (regret[:, 0] == 0).all(), note
         assert (np.diff(regret, axis=1) >= -1e-9).all(), note
         assert (regret[:, -1] <= agents * slots + 1e-6).all(), note
         assert (waiting >= 0).all() and (waiting <= regret + 1e-6).all(), note
-        rounds, budget = data.rounds.values, algorithm.rounds or math.inf
+        rounds, budget = data.rounds_made.values, algorithm.rounds or math.inf
         assert (rounds >= 0).all() and (rounds <= budget).all(), note
         table = algorithm.exchange(agents)
-        if algorithm.name != "single":
-            for series, each in (
-                (data.server_links, table.server_links),
-                (data.peer_links_bound, table.peer_links_bound),
-                (data.peer_links_used, table.peer_links_used),
-            ):
-                np.testing.assert_array_equal(series.values[:, -1], rounds * each, str(note))
-        else:
-            assert float(data.server_links.sum() + data.peer_links_bound.sum()) == 0, note
+        for meter, each in table.links:
+            series = data.links.sel(meter=meter.name).values
+            np.testing.assert_array_equal(series[:, -1], rounds * each, str(note))
+        assert data.sizes["meter"] == {"single": 0, "cdp": 1, "ddp": 2, "hdp": 3}[algorithm.name]
         active, arm = data.active_arms.values, data.chosen_arm.values
         assert ((active >= 1) & (active <= problem.arms)).all(), note
         if algorithm.name != "single":
@@ -396,9 +418,14 @@ def test_invariants_hold_in_hundreds_of_settings():
             assert (waiting[:, -1] <= waited + 1e-9).all(), note
             lost = data.agents_lost.values
             assert set(np.unique(lost)) <= {0, agents}, note
-            # An arm chosen and never lost costs nothing more.
+            # The only arm left, where no best arm was lost, is a best one.
             good = (active == 1) & (lost == 0)
-            assert (data.agents_lost.values[good] == 0).all()
+            final = data.final_gap.values
+            assert (final[good] == 0).all(), note
+            # A set that lost every best arm plays a worse one, once it has decided.
+            assert (final[decided & (lost > 0)] > 0).all(), note
+            worse = data.worse_arm_played.values
+            np.testing.assert_array_equal(worse, decided & (final > 0), str(note))
         seen.add((algorithm.name, problem.homogeneous, rules_of(algorithm)))
     assert len(seen) >= 14
 
@@ -412,10 +439,10 @@ def test_links_are_charged_at_the_end_of_each_completed_round():
     problem = fmab.Problem([1.0, 0.0, 0.0], agents=4)
     data = run(fmab.ddp_mab(None, "path"), problem, 300, 1, times=np.arange(1, 301))
     pulls = math.ceil(8 * math.log(8 * 3 * 300) / (4 * 0.25))
-    table = exchange.gossip(nx.path_graph(4))
+    table = exchange.flooding(nx.path_graph(4))
     arrival = 3 * pulls + table.wait
-    expected = np.where(data.time.values >= arrival, table.peer_links_used, 0)
-    np.testing.assert_array_equal(data.peer_links_used.values[0], expected)
+    expected = np.where(data.time.values >= arrival, table.on("used"), 0)
+    np.testing.assert_array_equal(data.links.sel(meter="used").values[0], expected)
     assert table.wait == 2
     # One slot short of the arrival, nothing is charged and nothing is decided.
     needed = {h: 3 * math.ceil(8 * math.log(8 * 3 * h) / (4 * 0.25)) + 2 for h in range(100, 300)}
@@ -423,6 +450,6 @@ def test_links_are_charged_at_the_end_of_each_completed_round():
     enough = next(horizon for horizon, slots in needed.items() if slots == horizon)
     for horizon, completed in ((short, 0), (enough, 1)):
         cut = run(fmab.ddp_mab(None, "path"), problem, horizon, 1, times=1)
-        assert int(cut.rounds[0]) == completed
-        assert int(cut.peer_links_used[0, -1]) == completed * table.peer_links_used
+        assert int(cut.rounds_made[0]) == completed
+        assert int(cut.links.sel(meter="used")[0, -1]) == completed * table.on("used")
         assert int(cut.chosen_arm[0]) == completed - 1

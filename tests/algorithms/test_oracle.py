@@ -25,7 +25,7 @@ def test_server_by_hand() -> None:
     result = _certain(1000, reference.server(5))
     assert result.knots.tolist() == [0, 195, 633, 1000]
     assert result.regret == pytest.approx([0, 390, 609, 609])
-    assert not result.exploitation_regret.any()
+    assert not result.waiting_regret.any()
     assert [h.active for h in result.history] == [(0, 1, 2), (0, 1)]
     assert [(h.pulls_so_far, h.pulls) for h in result.history] == [(65, 65), (284, 219)]
     assert [2 * h.radius for h in result.history] == pytest.approx([0.249132, 0.124847], abs=1e-6)
@@ -42,10 +42,10 @@ def test_star_wait_by_hand(epsilon: float | None) -> None:
 
     One waiting slot per round; agents 0-3 tie and take arm 0 (gap .2), agent 4 takes arm 1.
     """
-    result = _certain(1000, reference.gossip(nx.star_graph(4)), epsilon)
+    result = _certain(1000, reference.flooding(nx.star_graph(4)), epsilon)
     assert result.knots.tolist() == [0, 195, 196, 634, 635, 1000]
     assert result.regret == pytest.approx([0, 390, 390.8, 609.8, 610.6, 610.6])
-    assert result.exploitation_regret == pytest.approx([0, 0, 0.8, 0.8, 1.6, 1.6])
+    assert result.waiting_regret == pytest.approx([0, 0, 0.8, 0.8, 1.6, 1.6])
     assert (result.rounds, result.link_slots, result.server_links) == (2, (196, 635), 0)
     assert (result.peer_links_bound, result.peer_links_used) == (16, 16)
     assert result.pulls.tolist() == [[286, 649, 65]] * 4 + [[284, 651, 65]]
@@ -68,7 +68,7 @@ def test_sinks_by_hand() -> None:
 
 def test_end_of_horizon_by_hand() -> None:
     """Catches an off-by-one at T: epoch 1 takes 159 slots for each of these horizons."""
-    star, path = reference.gossip(nx.star_graph(4)), reference.gossip(nx.path_graph(5))
+    star, path = reference.flooding(nx.star_graph(4)), reference.flooding(nx.path_graph(5))
     # It does not fit: round robin, linear regret, nothing sent.
     result = _certain(158, reference.server(5))
     assert (result.rounds, result.server_links, result.chosen) == (0, 0, -1)
@@ -86,7 +86,7 @@ def test_end_of_horizon_by_hand() -> None:
     result = _certain(161, path)
     assert (result.rounds, result.peer_links_bound, result.active) == (0, 0, (0, 1, 2))
     assert result.knots.tolist() == [0, 159, 161]
-    assert result.exploitation_regret == pytest.approx([0, 0, 1.6])
+    assert result.waiting_regret == pytest.approx([0, 0, 1.6])
     assert result.pulls.sum(axis=1).tolist() == [161] * 5
 
 
@@ -144,7 +144,7 @@ def test_one_arm_is_played_from_the_start() -> None:
 )
 def test_flood_meters(graph: nx.Graph, wait: int, bound: int, used: int) -> None:
     """Catches repeated requests, links counted per direction, and a wrong choice of advertiser."""
-    exchange = reference.gossip(graph)
+    exchange = reference.flooding(graph)
     assert (exchange.wait, exchange.peer_links_bound, exchange.peer_links_used) == (
         wait,
         bound,

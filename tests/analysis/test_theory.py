@@ -234,9 +234,7 @@ def test_table_holds_in_every_epoch_of_the_reference(
     eliminated = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        run = reference.run(
-            rng, means, horizon, epsilon, exchange=server, rounds=rounds, gap=gap
-        )
+        run = reference.run(rng, means, horizon, epsilon, exchange=server, **options)
         assert run.rounds <= bound.rounds
         assert run.regret[-1] <= bound.regret
         for r, epoch in enumerate(run.history):

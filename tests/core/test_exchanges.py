@@ -55,9 +55,9 @@ def neighbours_of(graph: nx.Graph) -> protocols.Neighbours:
 
 
 def check_gossip(graph: nx.Graph) -> exchange.Exchange:
-    """Compares every number of the gossip table with one GIS round; returns the table."""
+    """Compares every number of the flooding table with one GIS round; returns the table."""
     played = protocols.flood(neighbours_of(graph))
-    table = exchange.gossip(graph)
+    table = exchange.flooding(graph)
     agents = len(graph)
     others = {(i, j) for i in range(agents) for j in range(agents) if i != j}
     assert played.copies() == dict.fromkeys(others, 1)
@@ -138,7 +138,7 @@ def test_petersen_graph():
 )
 def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
     """Would catch meters that drift from the project's published counts at M = 50."""
-    table = exchange.gossip(graphs.make(name, 50))
+    table = exchange.flooding(graphs.make(name, 50))
     assert (table.wait, table.peer_links_bound, table.peer_links_used) == (wait, bound, used)
     assert table.meters == ("bound", "used")
     # In the ring's last slot an agent advertises the two observations of slot 24, never slot 25's.
@@ -234,7 +234,7 @@ def test_gossip_numbers_agents_by_sorted_label():
     """Would catch meters computed on labels instead of agents 0..M-1."""
     ring = nx.cycle_graph(8)
     spread = nx.relabel_nodes(ring, {agent: 10 * agent - 35 for agent in ring})
-    assert exchange.gossip(spread).peer_links_used == exchange.gossip(ring).peer_links_used == 31
+    assert exchange.flooding(spread).peer_links_used == exchange.flooding(ring).peer_links_used == 31
 
 
 # Shares as people write and compute them: hundredths, thousandths, a sweep, sums of tenths.
@@ -290,17 +290,17 @@ REMEDY_SHARE = "must be a number in (0, 1]; choose the fraction of agents that u
         (lambda: exchange.server(5, float("nan")), f"participation=nan: {REMEDY_SHARE}"),
         (lambda: exchange.server(5, "0.5"), f"participation='0.5': {REMEDY_SHARE}"),
         (
-            lambda: exchange.gossip("ring"),
+            lambda: exchange.flooding("ring"),
             "graph='ring': must be a networkx graph; "
             "make one by name with graphs.make(name, agents)",
         ),
         (
-            lambda: exchange.gossip(nx.empty_graph(2)),
+            lambda: exchange.flooding(nx.empty_graph(2)),
             "graph='Graph with 2 nodes and 0 edges': must be a connected graph "
             "(it has 2 connected components); add edges, or use hdp_mab for separate components",
         ),
         (
-            lambda: exchange.gossip(nx.path_graph(5001)),
+            lambda: exchange.flooding(nx.path_graph(5001)),
             "graph='Graph with 5001 nodes and 5000 edges': must be a graph of at most 5,000 "
             "agents, whose hop distances fit in memory; "
             "use fewer agents or several smaller components",

@@ -13,16 +13,17 @@ import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
+import protocols
 import pytest
 import scipy.stats
 import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax import resources
-from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import keys
+from fmab_jax.run import batches
 from fmab_jax.run import netcdf as store
-from fmab_jax.run import simulation
+from fmab_jax.run import resources as run_resources
 
 PROBLEM = fmab.Problem.uniform(agents=11, arms=20)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
@@ -81,9 +82,9 @@ for path in ("pooled", "waiting"):
     problem = UNEQUAL if path == "waiting" else PROBLEM
     data = fmab.simulate(PATHS[path], problem, 20_000, 101, batch=64)
     print(path, *digests(data))
-from fmab_jax.run import simulation
-layout = simulation.resolve(PATHS["waiting"], UNEQUAL, 20_000).layout
-text = simulation.executable(layout, 64, tuple(jax.devices())).as_text()
+from fmab_jax.run import batches
+program = batches.bound(PATHS["waiting"], UNEQUAL, 20_000).program
+text = batches.executable(program, 64, tuple(jax.devices())).as_text()
 bad = [w for w in ("all-reduce", "all-gather", "collective", "scatter(") if w in text]
 print("collectives", *bad)
 """
@@ -113,15 +114,15 @@ def test_four_devices_give_the_bits_of_one_and_never_talk():
 def test_a_second_value_compiles_nothing():
     """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program."""
     problem = fmab.Problem.uniform(agents=7, arms=4)
-    before = simulation.executable.cache_info().misses
+    before = batches.executable.cache_info().misses
     drawn = [
         fmab.cdp_mab(0.5, participation=0.3),
         fmab.cdp_mab(None, participation=0.8),
         fmab.cdp_mab(0.1, participation=0.5, rounds=3),
-        fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, gap=0.1),
+        fmab.cdp_mab(epsilon_message=2.0, participation=0.5, rounds=5, schedule_gap=0.1),
     ]
     runs = [fmab.simulate(a, problem, t, 32) for a in drawn for t in (1000, 10**6)]
-    assert simulation.executable.cache_info().misses == before + 1
+    assert batches.executable.cache_info().misses == before + 1
     # The runs do differ: nothing was frozen.
     assert len({float(run.regret[:, -1].sum()) for run in runs}) == len(runs)
     costs = {float(fmab.communication_cost(runs[-1], c, 1.0)[:, -1].sum()) for c in (1.0, 25.0)}
@@ -129,17 +130,17 @@ def test_a_second_value_compiles_nothing():
     # Where agents sum out, their number is a value too; so are the graph of a wait and its length.
     for agents in (1, 5, 10**5):
         fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(agents, 4), 1000, 32)
-    assert simulation.executable.cache_info().misses == before + 2
+    assert batches.executable.cache_info().misses == before + 2
     for graph in ("ring", "path", "star"):
         fmab.simulate(fmab.ddp_mab(0.5, graph), problem, 1000, 32)
-    assert simulation.executable.cache_info().misses == before + 3
+    assert batches.executable.cache_info().misses == before + 3
 
 
 def test_a_run_is_traced_once(monkeypatch):
     """Would catch a second tracing of the loop inside one compilation, or one per batch."""
     traces = []
-    original = simulation.run_seed
-    monkeypatch.setattr(simulation, "run_seed", lambda *args: traces.append(1) or original(*args))
+    original = batches.one_trial
+    monkeypatch.setattr(batches, "one_trial", lambda *args: traces.append(1) or original(*args))
     problem = fmab.Problem.uniform(agents=3, arms=3)
     for epsilon in (0.1, 0.2, 0.3):
         fmab.simulate(fmab.cdp_mab(epsilon), problem, 1000, 100, batch=16)
@@ -153,39 +154,41 @@ def test_curves_are_exact_wherever_they_are_recorded():
     some = fmab.simulate(PATHS["waiting"], PROBLEM, horizon, 64, times=126, spacing="log")
     assert len(some.time) == 100
     picked = every.sel(time=some.time)
-    for name in ("regret", "exploitation_regret", "peer_links_used"):
+    for name in ("regret", "waiting_regret", "links"):
         np.testing.assert_array_equal(picked[name].values, some[name].values)
     # Between knots it is linear, and a knot is an epoch's end, a wait's end or the horizon.
     bends = np.abs(np.diff(every.regret.values, n=2)) > 1e-9
-    rounds = every.rounds.values
+    rounds = every.rounds_made.values
     assert (bends.sum(axis=1) <= 2 * rounds + 2).all()
     assert (every.regret.values[:, 0] == 0).all()
 
 
 def test_links_are_rounds_times_the_exchange_table():
     """Would catch a meter under the wrong name or counted per slot."""
-    table = exchange.gossip(nx.cycle_graph(11))
-    data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 50, batch=64)
-    rounds = data.rounds.values
-    np.testing.assert_array_equal(data.peer_links_bound[:, -1], rounds * table.peer_links_bound)
-    np.testing.assert_array_equal(data.peer_links_used[:, -1], rounds * table.peer_links_used)
-    assert table.peer_links_bound == 55 and table.wait == 4
-    assert int(data.server_links.max()) == 0
+    # A ring of 10: its last hop meets in the middle, so that the meters differ.
+    problem = fmab.Problem.uniform(agents=10, arms=20)
+    graph = nx.cycle_graph(10)
+    used, bound = protocols.gis(graph).data_edges, 5 * 10
+    data = fmab.simulate(PATHS["waiting"], problem, 20_000, 50, batch=64)
+    rounds = data.rounds_made.values
+    assert data.meter.values.tolist() == ["bound", "used"] and bound != used
+    np.testing.assert_array_equal(data.links.sel(meter="bound")[:, -1], rounds * bound)
+    np.testing.assert_array_equal(data.links.sel(meter="used")[:, -1], rounds * used)
     cost = fmab.communication_cost(data, 25.0, 2.0)
-    np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * 55)
-    used = fmab.communication_cost(data, 25.0, 2.0, meter="used")
-    np.testing.assert_array_equal(used[:, -1], 2.0 * rounds * table.peer_links_used)
+    np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * bound)
+    other = fmab.communication_cost(data, 25.0, 2.0, meter="used")
+    np.testing.assert_array_equal(other[:, -1], 2.0 * rounds * used)
     sinks = fmab.simulate(fmab.hdp_mab(0.5, "3x3:path+2:path"), PROBLEM, 20_000, 50, batch=64)
-    assert sinks.attrs["meter_bound"] == "edges" and sinks.attrs["meter_used"] == "sac"
+    assert sinks.meter.values.tolist() == ["server", "edges", "sac"]
     # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
-    expected = sinks.rounds.values * (4 * 10 + 7 * 3)
+    expected = sinks.rounds_made.values * (4 * 10 + 7 * 3)
     np.testing.assert_array_equal(fmab.communication_cost(sinks, 10, 3, "sac")[:, -1], expected)
 
 
 def test_the_result_says_how_to_run_it_again():
     """Would catch attributes that lose a setting: the described run must give the same numbers."""
     means = np.array([[0.9, 0.4, 0.2], [0.5, 0.8, 0.1]])
-    run = fmab.cdp_mab(epsilon_message=3.0, rounds=2, gap=0.3)
+    run = fmab.cdp_mab(epsilon_message=3.0, rounds=2, schedule_gap=0.3)
     data = fmab.simulate(run, fmab.Problem(means), 4000, range(5, 25), root_seed=9, spacing="log")
     config = json.loads(data.attrs["config"])
     again = fmab.simulate(
@@ -193,7 +196,7 @@ def test_the_result_says_how_to_run_it_again():
             epsilon_message=config["epsilon_message"],
             participation=config["participation"],
             rounds=config["rounds"],
-            gap=config["gap"],
+            schedule_gap=config["schedule_gap"],
         ),
         fmab.Problem(data.means.values),
         config["horizon"],
@@ -234,10 +237,10 @@ def test_the_memory_estimate_covers_what_the_program_takes(size):
     """Would catch an estimate below what is allocated: the run would die where it should refuse."""
     for path in PATHS:
         problem = fmab.Problem.uniform(*size)
-        cell = simulation.resolve(PATHS[path], problem, 20_000)
+        config = batches.bound(PATHS[path], problem, 20_000)
         device = (jax.devices()[0],)
-        needs = simulation.estimate(cell, 64, device, batch=64)
-        program = simulation.executable(cell.layout, 64, device)
+        needs = config.needs(64, device, batch=64)
+        program = batches.executable(config.program, 64, device)
         taken = program.memory_analysis()
         total = taken.temp_size_in_bytes + taken.output_size_in_bytes
         assert total <= needs.working_bytes <= 8 * total, (total, needs)
@@ -245,7 +248,7 @@ def test_the_memory_estimate_covers_what_the_program_takes(size):
 
 def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):
     """Would catch a run that allocates until the machine kills it."""
-    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
+    monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
     with pytest.raises(
         ValueError, match=r"^memory='80\d\.\d GB': must be at most 90% of the 1.0 GB"
     ):
@@ -325,7 +328,7 @@ def test_the_papers_round_count():
     """Would catch a wrong constant in the schedule: about log T = 4 rounds at T = 10^4."""
     problem = fmab.Problem.uniform(agents=50, arms=100)
     central = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 512, times=2)
-    assert 3.8 < float(central.rounds.mean()) < 4.3
+    assert 3.8 < float(central.rounds_made.mean()) < 4.3
 
 
 @pytest.mark.slow
@@ -334,8 +337,8 @@ def test_the_price_of_a_ring():
     problem = fmab.Problem.uniform(agents=50, arms=100)
     ring = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 10**4, 1000, times=2)
     complete = fmab.simulate(fmab.ddp_mab(1.0, "complete"), problem, 10**4, 1000, times=2)
-    assert float(complete.exploitation_regret.max()) == 0.0
-    waiting = float(ring.exploitation_regret[:, -1].mean())
+    assert float(complete.waiting_regret.max()) == 0.0
+    waiting = float(ring.waiting_regret[:, -1].mean())
     assert 0.0 < waiting < 0.01 * float(complete.regret[:, -1].mean())
 
 

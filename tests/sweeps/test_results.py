@@ -33,7 +33,7 @@ SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
 WAITING: dict[str, Any] = dict(
     agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
 )
-SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
+SERIES = ("regret", "waiting_regret", "server_links", "peer_links_bound", "peer_links_used")
 PER_SEED = ("active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
 
 
@@ -97,7 +97,7 @@ def test_cells_that_wait_lie_beside_cells_that_do_not(stores: Path) -> None:
             expected = alone(fmab.ddp_mab(2.0, graph=graph), horizon)
             cell = data.sel(horizon=horizon, graph=graph)
             same_cell(cell, expected)
-            waited[graph] = float(cell.exploitation_regret.max())
+            waited[graph] = float(cell.waiting_regret.max())
             assert int(cell.wait) == expected.attrs["wait"]
     assert waited["ring"] > 0
     assert data.wait.dims == ("graph",)
@@ -556,7 +556,7 @@ def test_peer_links_cost_what_the_papers_meter_counts(stores: Path, keep: str) -
 
 def test_a_sweep_until_precise_is_judged_by_its_looks() -> None:
     """Would catch a cell that stops too early or late, or a table of another band than judged."""
-    until = fmab.precision(0.3, level=0.9, max_seeds=160)
+    until = fmab.until_precise(0.3, level=0.9, max_seeds=160)
     chosen: dict[str, Any] = {**PARAMETERS, **GRID, **SMALL}
     data = fmab.sweep("cdp", seeds=20, keep="summary", until=until, **chosen)
     level = 1 - 0.1 / 4  # looks at 20, 40, 80 and 160 seeds

@@ -23,7 +23,7 @@ from fmab_jax.cli import sweep_commands, terminal
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.sweeps import study, study_file
-from fmab_jax.sweeps.study import Study, precision, state
+from fmab_jax.sweeps.study import Study, until_precise, state
 
 BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
 
@@ -44,7 +44,7 @@ def small(algorithm: Any = "cdp", problem: Any = None, **changes: Any) -> Study:
 
 
 def hashes(made: Study) -> list[str]:
-    return [spot.hash for spot in made.spots]
+    return [point.hash for point in made.points]
 
 
 def labels(made: Study) -> dict[str, list[Any]]:
@@ -95,7 +95,7 @@ def test_labels_say_what_is_swept(name: str) -> None:
     (found,) = labels(made).values()
     assert found == expected
     assert [type(label) for label in found] == [type(label) for label in expected]
-    assert len(made.spots) == len(expected) and json.loads(json.dumps(found)) == expected
+    assert len(made.points) == len(expected) and json.loads(json.dumps(found)) == expected
     assert len(made.hash) == 32 and int(made.hash, 16)
 
 
@@ -108,20 +108,20 @@ def test_the_last_axis_is_the_fastest() -> None:
         "horizon": [10, 20],
     }
     assert made.shape == (2, 3, 2)
-    found = [(s.config["algorithm"], s.config["epsilon"], s.config["horizon"]) for s in made.spots]
+    found = [(s.config["algorithm"], s.config["epsilon"], s.config["horizon"]) for s in made.points]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    assert [float(spot.cell.rule.epsilon) for spot in made.spots] == [e for _, e, _ in found]
-    assert [int(spot.cell.grid[-1]) for spot in made.spots] == [t for *_, t in found]
+    assert [float(point.config.rule.epsilon) for point in made.points] == [e for _, e, _ in found]
+    assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
 
 def test_one_list_of_components_is_a_value_and_several_are_swept() -> None:
     """Would catch the sizes of one hybrid structure taken for three structures."""
     one = small("hdp", components=[1, (2, "path"), nx.path_graph(3)], agents=6)
-    assert one.axes == () and one.spots[0].cell.exchange.sizes == (1, 2, 3)
+    assert one.axes == () and one.points[0].cell.exchange.sizes == (1, 2, 3)
     swept = small("hdp", components=[[1, 5], ["3", "3"][:0] or [3, 3], [6]], agents=6)
-    assert [spot.cell.exchange.sizes for spot in swept.spots] == [(1, 5), (3, 3), (6,)]
+    assert [point.config.exchange.sizes for point in swept.points] == [(1, 5), (3, 3), (6,)]
     texts = small("hdp", components=["1,5", "3x2"], agents=6)
-    assert [spot.cell.exchange.sizes for spot in texts.spots] == [(1, 5), (3, 3)]
+    assert [point.config.exchange.sizes for point in texts.points] == [(1, 5), (3, 3)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -154,13 +154,13 @@ SAME: list[tuple[str, tuple[Any, dict[str, Any]]]] = [
     (
         "single --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --epsilon-message 4 "
         "--smallest-gap 0.1 --spread 0 1 --root-seed 7",
-        ("single", dict(epsilon=OUT, epsilon_message=4, problem_gap=0.1, root_seed=7)
+        ("single", dict(epsilon=OUT, epsilon_message=4, instance_gap=0.1, root_seed=7)
          | dict(spread=np.array([0, 1]))),
     ),
     (
         "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --keep summary --until 0.1 "
         "--max-seeds 8 --fixed-instance 3 --gap 0.25",
-        ("cdp", dict(keep="summary", until=precision(0.1, max_seeds=8), fixed_instance=3)
+        ("cdp", dict(keep="summary", until=until_precise(0.1, max_seeds=8), fixed_instance=3)
          | dict(gap=0.25)),
     ),
 ]  # fmt: skip
@@ -199,12 +199,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "agents": {"agents": 3},
     "arms": {"arms": 3},
     "spread": {"spread": 0.5},
-    "problem gap": {"problem_gap": 0.25},
+    "problem gap": {"instance_gap": 0.25},
     "fixed instance": {"fixed_instance": 0},
     "another instance": {"fixed_instance": 1},
     "sum_agents": {"sum_agents": False},
     "another algorithm": {"algorithm": "single"},
-    "gossip": {"algorithm": "ddp"},
+    "flooding": {"algorithm": "ddp"},
     "hybrid": {"algorithm": "hdp", "components": "1x2"},
     "hybrid of another structure": {"algorithm": "hdp", "components": "2"},
     "means": {"problem": FIXED, **ALONE},
@@ -290,8 +290,8 @@ def test_a_study_is_more_than_its_cells() -> None:
         small(),
         small(seeds=3),
         small(keep="summary"),
-        small(keep="summary", until=precision(0.1)),
-        small(keep="summary", until=precision(0.1, max_seeds=8)),
+        small(keep="summary", until=until_precise(0.1)),
+        small(keep="summary", until=until_precise(0.1, max_seeds=8)),
         small(epsilon=[1]),
     ]
     assert len({cell for each in made for cell in hashes(each)}) == 1
@@ -329,7 +329,7 @@ def test_equal_cells_are_one() -> None:
     assert len(set(found[0])) == 1 and len(set(found[1])) == 3
     assert len(set(found.ravel())) == 4
     doubled = small(epsilon={"a": 1, "b": 1.0, "c": 2}, rounds=[None, 3])
-    assert len(doubled.spots) == 6 and len(set(hashes(doubled))) == 4
+    assert len(doubled.points) == 6 and len(set(hashes(doubled))) == 4
     # And a cell is the same wherever it stands.
     assert hashes(small(epsilon=2, rounds=3)) == hashes(doubled)[-1:]
 
@@ -343,7 +343,7 @@ def test_a_description_survives_json() -> None:
         small("hdp", components=[part, 1], agents=3),
         small(epsilon=[None, np.float32(0.5)], times=(1, 2), horizon=np.int64(50)),
         small("cdp", {"a": FIXED}, **ALONE),
-        small(keep="summary", until=precision(0.5)),
+        small(keep="summary", until=until_precise(0.5)),
     ):
         described = made.describe()
         assert json.loads(json.dumps(described, allow_nan=False)) == described
@@ -356,13 +356,13 @@ def test_a_description_survives_json() -> None:
 
 
 def test_ambiguous_names_go_to_the_algorithm() -> None:
-    """Would catch gap, which both know, reaching the problem, or problem_gap the algorithm."""
-    made = small(gap=0.25, problem_gap=0.125).spots[0]
+    """Would catch gap, which both know, reaching the problem, or instance_gap the algorithm."""
+    made = small(gap=0.25, instance_gap=0.125).points[0]
     assert (made.config["gap"], made.config["problem"]["gap"]) == (0.25, 0.125)
     assert (float(made.cell.rule.gap), float(made.cell.parameters["gap"])) == (0.25, 0.125)
-    own = small("cdp", fmab.Problem.with_gap, problem_gap=0.125).spots[0]
+    own = small("cdp", fmab.Problem.with_gap, instance_gap=0.125).points[0]
     assert (own.config["gap"], own.config["problem"]["gap"]) == (None, 0.125)
-    assert own.hash == small(problem_gap=0.125).spots[0].hash
+    assert own.hash == small(instance_gap=0.125).points[0].hash
 
 
 def test_defaults_stay_with_their_maker() -> None:
@@ -370,15 +370,15 @@ def test_defaults_stay_with_their_maker() -> None:
     half = functools.partial(fmab.cdp_mab, participation=0.5, rounds=3)
     for order in (("half", "plain"), ("plain", "half")):
         makers = {"half": half, "plain": fmab.cdp_mab}
-        spots = small({name: makers[name] for name in order}).spots
-        found = {name: spot.config for name, spot in zip(order, spots, strict=True)}
+        points = small({name: makers[name] for name in order}).points
+        found = {name: point.described for name, point in zip(order, points, strict=True)}
         assert {n: (c["participation"], c["rounds"]) for n, c in found.items()} == {
             "half": (0.5, 3),
             "plain": (1.0, None),
         }
     # What is said goes to both.
-    said = small(makers, participation=0.25, agents=4).spots
-    assert [spot.config["participation"] for spot in said] == [0.25, 0.25]
+    said = small(makers, participation=0.25, agents=4).points
+    assert [point.described["participation"] for point in said] == [0.25, 0.25]
 
 
 def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
@@ -393,14 +393,14 @@ def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
         return fmab.ddp_mab(epsilon, graph=tmp_path / f"{names[kind]}.txt")
 
     made = small(own, epsilon=[0.1, 0.2, 0.3, 0.4], kind=[0, 1, 2], agents=9)
-    waits = np.array([spot.cell.exchange.wait for spot in made.spots]).reshape(4, 3)
+    waits = np.array([point.config.exchange.wait for point in made.points]).reshape(4, 3)
     assert waits.tolist() == 4 * [[3, 7, 1]]
     assert len(set(hashes(made))) == 12
 
 
 def test_hops_are_worked_out_and_graphs_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
-    calls = {"distances": 0, "describe": 0, "gossip": 0}
+    calls = {"distances": 0, "describe": 0, "flooding": 0}
 
     def counting(module: Any, name: str) -> None:
         original = getattr(module, name)
@@ -413,15 +413,15 @@ def test_hops_are_worked_out_and_graphs_described_once(monkeypatch: pytest.Monke
 
     counting(graphs, "distances")
     counting(graphs, "describe")
-    counting(exchange, "gossip")
+    counting(exchange, "flooding")
     made = small(
         "ddp", graph=["ring", nx.path_graph(6)], epsilon=[0.1, 0.5, 1, None], agents=6,
         horizon=[10, 20, 30],
     )  # fmt: skip
-    spots = made.spots
-    assert calls == {"distances": 2, "describe": 2, "gossip": 2}
-    assert len(spots) == 24 and len({id(spot.cell.exchange) for spot in spots}) == 2
-    assert made.spots is spots
+    points = made.points
+    assert calls == {"distances": 2, "describe": 2, "flooding": 2}
+    assert len(points) == 24 and len({id(point.config.exchange) for point in points}) == 2
+    assert made.points is points
 
 
 def test_a_problem_is_made_once_for_all_that_share_it() -> None:
@@ -432,9 +432,9 @@ def test_a_problem_is_made_once_for_all_that_share_it() -> None:
         calls.append((agents, arms, root_seed))
         return fmab.Problem.uniform(agents, arms)
 
-    spots = small("cdp", mine, epsilon=[0.1, 0.5, 1], agents=[2, 3], root_seed=9).spots
+    points = small("cdp", mine, epsilon=[0.1, 0.5, 1], agents=[2, 3], root_seed=9).points
     assert sorted(calls) == [(2, 2, 9), (3, 2, 9)]
-    assert [spot.config["problem"]["agents"] for spot in spots].count(3) == 3
+    assert [point.described["problem"]["agents"] for point in points].count(3) == 3
 
 
 # ---------------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(epsilom=1), f"epsilom=1: {NOT_TAKEN}did you mean epsilon?"),
     (lambda: small(agent=1), f"agent=1: {NOT_TAKEN}did you mean agents?"),
     (lambda: small(partcipation=[1]), f"partcipation=1: {NOT_TAKEN}did you mean participation?"),
-    (lambda: small(problem_agents=1), f"problem_agents=1: {NOT_TAKEN}did you mean problem_gap?"),
+    (lambda: small(problem_agents=1), f"problem_agents=1: {NOT_TAKEN}did you mean instance_gap?"),
     (lambda: small("cdp", FIXED), f"agents=2: {NOT_TAKEN}choose from epsilon, "),
     (lambda: small("ddp", participation=1), f"participation=1: {NOT_TAKEN}choose from agents, "),
     (lambda: small(graph="ring"), f"graph='ring': {NOT_TAKEN}"),
@@ -499,7 +499,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(epsilon=[object]), f"epsilon=<class 'object'>: {EPSILON}"),
     (lambda: small(epsilon=np.ones((1, 1))), f"epsilon=array([[1.]]): {EPSILON}"),
     (lambda: small(epsilon=[1], epsilon_message=1), "epsilon_message=1: must be given without"),
-    (lambda: small(problem_gap=0), "problem_gap=0: must be a number in [1e-09, 1); "),
+    (lambda: small(instance_gap=0), "instance_gap=0: must be a number in [1e-09, 1); "),
     (lambda: small(gap=0), "gap=0: must be a number in (0, 1]; "),
     (lambda: small(fixed_instance=-1), "fixed_instance=-1: must be a whole number in [0, 4,294,96"),
     (lambda: small("hdp", components=[[()]]), "components[0]=(): must be a networkx graph, a size"),
@@ -516,19 +516,19 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(root_seed=0.0), "root_seed=0.0: must be a whole number in"),
     (lambda: small(sum_agents=1), "sum_agents=1: must be True or False; leave it out"),
     (lambda: small(keep="all"), "keep='all': must be 'curves' or 'summary'; "),
-    (lambda: small(until=precision(0.1)), "until=0.1: must be given with keep='summary'; "),
+    (lambda: small(until=until_precise(0.1)), "until=0.1: must be given with keep='summary'; "),
     (
-        lambda: small(until=precision(0.1), keep="summary", seeds=1),
+        lambda: small(until=until_precise(0.1), keep="summary", seeds=1),
         "seeds=1: must be at least 2 with until; ",
     ),
     (
-        lambda: small(until=precision(0.1, max_seeds=3), keep="summary", seeds=4),
+        lambda: small(until=until_precise(0.1, max_seeds=3), keep="summary", seeds=4),
         "seeds=4: must be at most 3, the max_seeds of until; ",
     ),
-    (lambda: precision(0), "relative=0: must be a number in (0, 1); use 0.01 for 1 %"),
-    (lambda: precision(1), "relative=1: must be a number in (0, 1); use 0.01 for 1 %"),
-    (lambda: precision(0.1, level=1), "level=1: must be a number in (0, 1); use 0.95"),
-    (lambda: precision(0.1, max_seeds=1), "max_seeds=1: must be a whole number in [2, 100,000,0"),
+    (lambda: until_precise(0), "relative=0: must be a number in (0, 1); use 0.01 for 1 %"),
+    (lambda: until_precise(1), "relative=1: must be a number in (0, 1); use 0.01 for 1 %"),
+    (lambda: until_precise(0.1, level=1), "level=1: must be a number in (0, 1); use 0.95"),
+    (lambda: until_precise(0.1, max_seeds=1), "max_seeds=1: must be a whole number in [2, 100,000,0"),
 ]
 
 
@@ -538,7 +538,7 @@ def test_a_bad_study_is_refused_in_one_line(place: int) -> None:
     call, line = REFUSED[place]
     with pytest.raises(ValueError) as error:
         made = call()
-        assert not made.spots
+        assert not made.points
     assert str(error.value).startswith(line) and "\n" not in str(error.value)
 
 
@@ -554,7 +554,7 @@ def test_a_hundred_thousand_cells_are_accepted() -> None:
 
 def test_looks_double_up_to_the_most_seeds() -> None:
     """Would catch a look too many or beyond max_seeds, or a level that is not Bonferroni's."""
-    until = precision(0.01, level=0.9, max_seeds=1000)
+    until = until_precise(0.01, level=0.9, max_seeds=1000)
     assert until.looks(100) == [100, 200, 400, 800, 1000]
     assert until.looks(125) == [125, 250, 500, 1000]
     assert until.looks(999) == [999, 1000]
@@ -562,7 +562,7 @@ def test_looks_double_up_to_the_most_seeds() -> None:
     assert until.look_level(100) == pytest.approx(0.98, rel=1e-15)
     assert until.look_level(125) == pytest.approx(0.975, rel=1e-15)
     assert until.look_level(1000) == pytest.approx(0.9, rel=1e-15)
-    assert precision(0.2) == (0.2, 0.95, 10**6)
+    assert until_precise(0.2) == (0.2, 0.95, 10**6)
 
 
 def test_provenance_changes_with_the_engine_alone(
@@ -617,5 +617,5 @@ def test_an_algorithm_of_one_s_own_has_its_own_exchange():
         horizon=100,
         seeds=2,
     )
-    assert [spot.cell.exchange.wait for spot in made.spots] == [2, 1, 7, 6]
-    assert len({spot.hash for spot in made.spots}) == 4
+    assert [point.config.exchange.wait for point in made.points] == [2, 1, 7, 6]
+    assert len({point.hash for point in made.points}) == 4

@@ -346,7 +346,7 @@ def test_the_plan_tells_the_bytes_on_disk(tmp_path, keep):
 
 def test_until_adds_seeds_to_the_cells_that_need_them(tmp_path):
     """Would catch a stop too early, a look that is not paid for, and cells that go on in vain."""
-    until = fmab.precision(0.2, level=0.9, max_seeds=640)
+    until = fmab.until_precise(0.2, level=0.9, max_seeds=640)
     options = dict(keep="summary", until=until, epsilon=[0.05, None], rounds=None, chunk=None)
     data = swept(tmp_path / "run", 20, **options)
     look_level = 1 - 0.1 / 6  # 20, 40, 80, 160, 320, 640
@@ -446,7 +446,7 @@ def test_two_processes_of_one_program_give_the_same_bytes(tmp_path, whole):
         (dict(chunk=0), "chunk"),
         (dict(seeds=0), "seeds"),
         (dict(keep="all"), "keep"),
-        (dict(until=fmab.precision(0.1)), "until"),
+        (dict(until=fmab.until_precise(0.1)), "until"),
         (dict(epsilon=[]), "epsilon"),
         (dict(epsilon=[1, 1.0]), "epsilon"),
         (dict(epsilon=[1, 0]), "epsilon"),

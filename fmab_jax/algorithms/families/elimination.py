@@ -159,7 +159,7 @@ class Elimination(Algorithm):
         unweighted = plain or scarce
         return EliminationTrial(
             filling=type(self),
-            law=problem.rewards,
+            law=problem.rewards.bind()[0],
             alone=exchange.alone,
             room=room if exchange.alone or not rewards_by_group else 0,
             plain=plain,
@@ -283,13 +283,13 @@ class EliminationTrial:
             )
             own = instance._replace(means=local[0], parameters=local[1])
             # Whoever only fills the array plays no slot.
-            last = jnp.where(agent.astype(jnp.float64) < trial.agents, trial.horizon, 0)
+            last = jnp.where(agent < trial.agents.astype(jnp.int32), trial.horizon, 0)
             alone = replace(trial, agents=jnp.ones_like(trial.agents))
             return _run(alone, own, grid, keys.agent_key(key, agent), last)
 
         number = jnp.arange(self.room)
         each = jax.vmap(one_agent)(number)
-        real = number.astype(jnp.float64) < trial.agents
+        real = number < trial.agents.astype(jnp.int32)
         arms = instance.gaps.shape[0]
         votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
         playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0, dtype=jnp.int32)
@@ -324,7 +324,7 @@ class _Arms(NamedTuple):
         alive: Whether the column is an active arm.
         gap: The arm's gap.
         parameters: Of its rewards, [agent or 1, arm] each.
-        cumulants: [7, row, arm] of the rewards that a slot adds to a row; empty where not needed.
+        cumulants: [7, row, arm] of a pull by every agent of a row; None where means are shared.
         successes: Sum of rewards so far, by row.
         noise: Sum of the Laplace noise so far, by row.
     """
@@ -333,7 +333,7 @@ class _Arms(NamedTuple):
     alive: Bool[Array, " arm"]
     gap: Float[Array, " arm"]
     parameters: tuple[Float[Array, "agent arm"], ...]
-    cumulants: Float[Array, "cumulant row arm"]
+    cumulants: Float[Array, "cumulant row arm"] | None
     successes: Float[Array, "row arm"]
     noise: Float[Array, "heard arm"]
 
@@ -413,11 +413,9 @@ def _run(
 def _start(trial: EliminationTrial, instance: Instance, grid: Int[Array, " time"]) -> _State:
     width = instance.gaps.shape[0]
     none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
-    cumulants = jnp.zeros((0, 0, width))
+    cumulants = None
     if trial.apart:
-        each = trial.law.cumulants(*instance.parameters)
-        members = trial.member[None, :, :, None] * each[:, None, :, :]
-        cumulants = arrays.padded_sum(jnp.moveaxis(members, 2, 0))
+        cumulants = rewards.group_cumulants(trial.law, instance.parameters, trial.member)
     return _State(
         epoch=none,
         pulls=zero,
