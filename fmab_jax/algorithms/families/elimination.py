@@ -287,7 +287,7 @@ class EliminationTrial:
             alone = replace(trial, agents=jnp.ones_like(trial.agents))
             return _run(alone, own, grid, keys.agent_key(key, agent), last)
 
-        number = jnp.arange(self.room)
+        number = jnp.arange(self.room, dtype=jnp.int32)
         each = jax.vmap(one_agent)(number)
         real = number < trial.agents.astype(jnp.int32)
         arms = instance.gaps.shape[0]
