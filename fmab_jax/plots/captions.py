@@ -78,7 +78,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = ()) -> list[str]:
     varied = set(varied)
     known = {name: value for name, value in (data.attrs | single).items() if name not in varied}
     found = [str(known[name]) for name in ("title", "algorithm") if name in known][:1]
-    epsilon = known.get("epsilon")
+    epsilon: Any = known.get("epsilon")
     if epsilon == "none" or is_number(epsilon):
         noisy = epsilon != "none" and math.isfinite(epsilon)
         found.append(f"ε = {_exact(epsilon)}" if noisy else "no noise")
@@ -135,37 +135,35 @@ def meters(data: xr.Dataset) -> list[str]:
 def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
     """Says for each run how many seeds lost the best arm, and how many play a worse arm at T."""
     sentences = []
-    interval = f"{_percent(next(iter(bands.values())))} Clopper–Pearson interval"
+    note = f"{_percent(next(iter(bands.values())))} Clopper–Pearson interval"
     for event, words in EVENTS.items():
-        found = {
-            label: _share(band[event], band.seeds)
-            + f" ({_range(band[f'{event}_lower'], band[f'{event}_upper'])})"
-            if event in band
-            else "not recorded"
-            for label, band in bands.items()
-        }
+        found = {label: _befell(band, event) for label, band in bands.items()}
         (common, often), *_ = Counter(found.values()).most_common(1)
-        if often == len(bands) and common != "not recorded":
-            share, _, ends = common.partition(" (")
-            whose = " of every run" if often > 1 else ""
-            first = f"{interval} " if not sentences else ""
-            seeds = f" seeds{whose}" if not sentences or whose else ""
-            sentences.append(f"{share}{seeds} {words} ({first}{ends}")
-            continue
-        if often > 1:
-            found = {k: v for k, v in found.items() if v != common} | {"all others": common}
-        if len(bands) == often:
-            found = {"": common}
-        listed = "; ".join(f"{label}: {each}".removeprefix(": ") for label, each in found.items())
-        sentences.append(f"Seeds that {words} ({interval}): {listed}")
+        seeds, ends = common
+        if often == len(bands) and ends:
+            whose = " seeds of every run" if often > 1 else " seeds"[: None if note else 0]
+            sentences.append(f"{seeds}{whose} {words} ({note + ' ' if note else ''}{ends})")
+        else:
+            if often > 1:  # with none recorded at all, too
+                found = {k: v for k, v in found.items() if v != common} | {"all others": common}
+            each = [f"{k}: {v[0]}" + (f" ({v[1]})" if v[1] else "") for k, v in found.items()]
+            sentences.append(f"Seeds that {words}{note and f' ({note})'}: {'; '.join(each)}")
+        note = ""  # the next sentence's numbers are of the same kind
     return sentences
+
+
+def _befell(band: xr.Dataset, event: str) -> tuple[str, str]:
+    """Returns how many of a run's seeds an event befell, and the interval."""
+    if event not in band:
+        return "not recorded", ""
+    return _share(band[event], band.seeds), _range(band[f"{event}_lower"], band[f"{event}_upper"])
 
 
 def events_of_cells(finals: xr.Dataset) -> list[str]:
     """Says how many seeds of all cells went wrong, and in which cell most did."""
     interval = f"{_percent(finals)} Clopper–Pearson interval "
     dims = [name for name in finals.sizes if name != "meter"]
-    sentences = []
+    sentences: list[str] = []
     for event, words in EVENTS.items():
         names = (event, f"{event}_lower", f"{event}_upper", "seeds")
         shape = xr.DataArray(np.zeros([finals.sizes[dim] for dim in dims]), dims=dims)

@@ -152,9 +152,11 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
     mesh = axes.pcolormesh(*edges, mean, cmap="cividis", norm=_norm(mean))
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(captions.axis_label(finals[y]))
-    bar = figure.colorbar(mesh, ax=axes, location="top", fraction=0.05, pad=0.02, aspect=30).ax
+    thin = {"fraction": 0.13 / height, "aspect": 30, "pad": 0.02}
+    bar = figure.colorbar(mesh, ax=axes, location="top", **thin).ax
     style.dress(bar)
     bar.grid(False)
+    bar.xaxis.labelpad = 4
     bar.set_xlabel(metric_label(finals, metric, style.WIDTH))
     bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     if isinstance(mesh.norm, LogNorm):
@@ -280,7 +282,7 @@ def caption_of(
     varied = [name for name in {*swept(finals), *shown} if finals.sizes[name] > 1]
     facts = [*captions.facts(finals, varied), captions.seeds_per_cell(finals)]
     meters = captions.meters(finals) if metric == "cost" else []
-    peers = [f"Peer links by {' / '.join(meters)}"] if meters else []
+    peers = [f"Peer links are counted on the {' / '.join(meters)}"] if meters else []
     events = captions.events_of_cells(finals)
     return ". ".join([", ".join(facts), *sentences, *peers, *events]) + "."
 
@@ -352,7 +354,7 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
 
 def _inches(axes: Axes) -> np.ndarray:
     """Returns width and height of axes in inches."""
-    return np.array(axes.get_position().size) * axes.figure.get_size_inches()
+    return np.array(axes.get_window_extent().size) / axes.figure.dpi
 
 
 def _thinned(places: np.ndarray, sizes: Sequence[float]) -> list[int]:
@@ -369,14 +371,13 @@ def _fit_horizontal(axes: Axes, ticks: _Ticks) -> None:
     """Writes the values under the axis: turned where names are long, thinned where numbers are."""
     points = np.stack([ticks.places, np.zeros(len(ticks.places))], axis=1)
     places = axes.get_xaxis_transform().transform(points)[:, 0] / axes.figure.dpi
-    for limit in (1.3, 0.5):  # shorter lines only where labels would be lost
-        labels = [wrapped(label, limit) if " " in label else label for label in ticks.labels]
+    labels = [wrapped(label, 1.3) for label in ticks.labels]
+    kept = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
+    if len(kept) < len(labels) and ticks.scale != "categorical":
+        labels = [label.replace(" ", "\n") for label in ticks.labels]
         kept = _thinned(places, [text_size(label)[0] + 0.06 for label in labels])
-        if len(kept) == len(labels):
-            break
     turn: dict[str, Any] = {}
     if ticks.scale == "categorical" and len(kept) < len(labels):
-        labels = [wrapped(label, 1.3) for label in ticks.labels]
         tall = max(text_size(label)[1] for label in labels)
         if np.diff(places).min() >= tall / math.sin(math.radians(40)):
             turn = {"rotation": 40, "ha": "right", "rotation_mode": "anchor", "va": "center"}

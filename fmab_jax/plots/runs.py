@@ -220,14 +220,8 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
     if not positive:
         axes.set_ylim(-0.04, 1)
         axes.set_yticks([0, 1])
-        axes.text(
-            0.5,
-            0.5,
-            "no cost" if paid else "no links",
-            transform=axes.transAxes,
-            ha="center",
-            fontsize=style.FONT,
-        )
+        note, middle = "no cost" if paid else "no links", (0.5, 0.5)
+        axes.annotate(note, middle, xycoords="axes fraction", ha="center", fontsize=style.FONT)
     elif max(positive) > 20 * min(positive):
         axes.set_yscale("log", nonpositive="mask")
     else:
@@ -240,18 +234,9 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
     ]
     if entries:
         # In the gap over the panel, on the side without the factor of ten.
-        axes.legend(
-            handles=entries,
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=2,
-            fontsize=style.FONT,
-            frameon=False,
-            handletextpad=0,
-            columnspacing=0.8,
-            borderaxespad=0,
-            borderpad=0.1,
-        )
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+        spaces: dict[str, Any] = {"handletextpad": 0, "columnspacing": 0.8}
+        axes.legend(handles=entries, **place, **spaces, **style.LEGEND)
 
 
 def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -275,11 +260,12 @@ def _caption(
     first, *others = facts.values()
     shared = [fact for fact in first if all(fact in other for other in others)]
     sentences = [", ".join(shared)] if shared else []
-    differing = []
+    groups: dict[str, list[str]] = {}
     for label, own in facts.items():
         said = {label.lower(), *label.lower().split(", "), *map(str.lower, shared)}
-        own = [fact for fact in own if fact.lower() not in said]
-        differing += [f"{label}: {', '.join(own)}"] if own else []
+        words = ", ".join(fact for fact in own if fact.lower() not in said)
+        groups.setdefault(words, []).append(label)
+    differing = [f"{' / '.join(labels)}: {words}" for words, labels in groups.items() if words]
     sentences += ["; ".join(differing)] if differing else []
     some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
@@ -292,16 +278,17 @@ def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float])
     sentences = []
     if prices != (1.0, 1.0):
         sentences.append(f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link")
-    meters = {label: " + ".join(captions.meters(data)) for label, data in runs.items()}
-    used = dict.fromkeys(filter(None, meters.values()))
-    for meter in used:
-        whose = ", ".join(label for label, own in meters.items() if own == meter)
-        sentences.append(f"Peer links by {meter}" + (f" ({whose})" if len(used) > 1 else ""))
-    silent = [
-        label
-        for label, data in runs.items()
-        if not any(values.any() for values in _links(data).values())
-    ]
-    if silent and len(runs) > 1:
-        sentences.append(f"No links: {', '.join(silent)}")
+    groups: dict[str, list[str]] = {}
+    for label, data in runs.items():
+        counted = any(values.any() for values in _links(data).values())
+        words = " + ".join(captions.meters(data)) if counted else "No links"
+        groups.setdefault(words, []).append(label)
+    for words, labels in groups.items():
+        whose = f"{' / '.join(labels)}"
+        if words == "No links" and len(runs) > 1:
+            sentences.append(f"No links: {whose}")
+        elif words and words != "No links":
+            others = any(word not in ("", "No links", words) for word in groups)
+            end = f" ({whose})" if others else ""
+            sentences.append(f"Peer links are counted on the {words}{end}")
     return sentences

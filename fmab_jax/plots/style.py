@@ -16,11 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-# Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper. Seven
-# colours and four strokes have no common divisor: 28 lines differ, and any 4 differ in stroke alone.
+# Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
+# Seven colours and four strokes have no common divisor: 28 lines differ, any 4 in stroke alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 # Eight markers and seven colours have no common divisor either.
@@ -41,7 +42,8 @@ def look(index: int) -> dict[str, Any]:
 
 def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
     """Makes a figure with panels below each other, of these heights in inches, in the one look."""
-    figure = Figure(figsize=(width, sum(heights) + 0.5), layout="constrained")
+    # More than enough for any labels; `finish` takes the rest away.
+    figure = Figure(figsize=(width, sum(heights) + 4), layout="constrained")
     FigureCanvasAgg(figure)
     ratios = {"height_ratios": list(heights)}
     axes = figure.subplots(len(heights), sharex=True, squeeze=False, gridspec_kw=ratios)
@@ -153,12 +155,21 @@ def wrapped(text: str, limit: float) -> str:
     return "\n".join(lines).replace(_TIE, " ")
 
 
+LEGEND: dict[str, Any] = {
+    "fontsize": FONT,
+    "frameon": False,
+    "borderaxespad": 0,
+    "borderpad": 0,
+    "labelspacing": 0.3,
+}
+
+
 def finish(
     figure: Figure,
     handles: Sequence[Any],
     caption: str | Callable[[], str],
     *,
-    fit: Callable[[], None] | None = None,
+    fit: Callable[[], None] = lambda: None,
     height: float | None = None,
 ) -> Figure:
     """Lays out a figure: legend above the axes, caption below them; it grows by both.
@@ -168,46 +179,33 @@ def finish(
         handles: Entries of the legend; none for no legend.
         caption: One paragraph; or what returns it once the axes have their place.
         fit: Adapts labels to the axes; called whenever their place has changed.
-        height: What all axes of the first column together are to have, in inches, without labels.
+        height: What the axes below each other are to have together, in inches, without labels.
     """
     wide, tall = figure.get_size_inches()
-    below, above = PAD, PAD
-    if handles:
-        legend = _legend(figure, handles, wide - 2 * PAD)
-        above += PAD + legend.get_window_extent().height / figure.dpi
+    legend = _legend(figure, handles, wide - 2 * PAD) if handles else None
+    above = PAD + (legend.get_window_extent().height / figure.dpi + PAD if legend else 0)
 
-    def place() -> None:
+    def place(tall: float, below: float) -> float:
         total = below + tall + above
         figure.set_size_inches(wide, total)
-        if handles:
+        if legend:
             legend.set_bbox_to_anchor((0.5, 1 - PAD / total), transform=figure.transFigure)
         rect = (0, below / total, 1, tall / total)
-        pads = {"w_pad": PAD, "h_pad": PAD / 2, "hspace": 0.02}
-        figure.set_layout_engine("constrained", rect=rect, **pads)
-        for _ in range(2):  # tick labels depend on the layout, and it on them
-            figure.draw_without_rendering()
+        engine = ConstrainedLayoutEngine(rect=rect, w_pad=PAD, h_pad=PAD / 2, hspace=0.02)
+        figure.set_layout_engine(engine)
+        engine.execute(figure)
+        fit()
+        engine.execute(figure)
+        column = [axes.get_position().height for axes in figure.axes if axes.get_subplotspec()]
+        return tall + (height - sum(column) * total if height else 0)
 
-    for _ in range(3):
-        place()
-        if fit:
-            fit()
-        if height:
-            columns = [each for each in figure.axes if each.get_subplotspec()]
-            tall += height - sum(each.get_position().height for each in columns) * (
-                below + tall + above
-            )
-    place()
-    text = figure.text(
-        PAD / wide,
-        0,
-        wrapped(caption if isinstance(caption, str) else caption(), wide - 2 * PAD),
-        fontsize=FONT,
-        va="bottom",
-        parse_math=False,
-        linespacing=1.15,
-    )
-    below += PAD + text.get_window_extent().height / figure.dpi
-    place()
+    for _ in range(3):  # tick labels, the layout and the height depend on each other
+        tall = place(tall, PAD)
+    words = wrapped(caption if isinstance(caption, str) else caption(), wide - 2 * PAD)
+    font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
+    text = figure.text(PAD / wide, 0, words, va="bottom", **font)
+    below = 2 * PAD + text.get_window_extent().height / figure.dpi
+    place(tall, below)
     text.set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.
     figure.set_layout_engine("none")
@@ -219,20 +217,8 @@ def _legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:
     labels = [wrapped(str(handle.get_label()), inner - 0.4) for handle in handles]
 
     def legend(columns: int) -> Legend:
-        made = figure.legend(
-            handles,
-            labels,
-            loc="upper center",
-            ncols=columns,
-            fontsize=FONT,
-            frameon=False,
-            handlelength=2.2,
-            columnspacing=1.2,
-            handletextpad=0.5,
-            borderaxespad=0,
-            borderpad=0,
-            labelspacing=0.3,
-        )
+        spaces = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
+        made = figure.legend(handles, labels, loc="upper center", ncols=columns, **LEGEND, **spaces)
         for text in made.get_texts():
             text.set_parse_math(False)
         return made
