@@ -31,7 +31,7 @@ from fmab_jax.cli.terminal import (
     spelt,
     visible,
 )
-from fmab_jax.errors import Damaged, Refusal, count, real, refuse
+from fmab_jax.errors import Damaged, Refusal, count, price, refuse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -131,9 +131,8 @@ def _simulate(command: RunOptions, name: str, written: list[Path]) -> None:
         }
         remedy = "an interval needs at least 2 seeds"
         seeds = count("seeds", command.seeds, 2, simulation.MAX_SEEDS, remedy)
-        for price in ("server_price", "peer_price"):
-            remedy = "give the price of one link"
-            real(price, getattr(command, price), 0, math.inf, remedy, open_high=True)
+        for field in ("server_price", "peer_price"):
+            price(field, getattr(command, field))
         nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
         confidence_band(nothing, command.level, command.band)
         figure_path, data_paths = _paths(command, name, list(runs))

@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import Bbox
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import choice, refuse
 from fmab_jax.plots.runs import (
     COLOURS,
     FONT,
@@ -345,9 +345,11 @@ def _triple(metric: str) -> list[str]:
 def _check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
     """Refuses what is not a complete table of final values, and unknown names."""
     for metric in metrics:
-        if metric not in _VARIABLES:
-            refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
+        allowed = f"one of {', '.join(_VARIABLES)}"
+        choice("metric", metric, _VARIABLES, "choose one of these", allowed)
     remedy = "pass the final values of a sweep unchanged"
+    if not isinstance(finals, xr.Dataset):
+        refuse("finals", finals, "a table of final values", remedy)
     lost = [f"best_arm_lost{end}" for end in ("", "_lower", "_upper")]
     needed = [name for metric in metrics for name in _triple(metric)] + ["seeds", *lost]
     facts = {"algorithm", "level", "description"}
@@ -369,9 +371,9 @@ def _check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | N
             refuse(f"finals.{name}", f"{bad} not finite", allowed, "complete the sweep")
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
-        if parameter is not None and parameter not in finals.sizes:
+        if parameter is not None or field in ("x", "y"):
             allowed = f"one of {', '.join(map(str, finals.sizes)) or 'none'}"
-            refuse(field, parameter, allowed, "choose a swept parameter")
+            choice(field, parameter, map(str, finals.sizes), "choose a swept parameter", allowed)
     if len(set(names)) < len(names):
         refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
     hue = chosen.get("hue")

@@ -25,8 +25,8 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from fmab_jax.analysis.bands import confidence_band
-from fmab_jax.errors import real, refuse
-from fmab_jax.files import whole_file
+from fmab_jax.errors import array_of, price, refuse
+from fmab_jax.files import checked_path, whole_file
 from fmab_jax.run.simulation import communication_cost
 
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper. Seven
@@ -80,14 +80,16 @@ def plot_runs(
     """
     if isinstance(runs, xr.Dataset):
         runs = {runs.attrs.get("algorithm", "run"): runs}
+    if not isinstance(runs, Mapping):
+        refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
     runs = {str(label): data for label, data in runs.items()}
     if not 1 <= len(runs) <= len(COLOURS) * len(STROKES):
         refuse("runs", list(runs), "1 to 28 results by label", "split the figure")
     for label, data in runs.items():
         _check(label, data)
     prices = (
-        real("server_price", server_price, 0, float("inf"), "use 1", open_high=True),
-        real("peer_price", peer_price, 0, float("inf"), "use 1", open_high=True),
+        price("server_price", server_price),
+        price("peer_price", peer_price),
     )
     bands = {label: confidence_band(data.regret, level, kind) for label, data in runs.items()}
 
@@ -103,9 +105,13 @@ def plot_runs(
         style = look(index)
         regret.fill_between(times, lower, upper, color=style["color"], alpha=0.2, linewidth=0)
         handles += regret.plot(times, mean, label=label, **style)
+    allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
+    if bounds is not None and not isinstance(bounds, Mapping):
+        refuse("bounds", bounds, allowed, remedy)
     for label, values in (bounds or {}).items():
-        if label not in runs or np.shape(values) != runs[label].time.shape:
-            refuse("bounds", label, "a run's label, with a value per slot", "see regret_curve")
+        slots = runs[label].time.shape if label in runs else ()
+        if array_of("bounds", values, 10**6, allowed, remedy).shape != slots:
+            refuse("bounds", label, "a run's label, with a value per slot", remedy)
         colour = look(list(runs).index(label))["color"]
         times = runs[label].time.values
         regret.plot(times, values, color=colour, linestyle=(0, (1, 2)), linewidth=0.8)
@@ -155,10 +161,12 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
         ValueError: For another ending.
         OSError: If the folder cannot be written; nothing is left behind.
     """
-    path = Path(path)
+    path = checked_path("path", path)
     ending = path.suffix.lower()
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
+    if not isinstance(figure, Figure):
+        refuse("figure", figure, "a figure", "pass what plot_runs returned")
     metadata = {"CreationDate": None} if ending == ".pdf" else {"Software": None}
     # Type 42 keeps letters as letters: journals refuse type 3 fonts.
     with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
@@ -169,6 +177,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
 def _check(label: str, data: xr.Dataset) -> None:
     """Refuses what is not a plain result of ``simulate``."""
     field = f"runs[{label!r}]"
+    if not isinstance(data, xr.Dataset):
+        refuse(field, data, "a result of simulate", "pass it unchanged")
     needed = {"regret", "server_links", "peer_links_bound", "peer_links_used"}
     facts = {"algorithm", "agents", "arms", "horizon", "meter_bound", "meter_used"}
     missing = sorted((needed - set(data)) | (facts - set(data.attrs)))

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import whole_file
+from fmab_jax.files import checked_path, whole_file
 
 _DIGEST = "sha256"
 
@@ -33,6 +33,8 @@ def save(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
         OSError: If the folder cannot be written.
     """
     path = _netcdf(path)
+    if not isinstance(data, xr.Dataset):
+        refuse("data", data, "a result of simulate", "pass it unchanged")
     encoding = {
         str(name): {"zlib": True, "complevel": 1, "shuffle": True}
         for name, variable in data.variables.items()
@@ -97,6 +99,7 @@ def _plain(attrs: Mapping[Any, Any]) -> list[tuple[str, Any]]:
 
 
 def _netcdf(path: str | os.PathLike[str]) -> Path:
-    if Path(path).suffix != ".nc":
+    path = checked_path("path", path)
+    if path.suffix != ".nc":
         refuse("path", str(path), "a file name ending in .nc", "change the ending")
-    return Path(path)
+    return path

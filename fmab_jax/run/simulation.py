@@ -36,7 +36,7 @@ from fmab_jax.core import keys, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import count, length, real, refuse
+from fmab_jax.errors import choice, count, flag, length, price, refuse
 from fmab_jax.resources import available_bytes as _available_bytes
 
 MAX_HORIZON = 10**12
@@ -253,15 +253,19 @@ def communication_cost(
     Raises:
         ValueError: If a price is negative or the meter is not one of the run's.
     """
-    for field, price in (("server_price", server_price), ("peer_price", peer_price)):
-        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
+    server_price = price("server_price", server_price)
+    peer_price = price("peer_price", peer_price)
+    needed = {"server_links", "peer_links_bound", "peer_links_used"}
+    if not isinstance(data, xr.Dataset) or not (
+        needed <= set(data) and {"meter_bound", "meter_used"} <= set(data.attrs)
+    ):
+        refuse("data", data, "a result of simulate", "pass it unchanged")
     meters = {
         data.attrs["meter_bound"]: data.peer_links_bound,
         data.attrs["meter_used"]: data.peer_links_used,
     }
     meter = data.attrs["meter_bound"] if meter is None else meter
-    if meter not in meters:
-        refuse("meter", meter, " or ".join(map(repr, meters)), "choose one of this run's meters")
+    choice("meter", meter, meters, "choose one of this run's meters")
     cost = server_price * data.server_links + peer_price * meters[meter]
     return cost.rename("communication_cost").assign_attrs(
         long_name="communication cost", units="price", meter=meter
@@ -297,6 +301,7 @@ def resolve(
             refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
     remedy = "give the number of slots T"
     horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
+    flag("sum_agents", sum_agents)
     if horizon * problem.agents > samplers.MAX_TRIALS:
         limit = samplers.MAX_TRIALS // problem.agents
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
@@ -315,7 +320,9 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
     Raises:
         ValueError: If there is none.
     """
-    used = tuple(devices) if devices is not None else tuple(jax.local_devices())
+    used = tuple(jax.local_devices()) if devices is None else ()
+    if isinstance(devices, (list, tuple)):
+        used = tuple(devices)
     if not used or not all(isinstance(device, jax.Device) for device in used):
         refuse("devices", devices, "devices such as jax.devices()", "leave it out for all of them")
     return used

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import whole_file
+from fmab_jax.files import checked_path, whole_file
 from fmab_jax.run.netcdf import save
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def export(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
         ValueError: For another ending, a path that exists, or a missing package (zarr, pyarrow).
         OSError: If it cannot be written.
     """
-    path = Path(path)
+    path = checked_path("path", path)
     ending = path.suffix
+    if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
+        refuse("data", data, "a result of simulate or sweep", "pass it unchanged")
     if ending not in _ENDINGS:
         allowed = "a name ending in " + ", ".join(_ENDINGS)
         refuse("path", str(path), allowed, "the ending chooses the format")

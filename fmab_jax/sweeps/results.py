@@ -20,7 +20,8 @@ from xarray.core import indexing
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import price, real, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.run.simulation import communication_cost, links_per_round
 from fmab_jax.sweeps.store import Entry, RunFolder
 from fmab_jax.sweeps.study import Precision, Study
@@ -285,7 +286,7 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     Raises:
         ValueError: If it is not one, or a damaged one.
     """
-    folder = RunFolder(path)
+    folder = RunFolder(checked_path("store", path))
     header = folder.header()
     if header is None:
         refuse("store", str(path), "a run folder with a study in it", "run the sweep first")
@@ -707,11 +708,12 @@ def final_table(
     Raises:
         ValueError: If ``data`` is not from a sweep, or another argument is out of range.
     """
-    if "seeds" not in data or "rounds_made" not in data and "rounds_made_mean" not in data:
+    names = set(data) if isinstance(data, xr.Dataset) else set()
+    if "seeds" not in names or not names & {"rounds_made", "rounds_made_mean"}:
         refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
     prices = [
-        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
-        for field, price in (("server_price", server_price), ("peer_price", peer_price))
+        price(field, value)
+        for field, value in (("server_price", server_price), ("peer_price", peer_price))
     ]
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level

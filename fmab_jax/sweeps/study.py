@@ -31,7 +31,7 @@ from fmab_jax.algorithms.families.elimination import Algorithm
 from fmab_jax.core import graphs, keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, count, real, refuse
+from fmab_jax.errors import Refusal, choice, count, flag, length, real, refuse, shown
 from fmab_jax.run import simulation
 
 MAX_CELLS = 100_000
@@ -305,8 +305,7 @@ def state(
     Raises:
         ValueError: If a parameter is unknown or a value out of range.
     """
-    if keep not in ("curves", "summary"):
-        refuse("keep", keep, "'curves' or 'summary'", "'summary' for very many seeds")
+    choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     seeds = count("seeds", seeds, 1, simulation.MAX_SEEDS, "give the number of seeds of a cell")
     if until is not None:
         if not isinstance(until, Precision):
@@ -320,8 +319,7 @@ def state(
         if seeds > until.max_seeds:
             remedy = "start with fewer, or allow more"
             refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
-    if isinstance(sum_agents, np.bool_) or not isinstance(sum_agents, bool):
-        refuse("sum_agents", sum_agents, "True or False", "leave it out")
+    flag("sum_agents", sum_agents)
     problem, parameters = _spelt_out(problem, parameters)
     given = {
         "algorithm": _algorithms(algorithm),
@@ -381,7 +379,7 @@ def _algorithms(given: Any) -> Any:
     def one(item: Any) -> Any:
         if isinstance(item, str):
             if item not in ALGORITHMS:
-                near = difflib.get_close_matches(item, ALGORITHMS, n=1)
+                near = difflib.get_close_matches(item[:40], ALGORITHMS, n=1)
                 remedy = f"did you mean {near[0]!r}?" if near else "choose one of them"
                 refuse("algorithm", item, " or ".join(map(repr, ALGORITHMS)), remedy)
             return ALGORITHMS[item]
@@ -554,10 +552,10 @@ def _axis(name: str, value: Any) -> Axis | None:
     swept = isinstance(value, (Mapping, list, tuple, range))
     if not swept and not (isinstance(value, np.ndarray) and value.ndim == 1):
         return None
-    if not len(value):
+    if not length(value):
         refuse(name, value, "not empty", "give at least one value")
-    if len(value) > MAX_CELLS:
-        refuse("cells", len(value), f"at most {MAX_CELLS:,}", f"sweep fewer values of {name}")
+    if length(value) > MAX_CELLS:
+        refuse("cells", length(value), f"at most {MAX_CELLS:,}", f"sweep fewer values of {name}")
     if isinstance(value, Mapping):
         values, labels = list(value.values()), [str(label) for label in value]
     else:
@@ -600,8 +598,10 @@ def _label(name: str, value: Any, place: int) -> Any:
         return f"problem-{place}"
     if callable(value):
         return _algorithm_name(value)
-    if isinstance(value, Sequence):
+    if isinstance(value, (list, tuple)) and len(value) <= MAX_CELLS:
         parts = [p if isinstance(p, (tuple, list)) else [p] for p in value]
+        if any(isinstance(item, (list, tuple, dict)) for part in parts for item in part):
+            return shown(value)
         return "+".join(":".join(map(str, part)) for part in parts)
     refuse(name, value, "numbers, texts, None, graphs or problems", "label it: {'label': value}")
 

@@ -26,7 +26,7 @@ from fmab_jax.core import arrays, exchanges, graphs, keys, samplers
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Law, Problem, draw_instance
-from fmab_jax.errors import count, privacy, real, refuse
+from fmab_jax.errors import choice, count, privacy, real, refuse
 
 # Largest round budget: with arms that never separate, a run makes this many epochs.
 MAX_ROUNDS = 10**5
@@ -569,8 +569,7 @@ def hdp_mab(
     Raises:
         ValueError: If a value is out of range.
     """
-    if weights not in ("agents", "components"):
-        refuse("weights", weights, "'agents' or 'components'", "'agents' is unbiased")
+    choice("weights", weights, ("agents", "components"), "'agents' is unbiased")
     return _algorithm(
         "hdp", epsilon, epsilon_message, rounds, gap, components=components, weights=weights
     )
