@@ -17,6 +17,8 @@ import numpy as np
 _SHOWN = 80
 # Items of containers that are looked at for it: more than can be shown.
 _ITEMS = 100
+# Lists in lists, one more than any argument has: then the shape is refused, not the nesting.
+_DEPTH = 3
 # Of what is multiplied: by agents, links or slots it stays far from infinity.
 _MOST = 1e100
 _NUMBER = re.compile(
@@ -225,15 +227,15 @@ def length(value: Any) -> int:
         return sys.maxsize
 
 
-def _spend(value: Any, left: int) -> int:
+def _spend(value: Any, left: int, depth: int = 0) -> int:
     """Returns how many entries are left after those of ``value``.
 
     Raises:
         ValueError: If there are none left, or an entry is no real number.
     """
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and depth <= _DEPTH:
         for item in value:
-            left = left - 1 if type(item) in (int, float) else _spend(item, left)
+            left = left - 1 if type(item) in (int, float) else _spend(item, left, depth + 1)
             if left < 0:
                 break
     elif isinstance(value, range):

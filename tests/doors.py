@@ -1,7 +1,7 @@
 """Throws hostile values at every public function; run as a script, in a process without hooks.
 
-Prints a line of JSON for each door: its name and, by value, what became of it: "refused", "accepted", "started" (it
-would have compiled), or the exception that it must not end in.
+Prints a line of JSON for each door: its name and, by value, what became of it: "refused",
+"accepted", "started" (it would have compiled), or the exception that it must not end in.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "generator": lambda: (i for i in range(3)),
     "endless": lambda: iter(int, 1),
     "map": lambda: map(float, "12"),
-    "function": lambda: sum,
+    "function": lambda: deep,
     "class": lambda: int,
     "module": lambda: os,
     "slice": lambda: slice(3),

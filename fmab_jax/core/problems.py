@@ -97,7 +97,8 @@ class Problem:
         """
         remedy = "give one row per agent, all equally long"
         array = array_of("means", means, _MAX_FILE_BYTES // 8, "an array of numbers", remedy)
-        array = np.array(array, np.float64)
+        with np.errstate(over="ignore"):
+            array = np.array(array, np.float64)
         if array.ndim not in (1, 2) or array.size == 0:
             refuse(
                 "means",

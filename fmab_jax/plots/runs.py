@@ -79,10 +79,10 @@ def plot_runs(
         Section III (regret, communication cost) and figures 4, 5, 10, 12 of arXiv 2111.01570.
     """
     if isinstance(runs, xr.Dataset):
-        runs = {runs.attrs.get("algorithm", "run"): runs}
+        runs = {str(runs.attrs.get("algorithm", "run")): runs}
     if not isinstance(runs, Mapping):
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
-    runs = {str(label): data for label, data in runs.items()}
+    runs = {str(label): data for label, data in runs.items()}  # type: ignore[misc]
     if not 1 <= len(runs) <= len(COLOURS) * len(STROKES):
         refuse("runs", list(runs), "1 to 28 results by label", "split the figure")
     for label, data in runs.items():

@@ -13,10 +13,8 @@ import functools
 import importlib.metadata
 import json
 import math
-import numbers
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -37,6 +35,7 @@ from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
+from fmab_jax.files import told
 from fmab_jax.resources import available_bytes as _available_bytes
 
 MAX_HORIZON = 10**12
@@ -310,7 +309,7 @@ def resolve(
         algorithm, problem, horizon, sum_agents=sum_agents, exchange=exchange
     )
     # A chosen grid can have fewer slots than asked for; padded, it does not compile anew.
-    points = int(times) if isinstance(times, numbers.Real) else len(grid)
+    points = len(grid) if np.ndim(times) else int(times)
     return Cell(shape, rule, problem.parameters, grid, points, exchange)
 
 
@@ -522,7 +521,10 @@ def run_lanes(
 
 @contextmanager
 def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[Any]:
-    shown = sys.stderr.isatty() if progress is None else progress
+    out = told()
+    if progress is not None:
+        flag("progress", progress)
+    shown = out.isatty() if progress is None else progress
     if not shown or batches < 2:
         yield lambda done: None
         return
@@ -536,7 +538,7 @@ def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[A
         bars.TaskProgressColumn(show_speed=True),
         bars.TimeRemainingColumn(),
     )
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with bars.Progress(*columns, console=Console(file=out), transient=True) as bar:
         task = bar.add_task("seeds", total=seeds)
         yield lambda done: bar.advance(task, done)
 

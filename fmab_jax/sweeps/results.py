@@ -708,8 +708,8 @@ def final_table(
     Raises:
         ValueError: If ``data`` is not from a sweep, or another argument is out of range.
     """
-    names = set(data) if isinstance(data, xr.Dataset) else set()
-    if "seeds" not in names or not names & {"rounds_made", "rounds_made_mean"}:
+    held = set(data) if isinstance(data, xr.Dataset) else set()
+    if "seeds" not in held or not held & {"rounds_made", "rounds_made_mean"}:
         refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
     prices = [
         price(field, value)
