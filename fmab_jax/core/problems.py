@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import array_of, count, real, refuse
 from fmab_jax.files import checked_path
-from fmab_jax.resources import affordable
+from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
 MAX_AGENTS = 10**7
@@ -246,7 +246,8 @@ class Problem:
         # Levels, offsets and means of every agent are held at once.
         needed = _BYTES_PER_MEAN * self.law.rows * self.arms
         affordable("memory", needed, "use fewer agents or arms")
-        with jax.enable_x64(True):
+        refuse_after_fork()
+        with own_settings():
             key = keys.seed_key(jnp.uint32(root_seed), jnp.uint32(seed))
             means = np.asarray(draw_instance(self.law, self.parameters, key).means)
         return Problem(means[0], self.agents) if len(means) == 1 else Problem(means)

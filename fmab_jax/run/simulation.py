@@ -34,9 +34,11 @@ from fmab_jax.core import keys, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import choice, count, flag, length, price, refuse
 from fmab_jax.files import told
 from fmab_jax.resources import available_bytes as _available_bytes
+from fmab_jax.resources import refuse_after_fork
 
 MAX_HORIZON = 10**12
 MAX_SEEDS = 10**8
@@ -319,6 +321,7 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
     Raises:
         ValueError: If there is none.
     """
+    refuse_after_fork()
     used = tuple(jax.local_devices()) if devices is None else ()
     if isinstance(devices, (list, tuple)):
         used = tuple(devices)
@@ -422,8 +425,8 @@ def executable(layout: Layout, batch: int, devices: tuple[jax.Device, ...]) -> A
 
     sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
     sharding = NamedSharding(mesh, split) if spans_processes(devices) else None
-    # The scope of x64 is the thread's own.
-    with jax.enable_x64(True):
+    # The scope is the thread's own.
+    with own_settings(mesh):
         f64, i64, u32 = jnp.float64, jnp.int64, jnp.uint32
 
         def each(dtype: Any, *shape: int) -> jax.ShapeDtypeStruct:
@@ -488,7 +491,7 @@ def run_lanes(
             np.full(batch, lanes.root_seed, np.uint32),
             np.pad(seed, fill, mode="edge"),
         )
-        with jax.enable_x64(True):
+        with own_settings(mesh):
             if shared:
                 arguments = jax.tree.map(
                     lambda x: jax.make_array_from_callback(x.shape, sharding, x.__getitem__),
@@ -497,7 +500,7 @@ def run_lanes(
             outcome = compiled(*arguments)
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
-        return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
+            return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
 
     starts = iter(range(0, len(lanes.seed), batch))
     with ThreadPoolExecutor(threads(devices)) as pool:
