@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-from fmab_jax.errors import refuse
+from typing import Any, TextIO, cast
 
 from fmab_jax.errors import refuse
 
@@ -22,6 +22,72 @@ _INPUT = os.O_RDONLY | sum(getattr(os, n, 0) for n in ("O_NONBLOCK", "O_NOCTTY",
 _DAY = 86_400
 # Bytes of a name on every usual file system.
 _LONGEST = 255
+
+
+class _Told(io.TextIOBase):
+    """Standard error for telling how far something is: what cannot be written is dropped.
+
+    A closed descriptor, a full disk or a reader that has left never decides about a run.
+    """
+
+    def __init__(self) -> None:
+        # Of a process that was started without it, None.
+        self._stream = sys.stderr
+
+    def isatty(self) -> bool:
+        """Tells whether it is a terminal."""
+        with suppress(OSError, ValueError, AttributeError):
+            return self._stream.isatty()
+        return False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The stream's."""
+        return getattr(self._stream, "encoding", None) or "ascii"
+
+    def write(self, text: str) -> int:
+        """Writes a text, or does not; keeps nothing back that would fail once more at the end."""
+        with suppress(OSError, ValueError, AttributeError):
+            try:
+                descriptor = self._stream.fileno()
+            except (OSError, ValueError):  # a stream in memory
+                self._stream.write(text)
+                self._stream.flush()
+            else:
+                os.write(descriptor, text.encode(self.encoding, "backslashreplace"))
+        return len(text)
+
+
+def told() -> TextIO:
+    """Returns standard error as it is now, as a stream that drops what it cannot write."""
+    return cast(TextIO, _Told())
+
+
+def hold_standard_streams() -> None:
+    """Lets standard streams that are closed lead nowhere.
+
+    Else the next file to be opened would get such a number, and all that is said would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))
+
+
+def drop_unwritable_errors() -> None:
+    """Forgets what standard error did not take, which would else become the exit status."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 def checked_path(field: str, path: Any) -> Path:

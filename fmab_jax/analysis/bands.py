@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import choice, count, real, refuse
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
@@ -89,12 +89,13 @@ def confidence_band(
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
     seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    if kind not in KINDS:
-        refuse("kind", kind, " or ".join(map(repr, KINDS)), 'use "simultaneous"')
+    choice("kind", kind, KINDS, 'use "simultaneous"')
     resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
     seed = count("seed", seed, 0, 2**32 - 1, "use 0")
     if values.dtype.kind not in "biuf":
         refuse("values.dtype", str(values.dtype), "a real number type", "pass data.regret")
+    if not values.size:
+        refuse("values.shape", values.shape, "not empty", "select less narrowly")
 
     curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
     ordered = values.transpose(*curve_dims, "seed", ...)
@@ -206,9 +207,9 @@ def _summary_band(
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
         refuse("values", "a Dataset", "a DataArray, or a sweep's summary", "pass data.regret")
-    if kind not in ("simultaneous", "pointwise"):
-        allowed = "'simultaneous' or 'pointwise' for a summary"
-        refuse("kind", kind, allowed, "data.regret_quantile has quantiles")
+    allowed = "'simultaneous' or 'pointwise' for a summary"
+    remedy = "data.regret_quantile has quantiles"
+    choice("kind", kind, ("simultaneous", "pointwise"), remedy, allowed)
     if int(data.seeds.min()) < 2:
         refuse("seeds", int(data.seeds.min()), "at least 2", "a band needs at least 2 seeds")
     means = data.regret_mean.transpose(..., "time")

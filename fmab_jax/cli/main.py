@@ -31,7 +31,8 @@ from fmab_jax.cli.terminal import (
     spelt,
     visible,
 )
-from fmab_jax.errors import Damaged, Refusal, count, real, refuse
+from fmab_jax.errors import Damaged, Refusal, count, price, refuse
+from fmab_jax.files import drop_unwritable_errors, hold_standard_streams
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,6 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         after Ctrl-C, each with one line on standard error.
     """
     ours = arguments is None
+    if ours:
+        hold_standard_streams()
+    try:
+        return _main(arguments, ours)
+    finally:
+        if ours:
+            drop_unwritable_errors()
+
+
+def _main(arguments: Sequence[str] | None, ours: bool) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     written: list[Path] = []
     try:
@@ -106,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(status: int, line: str) -> int:
-    print("fmab:", " ".join(line.split()), file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print("fmab:", " ".join(line.split()), file=sys.stderr)
     return status
 
 
@@ -131,9 +143,8 @@ def _simulate(command: RunOptions, name: str, written: list[Path]) -> None:
         }
         remedy = "an interval needs at least 2 seeds"
         seeds = count("seeds", command.seeds, 2, simulation.MAX_SEEDS, remedy)
-        for price in ("server_price", "peer_price"):
-            remedy = "give the price of one link"
-            real(price, getattr(command, price), 0, math.inf, remedy, open_high=True)
+        for field in ("server_price", "peer_price"):
+            price(field, getattr(command, field))
         nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
         confidence_band(nothing, command.level, command.band)
         figure_path, data_paths = _paths(command, name, list(runs))

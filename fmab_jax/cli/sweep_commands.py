@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from fmab_jax.cli.terminal import (
     visible,
 )
 from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.files import told
 from fmab_jax.sweeps.progress import counted
 
 if TYPE_CHECKING:
@@ -286,8 +286,7 @@ def _stoppable(words: list[str]) -> Iterator[None]:
     again = "fmab " + shlex.join(words)
 
     def say() -> None:
-        print(f"fmab: stopped; what is computed is kept; go on with: {again}", file=sys.stderr)
-        sys.stderr.flush()
+        told().write(f"fmab: stopped; what is computed is kept; go on with: {again}\n")
 
     def give_up(number: int) -> None:
         say()

@@ -19,9 +19,13 @@ from jaxtyping import Array, Float
 from fmab_jax.core import arrays, keys, tables
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
+from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, real, refuse
+from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
+# While a seed's means are drawn on the host.
+_BYTES_PER_MEAN = 80
 MAX_AGENTS = 10**7
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
@@ -442,7 +446,10 @@ class Problem:
         root_seed = keys.checked_seed("root_seed", root_seed)
         if self.means is not None:
             return self
-        with jax.enable_x64(True):
+        # Levels, offsets and means of every agent are held at once.
+        affordable("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
+        refuse_after_fork()
+        with own_settings():
             key = keys.seed_key(jnp.uint32(root_seed), jnp.uint32(seed))
             means = np.asarray(self.bind().draw(key).means)
         if len(means) == 1:

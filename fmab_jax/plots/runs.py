@@ -66,6 +66,8 @@ def plot_runs(
     Source:
         Section III (regret, communication cost) and figures 4, 5, 10, 12 of arXiv 2111.01570.
     """
+    if not isinstance(runs, (Mapping, xr.Dataset)):
+        refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
     if isinstance(runs, xr.Dataset):
         runs = cells(runs)
     runs = {str(label): data for label, data in runs.items()}

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import refuse_taken, whole_file
+from fmab_jax.files import checked_path, refuse_taken, whole_file
 
 SCHEMA = 2
 """Version of what a file of results holds."""
@@ -36,6 +36,8 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         OSError: If the folder cannot be written.
     """
     path = _netcdf(path)
+    if not isinstance(data, xr.Dataset):
+        refuse("data", data, "a result of simulate", "pass it unchanged")
     refuse_taken(path, overwrite)
     encoding = {
         str(name): {"zlib": True, "complevel": 1, "shuffle": True}
@@ -118,6 +120,7 @@ def _plain(attrs: Mapping[Any, Any]) -> list[tuple[str, Any]]:
 
 
 def _netcdf(path: str | os.PathLike[str]) -> Path:
-    if Path(path).suffix != ".nc":
+    path = checked_path("path", path)
+    if path.suffix != ".nc":
         refuse("path", str(path), "a file name ending in .nc", "change the ending")
-    return Path(path)
+    return path

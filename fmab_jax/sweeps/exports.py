@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import naming, refuse_taken, temporary_beside, whole_file
+from fmab_jax.files import checked_path, naming, refuse_taken, temporary_beside, whole_file
 from fmab_jax.run.netcdf import save
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
         ValueError: For another ending, a name that is taken, or a missing package (zarr, pyarrow).
         OSError: If it cannot be written.
     """
-    path = Path(path)
+    path = checked_path("path", path)
+    if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
+        refuse("data", data, "a result of simulate or sweep", "pass it unchanged")
     ending = path.suffix
     if ending not in _ENDINGS:
         allowed = "a name ending in " + ", ".join(_ENDINGS)

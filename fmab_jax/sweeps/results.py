@@ -23,6 +23,7 @@ from fmab_jax.analysis import summary
 from fmab_jax.analysis.tables import look_band
 from fmab_jax.core.exchanges import Meter
 from fmab_jax.errors import Damaged, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.run import schema
 from fmab_jax.run.batches import Config
 from fmab_jax.run.schema import Variable
@@ -290,7 +291,7 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     Raises:
         ValueError: If it is not one, or a damaged one.
     """
-    folder = Store(path)
+    folder = Store(checked_path("store", path))
     header = records.header_in(folder)
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")

@@ -26,6 +26,7 @@ from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Program, Work
 from fmab_jax.run.resources import Estimate
@@ -184,7 +185,13 @@ def run(
     if devices is None and jax.process_count() > 1:
         devices = jax.devices()
     used = resources.checked_devices(devices)
+    if store is not None:
+        store = checked_path("store", store)
     worker = _checked_worker(worker, store)
+    allow_changes = [allow_changes] if isinstance(allow_changes, str) else allow_changes
+    listed = isinstance(allow_changes, (list, tuple, set, frozenset))
+    if not listed or not all(isinstance(name, str) for name in allow_changes):
+        refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
     compiled = batches.executable.cache_info().misses
     work = _Work(study, used, chunk, batch, worker)
     header = results.header_of(study, provenance(used))
@@ -567,10 +574,9 @@ def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
     if worker is None:
         return None
     remedy = "give (i, n), such as (3, 16), i from 1 to n"
-    try:
-        index, workers = worker
-    except (TypeError, ValueError):
+    if not isinstance(worker, (list, tuple)) or len(worker) != 2:
         refuse("worker", worker, "a pair (i, n)", remedy)
+    index, workers = worker
     workers = count("worker", workers, 1, 100_000, remedy)
     index = count("worker", index, 1, workers, remedy)
     if store is None:
@@ -603,16 +609,13 @@ def _compare(
     if old is None:
         return None
     before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
-    allowed = [allow_changes] if isinstance(allow_changes, str) else allow_changes
-    if not isinstance(allowed, (list, tuple, set, frozenset)):
-        refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
-    for name in allowed:
+    for name in allow_changes:
         if name not in before and name not in now:
-            near = difflib.get_close_matches(str(name), {**before, **now}, n=1)
+            near = difflib.get_close_matches(name[:40], {**before, **now}, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else "name the field that was refused"
             refuse("allow_changes", name, "a field of the study or a package", remedy)
     # More or fewer seeds, and another order of the dimensions, change no chunk.
-    free = {"seeds", "until", "axes", *allowed}
+    free = {"seeds", "until", "axes", *allow_changes}
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
