@@ -181,7 +181,6 @@ def _padded_points(wanted: int) -> int:
 
 def room_for(agents: int) -> int:
     """Returns the rows that agents are padded to where their number shapes an array."""
-    return agents
     room = 4
     while room < agents:
         room *= _ROOMS
