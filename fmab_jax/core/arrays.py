@@ -122,9 +122,8 @@ class _Table:
         # Every index is inside.
         return self.values.at[tuple(place)].get(mode="promise_in_bounds")
 
-    def reshape(self, *shape: int) -> Array:
-        """Reshapes the values, for `varying_like`, which looks at one of them."""
-        return self.values.reshape(*shape)
+
+jax.tree_util.register_dataclass(_Table, ["values"], ["sizes", "rows_at"])
 
 
 def fill(
@@ -155,10 +154,10 @@ def fill(
     return jnp.where(need, found[jnp.maximum(ranks - 1, 0)], value)
 
 
-def varying_like(tree: Any, *others: Array) -> Any:
+def varying_like(tree: Any, *others: Any) -> Any:
     """Lets a loop's constant start vary over devices as ``others`` do; `jax.shard_map` insists."""
     never = jnp.bool_(False)
-    for x in others:
+    for x in jax.tree.leaves(others):
         first = x.reshape(-1)[0]
         never = never | ((first == first) & False)
     # A select takes the axes of its condition; the compiler then removes it.
