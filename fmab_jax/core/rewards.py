@@ -574,7 +574,7 @@ def group_sum(
     ) -> Array:
         rows = member.shape[0]
         mine = jnp.any(member > 0.0, axis=1)
-        last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1), 0))
+        last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))
 
         def agent(state: tuple[Array, Array]) -> tuple[Array, Array]:
             row, total = state
