@@ -533,7 +533,7 @@ def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
     each = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
     due = np.einsum("gr,sra->sga", MEMBER, each)
     np.testing.assert_array_equal(found, np.where(need, due, 0.0))
-    assert len(np.unique(found)) > 20
+    assert len(np.unique(found)) > 10
 
 
 @pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
