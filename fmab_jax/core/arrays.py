@@ -52,7 +52,7 @@ def masked_map(
         *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
             with an axis more is a table [row, *shape]: ``sample`` gets its columns, as
             [row, lane]. Tables are gathered from where they lie, never flattened or copied.
-        parts: A chunk is this part of all elements, and at least 256 of them; many where few are
+        parts: A chunk is this part of all elements, or of 4096 if they are fewer; many where few are
             expected to be needed.
     """
     shape = need.shape
@@ -135,7 +135,7 @@ def fill(
 ) -> Float[Array, " lane"]:
     """Replaces ``value`` by ``sample(*operands)`` where needed, a chunk of elements at a time."""
     size = need.shape[0]
-    chunk = min(size, max(256, size // parts))
+    chunk = min(size, max(4096 // parts, size // parts))
     ranks = jnp.cumsum(need, dtype=jnp.int32)
     total = ranks[-1]
 
