@@ -52,8 +52,8 @@ def masked_map(
         *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
             with an axis more is a table [row, *shape]: ``sample`` gets its columns, as
             [row, lane]. Tables are gathered from where they lie, never flattened or copied.
-        parts: A chunk is this part of all elements, or of 4096 if they are fewer; many where few are
-            expected to be needed.
+        parts: A chunk is this part of all elements, or of 4096 if they are fewer; many where few
+            are expected to be needed.
     """
     shape = need.shape
     tables = tuple(x.ndim > len(shape) for x in operands)
