@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -39,11 +39,11 @@ MAX_STEPS = 10**13
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
-# Bytes the compiled loop holds per (row, arm) element, per agent, and per recorded slot of a seed;
+# What the compiled loop holds for a seed: copies of the state, and bytes per agent and recorded slot;
 # measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
-_BYTES_PER_ELEMENT = 96
-_BYTES_PER_AGENT = 1200
-_BYTES_PER_POINT = 100
+_COPIES = 2
+_BYTES_PER_AGENT = 400
+_BYTES_PER_POINT = 48
 # Streams of round 0 that only this family draws from: numbers of `choose` and of `communicate`.
 _CHOOSING, _TALKING = keys.NOISE, keys.PARTICIPATION
 
@@ -106,7 +106,8 @@ def upper_bound(
     pulls: Float[Array, "row arm"], sums: Float[Array, "row arm"], width: Scalar
 ) -> Float[Array, "row arm"]:
     """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled."""
-    return jnp.where(pulls > 0.0, sums / pulls + jnp.sqrt(width / pulls), jnp.inf)
+    # One division instead of two.
+    return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
 
 
 def at(values: Array, column: Int[Array, " row"]) -> Array:
@@ -233,15 +234,19 @@ class IndexPolicy(Algorithm):
             allowed = f"one whose agents share their means, for {self.name}"
             refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
         room = problem.agents if room is None else room
+        rows = 1 if self.shared else room
+        own = {name: np.float64(value) for name, value in self.values().items()}
+        neighbours = _neighbours(self.network(problem.agents), room)
         return IndexTrial(
             filling=type(self),
             law=problem.rewards,
             room=room,
             shared=self.shared,
+            state_rows=_state_rows(type(self), rows, problem.arms, tuple(own), neighbours.shape),
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
-            neighbours=_neighbours(self.network(problem.agents), room),
-            own={name: np.float64(value) for name, value in self.values().items()},
+            neighbours=neighbours,
+            own=own,
         )
 
 
@@ -256,9 +261,26 @@ def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
     return table
 
 
+@lru_cache(maxsize=1024)
+def _state_rows(
+    filling: type[IndexPolicy], rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
+) -> int:
+    """Returns how many rows of arms, in float64, a filling's state is worth."""
+
+    def init() -> State:
+        zero, word = jnp.float64(0.0), jnp.uint32(0)
+        beside, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
+        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, words)
+        return filling.init(rows, arms, slot, dict.fromkeys(own, zero))
+
+    with jax.enable_x64(True):
+        leaves = jax.tree.leaves(jax.eval_shape(init))
+    return -(-sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) // (8 * arms))
+
+
 @partial(
     jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared"],
+    meta_fields=["filling", "law", "room", "shared", "state_rows"],
     data_fields=["horizon", "agents", "neighbours", "own"],
 )
 @dataclass(frozen=True)
@@ -266,10 +288,11 @@ class IndexTrial:
     """An index policy bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next three.
+        filling: The policy, for its functions. Static, as are the next four.
         law: Of the rewards.
         room: Rows that agents are padded to.
         shared: All agents share one row of the state.
+        state_rows: Rows of arms, in float64, that the state is worth.
         horizon: T in slots, int64.
         agents: M.
         neighbours: As in `Slot`.
@@ -280,6 +303,7 @@ class IndexTrial:
     law: Law
     room: int
     shared: bool
+    state_rows: int
     horizon: Any
     agents: Any
     neighbours: Any
@@ -293,12 +317,15 @@ class IndexTrial:
         return 1 if self.shared else self.room
 
     def elements(self) -> int:
-        """Returns how many rows of arms the loop holds for one seed."""
-        return self.rows
+        """Returns how many rows of arms the loop holds for one seed: the state and the index.
+
+        A batch of so many stays in a core's cache.
+        """
+        return self.state_rows + self.rows
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
-        held = self.rows * arms * _BYTES_PER_ELEMENT + 8 * np.size(self.neighbours)
+        held = 8 * arms * (_COPIES * self.state_rows + self.rows) + 8 * np.size(self.neighbours)
         return held + self.room * _BYTES_PER_AGENT + points * _BYTES_PER_POINT
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
@@ -460,7 +487,7 @@ def _reward(law: Law, uniform: Array, *parameters: Array) -> Float[Array, " agen
 
 def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
     """Tells agents from padding."""
-    return jnp.arange(trial.room) < trial.agents
+    return jnp.arange(trial.room, dtype=jnp.float64) < trial.agents
 
 
 def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
