@@ -8,8 +8,14 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally
-from fmab_jax.algorithms.families.index import first_best, upper_bound
+from fmab_jax.algorithms.families.index import (
+    IndexPolicy,
+    Own,
+    Slot,
+    Tally,
+    first_best,
+    upper_bound,
+)
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, Real, parameter

@@ -61,9 +61,9 @@ def uniforms(seed, horizon, agents, stream):
     with jax.enable_x64(True):
         key = keys.seed_key(jnp.uint32(0), jnp.uint32(seed))
         words = keys.stream_key(key, 0, stream)
-        lane = jnp.arange(agents, dtype=jnp.uint32)
-        draws = [keys.uniform(*words, lane, jnp.uint32(t)) for t in range(horizon + 1)]
-        return np.array(draws)
+        lane = jnp.arange(agents, dtype=jnp.uint32)[None, :]
+        slot = jnp.arange(horizon + 1, dtype=jnp.uint32)[:, None]
+        return np.asarray(keys.uniform(*words, lane, slot))
 
 
 def same_draws(seed, horizon, agents, means, graph, twin, talks):
@@ -86,10 +86,12 @@ def assert_is_the_twin(data, i, run, gaps, horizon):
     assert one.chosen_arm == np.bincount(committed).argmax()
     assert one.agents_lost == sum(not (best & mine) for mine in run.playing)
     assert one.final_gap == pytest.approx(np.mean(gaps[committed]), abs=1e-12)
+    agents = len(run.pulls)
     made = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])
-    per_round = len(run.pulls) if len(run.pulls) > 1 or data.meter.values[0] == "server" else 0
-    if run.talks and "meter" in data.dims and data.sizes["meter"]:
-        np.testing.assert_array_equal(one.links[:, 0], made * per_round)
+    expected = {"server": agents * made, "peer": agents * made * (agents > 1)}
+    assert bool(run.talks) == bool(data.sizes["meter"])
+    for meter in data.meter.values:
+        np.testing.assert_array_equal(one.links.sel(meter=meter), expected[meter])
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -203,7 +205,7 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
     seeds = np.array([3, 0, 11, 7, 2])
     together = outcomes(configs, seeds, 16)
     for config, found in zip(configs, together, strict=True):
-        for batch, order in ((2, seeds), (8, seeds[::-1]), (64, seeds)):
+        for batch, order in ((2, seeds), (8, seeds[::-1])):
             alone = outcomes([config], order, batch)[0]
             for field, values in alone.items():
                 values = values if order is seeds else values[::-1]
@@ -214,16 +216,15 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
 def test_padding_of_agents_changes_nothing(name):
     """Would catch a row without an agent that is heard, counted or drawn for."""
     problem = fmab.Problem.uniform(5, 7)
-    plain, *others = (
+    plain, padded = (
         outcomes([batches.bound(EACH[name], problem, 300, room=room)], np.arange(8), 8)[0]
-        for room in (5, 6, 16)
+        for room in (5, 13)
     )
-    for other in others:
-        for field, values in plain.items():
-            if field in ("regret", "final_gap"):
-                np.testing.assert_array_max_ulp(values, other[field], ROOM_ULPS)
-            else:
-                np.testing.assert_array_equal(values, other[field], err_msg=field)
+    for field, values in plain.items():
+        if field in ("regret", "final_gap"):
+            np.testing.assert_array_max_ulp(values, padded[field], ROOM_ULPS)
+        else:
+            np.testing.assert_array_equal(values, padded[field], err_msg=field)
 
 
 DEVICES = """
@@ -254,16 +255,18 @@ def test_bits_do_not_depend_on_the_devices(tmp_path):
 
 def test_phases_of_gosine_end_at_cubes():
     """Would catch a cube root that is off by a rounding, for every phase that can be run."""
+
+    def due(number):
+        zero = jnp.float64(0.0)
+        beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
+        slot = index.Slot(number, number.astype(jnp.float64), zero, zero, zero, beside, words)
+        return fmab.gosine.due(slot, {})
+
+    cubes = np.arange(1, 465) ** 3
+    slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
     with jax.enable_x64(True):
-        j = jnp.arange(1, 465)
-        for shift in (-1, 0, 1):
-            slot = (j**3 + shift).astype(jnp.int64)
-            zero = jnp.zeros(len(j))
-            each = index.Slot(slot, slot.astype(float), zero, zero, zero, zero, zero)
-            due = np.asarray(fmab.gosine.due(each, {}))
-            expected = np.full(len(j), shift == 0)
-            expected |= np.isin(slot, np.arange(466) ** 3) & (np.asarray(slot) > 0)
-            np.testing.assert_array_equal(due[slot > 0], expected[slot > 0])
+        found = np.asarray(jax.vmap(due)(jnp.asarray(slots)))
+    np.testing.assert_array_equal(slots[found], cubes)
 
 
 def test_links_of_gosine_are_exact():
@@ -308,7 +311,7 @@ class Wanderer(IndexPolicy):
 
     @staticmethod
     def in_play(state):
-        return jnp.arange(10)[None, :] < 10.0 * state.heard
+        return jnp.arange(10.0)[None, :] < 10.0 * state.heard
 
     @staticmethod
     def commit(state):
@@ -351,9 +354,7 @@ def test_runs_that_would_never_end_and_unequal_agents_are_refused():
 def test_memory_is_estimated_and_nothing_is_scattered(name):
     """Would catch an estimate that a run exceeds, or a program that crawls on accelerators."""
     for agents, arms, points in ((50, 100, 100), (3, 400, 1000)):
-        config = batches.bound(
-            EACH[name], fmab.Problem.uniform(agents, arms), 5000, times=points
-        )
+        config = batches.bound(EACH[name], fmab.Problem.uniform(agents, arms), 5000, times=points)
         compiled = batches.executable(config.program, 16, tuple(jax.local_devices()))
         sizes = compiled.memory_analysis()
         used = (

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parameters import parameters_of
 
 Scalar = Float[Array, ""]
 Own = dict[str, Any]
@@ -39,7 +39,7 @@ MAX_STEPS = 10**13
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
-# What the compiled loop holds for a seed: copies of the state, and bytes per agent and recorded slot;
+# What the compiled loop holds for a seed: copies of the state, bytes per agent and recorded slot;
 # measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
 _COPIES = 2
 _BYTES_PER_AGENT = 400
@@ -118,7 +118,9 @@ def at(values: Array, column: Int[Array, " row"]) -> Array:
 
 @dataclass(frozen=True)
 class IndexPolicy(Algorithm):
-    """The family. A filling is a frozen dataclass that states, as static functions of arrays:
+    """The family: a filling states what its agents pull, and what they know and tell each other.
+
+    A filling is a frozen dataclass with some of these static functions of arrays:
 
     * ``choose(state, slot, own)``: the arm that each row pulls, int32 [row]; the only one that it
       must state. Ties go to the lowest arm (`first_best`).
@@ -134,10 +136,9 @@ class IndexPolicy(Algorithm):
 
     A row is an agent, or all of them where `shared`: then every agent pulls the row's arm, each
     with a reward of its own, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a
-    `Slot`; ``own`` holds every parameter that is a number, by name, as float64 scalars. Rows beyond
-    the agents are padding: they may compute anything, but what an agent does must not depend on
-    them, and neither may random numbers be drawn from other keys than the slot's. The family freezes
-    the state after the horizon.
+    `Slot`; ``own`` holds every parameter that is a number, by name, as float64 scalars. Whatever is
+    random comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
+    may depend on them. The family freezes the state after the horizon.
 
     Attributes:
         homogeneous_only: Whether agents whose means differ are refused.
@@ -203,9 +204,7 @@ class IndexPolicy(Algorithm):
         """Returns what the filling finds in ``own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
-            name: float(value)
-            for name, value in given.items()
-            if isinstance(value, (int, float)) and value is not UNSET
+            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
         }
 
     def bind(
@@ -237,12 +236,13 @@ class IndexPolicy(Algorithm):
         rows = 1 if self.shared else room
         own = {name: np.float64(value) for name, value in self.values().items()}
         neighbours = _neighbours(self.network(problem.agents), room)
+        filling: Any = type(self)
         return IndexTrial(
-            filling=type(self),
+            filling=filling,
             law=problem.rewards,
             room=room,
             shared=self.shared,
-            state_rows=_state_rows(type(self), rows, problem.arms, tuple(own), neighbours.shape),
+            state_rows=_state_rows(filling, rows, problem.arms, tuple(own), neighbours.shape),
             horizon=np.int64(horizon),
             agents=np.float64(problem.agents),
             neighbours=neighbours,
@@ -263,7 +263,7 @@ def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _state_rows(
-    filling: type[IndexPolicy], rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
+    filling: Any, rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
 ) -> int:
     """Returns how many rows of arms, in float64, a filling's state is worth."""
 
@@ -415,9 +415,7 @@ def _block(
     place = jnp.arange(_BLOCK)
     upto = place[:, None] <= place[None, :]
     regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
-    rounds = run.rounds + jnp.sum(
-        jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32
-    )
+    rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
 
     inside = (grid > before) & (grid <= before + _BLOCK)
     position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
