@@ -71,7 +71,10 @@ class Slot(NamedTuple):
     words: keys.Words
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
-        """Returns uniforms, new in every slot; those of `choose` and `communicate` differ."""
+        """Returns uniforms: the same if asked twice, others in another slot, or in another function.
+
+        Functions with numbers of their own are `choose` and `communicate`.
+        """
         lane = keys.lanes(rows, jnp.arange(columns, dtype=jnp.uint32), columns)
         return keys.uniform(*self.words, lane, self.number.astype(jnp.uint32))
 
