@@ -124,7 +124,10 @@ def _went_wrong(results: Results) -> list[str]:
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes PNG and PDF."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [fmab.save_figure(figure, folder / f"{name}{end}") for end in (".png", ".pdf")]
+    return [
+        fmab.save_figure(figure, folder / f"{name}{end}", overwrite=True)
+        for end in (".png", ".pdf")
+    ]
 
 
 def save_table(
