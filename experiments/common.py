@@ -19,13 +19,16 @@ from matplotlib.ticker import ScalarFormatter
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import describe, lost_interval, student_quantile
 from fmab_jax.files import whole_file
-from fmab_jax.plots.runs import FONT, PAD, WIDTH, legend_above, look, whole, wrapped
+from fmab_jax.plots import style
+from fmab_jax.plots.style import FONT, WIDTH, dress, look, scale_linear, whole
 
 # The paper never states T. "log(T) = 4 rounds" fits 10^4 best; the others show what changes later.
 HORIZONS = (10**4, 10**5, 10**6)
 SEEDS = 1000
 LEVEL = 0.95
 WIDE = 7.0  # inches: two columns of a journal
+
+finish = style.finish
 
 Results = Mapping[int, xr.Dataset]  # by horizon
 
@@ -43,10 +46,7 @@ def panels(columns: int, rows: int = 1, height: float = 1.75) -> tuple[Figure, n
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False)
     for each in axes.flat:
-        each.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
-        each.spines[["top", "right"]].set_visible(False)
-        each.grid(True, color="0.9", linewidth=0.5)
-        each.set_axisbelow(True)
+        dress(each)
         each.margins(x=0.01)
     return figure, axes
 
@@ -89,33 +89,7 @@ def label_axes(axes: np.ndarray, labels: Sequence[str], x: str = "slot t") -> No
     for each in axes.flat:
         for name, axis in (("x", each.xaxis), ("y", each.yaxis)):
             if isinstance(axis.get_major_formatter(), ScalarFormatter):
-                each.locator_params(axis=name, nbins=4)
-                each.ticklabel_format(axis=name, style="sci", scilimits=(-3, 4), useMathText=True)
-            axis.get_offset_text().set_fontsize(FONT)
-
-
-def finish(figure: Figure, handles: Sequence[Any], caption: str) -> Figure:
-    """Puts the legend above the axes and the caption below them; the figure grows by both."""
-    wide, tall = figure.get_size_inches()
-    renderer = figure.canvas.get_renderer()
-    text = figure.text(
-        PAD / wide, 0, wrapped(renderer, caption, wide - 2 * PAD), fontsize=FONT, va="bottom"
-    )
-    text.set_parse_math(False)
-    text.set_linespacing(1.15)
-    below = text.get_window_extent(renderer).height / figure.dpi + 2 * PAD
-    above = PAD
-    if handles:
-        legend = legend_above(figure, renderer, list(handles))
-        above += legend.get_window_extent(renderer).height / figure.dpi + PAD
-    total = below + tall + above
-    figure.set_size_inches(wide, total)
-    text.set_y(PAD / total)
-    if handles:
-        legend.set_bbox_to_anchor((0.5, 1 - PAD / total), transform=figure.transFigure)
-    figure.set_layout_engine("constrained", rect=(0, below / total, 1, tall / total))
-    figure.draw_without_rendering()  # tick labels depend on the layout, and it on them
-    return figure
+                scale_linear(each, name)
 
 
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
@@ -159,7 +133,7 @@ def _lost(results: Results) -> str:
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes PNG and PDF."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [fmab.save_figure(figure, folder / f"{name}{end}") for end in (".png", ".pdf")]
+    return [fmab.save_figure(figure, folder / f"{name}{end}", True) for end in (".png", ".pdf")]
 
 
 def save_table(

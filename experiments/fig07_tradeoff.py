@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.plots.runs import COLOURS
+from fmab_jax.plots.style import COLOURS
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1

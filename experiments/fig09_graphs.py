@@ -6,7 +6,7 @@ import networkx as nx
 
 from experiments import common
 from fmab_jax.core import graphs
-from fmab_jax.plots.runs import COLOURS, FONT
+from fmab_jax.plots.style import COLOURS, FONT
 
 AGENTS = 5
 GRAPHS = {"complete": "complete", "star": "star", "ring": "ring", "random": "random-0.5"}

@@ -12,7 +12,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.plots.runs import COLOURS, STROKES
+from fmab_jax.plots.style import COLOURS, STROKES
 
 AGENTS, ARMS = 100, 100
 EPSILON = 1

@@ -17,7 +17,7 @@ from experiments.fig12_heterogeneous_structures import (
     EPSILON,
     GRAPH,
 )
-from fmab_jax.plots.runs import look
+from fmab_jax.plots.style import look
 
 ALGORITHMS = {
     "Single": fmab.single_mab,

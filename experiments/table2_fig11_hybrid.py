@@ -17,7 +17,7 @@ import fmab_jax as fmab
 from experiments import common
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
-from fmab_jax.plots.runs import COLOURS, FONT
+from fmab_jax.plots.style import COLOURS, FONT
 
 AGENTS, ARMS = 100, 100
 EPSILON = 1

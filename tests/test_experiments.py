@@ -16,7 +16,7 @@ from experiments import __main__ as command
 from experiments import common
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
-from fmab_jax.plots.runs import FONT, WIDTH
+from fmab_jax.plots.style import FONT, WIDTH
 from fmab_jax.run import simulation
 from fmab_jax.sweeps.study import state
 

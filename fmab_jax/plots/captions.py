@@ -139,21 +139,24 @@ def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
     for event, words in EVENTS.items():
         found = {label: _befell(band, event) for label, band in bands.items()}
         (common, often), *_ = Counter(found.values()).most_common(1)
-        seeds, ends = common
+        share, ends = common
         if often == len(bands) and ends:
-            whose = " seeds of every run" if often > 1 else " seeds"[: None if note else 0]
-            sentences.append(f"{seeds}{whose} {words} ({note + ' ' if note else ''}{ends})")
+            seeds = " seeds" * bool(note or often > 1) + " of every run" * (often > 1)
+            sentences.append(f"{share}{seeds} {words} ({f'{note} {ends}'.strip()})")
         else:
-            if often > 1:  # with none recorded at all, too
+            if often > 1:
                 found = {k: v for k, v in found.items() if v != common} | {"all others": common}
-            each = [f"{k}: {v[0]}" + (f" ({v[1]})" if v[1] else "") for k, v in found.items()]
-            sentences.append(f"Seeds that {words}{note and f' ({note})'}: {'; '.join(each)}")
+            told = "; ".join(
+                f"{label}: {share}" + f" ({ends})" * bool(ends)
+                for label, (share, ends) in found.items()
+            )
+            sentences.append(f"Seeds that {words}{f' ({note})' * bool(note)}: {told}")
         note = ""  # the next sentence's numbers are of the same kind
     return sentences
 
 
 def _befell(band: xr.Dataset, event: str) -> tuple[str, str]:
-    """Returns how many of a run's seeds an event befell, and the interval."""
+    """Returns how many of a run's seeds an event befell, and the interval if that is known."""
     if event not in band:
         return "not recorded", ""
     return _share(band[event], band.seeds), _range(band[f"{event}_lower"], band[f"{event}_upper"])

@@ -124,6 +124,9 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     if "regret" not in data:
         refuse("runs", "without regret", "a result with curves", "sweep with keep='curves'")
     dims = [str(dim) for dim in data.regret.dims if dim not in ("seed", "time")]
+    for name in dims:
+        if name not in data.coords:
+            refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
     shape = [data.sizes[dim] for dim in dims]
     runs: dict[str, xr.Dataset] = {}
     for place in np.ndindex(*shape):
