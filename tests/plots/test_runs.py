@@ -307,6 +307,22 @@ def test_a_sweep_is_drawn_cell_by_cell():
     )
 
 
+def test_a_sweep_of_algorithms_says_which_is_which():
+    """Would catch a title that is shared by mistake, or lost where it differs by cell."""
+    pair = [result(title).drop_attrs() for title in ("CDP-MAB", "HDP-MAB")]
+    data = xr.concat(pair, "algorithm").assign_coords(
+        algorithm=("algorithm", ["cdp", "hdp"], {"long_name": "algorithm", "symbol": ""}),
+        title=("algorithm", ["CDP-MAB", "HDP-MAB"]),
+        epsilon=("algorithm", [0.5, np.inf]),
+        reporting=("algorithm", [50, 5]),
+    )
+    figure = plot_runs(data)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["cdp", "hdp"]
+    assert caption(figure).startswith(
+        "40 seeds. cdp: CDP-MAB, ε = 0.5; hdp: HDP-MAB, no noise. Lines"
+    )
+
+
 def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
     """Would catch curves drawn against the numbers of their slots."""
     data = xr.concat([result(), result(seed=1)], "horizon").drop_vars("time")
@@ -379,9 +395,13 @@ LONG = {
             name: result(seed=i, peer=10**i)
             for i, name in enumerate(["star", "ring", "path", "all"])
         },
+        {
+            f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
+            for i, p in itertools.product(range(1, 6), (0.4, 1))
+        },
         LONG,
     ],
-    ids=["one", "alone", "large", "four", "long"],
+    ids=["one", "alone", "large", "four", "ten", "long"],
 )
 def test_everything_fits_a_column_and_nothing_overlaps(runs):
     """Would catch letters cut off at the edge, a legend over data, or print below 7 points."""
