@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fmab_jax.core.problems import Problem
     from fmab_jax.parameters import parameter
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
+    from fmab_jax.plots.pareto import plot_pareto
     from fmab_jax.plots.runs import plot_runs, save_figure
     from fmab_jax.run.netcdf import load, save
     from fmab_jax.run.simulate import communication_cost, simulate
@@ -57,7 +58,7 @@ _HOME = {
     "save_figure": "plots.runs",
     "plot_parameter": "plots.parameters",
     "plot_heat": "plots.parameters",
-    "plot_pareto": "plots.parameters",
+    "plot_pareto": "plots.pareto",
 }
 _PLUGS = tuple(
     sorted(
