@@ -41,4 +41,4 @@ def execute(call: Call) -> None:
     for each in list_algorithms():
         texts = (each[name] for name in ("name", "source", "heard", "trusted"))
         shown.add_row(*texts, ", ".join(each["parameters"]))
-    show_table(shown)
+    show_table(shown, whole=False)

@@ -202,10 +202,13 @@ class _Teller:
 
 
 def _settle_streams() -> None:
-    """Makes standard error one that never fails, and standard output one for any letters."""
+    """Makes standard error a stream that never fails, standard output one for any letters."""
+    # A stream that is closed is None, and the next file to be opened would get its number.
+    if sys.stdout is None:
+        # Not for writing: what should be printed then ends as on a full disk.
+        sys.stdout = open(os.devnull)
     if sys.stderr is None:
-        # Else the next file that is opened would get the number of standard error.
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        sys.stderr = open(os.devnull, "w")
     sys.stderr = _Teller(sys.stderr)  # type: ignore[assignment]
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path may hold letters that the output's encoding lacks.

@@ -28,7 +28,8 @@ from fmab_jax.cli.options import (
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 
-_LONGEST_NAME = 120
+# Letters that settings may take in the name of a file.
+_LONGEST = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,7 @@ class Stated(Plugged):
     horizon: Annotated[tuple[Count, ...], arg(metavar="N"), shown("100000")] = ()
     """T, slots that every agent plays; such as 1e6."""
     means: Annotated[tuple[str, ...], arg(metavar="FILE"), shown("each seed draws its own")] = ()
-    """Fixed means, .csv (a row per agent, a column per arm) or .npz; one row is shared by all of
-    --agents."""
+    """Fixed means, .csv (a row per agent, a column per arm) or .npz; all agents share one row."""
     seeds: Count = 1000
     """How many trials of each configuration; with --until, how many at first."""
     root_seed: Count = 0
@@ -235,7 +235,8 @@ def file_name(
 
     known = {**parameters_of(Drawn), **parameters_of(owner)} if owner else {}
     symbols = [each.symbol for each in known.values()]
-    parts, certain = [], not (owner and owner.__module__.partition(".")[0] != "fmab_jax")
+    parts: list[str] = []
+    certain = owner is None or owner.__module__.startswith("fmab_jax.")
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
         if field.name in skip or value == field.default:
@@ -249,12 +250,12 @@ def file_name(
             if each.symbol.isascii() and symbols.count(each.symbol) == 1:
                 key = each.symbol or key
         parts.append(re.sub(r"[^A-Za-z0-9]", "-", key))
-        for item in [] if value is True else map(str, values):
-            # A dot that begins an ending tells a file.
-            certain &= re.fullmatch(r"([A-Za-z0-9:+,-]|\.(?=[0-9]))*", item) is not None
-            parts.append(re.sub(r"[^A-Za-z0-9.+,-]", "_", item))
-    name = "-".join([start, *parts])
-    # Numbers apart, a dash inside of a text could be read as one between two settings.
-    if len(name) > _LONGEST_NAME or not certain:
-        name = f"{name[:_LONGEST_NAME]}-{identity[:8]}"
-    return name
+        texts = [] if value is True else list(map(str, values))
+        # A dash or a dot before a digit belongs to a name; else to a file or a text of one's own.
+        certain &= all(re.fullmatch(r"([A-Za-z0-9:+,]|[.-](?=[0-9]))*", text) for text in texts)
+        safe = [re.sub(r"[^A-Za-z0-9.+,=-]", "~", text.replace(":", "=")) for text in texts]
+        parts += ["_".join(safe)] * bool(safe)
+    told = "-".join(parts)
+    if len(told) > _LONGEST or not certain:
+        told = f"{told[:_LONGEST]}-{identity[:8]}"
+    return f"{start}-{told}".rstrip("-") if told else start

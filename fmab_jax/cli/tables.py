@@ -140,16 +140,24 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
-def show_table(table: Any) -> None:
-    """Prints a table: as wide as the terminal, or as its columns where there is none."""
+def show_table(table: Any, *, whole: bool = True) -> None:
+    """Prints a table as wide as the terminal; elsewhere in plain lines.
+
+    Args:
+        table: What to print.
+        whole: Whether plain lines are as long as the columns need, so that none is folded.
+    """
     from rich.console import Console
-    from rich.measure import Measurement
 
     out = Console(file=sys.stdout, highlight=False, markup=False)
-    if not sys.stdout.isatty():
-        out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
-        out.width = max(_WIDTH, Measurement.get(out, out.options, table).minimum)
-    out.print(table)
+    if sys.stdout.isatty():
+        out.print(table)
+        return
+    out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
+    out.width = max(_WIDTH, out.measure(table).maximum) if whole else _WIDTH
+    with out.capture() as lines:
+        out.print(table)
+    print("\n".join(line.rstrip() for line in lines.get().split("\n")), end="")
 
 
 def plain_table(title: str | None = None) -> Any:
@@ -185,7 +193,8 @@ def print_results(
     dims = _dims(table)
     leaks = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
     if leaks is not None:
-        table = table.assign(epsilon_message=leaks.broadcast_like(table.seeds))
+        spread = leaks.broadcast_like(table.seeds).transpose(*dims)
+        table["message"] = (dims, spread.values)
     rows = []
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
@@ -196,16 +205,16 @@ def print_results(
     share = f"{100 * table.attrs['level']:.6g} %"
     meters = table.meter.values.tolist()
     made = "rounds\nmade" if "rounds" in dims else "rounds"
-    headings = [*(["per message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
+    headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
     headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
     shown = plain_table(", ".join(facts_of(table.attrs)))
-    for heading in (*dims, *headings, "best arm\nlost", "worse arm\nplayed"):
+    for heading in (*dims, *headings, f"best arm lost\n{share}", f"worse arm played\n{share}"):
         shown.add_column(heading, justify="right", overflow="fold")
     for row in rows:
         if row["seeds"]:
             shown.add_row(*(label_text(row[name]) for name in dims), *_found(row, len(meters)))
     show_table(shown)
-    print("\n" + _legend(table, share))
+    print(_legend(table, share))
     if empty := int((table.seeds == 0).sum()):
         many = "configuration" + "s" * (empty > 1)
         print(f"{empty:,} {many} not begun yet: run the sweep's command again.")
@@ -248,7 +257,7 @@ def _sorted(
 
 def _found(row: dict[str, Any], meters: int) -> list[str]:
     seeds = int(row["seeds"])
-    leaks = [epsilon_text(row["epsilon_message"])] if "epsilon_message" in row else []
+    leaks = [epsilon_text(row["message"])] if "message" in row else []
     if seeds < 2:  # no interval
         return [*leaks, *["-"] * (5 + meters), str(seeds), "-", "-"]
     half = (row["regret_upper"] - row["regret_lower"]) / 2
