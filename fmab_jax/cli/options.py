@@ -109,7 +109,7 @@ def with_parameters(
                 metavar=each.kind.metavar,
                 help_behavior_hint=f"(default: {_default_text(each, usual)})",
             )
-            kind: Any = tuple[value, ...] if several else value
+            kind: Any = tuple[value, ...] if several else value  # type: ignore[valid-type]
             field = dataclasses.field(default=() if several else UNSET)
             made.append((name, Annotated[kind, about], field))
     own = dataclasses.make_dataclass("Own", made, frozen=True, kw_only=True)
