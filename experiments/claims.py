@@ -269,7 +269,7 @@ def _budget_cost(data: Data) -> list[Finding]:
             for budget in (2, 3, 4, 5):
                 cell = cells.sel(participation=p, rounds=budget)
                 allowed = exchange.reporting_agents(int(cells.attrs["agents"]), float(p)) * budget
-                shares.append(cell.server_links.values / allowed)
+                shares.append(cell.links.sel(meter="server").values / allowed)
         most, usual = float(np.max(shares)), float(np.mean(shares))
         told = f"largest {most:.3g}, mean {usual:.3g}"
         found.append(Finding(slots(horizon), told, HOLDS if most <= 1 else FAILS))
@@ -280,7 +280,8 @@ def _all_budget_spent(data: Data) -> list[Finding]:
     found = []
     for horizon in data.horizons:
         for budget in (2, 5):
-            cell = data.last("fig07_tradeoff", horizon, gap=ORACLE, participation=1, rounds=budget)
+            chosen = {"schedule_gap": ORACLE, "participation": 1, "rounds": budget}
+            cell = data.last("fig07_tradeoff", horizon, **chosen)
             share = mean(cell.rounds_made / budget)
             condition = f"{slots(horizon)}, R = {budget}"
             found.append(Finding(condition, percent(share), within(share, 0.99, 1.0)))
@@ -395,24 +396,24 @@ def _table_one(data: Data) -> list[Finding]:
         "complete": agents * (agents - 1) / 2,
     }
     for graph, links in printed.items():
-        facts = exchange.gossip(graphs.make(graph, agents))
-        told = f"printed {links:g}, bound {facts.peer_links_bound}, used {facts.peer_links_used}"
-        same = facts.peer_links_bound == links
+        facts = exchange.flooding(graphs.make(graph, agents))
+        told = f"printed {links:g}, bound {facts.on('bound')}, used {facts.on('used')}"
+        same = facts.on("bound") == links
         found.append(Finding(f"{graph}", told, HOLDS if same else FAILS))
     graph = graphs.make("regular-4", agents)
-    facts = exchange.gossip(graph)
+    facts = exchange.flooding(graph)
     # The footnote calls lambda_2 an eigenvalue of the "Laplace matrix"; only one below 1 makes the
     # logarithm positive, so that of the walk: the second largest of A / d, in modulus.
     import networkx as nx
 
     walk = np.sort(np.abs(np.linalg.eigvalsh(nx.to_numpy_array(graph) / 4)))[-2]
     links = 4 * agents * math.log(agents) / (2 * math.log(1 / walk))
-    told = f"printed {links:.0f}, bound {facts.peer_links_bound}, used {facts.peer_links_used}"
+    told = f"printed {links:.0f}, bound {facts.on('bound')}, used {facts.on('used')}"
     found.append(
         Finding(
             "4-regular (as an upper bound)",
             told,
-            HOLDS if facts.peer_links_bound <= links else FAILS,
+            HOLDS if facts.on("bound") <= links else FAILS,
         )
     )
     return found
@@ -423,8 +424,7 @@ def _waiting_is_constant(data: Data) -> list[Finding]:
     found = []
     for less, more in zip(data.horizons, data.horizons[1:], strict=False):
         pair = [
-            data.last("fig10_graphs", T, graph="ring").exploitation_regret.values
-            for T in (more, less)
+            data.last("fig10_graphs", T, graph="ring").waiting_regret.values for T in (more, less)
         ]
         share = excess(*pair)
         condition = f"{slots(less)} to {common.whole(more)}"
@@ -528,9 +528,9 @@ def gaps_of(problem: problems.Problem, instances: int) -> np.ndarray:
     with jax.enable_x64(True):
 
         def one(seed: Any) -> Any:
-            key = keys.seed_key(jnp.uint32(0), seed)
-            return problems.draw_instance(problem.law, problem.parameters, key).gaps
+            return bound.draw(keys.seed_key(jnp.uint32(0), seed)).gaps
 
+        bound = problem.bind(problem.agents)
         return np.asarray(jax.vmap(one)(jnp.arange(instances, dtype=jnp.uint32)))
 
 
@@ -568,7 +568,7 @@ def _budgeted(kind: str) -> Callable[[Data], list[Finding]]:
     def judge(data: Data) -> list[Finding]:
         problem = fmab.Problem.uniform(50, 20)
         table = (
-            exchange.gossip(graphs.make("ring", 50))
+            exchange.flooding(graphs.make("ring", 50))
             if kind == "ddp"
             else exchange.sinks(graphs.components("10x5:ring", 50))
         )
@@ -578,7 +578,7 @@ def _budgeted(kind: str) -> Callable[[Data], list[Finding]]:
                 kind, problem, epsilon=1, rounds=4, horizon=horizon, seeds=INSTANCES, times=8, **own
             ).regret.values[:, -1]
             bounds = [
-                theory.bounds(gaps, table, horizon, 1.0, rounds=4, gap=float(gaps[gaps > 0].min()))
+                theory.bounds(gaps, table, horizon, 1.0, rounds=4)
                 for gaps in gaps_of(problem, INSTANCES)
             ]
             found.append(_looseness(horizon, ends, [bound.regret for bound in bounds]))
@@ -718,7 +718,7 @@ def _structure(algorithm: str) -> Callable[[], exchange.Exchange]:
         if algorithm == "CDP":
             return exchange.server(agents)
         if algorithm == "DDP":
-            return exchange.gossip(graphs.make(fig12_heterogeneous_structures.GRAPH, agents))
+            return exchange.flooding(graphs.make(fig12_heterogeneous_structures.GRAPH, agents))
         components = fig12_heterogeneous_structures.COMPONENTS
         return exchange.sinks(graphs.components(components, agents))
 
@@ -751,15 +751,15 @@ CLAIMS = [
           _falling("fig05_participation", [{"participation": p} for p in (0.2, 0.4, 0.6, 0.8, 1)]), "fig05"),
     Claim("IV-C2", "a factor p^(-3/2)", "e in R(0.2) = R(1) 5^e; at most 3/2", _participation_exponent, "fig05"),
     Claim("VII-A2", "regrets decrease with R", "R(2) over R(3), R(3) over R(4), R(4) over R(5); oracle gap",
-          _falling("fig06_rounds", [{"gap": ORACLE, "rounds": r} for r in (2, 3, 4, 5)]), "fig06"),
+          _falling("fig06_rounds", [{"schedule_gap": ORACLE, "rounds": r} for r in (2, 3, 4, 5)]), "fig06"),
     Claim("VII-A2", "R = 4 and 5 almost the same", "R(4) over R(5), oracle gap; within 5 %",
-          _compared(("fig06_rounds", {"gap": ORACLE, "rounds": 4}), ("fig06_rounds", {"gap": ORACLE, "rounds": 5}), 0.05), "fig06"),
+          _compared(("fig06_rounds", {"schedule_gap": ORACLE, "rounds": 4}), ("fig06_rounds", {"schedule_gap": ORACLE, "rounds": 5}), 0.05), "fig06"),
     Claim("VII-A2", "R = 4 and 5 almost the same", "the same with the schedule built for gap 1/16",
-          _compared(("fig06_rounds", {"gap": "Δ = 1/16", "rounds": 4}), ("fig06_rounds", {"gap": "Δ = 1/16", "rounds": 5}), 0.05), "fig06"),
+          _compared(("fig06_rounds", {"schedule_gap": "Δ = 1/16", "rounds": 4}), ("fig06_rounds", {"schedule_gap": "Δ = 1/16", "rounds": 5}), 0.05), "fig06"),
     Claim("VII-A2", "about log(T) ≈ 4 rounds", "rounds of the doubling schedule; 3.5 to 4.5", _rounds_needed, "fig04"),
     Claim("VII-A2", "(4 rounds) eliminate all suboptimal arms", "seeds with one arm left at T; at least 95 %", _decided, "fig04"),
     Claim("VII-A2", "(R = 5, p = 1) is close to figure 4 at ε = 1", "R(R = 5, p = 1) over R(no budget); within 10 %; oracle gap",
-          _compared(("fig07_tradeoff", {"gap": ORACLE, "participation": 1, "rounds": 5}), ("fig04_epsilon", {"epsilon": 1}), 0.1), "fig07"),
+          _compared(("fig07_tradeoff", {"schedule_gap": ORACLE, "participation": 1, "rounds": 5}), ("fig04_epsilon", {"epsilon": 1}), 0.1), "fig07"),
     Claim("Theorem 2", "cost is c1 ⌈pM⌉ R", "server links over ⌈pM⌉ R, all (p, R) and seeds; never above 1", _budget_cost, "fig07"),
     Claim("Theorem 2", "cost is c1 ⌈pM⌉ R", "rounds made over R, p = 1; at least 99 % if it is an equality", _all_budget_spent, "fig07"),
     Claim("VII-A3", "reached 1/M of the single-agent performance", "R(Single) over R(CDP), both summed over agents; M within 20 %", _one_in_m, "fig08"),
@@ -792,7 +792,7 @@ CLAIMS = [
     Claim("Theorem 2", "regret bound, p = 0.4, no budget", "the same",
           _bounded("fig05_participation", {"participation": 0.4}, _alike(50), lambda: exchange.server(50, 0.4)), "theory.bounds"),
     Claim("Theorem 3", "regret bound on the ring", "the same",
-          _bounded("fig10_graphs", {"graph": "ring"}, _alike(50), lambda: exchange.gossip(graphs.make("ring", 50))), "theory.bounds"),
+          _bounded("fig10_graphs", {"graph": "ring"}, _alike(50), lambda: exchange.flooding(graphs.make("ring", 50))), "theory.bounds"),
     Claim("Theorem 4", "regret bound, case 4", "the same",
           _bounded("table2_fig11_hybrid", {"components": "case 4"}, _alike(100), lambda: exchange.sinks(graphs.components("20x5:random", 100))), "theory.bounds"),
     Claim("Corollary 1", "regret bound, ring, R = 4 (oracle gap)", "the same", _budgeted("ddp"), "theory.bounds"),

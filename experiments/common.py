@@ -119,7 +119,7 @@ def finish(figure: Figure, handles: Sequence[Any], caption: str) -> Figure:
 
 
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
-    """Returns setting, horizons, seeds, band (or bars), further sentences, lost best arms."""
+    """Returns setting, horizons, seeds, band (or bars), further sentences, what went wrong."""
     horizons = [whole(horizon) for horizon in results]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
     seeds = whole(next(iter(results.values())).sizes["seed"])
@@ -130,30 +130,45 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
         f"{setting}, T = {listed} slots, {seeds} seeds",
         shown,
         *sentences,
-        _lost(results),
+        _counted(results, "Seeds that lost the best arm", "best_arm_lost"),
+        _counted(results, "Decided for a worse arm at T", "worse_arm_played"),
+        f"Still exploring at T: {whole(_undecided(results))}",
     ]
     return ". ".join(parts) + "."
 
 
-def _lost(results: Results) -> str:
-    """Says how many seeds lost the best arm, and in which cell most did."""
+def _counted(results: Results, words: str, event: str) -> str:
+    """Says in how many seeds something went wrong, and in which cell in most."""
     total, seeds, worst = 0, 0, (-1, 0, "")
     for horizon, data in results.items():
-        lost = data.best_arm_lost.sum("seed")
-        total, seeds = total + int(lost.sum()), seeds + data.best_arm_lost.size
-        for place in np.ndindex(lost.shape):
-            here = lost[place]
+        found = data[event].sum("seed")
+        total, seeds = total + int(found.sum()), seeds + data[event].size
+        for place in np.ndindex(found.shape):
+            here = found[place]
             if int(here) > worst[0]:
-                named = [f"{dim} = {here[dim].item()}" for dim in lost.dims]
+                named = [_named(here[dim]) for dim in found.dims]
                 where = ", ".join([*named, f"T = {whole(horizon)}"])
                 worst = int(here), data.sizes["seed"], where
     low, high = lost_interval(worst[0], worst[1], LEVEL)
     interval = f"{100 * LEVEL:g} % Clopper–Pearson interval {100 * low:.3g}–{100 * high:.3g} %"
-    start = f"Seeds that lost the best arm: {whole(total)} of {whole(seeds)}"
+    start = f"{words}: {whole(total)} of {whole(seeds)}"
     if not total:
         return f"{start}, 0 in every cell ({interval} in a cell)"
     share = f"{whole(worst[0])} of {whole(worst[1])}"
     return f"{start}; most in a cell: {share} ({interval}) at {worst[2]}"
+
+
+def _named(place: xr.DataArray) -> str:
+    """Writes the value of a swept parameter; words speak for themselves."""
+    value = place.item()
+    if isinstance(value, str):
+        return place.attrs.get("none", value) if value == "none" else value
+    return f"{place.attrs.get('symbol') or place.name} = {value:g}"
+
+
+def _undecided(results: Results) -> int:
+    """Returns how many seeds had not decided for an arm."""
+    return sum(int((data.chosen_arm < 0).sum()) for data in results.values())
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

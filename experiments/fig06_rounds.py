@@ -25,7 +25,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
         fmab.cdp_mab,
         fmab.Problem.uniform(AGENTS, ARMS),
         epsilon=EPSILON,
-        gap=GAPS,
+        schedule_gap=GAPS,
         rounds=ROUNDS,
         horizon=horizon,
         seeds=seeds,
@@ -41,7 +41,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         for panel, gap in zip(column, GAPS, strict=True):
             curves = {
                 "no budget (doubling)" if rounds is None else f"R = {rounds}": (
-                    data.regret.sel(gap=gap).isel(rounds=i)
+                    data.regret.sel(schedule_gap=gap).isel(rounds=i)
                 )
                 for i, rounds in enumerate(ROUNDS)
             }

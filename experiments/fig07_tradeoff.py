@@ -29,7 +29,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
         fmab.cdp_mab,
         fmab.Problem.uniform(AGENTS, ARMS),
         epsilon=EPSILON,
-        gap=GAPS,
+        schedule_gap=GAPS,
         participation=PARTICIPATIONS,
         rounds=ROUNDS,
         horizon=horizon,
@@ -46,7 +46,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         table = fmab.final_table(data, level=common.LEVEL, server_price=SERVER_PRICE)
         for panel, gap in zip(column, GAPS, strict=True):
             for p, colour in zip(PARTICIPATIONS, COLOURS, strict=False):
-                _line(panel, table.sel(gap=gap, participation=p), colour)
+                _line(panel, table.sel(schedule_gap=gap, participation=p), colour)
             panel.set(xlim=0, yscale="log")
     common.title_horizons(axes, results)
     x = f"communication cost at T\n({SERVER_PRICE} per server link)"

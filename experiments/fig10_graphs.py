@@ -49,7 +49,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     common.label_axes(
         axes, ["regret\n(reward, sum over agents)", "minus complete graph\n(paired difference)"]
     )
-    tables = {name: exchange.gossip(graphs.make(name, AGENTS)) for name in GRAPHS}
+    tables = {name: exchange.flooding(graphs.make(name, AGENTS)) for name in GRAPHS}
     waits = ", ".join(f"{name} {table.wait}" for name, table in tables.items())
     caption = common.caption(
         f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",

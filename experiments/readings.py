@@ -6,31 +6,29 @@ under the one that the figures use.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.algorithms.families.elimination import Algorithm
+from fmab_jax.algorithms.ddp_mab import DDP
 from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
 
 
-class Late(Algorithm):
+@dataclass(frozen=True)
+class Late(DDP):
     """DDP-MAB whose agents wait d_G slots a round, not d_G - 1."""
+
+    name: ClassVar[str] = "ddp_late"
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the exchange with one more slot of waiting."""
         found = super().exchange(agents)
         return replace(found, wait=found.wait + 1)
-
-
-def late_ddp(epsilon: float, graph: Any) -> Algorithm:
-    """Makes DDP-MAB under the other convention of the delay."""
-    return Late("ddp", epsilon, graph=graph)
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
         return None if store is None else store.with_name(f"{store.name}-{name}")
 
     delays = fmab.sweep(
-        {"d_G - 1": fmab.ddp_mab, "d_G": late_ddp},
+        {"d_G - 1": fmab.ddp_mab, "d_G": Late},
         uniform,
         graph=["complete", "star", "ring"],
         store=kept("delay"),
@@ -63,7 +61,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
         "cdp",
         uniform,
         rounds=[2, 3, 4, 5],
-        gap={"own": None, "1/16": 1 / 16},
+        schedule_gap={"own": None, "1/16": 1 / 16},
         store=kept("gap"),
         **(options | {"sum_agents": True}),
     ).regret.isel(time=-1)
@@ -75,7 +73,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
         pair = [weights.sel(weights=w, spread=spread).values for w in ("components", "agents")]
         rows[f"components weigh the same, not agents: case 2, agents {spread}"] = pair
     for rounds in budgets.rounds.values:
-        pair = [budgets.sel(gap=g, rounds=rounds).values for g in ("1/16", "own")]
+        pair = [budgets.sel(schedule_gap=g, rounds=rounds).values for g in ("1/16", "own")]
         rows[f"schedule built for gap 1/16, not the instance's own: R = {rounds}"] = pair
     return rows
 

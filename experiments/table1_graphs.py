@@ -43,7 +43,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         last = data.isel(time=-1)
         for name in GRAPHS:
             graph = graphs.make(name, AGENTS)
-            facts, cell = exchange.gossip(graph), last.sel(graph=name)
+            facts, cell = exchange.flooding(graph), last.sel(graph=name)
             regret, complete = (last.regret.sel(graph=each).values for each in (name, "complete"))
             rows.append(
                 {
@@ -52,11 +52,11 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
                     "edges": graph.number_of_edges(),
                     "diameter": facts.diameter,
                     "wait (slots)": facts.wait,
-                    "links a round, bound": facts.peer_links_bound,
-                    "links a round, used": facts.peer_links_used,
+                    "links a round, bound": facts.on("bound"),
+                    "links a round, used": facts.on("used"),
                     "rounds": common.interval(cell.rounds_made),
-                    "cost at T, bound": common.interval(PEER_PRICE * cell.peer_links_bound),
-                    "cost at T, used": common.interval(PEER_PRICE * cell.peer_links_used),
+                    "cost at T, bound": common.interval(PEER_PRICE * cell.links.sel(meter="bound")),
+                    "cost at T, used": common.interval(PEER_PRICE * cell.links.sel(meter="used")),
                     "regret at T": common.interval(regret),
                     "minus complete": common.interval(regret - complete),
                     "lost the best arm": int(cell.best_arm_lost.sum()),

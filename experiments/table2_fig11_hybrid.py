@@ -55,8 +55,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 def round_cost(facts: exchange.Exchange, meter: str) -> int:
     """Returns what one round costs."""
-    peer = facts.peer_links_bound if meter == "edges" else facts.peer_links_used
-    return SERVER_PRICE * facts.server_links + PEER_PRICE * peer
+    return SERVER_PRICE * facts.on("server") + PEER_PRICE * facts.on(meter)
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
@@ -125,9 +124,9 @@ def _table(results: common.Results, folder: Path) -> list[Path]:
                     "case": case.removeprefix("case "),
                     "components": spec,
                     "wait (slots)": facts.wait,
-                    "server links a round": facts.server_links,
-                    "edges a round": facts.peer_links_bound,
-                    "sac links a round": facts.peer_links_used,
+                    "server links a round": facts.on("server"),
+                    "edges a round": facts.on("edges"),
+                    "sac links a round": facts.on("sac"),
                     **{f"cost a round, {meter}": round_cost(facts, meter) for meter in METERS},
                     "rounds": common.interval(cell.rounds_made),
                     **costs,

@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 import sys
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,7 +17,10 @@ import numpy as np
 _SHOWN = 80
 # Items of containers that are looked at for it: more than can be shown.
 _ITEMS = 100
-_PRIVACY_MAX = 1e100
+# Lists in lists, one more than any argument has: then the shape is refused, not the nesting.
+_DEPTH = 3
+# Of what is multiplied: by agents, links or slots it stays far from infinity.
+_MOST = 1e100
 _NUMBER = re.compile(
     r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
 )
@@ -48,10 +52,10 @@ class Refusal(ValueError):
             allowed: Completes "must be ...".
             remedy: What to do instead, in a few words.
         """
-        shown = value if isinstance(value, Shown) else Shown(_shown(value))
+        said = value if isinstance(value, Shown) else Shown(shown(value))
         # The arguments by which an exception is copied and pickled.
-        super().__init__(field, shown, allowed, remedy)
-        self.field, self.value, self.allowed, self.remedy = field, str(shown), allowed, remedy
+        super().__init__(field, said, allowed, remedy)
+        self.field, self.value, self.allowed, self.remedy = field, str(said), allowed, remedy
 
     def __str__(self) -> str:
         if not self.field:
@@ -175,8 +179,9 @@ def real(
     try:
         # A float32 means the decimal number it prints, as 0.07 does, not its binary neighbour.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
-        # A long double beyond all floats is not infinite.
+        # A long double or a fraction beyond all floats is neither infinite nor zero.
         held = math.isinf(number) == bool(value in (math.inf, -math.inf))
+        held = held and (number == 0) == bool(value == 0)
     except Exception:  # beyond all floats, or somebody's own number
         refuse(field, value, allowed, remedy)
     # Written so that NaN fails every comparison.
@@ -222,15 +227,15 @@ def length(value: Any) -> int:
         return sys.maxsize
 
 
-def _spend(value: Any, left: int) -> int:
+def _spend(value: Any, left: int, depth: int = 0) -> int:
     """Returns how many entries are left after those of ``value``.
 
     Raises:
         ValueError: If there are none left, or an entry is no real number.
     """
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and depth <= _DEPTH:
         for item in value:
-            left = left - 1 if type(item) in (int, float) else _spend(item, left)
+            left = left - 1 if type(item) in (int, float) else _spend(item, left, depth + 1)
             if left < 0:
                 break
     elif isinstance(value, range):
@@ -249,6 +254,38 @@ def _spend(value: Any, left: int) -> int:
     return left
 
 
+def choice(
+    field: str, value: Any, options: Iterable[str], remedy: str, allowed: str | None = None
+) -> str:
+    """Returns ``value`` if it is one of the texts that there are.
+
+    Args:
+        field: The argument's public name.
+        value: What was given.
+        options: The texts.
+        remedy: What to do instead.
+        allowed: Completes "must be ..."; by default the texts.
+
+    Raises:
+        Refusal: If it is another text, or no text.
+    """
+    texts = list(options)
+    if not isinstance(value, str) or value not in texts:
+        refuse(field, value, allowed or " or ".join(map(repr, texts)), remedy)
+    return value
+
+
+def flag(field: str, value: Any, remedy: str = "leave it out") -> bool:
+    """Returns ``value`` if it is True or False, not something that is read as one.
+
+    Raises:
+        Refusal: If it is anything else.
+    """
+    if not isinstance(value, bool):
+        refuse(field, value, "True or False", remedy)
+    return value
+
+
 def privacy(field: str, value: Any) -> float:
     """Returns a privacy parameter in (0, 1e100]; None and infinity, no noise, as infinity.
 
@@ -260,7 +297,16 @@ def privacy(field: str, value: Any) -> float:
     if value is None or (isinstance(value, (float, np.floating)) and value == math.inf):
         return math.inf
     remedy = "give a privacy parameter, or None for no noise"
-    return real(field, value, 0.0, _PRIVACY_MAX, remedy, open_low=True)
+    return real(field, value, 0.0, _MOST, remedy, open_low=True)
+
+
+def price(field: str, value: Any) -> float:
+    """Returns the price of a link, in [0, 1e100]; the bound keeps every cost a number.
+
+    Raises:
+        Refusal: If the value is none.
+    """
+    return real(field, value, 0.0, _MOST, "give the price of one link")
 
 
 def number_of(text: str) -> int | float | None:
@@ -294,15 +340,15 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not other
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Returns one short line for any value, at a cost that does not grow with it."""
     try:
-        shown = " ".join(repr(_head(value, [_ITEMS])).split())
+        text = " ".join(repr(_head(value, [_ITEMS])).split())
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
-        shown = f"<{type(value).__name__} too long to print>"
+        text = f"<{type(value).__name__} too long to print>"
     except Exception:  # somebody's own repr may raise anything
-        shown = f"<{type(value).__name__} that cannot be printed>"
-    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+        text = f"<{type(value).__name__} that cannot be printed>"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def _head(value: Any, left: list[int]) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from fmab_jax.errors import refuse
 
@@ -18,6 +20,74 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 _INPUT = os.O_RDONLY | sum(getattr(os, n, 0) for n in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _DAY = 86_400
+# Bytes of a name on every usual file system.
+_LONGEST = 255
+
+
+class _Told(io.TextIOBase):
+    """Standard error for telling how far something is: what cannot be written is dropped.
+
+    A closed descriptor, a full disk or a reader that has left never decides about a run.
+    """
+
+    def __init__(self) -> None:
+        # Of a process that was started without it, None.
+        self._stream = sys.stderr
+
+    def isatty(self) -> bool:
+        """Tells whether it is a terminal."""
+        with suppress(OSError, ValueError, AttributeError):
+            return self._stream.isatty()
+        return False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The stream's."""
+        return getattr(self._stream, "encoding", None) or "ascii"
+
+    def write(self, text: str) -> int:
+        """Writes a text, or does not; keeps nothing back that would fail once more at the end."""
+        with suppress(OSError, ValueError, AttributeError):
+            try:
+                descriptor = self._stream.fileno()
+            except (OSError, ValueError):  # a stream in memory
+                self._stream.write(text)
+                self._stream.flush()
+            else:
+                os.write(descriptor, text.encode(self.encoding, "backslashreplace"))
+        return len(text)
+
+
+def told() -> TextIO:
+    """Returns standard error as it is now, as a stream that drops what it cannot write."""
+    return cast(TextIO, _Told())
+
+
+def hold_standard_streams() -> None:
+    """Lets standard streams that are closed lead nowhere.
+
+    Else the next file to be opened would get such a number, and all that is said would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))
+
+
+def drop_unwritable_errors() -> None:
+    """Forgets what standard error did not take, which would else become the exit status."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 def checked_path(field: str, path: Any) -> Path:
@@ -100,7 +170,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
         OSError: If the folder cannot be written; it names ``path``, and nothing is left behind.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{mark}{secrets.token_hex(4)}.tmp")
+    temporary = temporary_beside(path, mark)
     with naming(path, temporary):
         try:
             yield temporary
@@ -114,13 +184,35 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
         flush_folder(path.parent)
 
 
+def refuse_taken(path: Path, overwrite: bool) -> None:
+    """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
+    if "\0" in str(path):
+        refuse("path", str(path), "a name that files can have", "leave the NUL character out")
+    if os.path.lexists(path) and not overwrite:
+        remedy = "choose another, or let it be replaced: overwrite=True"
+        refuse("path", str(path), "a new name", remedy)
+    if path.is_dir() and not path.is_symlink():
+        refuse("path", str(path), "the name of a file", "a folder has that name: choose another")
+
+
+def temporary_beside(path: Path, mark: str = "") -> Path:
+    """Returns a new hidden name in the same folder, no longer than names can be."""
+    ending = f".{mark}{secrets.token_hex(4)}.tmp"
+    name = path.name.encode(errors="surrogateescape")[: _LONGEST - 1 - len(ending)]
+    return path.with_name(f".{name.decode(errors='ignore')}{ending}")
+
+
 @contextmanager
 def naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Has every OSError on the way name ``path``, unless it names something else."""
+    """Has every OSError on the way name ``path``, unless it names something else.
+
+    What lies in a temporary folder counts as its name.
+    """
     try:
         yield
     except OSError as error:
-        if error.filename is None or str(error.filename) == str(temporary):
+        named = error.filename
+        if named is None or temporary is not None and Path(str(named)).is_relative_to(temporary):
             error.filename, error.filename2 = str(path), None
         raise
 

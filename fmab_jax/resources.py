@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from pathlib import Path
 
 from fmab_jax.errors import refuse
@@ -40,6 +42,26 @@ def available_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+
+
+def refuse_after_fork() -> None:
+    """Refuses to go on in a child of ``os.fork`` whose parent had started JAX: it would hang.
+
+    A fork copies JAX's devices, but not the threads that work for them.
+
+    Raises:
+        Refusal: If no thread besides Python's own is there, though JAX has been started.
+    """
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if not getattr(bridge, "backends_are_initialized", lambda: False)():
+        return
+    try:
+        alive = {int(name) for name in os.listdir("/proc/self/task")}
+    except OSError:  # not on this system, where nobody forks by default
+        return
+    if alive <= {thread.native_id for thread in threading.enumerate()}:
+        remedy = 'start processes with multiprocessing.get_context("spawn"), or before JAX is used'
+        refuse("process", "forked", "one in which JAX was not started before a fork", remedy)
 
 
 def _container_bytes(folder: Path) -> int | None:

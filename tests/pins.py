@@ -23,7 +23,7 @@ import fmab_jax as fmab
 FILE = Path(__file__).with_name("pins.json")
 UNIFORM = fmab.Problem.uniform(agents=11, arms=20)
 APART = fmab.Problem.heterogeneous(agents=11, arms=20, spread=0.8)
-GAP = fmab.Problem.with_gap(agents=11, arms=20, gap=0.1)
+GAP = fmab.Problem.with_gap(agents=11, arms=20, instance_gap=0.1)
 FEW = fmab.Problem.uniform(agents=4, arms=3)
 MEANS = np.linspace(0.1, 0.9, 20)
 FIXED = fmab.Problem(MEANS, agents=11)
@@ -122,7 +122,10 @@ def seeds_digest(data: xr.Dataset) -> str:
         data.waiting_regret.values,
         server,
         *(peers or [none, none]),
-        *(data[name].values for name in ("rounds_made", "active_arms", "chosen_arm", "agents_lost")),
+        *(
+            data[name].values
+            for name in ("rounds_made", "active_arms", "chosen_arm", "agents_lost")
+        ),
     ]
     return _digest(arrays)
 

@@ -174,7 +174,16 @@ def single(
     means = np.asarray(means, dtype=float)
     gaps = _global_gaps(means)
     alone = tuple(
-        _run(rng, own[None, :], gaps, horizon, epsilon, server(1), rounds, _target(gaps, schedule_gap))
+        _run(
+            rng,
+            own[None, :],
+            gaps,
+            horizon,
+            epsilon,
+            server(1),
+            rounds,
+            _target(gaps, schedule_gap),
+        )
         for own in means
     )
     knots = np.unique(np.concatenate([one.knots for one in alone]))

@@ -609,11 +609,11 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         "run cdp --server-price -1",
-        "--server-price -1: must be a number in [0, inf); give the price of one link",
+        "--server-price -1: must be a number in [0, 1e+100]; give the price of one link",
     ),
     (
         "run cdp --peer-price inf",
-        "--peer-price inf: must be a number in [0, inf); give the price of one link",
+        "--peer-price inf: must be a number in [0, 1e+100]; give the price of one link",
     ),
     ("run ddp --graph rng", f"--graph rng: {GRAPH}; did you mean 'ring'?"),
     (

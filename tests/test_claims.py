@@ -85,7 +85,7 @@ def test_the_cost_bound_is_judged_by_the_data(simulated):
 
     def one_more(data):
         # Gap, participation, rounds, seed, time: a single link too many in one trial.
-        data.server_links.values[0, 4, 0, 7, -1] = 2 * SMALL["AGENTS"] + 1
+        data.links.sel(meter="server").values[0, 4, 0, 7, -1] = 2 * SMALL["AGENTS"] + 1
 
     assert verdict(words, altered(simulated, "fig07_tradeoff", one_more)) == FAILS
 

@@ -13,11 +13,12 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import __main__ as command
-from experiments import common
+from experiments import common, readings
+from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.plots.runs import FONT, WIDTH
-from fmab_jax.run import simulation
+from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
 # Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's
@@ -25,7 +26,13 @@ from fmab_jax.sweeps.study import state
 SETTINGS = {
     "fig04_epsilon": ("cdp", 50, 100, [0.1, 0.3, 0.5, 1, None], {}),
     "fig05_participation": ("cdp", 50, 100, 1, {"participation": [0.2, 0.4, 0.6, 0.8, 1]}),
-    "fig06_rounds": ("cdp", 50, 100, 1, {"rounds": [2, 3, 4, 5, None], "gap": [None, 1 / 16]}),
+    "fig06_rounds": (
+        "cdp",
+        50,
+        100,
+        1,
+        {"rounds": [2, 3, 4, 5, None], "schedule_gap": [None, 1 / 16]},
+    ),
     "fig07_tradeoff": (
         "cdp",
         50,
@@ -34,7 +41,7 @@ SETTINGS = {
         {
             "participation": [0.2, 0.4, 0.6, 0.8, 1],
             "rounds": [2, 3, 4, 5, None],
-            "gap": [None, 1 / 16],
+            "schedule_gap": [None, 1 / 16],
         },
     ),
     "fig08_heterogeneous_central": (["single", "cdp"], 5, 10, 1, {"spread": [0, 1]}),
@@ -92,19 +99,21 @@ def made_up(monkeypatch, name, horizon, seeds=3):
     slots, rng = study.times, np.random.default_rng(1)
     shape = (*study.shape, seeds, len(slots))
     dims = [*(axis.name for axis in study.axes), "seed", "time"]
-    links = np.array([simulation.links_per_round(s.cell.exchange) for s in study.spots])
+    tables = [point.config.exchange for point in study.points]
+    meters = schema.meters_of(tables)
+    links = np.array([[table.on(meter.name) for meter in meters] for table in tables])
     rounds = np.broadcast_to(np.arange(len(slots)) // 20, shape)
     data = {"regret": (dims, np.cumsum(rng.random(shape), -1) * slots)}
-    for place, kind in enumerate(("server_links", "peer_links_bound", "peer_links_used")):
-        data[kind] = (dims, rounds * links[:, place].reshape((*study.shape, 1, 1)))
+    each = links.reshape((*study.shape, 1, 1, len(meters)))
+    data["links"] = ([*dims, "meter"], rounds[..., None] * each)
     data["rounds_made"] = (dims[:-1], rounds[..., -1])
+    data["chosen_arm"] = (dims[:-1], np.zeros(shape[:-1], int))
     data["seeds"] = (dims[:-2], np.full(study.shape, seeds))
-    coords = {axis.name: np.array(axis.labels, object) for axis in study.axes}
-    coords |= {"seed": np.arange(seeds), "time": slots}
-    coords["best_arm_lost"] = (dims[:-1], np.zeros(shape[:-1], bool))
-    meters = study.spots[-1].cell.exchange.meters
-    attrs = {"meter_bound": meters[0], "meter_used": meters[1], "algorithm": "made up"}
-    return xr.Dataset(data, coords, attrs)
+    coords = {a.name: (a.name, np.array(a.labels, object), a.words) for a in study.axes}
+    coords |= {"seed": np.arange(seeds), "time": slots, **schema.meter_coordinates(meters)}
+    for event in ("best_arm_lost", "worse_arm_played"):
+        coords[event] = (dims[:-1], np.zeros(shape[:-1], bool))
+    return xr.Dataset(data, coords, {"algorithm": "made up"})
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -114,11 +123,12 @@ def test_settings_are_the_papers(monkeypatch, name):
     study = stated(monkeypatch, name)
     swept = {axis.name: list(axis.values) for axis in study.axes}
     names = algorithm if isinstance(algorithm, list) else [algorithm]
-    assert [spot.config["algorithm"] for spot in study.spots] == [
-        each for each in names for _ in range(len(study.spots) // len(names))
+    assert [point.described["algorithm"] for point in study.points] == [
+        each for each in names for _ in range(len(study.points) // len(names))
     ]
-    for spot in study.spots:
-        assert (spot.config["problem"]["agents"], spot.config["problem"]["arms"]) == (agents, arms)
+    for point in study.points:
+        problem = point.config.problem
+        assert (problem.agents, problem.arms) == (agents, arms)
     swept.pop("algorithm", None)
     wanted = {"epsilon": epsilon, **others}
     for field, value in wanted.items():
@@ -219,6 +229,7 @@ def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizon
     assert f"T = {powers[0]} slots, 3 seeds" in caption
     assert "95 % simultaneous band" in caption or "95 % confidence interval" in caption
     assert "lost the best arm: 0 of" in caption and "Clopper–Pearson" in caption
+    assert "Decided for a worse arm at T: 0 of" in caption
     assert figure.get_figwidth() == (WIDTH if len(horizons) == 1 else common.WIDE)
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
@@ -235,6 +246,31 @@ def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizon
         assert box.y0 > figure.texts[0].get_window_extent(renderer).y1
         for legend in figure.legends:
             assert box.y1 < legend.get_window_extent(renderer).y0
+
+
+def test_captions_count_what_went_wrong_and_where(monkeypatch):
+    """Would catch events counted over the wrong seeds, merged, or placed in another cell."""
+    data = made_up(monkeypatch, "fig06_rounds", 10**4, seeds=4)
+    data.worse_arm_played[1, 0, 2:] = True  # gap 1/16, R = 2
+    data.worse_arm_played[0, 4, 1] = True  # no budget
+    data.best_arm_lost[1, 4, 3] = True
+    data.chosen_arm[0, 0, :3] = -1
+    found = common.caption("Setting", {10**4: data})
+    low, high = (100 * end for end in lost_interval(2, 4, 0.95))
+    assert (
+        "Decided for a worse arm at T: 3 of 40; most in a cell: 2 of 4 (95 % Clopper–Pearson "
+        f"interval {low:.3g}–{high:.3g} %) at Δ = 1/16, R = 2, T = 10⁴. Still exploring at T: 3."
+    ) in found
+    assert "lost the best arm: 1 of 40; most in a cell: 1 of 4" in found
+    assert "at Δ = 1/16, no round budget, T = 10⁴. Decided" in found
+
+
+def test_late_agents_wait_one_slot_more():
+    """Would catch a reading that changes nothing, or is taken for `ddp_mab` in a store."""
+    late, usual = readings.Late(1, graph="ring"), fmab.ddp_mab(1, graph="ring")
+    assert late.exchange(50).wait == usual.exchange(50).wait + 1 == 25
+    assert late.exchange(50).links == usual.exchange(50).links
+    assert late.describe()["algorithm"] == "ddp_late" != usual.describe()["algorithm"]
 
 
 def test_graphs_are_drawn_with_their_numbers(tmp_path):
@@ -261,7 +297,7 @@ def test_a_second_run_computes_nothing_and_draws_the_same(monkeypatch, tmp_path,
     def never(*_):
         raise AssertionError("simulated again")
 
-    monkeypatch.setattr(simulation, "run_lanes", never)
+    monkeypatch.setattr(batches, "run_trials", never)
     assert command.main(arguments) == 0
     assert [file.read_bytes() for file in files] == first
 

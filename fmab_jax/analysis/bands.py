@@ -1,7 +1,8 @@
-"""Confidence bands over seeds, and how sure one can be that the best arm is rarely lost.
+"""Confidence bands over seeds, and how sure one can be that few seeds are catastrophes.
 
 A band of the mean regret says little when a few seeds are catastrophes that the sample may not even
-hold: next to every band stands the number of seeds that lost the best arm, with its interval.
+hold: next to every band stands the number of seeds that lost the best arm, and of those that
+decided for a worse one, each with its interval.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import choice, count, real, refuse
 
 KINDS = {
     "pointwise": "pointwise confidence band of the mean (Student t at every slot)",
@@ -19,6 +20,9 @@ KINDS = {
     "quantile": "of the seeds lie inside at every slot (not a confidence band of the mean)",
 }
 """The kinds of band and how a caption describes them, after the level in per cent."""
+
+EVENTS = ("best_arm_lost", "worse_arm_played")
+"""What is counted beside a band: coordinates that mark seeds."""
 
 # Memory, not speed: so many numbers at a time (64 MiB) are held besides the caller's own array.
 _CHUNK = 1 << 23
@@ -53,9 +57,9 @@ def confidence_band(
 
     Args:
         values: A series per seed, with the dimension "seed" and normally "time"; finite. The
-            boolean coordinate ``best_arm_lost`` on "seed" is counted if it is there. Or the Dataset
-            of a sweep with ``keep="summary"``: the band of its regret ("quantile": see its
-            ``regret_quantile``).
+            boolean coordinates ``best_arm_lost`` and ``worse_arm_played`` on "seed" are counted if
+            they are there. Or the Dataset of a sweep with ``keep="summary"``: the band of its
+            regret ("quantile": see its ``regret_quantile``).
         level: Confidence level, or fraction of the seeds for ``"quantile"``, in (0, 1).
         kind: "simultaneous", "pointwise" or "quantile".
         resamples: Draws of Z for the simultaneous band, in [100, 1,000,000]. With 2000 the
@@ -64,10 +68,11 @@ def confidence_band(
 
     Returns:
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
-        the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. With
-        ``best_arm_lost`` given also ``best_arm_lost`` (seeds that lost the best arm),
-        ``best_arm_lost_lower`` and ``best_arm_lost_upper`` (probabilities, `lost_interval`).
-        Attributes: ``level``, ``kind`` and ``description``, a phrase for captions.
+        the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
+        each event given also how many seeds it befell (``best_arm_lost``: that lost the best arm;
+        ``worse_arm_played``: that decided for a worse one), with ``_lower`` and ``_upper``
+        (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
+        phrase for captions.
 
     Raises:
         ValueError: For fewer than 2 seeds, no dimension "seed", values that are not finite numbers
@@ -84,12 +89,13 @@ def confidence_band(
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
     seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    if kind not in KINDS:
-        refuse("kind", kind, " or ".join(map(repr, KINDS)), 'use "simultaneous"')
+    choice("kind", kind, KINDS, 'use "simultaneous"')
     resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
     seed = count("seed", seed, 0, 2**32 - 1, "use 0")
     if values.dtype.kind not in "biuf":
         refuse("values.dtype", str(values.dtype), "a real number type", "pass data.regret")
+    if not values.size:
+        refuse("values.shape", values.shape, "not empty", "select less narrowly")
 
     curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
     ordered = values.transpose(*curve_dims, "seed", ...)
@@ -119,9 +125,10 @@ def confidence_band(
         }
     )
     band["seeds"] = seeds
-    if "best_arm_lost" in per_seed:
-        lost = per_seed["best_arm_lost"].astype(bool).sum("seed").reset_coords(drop=True)
-        _count_lost(band, lost, level)
+    for event in EVENTS:
+        if event in per_seed:
+            number = per_seed[event].astype(bool).sum("seed").reset_coords(drop=True)
+            _count(band, event, number, level)
     band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
     return band
 
@@ -151,7 +158,7 @@ def paired_difference(
         options: As in `confidence_band`.
 
     Returns:
-        As `confidence_band`; ``best_arm_lost`` counts the seeds that lost it in either.
+        As `confidence_band`; an event is counted for the seeds that it befell in either.
 
     Raises:
         ValueError: If the two do not have the same seeds and slots.
@@ -173,12 +180,12 @@ def paired_difference(
             remedy = "curves are paired by their labels; select one value of each"
             refuse(f"second.{swept}", second[swept].values.tolist(), "as in the first", remedy)
     slots = first.coords.get("slot")
-    lost = [x.coords["best_arm_lost"].astype(bool) for x in (first, second) if _marked(x)]
     difference = first.reset_coords(drop=True) - second.reset_coords(drop=True)
-    if len(lost) == 2:
-        either = lost[0].reset_coords(drop=True) | lost[1].reset_coords(drop=True)
-        if set(either.dims) <= set(difference.dims):
-            difference = difference.assign_coords(best_arm_lost=either)
+    for event in EVENTS:
+        if event in first.coords and event in second.coords:
+            mine, other = (x[event].astype(bool).reset_coords(drop=True) for x in (first, second))
+            if {*mine.dims, *other.dims} <= set(difference.dims):
+                difference = difference.assign_coords({event: mine | other})
     if slots is not None and set(slots.dims) <= set(difference.dims):
         difference = difference.assign_coords(slot=slots.reset_coords(drop=True))
     name = str(first.attrs.get("long_name", first.name or "value"))
@@ -194,19 +201,15 @@ def _places(values: xr.DataArray, dim: str) -> xr.DataArray | None:
     return None if known is None else known.drop_vars(list(known.coords))
 
 
-def _marked(values: xr.DataArray) -> bool:
-    return "best_arm_lost" in values.coords
-
-
 def _summary_band(
     data: xr.Dataset, level: float, kind: str, resamples: int, seed: int
 ) -> xr.Dataset:
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if not {"regret_mean", "regret_covariance", "seeds"} <= set(data):
         refuse("values", "a Dataset", "a DataArray, or a sweep's summary", "pass data.regret")
-    if kind not in ("simultaneous", "pointwise"):
-        allowed = "'simultaneous' or 'pointwise' for a summary"
-        refuse("kind", kind, allowed, "data.regret_quantile has quantiles")
+    allowed = "'simultaneous' or 'pointwise' for a summary"
+    remedy = "data.regret_quantile has quantiles"
+    choice("kind", kind, ("simultaneous", "pointwise"), remedy, allowed)
     if int(data.seeds.min()) < 2:
         refuse("seeds", int(data.seeds.min()), "at least 2", "a band needs at least 2 seeds")
     means = data.regret_mean.transpose(..., "time")
@@ -221,22 +224,21 @@ def _summary_band(
         )[1]
     band = xr.Dataset({"mean": means, "lower": means - half, "upper": means + half})
     band["seeds"] = data.seeds
-    _count_lost(band, data.best_arm_lost, level)
+    for event in EVENTS:
+        if event in data:
+            _count(band, event, data[event], level)
     band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
     return band
 
 
-def _count_lost(band: xr.Dataset, lost: xr.DataArray, level: float) -> None:
-    """Adds to a band how many seeds lost the best arm, with the interval of the probability."""
-    seeds = np.broadcast_to(band["seeds"].values, lost.shape)
-    ends = [
-        lost_interval(int(each), int(number), level)
-        for each, number in zip(lost.values.flat, seeds.flat, strict=True)
-    ]
-    band["best_arm_lost"] = lost
-    for side, name in enumerate(["best_arm_lost_lower", "best_arm_lost_upper"]):
-        bound = np.array([pair[side] for pair in ends]).reshape(lost.shape)
-        band[name] = lost.copy(data=bound)
+def _count(band: xr.Dataset, event: str, number: xr.DataArray, level: float) -> None:
+    """Adds to a band how many seeds an event befell, with the interval of the probability."""
+    seeds = np.broadcast_to(band["seeds"].values, number.shape)
+    pairs = zip(number.values.flat, seeds.flat, strict=True)
+    ends = np.array([lost_interval(int(each), int(most), level) for each, most in pairs])
+    band[event] = number
+    for side, end in enumerate(("lower", "upper")):
+        band[f"{event}_{end}"] = number.copy(data=ends[:, side].reshape(number.shape))
 
 
 def moments_band(
@@ -270,10 +272,10 @@ def moments_band(
 
 
 def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, float]:
-    """Bounds the probability that a seed loses the best arm, from how many of the seeds did.
+    """Bounds the probability of an event such as a lost best arm, from how many seeds it befell.
 
     Args:
-        lost: Seeds that lost the best arm, in [0, seeds].
+        lost: Seeds that it befell, in [0, seeds].
         seeds: Number of seeds, at least 1.
         level: Confidence level in (0, 1).
 

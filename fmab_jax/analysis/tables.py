@@ -10,7 +10,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.simulate import communication_cost, prices
 
 _ENDS = ("_lower", "_upper")
@@ -58,10 +58,7 @@ def final_table(
         "seeds" not in data or ("rounds_made" not in data and "rounds_made_mean" not in data)
     ):
         refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
-    both = [
-        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
-        for field, price in (("server_price", server_price), ("peer_price", peer_price))
-    ]
+    both = [price("server_price", server_price), price("peer_price", peer_price)]
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)

@@ -1,9 +1,11 @@
 """Upper bounds on regret, rounds and links with explicit constants, after Theorems 1-4.
 
 The paper states its theorems up to constants. The functions here give numbers that bound the
-algorithms as docs/semantics.md defines them; docs/theory.md derives each, and says where it differs
-from the print. `bounds` follows the schedule epoch by epoch; `closed_form` has the shape of the
-printed statements and is never smaller.
+paper's elimination (`cdp_mab`, `ddp_mab`, `hdp_mab`, `single_mab`) as docs/semantics.md defines it,
+with rewards in [0, 1]; they say nothing of algorithms with another schedule, radius or noise, which
+may use the same exchanges. docs/theory.md derives each, and says where it differs from the print.
+`bounds` follows the schedule epoch by epoch; `closed_form` has the shape of the printed statements
+and is never smaller.
 
 All rests on one good event: in no completed epoch do the aggregates of a best arm b and of another
 arm k differ by 2 C(r) more, or less, than their means do. Then b stays, an arm whose gap is at
@@ -13,7 +15,7 @@ least 4 C(r) leaves, and an arm with the largest aggregate has a gap below 2 C(r
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,32 +23,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families import schedule
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import count, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
 # As in `problems`: smaller gaps are rounding errors of the global means.
 _TIE = 1e-12
-
-
-@runtime_checkable
-class ExchangeTable(Protocol):
-    """What the bounds read of an `fmab_jax.core.exchanges.Exchange`."""
-
-    agents: int
-    reporting: int
-    wait: int
-    server_links: int
-    peer_links_bound: int
-    peer_links_used: int
-
-    @property
-    def kind(self) -> str:
-        """Alone, server, gossip or sinks."""
-
-    @property
-    def uniform(self) -> bool:
-        """Whether every weight is 1/M."""
 
 
 class Epochs(NamedTuple):
@@ -79,9 +62,7 @@ class Bounds(NamedTuple):
         regret_failure: Probability that the good event fails x agents x horizon x largest gap.
         rounds: Completed rounds of any agent, on the good event.
         rounds_surely: Completed rounds that the budget and the horizon have room for.
-        server_links: ``rounds`` times the links of a round.
-        peer_links_bound: Likewise, on the exchange's first meter.
-        peer_links_used: Likewise, on the second.
+        links: ``rounds`` times the links of a round, by the name of each of the exchange's meters.
         bad_event: Probability that the good event fails, for any agent.
         best_arm_lost: Probability that, for any agent, no best arm is left at the horizon.
         epsilon_message: N epsilon, what one message leaks (Theorem 1).
@@ -94,9 +75,7 @@ class Bounds(NamedTuple):
     regret_failure: float
     rounds: float
     rounds_surely: float
-    server_links: float
-    peer_links_bound: float
-    peer_links_used: float
+    links: dict[str, float]
     bad_event: float
     best_arm_lost: float
     epsilon_message: float
@@ -106,11 +85,11 @@ class _Model(NamedTuple):
     """One instance, checked, with what both kinds of bound share."""
 
     gaps: Float[np.ndarray, " arm"]
-    exchange: Any
+    exchange: Exchange
     horizon: int
     epsilon: float
     rounds: float
-    gap: float
+    schedule_gap: float
     ratio: float
     trusted: bool  # whether C(r) covers the aggregate at all
     table: Epochs
@@ -142,31 +121,34 @@ def bounds(
     epsilon: float | None,
     *,
     rounds: int | None = None,
-    gap: float | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> Bounds:
     """Bounds regret, rounds and links of one instance, epoch by epoch (Theorems 1-4).
 
-    The exchange decides which theorem it is: 1 and 2 for ``server``, 3 for ``gossip``, 4 for
+    The exchange decides which theorem it is: 1 and 2 for ``server``, 3 for ``flooding``, 4 for
     ``sinks``; with ``rounds`` Theorem 2 and Corollaries 1 and 2, with ``heterogeneous`` Corollary
     3. Alone, every agent has Theorem 1 with M = 1.
+
+    The theorems hold for the paper's elimination, whose S(r), C(r) and noise they use, with rewards
+    in [0, 1]. Of another algorithm they say nothing, though it may use the same exchange.
 
     The radius C(r) covers agents that differ only if all of them report, and only if they weigh
     the same. Else nothing is promised: ``best_arm_lost`` is 1 and ``regret`` the trivial bound.
 
     Args:
         gaps: [arm] best global mean minus the arm's, in [0, 1], one of them 0.
-        exchange: From `fmab_jax.core.exchanges`, such as ``server(50, 0.4)``.
+        exchange: An `Exchange` from `fmab_jax.core.exchanges`, such as ``server(50, 0.4)``.
         horizon: T, in slots, in [1, 10^12].
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
         rounds: Round budget R, or None.
-        gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
+        schedule_gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
         heterogeneous: Whether the agents' means differ.
 
     Raises:
         ValueError: If an argument is out of range.
     """
-    model = _model(gaps, exchange, horizon, epsilon, rounds, gap, heterogeneous)
+    model = _model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
     exploration, waiting, commitment = _parts(model, np.array([float(model.horizon)]))
     most = float(np.max(model.last, where=model.gaps > 0, initial=0))
     return _assembled(model, float(exploration[0]), float(waiting[0]), float(commitment[0]), most)
@@ -180,7 +162,7 @@ def regret_curve(
     epsilon: float | None,
     *,
     rounds: int | None = None,
-    gap: float | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> Float[np.ndarray, " time"]:
     """Bounds the expected cumulative regret by each of the given slots; arguments as in `bounds`.
@@ -195,7 +177,7 @@ def regret_curve(
         horizon: T.
         epsilon: Privacy parameter, or None.
         rounds: Round budget R, or None.
-        gap: Gap that a budgeted schedule is built for.
+        schedule_gap: Gap that a budgeted schedule is built for.
         heterogeneous: Whether the agents' means differ.
 
     Returns:
@@ -204,7 +186,7 @@ def regret_curve(
     Raises:
         ValueError: If an argument is out of range.
     """
-    model = _model(gaps, exchange, horizon, epsilon, rounds, gap, heterogeneous)
+    model = _model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
     slots = np.asarray(times, np.float64)
     if slots.ndim != 1 or not ((slots >= 0) & (slots <= model.horizon)).all():
         refuse("times", times, f"slots in [0, {model.horizon:,}]", "pass data.time")
@@ -219,7 +201,7 @@ def closed_form(
     epsilon: float | None,
     *,
     rounds: int | None = None,
-    gap: float | None = None,
+    schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> Bounds:
     """Bounds the same as `bounds` in the form of Theorems 1-4; arguments as there.
@@ -235,13 +217,13 @@ def closed_form(
     Source:
         Theorems 1-4 and their proofs, Corollaries 1-3; the constants are those of docs/theory.md.
     """
-    model = _model(gaps, exchange, horizon, epsilon, rounds, gap, heterogeneous)
+    model = _model(gaps, exchange, horizon, epsilon, rounds, schedule_gap, heterogeneous)
     K, N, M = len(model.gaps), exchange.reporting, exchange.agents
     T, R, rho = model.horizon, model.rounds, model.ratio
     bad = model.gaps[model.gaps > 0]
     # Epochs per halving of the target; endless where it never shrinks, and the budget ends them.
     with np.errstate(divide="ignore"):
-        halving = np.divide(R, np.log2(1 / model.gap)) if math.isfinite(R) else 1.0
+        halving = np.divide(R, np.log2(1 / model.schedule_gap)) if math.isfinite(R) else 1.0
     last = np.minimum(np.ceil(np.log2(2 / bad) * halving), R)
     log = np.log(8 * K * last**2 * T)
     reward = 32 * log / (N * rho**2 * bad**2)
@@ -250,7 +232,7 @@ def closed_form(
     most = float(last.max(initial=0))
     per_slot = np.minimum(bad.max(initial=0), 2 * rho ** np.arange(most))
     waiting = M * exchange.wait * float(per_slot.sum())
-    unresolved = bad[bad < model.gap] if math.isfinite(R) else bad[:0]
+    unresolved = bad[bad < model.schedule_gap] if math.isfinite(R) else bad[:0]
     commitment = M * T * float(unresolved.max(initial=0))
     return _assembled(model, exploration, waiting, commitment, most)
 
@@ -262,7 +244,7 @@ def epochs(
     epsilon: float | None,
     *,
     rounds: int | None = None,
-    gap: float | None = None,
+    schedule_gap: float | None = None,
 ) -> Epochs:
     """Returns S(r), C(r) and the active arms of every epoch, at their worst on the good event.
 
@@ -280,7 +262,7 @@ def epochs(
         horizon: T, in slots.
         epsilon: Privacy parameter, or None.
         rounds: Round budget R, or None; so many epochs are returned, or 64.
-        gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
+        schedule_gap: Gap that a budgeted schedule is built for; None for the smallest of ``gaps``.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -289,7 +271,7 @@ def epochs(
         Algorithm 1, lines 3-5; section IV-B; proof of Theorem 1, step 2.2.
     """
     reporting = count("reporting", reporting, 1, 10**7, "give the number of reporting agents N")
-    return _model(gaps, _Heard(reporting), horizon, epsilon, rounds, gap, False).table
+    return _schedule(gaps, reporting, horizon, epsilon, rounds, schedule_gap).table
 
 
 def pair_failure(
@@ -379,31 +361,21 @@ def crossover_epsilon(
     return noise / (math.sqrt(N) * math.log(8 * a * r**2 * T))
 
 
-class _Heard(NamedTuple):
-    """As many agents as report, and no links: all that `epochs` needs of an exchange."""
+class _Schedule(NamedTuple):
+    """The arguments, checked, and the epochs that they give."""
 
-    reporting: int
-    kind: str = "server"
-    wait: int = 0
-    server_links: int = 0
-    peer_links_bound: int = 0
-    peer_links_used: int = 0
-    uniform: bool = True
-
-    @property
-    def agents(self) -> int:
-        return self.reporting
+    gaps: Float[np.ndarray, " arm"]
+    horizon: int
+    epsilon: float
+    rounds: float
+    schedule_gap: float
+    ratio: float
+    table: Epochs
 
 
-def _model(
-    gaps: Any,
-    exchange: Any,
-    horizon: Any,
-    epsilon: Any,
-    rounds: Any,
-    gap: Any,
-    heterogeneous: bool,
-) -> _Model:
+def _schedule(
+    gaps: Any, reporting: int, horizon: Any, epsilon: Any, rounds: Any, schedule_gap: Any
+) -> _Schedule:
     remedy = "subtract every global mean from the largest"
     try:
         array = np.asarray(gaps, np.float64)
@@ -414,38 +386,46 @@ def _model(
     if not ((array >= 0) & (array <= 1)).all() or array.min() >= _TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
     array = np.where(array < _TIE, 0.0, array)
-    if not isinstance(exchange, ExchangeTable):
-        refuse("exchange", exchange, "from fmab_jax.exchange", "use server(agents)")
     horizon = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     epsilon = privacy("epsilon", epsilon)
     if rounds is not None:
         rounds = count("rounds", rounds, 1, 10**5, "give a round budget, or None for none")
-    if gap is None:
-        gap = float(np.min(array, where=array > 0, initial=1.0))
+    if schedule_gap is None:
+        schedule_gap = float(np.min(array, where=array > 0, initial=1.0))
     else:
         remedy = "give the smallest gap to resolve, or None for the instance's own"
-        gap = real("gap", gap, 0, 1, remedy, open_low=True)
+        schedule_gap = real("schedule_gap", schedule_gap, 0, 1, remedy, open_low=True)
     budget = math.inf if rounds is None else float(rounds)
+    ratio, table = _epochs(array, reporting, horizon, epsilon, budget, schedule_gap)
+    return _Schedule(array, horizon, epsilon, budget, schedule_gap, ratio, table)
 
-    ratio, table = _epochs(array, exchange.reporting, horizon, epsilon, budget, gap)
+
+def _model(
+    gaps: Any,
+    exchange: Any,
+    horizon: Any,
+    epsilon: Any,
+    rounds: Any,
+    schedule_gap: Any,
+    heterogeneous: bool,
+) -> _Model:
+    if not isinstance(exchange, Exchange):
+        refuse("exchange", exchange, "from fmab_jax.core.exchanges", "use server(agents)")
+    made = _schedule(gaps, exchange.reporting, horizon, epsilon, rounds, schedule_gap)
+    array, table = made.gaps, made.table
     K, reach = len(array), np.minimum.accumulate(4 * table.radius)
     last = len(reach) + 1 - np.searchsorted(reach[::-1], array, side="right")
     last = np.where(array > 0, last, len(reach) + 1)
     done = _explored(table, K, exchange.wait) + exchange.wait
-    surely = int(np.count_nonzero(done <= horizon)) if K > 1 else 0
+    surely = int(np.count_nonzero(done <= made.horizon)) if K > 1 else 0
+    everybody = exchange.reporting == exchange.agents
     return _Model(
-        gaps=array,
+        **made._asdict(),
         exchange=exchange,
-        horizon=horizon,
-        epsilon=epsilon,
-        rounds=budget,
-        gap=gap,
-        ratio=ratio,
-        trusted=exchange.uniform and (not heterogeneous or exchange.reporting == exchange.agents),
-        table=table,
+        trusted=exchange.uniform and (not heterogeneous or everybody),
         last=last,
         surely=float(surely),
-        pair=pair_failure(K, exchange.reporting, epsilon, horizon, surely),
+        pair=pair_failure(K, exchange.reporting, made.epsilon, made.horizon, surely),
     )
 
 
@@ -483,7 +463,7 @@ def _epochs(
     horizon: int,
     epsilon: float,
     rounds: float,
-    gap: float,
+    schedule_gap: float,
 ) -> tuple[float, Epochs]:
     """Returns the shrink ratio and the table."""
     K, T, ordered = len(gaps), float(horizon), np.sort(gaps)
@@ -496,7 +476,7 @@ def _epochs(
         numbers = dict(arms=K, reporting=reporting, epsilon=epsilon, horizon=T)
         common = {name: jnp.float64(value) for name, value in numbers.items()}
         noise_free = common | {"epsilon": jnp.float64(math.inf)}
-        ratio, targets = _targets(jnp.float64(gap), jnp.float64(rounds), r)
+        ratio, targets = _targets(jnp.float64(schedule_gap), jnp.float64(rounds), r)
         target = np.asarray(targets)
         fewest = _grown(np.asarray(_pulls(few, r, target, common)), r)
         rewards = np.asarray(_radii(every, r, fewest, noise_free))
@@ -573,7 +553,7 @@ def _assembled(
     if not model.trusted:
         exploration = waiting = commitment = 0.0
     failure = model.failure_rate * T
-    copies = exchange.agents if exchange.kind == "alone" else 1
+    copies = exchange.agents if exchange.alone else 1
     lost = copies * (len(model.gaps) - 1) * model.pair
     return Bounds(
         regret=min(exploration + waiting + commitment + failure, model.largest_rate * T),
@@ -583,9 +563,7 @@ def _assembled(
         regret_failure=failure,
         rounds=rounds,
         rounds_surely=surely,
-        server_links=rounds * exchange.server_links,
-        peer_links_bound=rounds * exchange.peer_links_bound,
-        peer_links_used=rounds * exchange.peer_links_used,
+        links={meter.name: rounds * number for meter, number in exchange.links},
         bad_event=min(1.0, copies * model.bad_event),
         best_arm_lost=min(1.0, lost) if model.trusted else 1.0,
         epsilon_message=exchange.reporting * model.epsilon,

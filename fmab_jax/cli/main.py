@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from fmab_jax import __version__
 from fmab_jax.cli.options import Answered, Command, answer, chosen, parse, wants_help
 from fmab_jax.errors import Damaged, Refusal
+from fmab_jax.files import drop_unwritable_errors, hold_standard_streams, told
 
 _COMMANDS = {
     "run": "simulate: a table, a figure, and the results as netCDF",
@@ -86,14 +86,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         after Ctrl-C, each with one line on standard error.
     """
     ours = arguments is None
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    written: list[Path] = []
     if ours:
-        _settle_streams()
+        hold_standard_streams()
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments), ours)
+    finally:
+        if ours:
+            drop_unwritable_errors()
+
+
+def _main(words: list[str], ours: bool) -> int:
+    written: list[Path] = []
     try:
         module, command = find(words)
         call = Call(parse(command), command, words, written)
         if ours:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # A path may hold letters that the output's encoding lacks.
+                sys.stdout.reconfigure(errors="backslashreplace")
             _use_compilation_cache()
         module.execute(call)
         # What cannot be shown is found out here, not while the interpreter ends.
@@ -173,46 +183,12 @@ def _without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _fail(status: int, line: str) -> int:
-    with contextlib.suppress(OSError):
-        print("fmab:", " ".join(line.split()), file=sys.stderr)
+    told().write(f"fmab: {' '.join(line.split())}\n")
     return status
 
 
 def _kept(written: Sequence[Path]) -> str:
     return f"whole files written: {', '.join(map(str, written))}" if written else "nothing written"
-
-
-class _Teller:
-    """Standard error, closed or full as it may be: telling progress never decides a run."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.flush()
-
-
-def _settle_streams() -> None:
-    """Makes standard error a stream that never fails, standard output one for any letters."""
-    # A stream that is closed is None, and the next file to be opened would get its number.
-    if sys.stdout is None:
-        # Not for writing: what should be printed then ends as on a full disk.
-        sys.stdout = open(os.devnull)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")
-    sys.stderr = _Teller(sys.stderr)  # type: ignore[assignment]
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A path may hold letters that the output's encoding lacks.
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _use_compilation_cache() -> None:

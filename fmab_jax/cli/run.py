@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +14,8 @@ from tyro.conf import arg
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Command, Number, Off, shown, spelt
 from fmab_jax.cli.tables import print_results
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import count, price, refuse
+from fmab_jax.files import told
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,7 +78,7 @@ def execute(call: Call) -> None:
         drawn = _drawn(options, study)
         figure_path, data_path = _paths(options, owner, study)
         # At once: the first program takes seconds to compile, and the memory check is quick.
-        print("compiling ...", file=sys.stderr, flush=True)
+        told().write("compiling ...\n")
         from fmab_jax.sweeps import runner
 
         data = runner.run(study)
@@ -112,9 +111,8 @@ def _check(options: Any) -> None:
     from fmab_jax.run.resources import MAX_SEEDS
 
     count("seeds", options.seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
-    for price in ("server_price", "peer_price"):
-        remedy = "give the price of one link"
-        real(price, getattr(options, price), 0, math.inf, remedy, open_high=True)
+    for field in ("server_price", "peer_price"):
+        price(field, getattr(options, field))
     nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
     confidence_band(nothing, options.level, options.band)
 

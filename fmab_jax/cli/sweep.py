@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from fmab_jax.cli.options import Command, Count, Off, shown, spelt
 from fmab_jax.cli.show import Options as Show
 from fmab_jax.cli.tables import print_results
 from fmab_jax.errors import refuse
+from fmab_jax.files import told
 
 if TYPE_CHECKING:
     from fmab_jax.cli.main import Call
@@ -156,8 +156,7 @@ def _stoppable(words: list[str]) -> Iterator[None]:
     again = "fmab " + shlex.join(words)
 
     def say() -> None:
-        print(f"fmab: stopped; what is computed is kept; go on with: {again}", file=sys.stderr)
-        sys.stderr.flush()
+        told().write(f"fmab: stopped; what is computed is kept; go on with: {again}\n")
 
     def give_up(number: int) -> None:
         say()

@@ -38,10 +38,6 @@ def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     return values[0]
 
 
-def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
-    return pairwise_sum(values)
-
-
 def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
     """Rounds a product to 52 bits before it is added to, so that no compiler fuses the two.
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.errors import array_of, count, length, refuse
+from fmab_jax.errors import array_of, choice, count, length, refuse
 
 MAX_POINTS = 10**5
 
@@ -33,8 +33,7 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
     Raises:
         ValueError: If the slots are not whole, increasing and inside [0, T].
     """
-    if not isinstance(spacing, str) or spacing not in ("linear", "log"):
-        refuse("spacing", spacing, "'linear' or 'log'", "choose one of them")
+    choice("spacing", spacing, ("linear", "log"), "choose one of them")
     remedy = "give slots, such as [1, 10, 100]"
     allowed = "a number of slots or a list of slots"
     if not isinstance(times, (list, tuple, range)) and not getattr(times, "ndim", 0):

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.errors import count, refuse
-from fmab_jax.files import read_input
+from fmab_jax.files import checked_path, read_input
 
 AGENTS_MAX = 1_000_000
 """Most nodes of one graph."""
@@ -242,9 +242,7 @@ def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
     if isinstance(graph, nx.Graph):
         found, shown = graph, _shown(graph)
     elif isinstance(graph, (str, os.PathLike)):
-        shown = os.fspath(graph)
-        if not isinstance(shown, str):
-            refuse(field, graph, f"one of {_ALLOWED}", "give the path as text")
+        shown = graph if isinstance(graph, str) else str(checked_path(field, graph))
         if _names_file(shown):
             found = _read(shown, field)
         else:

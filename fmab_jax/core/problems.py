@@ -1,19 +1,14 @@
-"""Bandit instances: the mean reward of every arm at every agent, fixed or drawn anew by each seed.
+"""Bandit instances: how every arm rewards every agent, fixed or drawn anew by each seed.
 
-A `Problem` is what a user states; `Law` and `draw_instance` are what the compiled loop needs of it.
+A `Problem` is what a user states, a value; a `BoundProblem` is what the compiled loop needs of it.
 """
 
 from __future__ import annotations
 
-import csv
+import hashlib
 import math
 import os
-import stat
-import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -21,117 +16,204 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fmab_jax.core import arrays, keys
-from fmab_jax.errors import array_of, count, real, refuse
-from fmab_jax.files import checked_path
-from fmab_jax.resources import affordable
+from fmab_jax.core import arrays, keys, tables
+from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
+from fmab_jax.core.rewards import Law as RewardLaw
+from fmab_jax.core.scope import own_settings
+from fmab_jax.errors import count, real, refuse
+from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
+# While a seed's means are drawn on the host.
+_BYTES_PER_MEAN = 80
 MAX_AGENTS = 10**7
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
-_MAX_FILE_BYTES = 1 << 30
-# Bytes that drawing an instance holds at its peak, for each mean; measured by the tests.
-_BYTES_PER_MEAN = 112
-
-
-class Law(NamedTuple):
-    """The static part of a problem: what a compilation depends on.
-
-    Attributes:
-        kind: "fixed", "uniform" or "gap".
-        rows: Rows of the means: 1 where all agents share them, else the number of agents.
-        arms: Number of arms.
-    """
-
-    kind: str
-    rows: int
-    arms: int
+# What probabilities may lack of 1; they are then scaled to it.
+_SUM_ERROR = 1e-9
+_BERNOULLI = Bernoulli()
 
 
 class Instance(NamedTuple):
     """One seed's problem.
 
     Attributes:
-        means: [row, arm] Bernoulli means.
+        means: [row, arm] mean rewards.
         gaps: [arm] best global mean minus the arm's; ties count as 0.
-        smallest_gap: Smallest non-zero gap; 1 where all arms are tied.
+        smallest_gap: Smallest non-zero gap, at most 1; 1 where all arms are tied.
+        parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
     """
 
     means: Float[Array, "row arm"]
     gaps: Float[Array, " arm"]
     smallest_gap: Float[Array, ""]
-    parameters: tuple[Array, ...] = ()
+    parameters: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class BoundProblem:
+    """A problem as the compiled loop takes it: a pytree whose leaves are arrays.
+
+    The tree's structure is what a compilation depends on, besides the shapes of the leaves.
+
+    Attributes:
+        law: The reward law without its traced values; static.
+        kind: "fixed", "uniform", "gap" or "ratings"; static.
+        rows: Rows of the means: 1 where all agents share them; static.
+        arms: Number of arms; static.
+        agents: M as float64, at most ``rows`` where agents differ: later rows do not exist.
+        values: Arrays that define the means, by name.
+        law_values: The law's traced values, by name.
+    """
+
+    law: RewardLaw
+    kind: str
+    rows: int
+    arms: int
+    agents: Any
+    values: dict[str, Any]
+    law_values: dict[str, Any]
+
+    def draw(self, key: Array) -> Instance:
+        """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
+
+        Rows that do not exist have mean 0 and change no bit of the others.
+
+        Args:
+            key: The seed's key; round 0 of it belongs to the instance.
+        """
+        agents = jnp.asarray(self.agents, jnp.float64)
+        if self.kind in ("fixed", "ratings"):
+            means, parameters = self._fixed()
+            total = arrays.padded_sum(means)
+            return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
+        level = self._level(key)
+        means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
+        return Instance(means, *_gaps(level), self.law.parameters(means, **self.law_values))
+
+    def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
+        if self.kind == "ratings":
+            assert isinstance(self.law, FiniteSupport)
+            table = jnp.asarray(self.values["probabilities"])
+            parameters = tuple(table[:, :, level] for level in range(table.shape[2]))
+            return self.law.mean(*parameters), parameters
+        means = jnp.asarray(self.values["means"])
+        return means, self.law.parameters(means, **self.law_values)
+
+    def _level(self, key: Array) -> Float[Array, " arm"]:
+        """Draws the global means."""
+        words = keys.stream_key(key, 0, keys.INSTANCE)
+        arm = jnp.arange(self.arms, dtype=jnp.uint32)
+        level = keys.uniform(*words, arm)
+        if self.kind == "uniform":
+            return level
+        gap = self.values["instance_gap"]
+        index = jnp.arange(self.arms)
+        best = jnp.argmax(level)
+        second = jnp.argmax(jnp.where(index == best, -1.0, level))
+        top = gap + arrays.rounded((1.0 - gap) * keys.uniform(*words, arm[0], draw=2))
+        return jnp.where(index == best, top, (top - gap) * (level / level[second]))
+
+    def _spread_out(
+        self, key: Array, level: Float[Array, " arm"], agents: Float[Array, ""]
+    ) -> Float[Array, "row arm"]:
+        """Adds the zero-sum perturbation over agents."""
+        words = keys.stream_key(key, 0, keys.INSTANCE)
+        arm = jnp.arange(self.arms, dtype=jnp.uint32)
+        exists = (jnp.arange(self.rows, dtype=jnp.float64) < agents)[:, None]
+        raw = keys.uniform(*words, keys.lanes(self.rows, arm, self.arms), draw=1)
+        raw = jnp.where(exists, raw, 0.0)
+        centre = arrays.rounded(arrays.padded_sum(raw) / agents)
+        offset = jnp.where(exists, raw - centre[None, :], 0.0)
+        # The most the offsets of an arm can be stretched with every mean still in [0, 1].
+        down = level / jnp.maximum(-jnp.min(offset, axis=0), 1e-300)
+        up = (1.0 - level) / jnp.maximum(jnp.max(offset, axis=0), 1e-300)
+        stretch = self.values["spread"] * jnp.minimum(down, up)
+        shift = arrays.rounded(stretch[None, :] * offset)
+        return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
+
+
+jax.tree_util.register_dataclass(
+    BoundProblem,
+    data_fields=["agents", "values", "law_values"],
+    meta_fields=["law", "kind", "rows", "arms"],
+)
+
+
+def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:
+    gaps = jnp.max(global_means) - global_means
+    gaps = jnp.where(gaps < TIE, 0.0, gaps)
+    smallest = jnp.min(jnp.where(gaps > 0.0, gaps, 1.0))
+    return gaps, smallest
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """M agents, K arms and their Bernoulli means.
+    """M agents, K arms and how they reward; a value: equal problems compare and hash equal.
 
     ``Problem(means)`` fixes an [agent, arm] array; ``Problem(means, agents=M)`` lets M agents share
     an [arm] vector. `uniform`, `heterogeneous` and `with_gap` draw the means anew for each seed, as
-    the paper's experiments do (section VII-A); `fixed` keeps one such draw for all seeds.
+    the paper's experiments do (section VII-A); `fixed` keeps one such draw for all seeds. `ratings`
+    states probabilities in place of means.
 
     Attributes:
         means: [agent, arm] or, shared by all agents, [1, arm]; None where each seed draws its own.
         agents: M.
         arms: K.
         spread: Size of the zero-sum perturbation over agents, in [0, 1].
-        gap: Prescribed smallest gap in (0, 1), or None.
+        instance_gap: Prescribed smallest gap in (0, 1), or None.
+        rewards: The law of a reward given its mean.
+        probabilities: [agent, arm, level] or [1, arm, level] of ratings, else None.
     """
 
     means: np.ndarray | None
     agents: int
     arms: int
     spread: float
-    gap: float | None
+    instance_gap: float | None
+    rewards: RewardLaw
+    probabilities: np.ndarray | None
+    _digest: str = field(repr=False)
 
-    def __init__(self, means: Any, agents: int | None = None) -> None:
+    def __init__(
+        self, means: Any, agents: int | None = None, rewards: RewardLaw = _BERNOULLI
+    ) -> None:
         """Fixes the means.
 
         Args:
-            means: [arm] with ``agents``, or [agent, arm]; every entry in [0, 1].
+            means: [arm] with ``agents``, or [agent, arm]; every entry in the range of a reward
+                ([0, 1]; any finite number for `Gaussian`).
             agents: Number of agents that share an [arm] vector.
+            rewards: Law of a reward; `Bernoulli` by default.
 
         Raises:
             ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
-                [0, 1], or if ``agents`` contradicts it.
+                the range, or if ``agents`` contradicts it.
         """
-        remedy = "give one row per agent, all equally long"
-        array = array_of("means", means, _MAX_FILE_BYTES // 8, "an array of numbers", remedy)
-        array = np.array(array, np.float64)
-        if array.ndim not in (1, 2) or array.size == 0:
-            refuse(
-                "means",
-                array.shape,
-                "an array shaped [arm] or [agent, arm], not empty",
-                "give one mean per agent and arm",
-            )
-        bad = ~((array >= 0) & (array <= 1))
+        law = _checked_law(rewards)
+        array = _checked_array("means", means, (1, 2), "[arm] or [agent, arm]")
+        bad = ~((array >= law.low) & (array <= law.high) & np.isfinite(array))
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
-            refuse(
-                f"means{list(where)}",
-                float(array[bad][0]),
-                "in [0, 1]",
-                "rewards lie in [0, 1], so rescale them",
-            )
-        if array.ndim == 1:
-            if agents is None:
-                refuse(
-                    "agents", None, "given with [arm] means", "pass agents=M or [agent, arm] means"
-                )
-            array = array[None, :]
-        elif agents is not None and agents != len(array):
-            refuse("agents", agents, f"{len(array)}, the rows of means", "leave agents out")
-        else:
-            agents = len(array)
-        if np.ptp(array, axis=0).max() == 0:
-            array = array[:1]
-        array.setflags(write=False)
-        self._set(array, agents, array.shape[1], 0.0, None)
+            if math.isfinite(law.sensitivity):
+                allowed = f"in [{law.low:g}, {law.high:g}]"
+                remedy = f"rewards lie in [{law.low:g}, {law.high:g}], so rescale them"
+            else:
+                allowed, remedy = "a finite number", "give the mean of each arm"
+            refuse(f"means{list(where)}", float(array[bad][0]), allowed, remedy)
+        array, agents = _shared_rows("means", array, 2, agents)
+        self._set(array, agents, array.shape[1], 0.0, None, law)
 
-    def _set(self, means: Any, agents: Any, arms: Any, spread: Any, gap: Any) -> None:
+    def _set(
+        self,
+        means: Any,
+        agents: Any,
+        arms: Any,
+        spread: Any,
+        instance_gap: Any,
+        rewards: RewardLaw,
+        probabilities: Any = None,
+    ) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
         arms = count("arms", arms, 1, MAX_ARMS, "give the number of arms K")
         if agents * arms >= 2**32:
@@ -139,29 +221,59 @@ class Problem:
                 "agents", agents, f"below {2**32 // arms:,} with {arms} arms", "use fewer agents"
             )
         spread = real("spread", spread, 0.0, 1.0, "0 makes the agents alike, 1 is the most")
-        if gap is not None:
+        if instance_gap is not None:
             remedy = "give the smallest non-zero gap, or None to leave it to chance"
-            gap = real("gap", gap, 1e-9, 1.0, remedy, open_high=True)
+            instance_gap = real("instance_gap", instance_gap, 1e-9, 1.0, remedy, open_high=True)
             if arms < 2:
-                refuse("gap", gap, "None with one arm", "use at least two arms")
-        fields = dict(means=means, agents=agents, arms=arms, spread=spread, gap=gap)
+                refuse("instance_gap", instance_gap, "None with one arm", "use at least two arms")
+        digest = hashlib.sha256()
+        for array in (means, probabilities):
+            if array is not None:
+                array.setflags(write=False)
+                digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        fields = dict(
+            means=means,
+            agents=agents,
+            arms=arms,
+            spread=spread,
+            instance_gap=instance_gap,
+            rewards=rewards,
+            probabilities=probabilities,
+            _digest=digest.hexdigest(),
+        )
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _drawn(cls, agents: int, arms: int, spread: float, gap: float | None) -> Problem:
+    def _drawn(
+        cls,
+        agents: int,
+        arms: int,
+        spread: float,
+        instance_gap: float | None,
+        rewards: RewardLaw,
+    ) -> Problem:
+        law = _checked_law(rewards)
+        if law.low > 0.0 or law.high < 1.0:
+            allowed = "a law with means in [0, 1], from which they are drawn"
+            refuse("rewards", law.label(), allowed, "fix the means: Problem(means, rewards=...)")
         problem = cls.__new__(cls)
-        problem._set(None, agents, arms, spread, gap)
+        problem._set(None, agents, arms, spread, instance_gap, law)
         return problem
 
     @classmethod
-    def uniform(cls, agents: int, arms: int) -> Problem:
+    def uniform(cls, agents: int, arms: int, rewards: RewardLaw = _BERNOULLI) -> Problem:
         """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A)."""
-        return cls._drawn(agents, arms, 0.0, None)
+        return cls._drawn(agents, arms, 0.0, None, rewards)
 
     @classmethod
     def heterogeneous(
-        cls, agents: int, arms: int, spread: float = 1.0, gap: float | None = None, rewards=None
+        cls,
+        agents: int,
+        arms: int,
+        spread: float = 1.0,
+        instance_gap: float | None = None,
+        rewards: RewardLaw = _BERNOULLI,
     ) -> Problem:
         """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
 
@@ -172,86 +284,161 @@ class Problem:
             agents: M.
             arms: K.
             spread: In [0, 1].
-            gap: Smallest gap of the global means, or None for U[0, 1] global means.
+            instance_gap: Smallest gap of the global means, or None for U[0, 1] global means.
+            rewards: Law of a reward; `Bernoulli` by default.
         """
-        return cls._drawn(agents, arms, spread, gap)
+        return cls._drawn(agents, arms, spread, instance_gap, rewards)
 
     @classmethod
-    def with_gap(cls, agents: int, arms: int, gap: float) -> Problem:
-        """Each seed draws means whose smallest gap is ``gap``.
+    def with_gap(
+        cls, agents: int, arms: int, instance_gap: float, rewards: RewardLaw = _BERNOULLI
+    ) -> Problem:
+        """Each seed draws means whose smallest gap is ``instance_gap``.
 
-        The best mean is U[gap, 1]; the second best is ``gap`` below it; the others are spread
+        The best mean is U[gap, 1]; the second best is the gap below it; the others are spread
         uniformly below that.
 
         Args:
             agents: M.
             arms: K >= 2.
-            gap: In [1e-9, 1).
+            instance_gap: In [1e-9, 1).
+            rewards: Law of a reward; `Bernoulli` by default.
         """
-        return cls._drawn(agents, arms, 0.0, gap)
+        return cls._drawn(agents, arms, 0.0, instance_gap, rewards)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], agents: int | None = None) -> Problem:
-        """Reads fixed means from a CSV (one row per agent, one column per arm) or an NPZ file.
+    def ratings(cls, levels: Any, probabilities: Any, agents: int | None = None) -> Problem:
+        """Rewards are ratings: finitely many levels, each with a probability.
 
-        A CSV may have a header line; one row with ``agents=M`` is shared by M agents. An NPZ holds
-        one array, or one called ``means``.
+        Rewards, means and regret are scaled to [0, 1]: (level - lowest) / (highest - lowest).
+
+        Args:
+            levels: [level] two or more increasing numbers, such as 1, 2, 3, 4, 5.
+            probabilities: [agent, arm, level]; or, shared by ``agents``, [arm, level]. Each cell
+                sums to 1 within 1e-9.
+            agents: Number of agents that share an [arm, level] table.
+
+        Raises:
+            ValueError: If the levels do not increase, or the table is no table of probabilities.
+        """
+        law = Ratings(levels)
+        shape = "[arm, level] or [agent, arm, level]"
+        table = _checked_array("probabilities", probabilities, (2, 3), shape)
+        if table.shape[-1] != len(law.levels):
+            allowed = f"a table with {len(law.levels)} levels, its last axis"
+            refuse("probabilities", table.shape, allowed, "give one probability per level")
+        bad = ~((table >= 0) & (table <= 1))
+        if bad.any():
+            where = [int(i) for i in np.argwhere(bad)[0]]
+            remedy = "probabilities of a cell sum to 1"
+            refuse(f"probabilities{where}", float(table[bad][0]), "in [0, 1]", remedy)
+        total = table.sum(axis=-1, keepdims=True)
+        bad = np.abs(total - 1) > _SUM_ERROR
+        if bad.any():
+            where = [int(i) for i in np.argwhere(bad)[0][:-1]]
+            remedy = "divide the cell by its sum"
+            refuse(f"probabilities{where}", float(total[bad][0]), "1 in sum over levels", remedy)
+        table, agents = _shared_rows("probabilities", table / total, 3, agents)
+        means = table @ np.array(law.values)
+        problem = cls.__new__(cls)
+        problem._set(means, agents, table.shape[1], 0.0, None, law, table)
+        return problem
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        agents: int | None = None,
+        rewards: RewardLaw | None = None,
+    ) -> Problem:
+        """Reads fixed means, or ratings, from a CSV or an NPZ file.
+
+        A CSV of means has one row per agent and one column per arm, perhaps after a header line;
+        one row with ``agents=M`` is shared by M agents. An NPZ of means holds one array, or one
+        called ``means``.
+
+        A CSV with the header ``agent,arm,value`` holds observed ratings, one a line: the levels are
+        the distinct values, the probabilities the frequencies in each cell. An NPZ of ratings holds
+        arrays ``levels`` and ``probabilities``.
+
+        Args:
+            path: The file, or a symbolic link to it.
+            agents: Number of agents that share one row.
+            rewards: Law of a reward around its mean; left out with ratings.
 
         Raises:
             ValueError: If the file cannot be read, is too large, or its numbers are not means.
         """
-        path = checked_path("means", path)
-        reader = {".csv": _read_csv, ".npz": _read_npz}.get(path.suffix.lower())
-        if reader is None:
-            refuse("means", str(path), "a .csv or .npz file", "convert it")
-        try:
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode):
-                # A pipe would be waited for.
-                refuse("means", str(path), "a file", "this path is no regular file")
-            if found.st_size > _MAX_FILE_BYTES:
-                refuse("means", str(path), "at most 1 GiB", "use a smaller file")
-            array = reader(path)
-        except OSError as error:
-            refuse("means", str(path), "a readable file", str(error.strerror or error))
-        if array.ndim == 2 and len(array) == 1 and agents is not None:
-            array = array[0]
-        return cls(array, agents)
-
-    drawn = property(lambda self: self.means is None)
-    instance_gap = property(lambda self: self.gap)
+        table = tables.read(path)
+        if table.means is None:
+            if rewards is not None:
+                remedy = "the file's ratings are the law"
+                refuse("rewards", rewards, "left out with a file of ratings", remedy)
+            probabilities: Any = table.probabilities
+            if probabilities.ndim == 3 and len(probabilities) == 1 and agents is not None:
+                probabilities = probabilities[0]
+            return cls.ratings(table.levels, probabilities, agents)
+        means = table.means
+        if means.ndim == 2 and len(means) == 1 and agents is not None:
+            means = means[0]
+        return cls(means, agents, _BERNOULLI if rewards is None else rewards)
 
     @property
-    def rewards(self) -> Any:
-        from fmab_jax.core.rewards import Bernoulli
-
-        return Bernoulli()
-
-    def bind(self, room: int | None = None) -> Any:
-        return BoundProblem(self.law, self.parameters)
-
-    def settings(self):
-        return {}
+    def drawn(self) -> bool:
+        """Whether each seed draws its own means."""
+        return self.means is None and self.probabilities is None
 
     @property
     def homogeneous(self) -> bool:
         """Whether all agents share the means."""
-        return self.spread == 0.0 if self.means is None else len(self.means) == 1
+        return self.rows == 1 if self.means is not None else self.spread == 0.0
 
     @property
-    def law(self) -> Law:
-        """What a compilation depends on."""
-        kind = "fixed" if self.means is not None else "uniform" if self.gap is None else "gap"
-        return Law(kind, 1 if self.homogeneous else self.agents, self.arms)
-
-    @property
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The values a compilation does not depend on."""
+    def rows(self) -> int:
+        """Rows of the means: 1 where all agents share them, else the number of agents."""
+        if self.probabilities is not None:
+            return len(self.probabilities)
         if self.means is not None:
-            return {"means": self.means}
-        spread = np.float64(self.spread)
-        gap = np.float64(0.0 if self.gap is None else self.gap)
-        return {"spread": np.asarray(spread), "gap": np.asarray(gap)}
+            return len(self.means)
+        return 1 if self.spread == 0.0 else self.agents
+
+    @property
+    def kind(self) -> str:
+        """How instances come about: "fixed", "ratings", "uniform" or "gap"."""
+        if self.probabilities is not None:
+            return "ratings"
+        if self.means is not None:
+            return "fixed"
+        return "uniform" if self.instance_gap is None else "gap"
+
+    def bind(self, room: int | None = None) -> BoundProblem:
+        """Returns the problem as the compiled loop takes it.
+
+        Args:
+            room: Rows to hold, where agents differ: at least as many as agents. Another number of
+                agents in the same room compiles nothing, and no seed's numbers depend on the room.
+
+        Raises:
+            ValueError: If the agents do not fit in the room.
+        """
+        rows = self.rows
+        if room is not None:
+            most = min(MAX_AGENTS, (2**32 - 1) // self.arms)
+            room = count("room", room, rows, most, "give at least the number of agents")
+            rows = rows if self.homogeneous else room
+        law, law_values = self.rewards.bind()
+        values: dict[str, np.ndarray] = {}
+        stated = self.probabilities if self.probabilities is not None else self.means
+        if stated is not None:
+            name = "means" if self.probabilities is None else "probabilities"
+            padding = [(0, rows - len(stated))] + [(0, 0)] * (stated.ndim - 1)
+            values[name] = np.pad(stated, padding) if rows > len(stated) else stated
+        else:
+            gap = 0.0 if self.instance_gap is None else self.instance_gap
+            values["spread"] = np.asarray(np.float64(self.spread))
+            values["instance_gap"] = np.asarray(np.float64(gap))
+        agents = np.asarray(np.float64(self.agents))
+        return BoundProblem(law, self.kind, rows, self.arms, agents, values, law_values)
 
     def fixed(self, seed: int = 0, root_seed: int = 0) -> Problem:
         """Returns the problem that fixes the means that ``seed`` would draw."""
@@ -260,142 +447,104 @@ class Problem:
         if self.means is not None:
             return self
         # Levels, offsets and means of every agent are held at once.
-        needed = _BYTES_PER_MEAN * self.law.rows * self.arms
-        affordable("memory", needed, "use fewer agents or arms")
-        with jax.enable_x64(True):
+        affordable("memory", _BYTES_PER_MEAN * self.rows * self.arms, "use fewer agents or arms")
+        refuse_after_fork()
+        with own_settings():
             key = keys.seed_key(jnp.uint32(root_seed), jnp.uint32(seed))
-            means = np.asarray(draw_instance(self.law, self.parameters, key).means)
-        return Problem(means[0], self.agents) if len(means) == 1 else Problem(means)
+            means = np.asarray(self.bind().draw(key).means)
+        if len(means) == 1:
+            return Problem(means[0], self.agents, self.rewards)
+        return Problem(means, rewards=self.rewards)
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description that identifies the problem."""
         described: dict[str, Any] = {
-            "kind": self.law.kind,
+            "kind": self.kind,
             "agents": self.agents,
             "arms": self.arms,
+            "rewards": self.rewards.describe(),
         }
+        if self.probabilities is not None:
+            return described | {"probabilities": self.probabilities.tolist()}
         if self.means is not None:
-            described["means"] = self.means.tolist()
-        else:
-            described |= {"spread": self.spread, "gap": self.gap}
-        return described
+            return described | {"means": self.means.tolist()}
+        return described | {"spread": self.spread, "instance_gap": self.instance_gap}
+
+    def settings(self) -> dict[str, str]:
+        """Returns, for captions, what differs from means drawn by each seed and shared by all.
+
+        Problems with the same agents and arms that differ have different texts.
+        """
+        found: dict[str, str] = {}
+        if self.spread:
+            found["spread"] = f"spread = {self.spread!r}"
+        if self.instance_gap is not None:
+            found["instance_gap"] = f"smallest gap = {self.instance_gap!r}"
+        if self.rewards != _BERNOULLI:
+            found["rewards"] = self.rewards.label()
+        if self.means is not None:
+            found["means"] = f"fixed means {self._digest[:8]}"
+        return found
+
+    def _identity(self) -> tuple[Any, ...]:
+        drawn = (self.spread, self.instance_gap)
+        return (self.kind, self.agents, self.arms, self.rewards, *drawn, self._digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
 
 
-@partial(jax.tree_util.register_dataclass, meta_fields=["law"], data_fields=["values"])
-@dataclass(frozen=True)
-class BoundProblem:
-    law: Law
-    values: Any
-
-    def draw(self, key: Array) -> Instance:
-        found = draw_instance(self.law, self.values, key)
-        return found._replace(parameters=(found.means,))
-
-
-def draw_instance(law: Law, parameters: dict[str, Any], key: Array) -> Instance:
-    """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
-
-    Args:
-        law: Static.
-        parameters: `Problem.parameters`.
-        key: The seed's key; round 0 of it belongs to the instance.
-    """
-    if law.kind == "fixed":
-        means = jnp.asarray(parameters["means"])
-        return Instance(means, *_gaps(arrays.pairwise_sum(means) / law.rows))
-    words = keys.stream_key(key, 0, keys.INSTANCE)
-    arm = jnp.arange(law.arms, dtype=jnp.uint32)
-    level = keys.uniform(*words, arm)
-    if law.kind == "gap":
-        gap = parameters["gap"]
-        index = jnp.arange(law.arms)
-        best = jnp.argmax(level)
-        second = jnp.argmax(jnp.where(index == best, -1.0, level))
-        top = gap + arrays.rounded((1.0 - gap) * keys.uniform(*words, arm[0], draw=2))
-        level = jnp.where(index == best, top, (top - gap) * (level / level[second]))
-    if law.rows == 1:
-        return Instance(level[None, :], *_gaps(level))
-    raw = keys.uniform(*words, keys.lanes(law.rows, arm, law.arms), draw=1)
-    offset = raw - arrays.rounded(arrays.pairwise_sum(raw) / law.rows)[None, :]
-    # The most the offsets of an arm can be stretched with every mean still in [0, 1].
-    down = level / jnp.maximum(-jnp.min(offset, axis=0), 1e-300)
-    up = (1.0 - level) / jnp.maximum(jnp.max(offset, axis=0), 1e-300)
-    stretch = parameters["spread"] * jnp.minimum(down, up)
-    shift = arrays.rounded(stretch[None, :] * offset)
-    means = jnp.clip(level[None, :] + shift, 0.0, 1.0)
-    return Instance(means, *_gaps(level))
+def _checked_law(rewards: Any) -> RewardLaw:
+    if not isinstance(rewards, RewardLaw):
+        allowed = "a reward law such as Bernoulli() or Gaussian(0.1)"
+        refuse("rewards", rewards, allowed, "make one from fmab_jax.core.rewards")
+    if isinstance(rewards, Ratings):
+        allowed = "a law that follows from means"
+        remedy = "state ratings with Problem.ratings(levels, probabilities)"
+        refuse("rewards", rewards.label(), allowed, remedy)
+    return rewards
 
 
-def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:
-    gaps = jnp.max(global_means) - global_means
-    gaps = jnp.where(gaps < TIE, 0.0, gaps)
-    smallest = jnp.min(jnp.where(gaps > 0.0, gaps, 1.0))
-    return gaps, smallest
-
-
-def _read_csv(path: Path) -> np.ndarray:
-    rows: list[list[float]] = []
+def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -> np.ndarray:
+    """Returns a float64 copy of an array of real numbers with so many axes, not empty."""
+    allowed, remedy = "an array of numbers", "give one row per agent, all equally long"
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        refuse(field, "masked values", "an array without gaps", "fill the masked entries")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            table = [[cell.strip() for cell in row] for row in csv.reader(lines)]
-    except (UnicodeDecodeError, csv.Error):
-        refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
-    for number, cells in enumerate(table, 1):
-        values = [_float(cell) for cell in cells]
-        if number == 1 and all(value is None for value in values):
-            continue  # a header, or an empty line
-        if not any(cells):
-            continue
-        if None in values:
-            refuse("means", f"{path}, line {number}", "all numbers", "mend that line")
-        rows.append([value for value in values if value is not None])
-    if len({len(row) for row in rows}) != 1:
-        refuse("means", str(path), "a table with equally long rows", "give one column per arm")
-    return np.array(rows)
-
-
-def _float(cell: str) -> float | None:
+        if len(values) > MAX_AGENTS:
+            refuse(field, type(values).__name__, f"at most {MAX_AGENTS:,} rows", "use fewer")
+    except TypeError:
+        pass  # no length: refused below
+    except OverflowError:
+        refuse(field, values, f"at most {MAX_AGENTS:,} rows", "use fewer")
     try:
-        return float(cell)
-    except ValueError:
-        return None
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        refuse(field, values, allowed, remedy)
+    # Complex numbers, texts, dates and objects would be read as something else.
+    if array.dtype.kind not in "iuf":
+        refuse(field, values, allowed, remedy)
+    if array.ndim not in axes or array.size == 0:
+        remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
+        refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)
+    # Minus zero is zero, in bits too.
+    return array.astype(np.float64) + 0.0
 
 
-def _read_npz(path: Path) -> np.ndarray:
-    # Damaged archives raise whatever zipfile, zlib and tokenize come across.
-    wanted: list[str] = []
-    size, kind = 0, "f"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            wanted = [name for name in names if name == "means.npy"] or names
-            if len(wanted) == 1:
-                # A small file can claim terabytes: its header decides before anything is read.
-                with archive.open(wanted[0]) as stream:
-                    shape, dtype = _npy_header(stream)
-                size, kind = math.prod(shape) * dtype.itemsize, dtype.kind
-    except OSError:
-        raise
-    except Exception:
-        refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
-    if len(wanted) != 1:
-        refuse("means", str(path), "an NPZ with one array, or one called means", "rename it")
-    if kind not in "fiu" or size > _MAX_FILE_BYTES:
-        refuse("means", str(path), "numbers, at most 1 GiB", "save float64 means")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return np.asarray(arrays[wanted[0].removesuffix(".npy")])
-    except Exception:
-        refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
-
-
-def _npy_header(stream: Any) -> tuple[Sequence[int], np.dtype]:
-    version = np.lib.format.read_magic(stream)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if read is None:
-        raise ValueError("unknown format")
-    shape, _, dtype = read(stream)
-    return shape, dtype
+def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple[np.ndarray, int]:
+    """Returns the table with an axis of agents, of length 1 where they are alike, and M."""
+    if agents is not None:
+        agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
+    if array.ndim < axes:
+        if agents is None:
+            shapes = ("[arm]", "[agent, arm]") if axes == 2 else ("[arm, level]", "[agent, ...]")
+            remedy = f"pass agents=M or {shapes[1]} {field}"
+            refuse("agents", None, f"given with {shapes[0]} {field}", remedy)
+        return array[None], agents
+    if agents is not None and agents != len(array):
+        refuse("agents", agents, f"{len(array)}, the rows of {field}", "leave agents out")
+    agents = len(array)
+    return (array[:1].copy() if np.ptp(array, axis=0).max() == 0 else array), agents

@@ -52,6 +52,8 @@ _SMOOTH_BERNOULLI = 20.4 * math.pi
 _PULL_BY_PULL = 16.0
 # Chunks of elements whose agents are drawn one by one: few are expected.
 _PARTS = 256
+# Agents of a group that are drawn at once.
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Law:
     def label(self) -> str:
         """Returns the law in words, for captions and tables."""
         fields = "".join(
-            f", {f.name} {getattr(self, f.name):g}"
+            f", {f.name} {getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
             if isinstance(getattr(self, f.name), numbers.Real)
         )
@@ -255,7 +257,7 @@ class Gaussian(Law):
 
     def label(self) -> str:
         """Returns the law in words."""
-        return f"Gaussian rewards, sd {self.sd:g}"
+        return f"Gaussian rewards, sd {self.sd!r}"
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
         """Returns the means and the deviation, shared by all rows."""
@@ -460,8 +462,10 @@ class Ratings(FiniteSupport):
 
     def label(self) -> str:
         """Returns the law in words."""
-        levels = self.levels
-        return f"{len(levels)} ratings from {levels[0]:g} to {levels[-1]:g}"
+        shown = [repr(x).removesuffix(".0") for x in self.levels]
+        if len(shown) > 6:
+            shown = [*shown[:2], "...", shown[-1]]
+        return f"ratings {', '.join(shown)}"
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
@@ -510,10 +514,17 @@ def group_cumulants(
     if rows == 1:
         return None
     arms = max(x.shape[1] for x in parameters)
-    one = law.cumulants(*(jnp.broadcast_to(x, (rows, arms)) for x in parameters))
-    # Products with 0 and 1 are exact, and the order of the sums is fixed.
-    inside = member.T[:, :, None]
-    return jnp.stack([arrays.padded_sum(inside * order[:, None, :]) for order in one])
+    whole = [jnp.broadcast_to(x, (rows, arms)) for x in parameters]
+
+    def add(row: Array, total: Float[Array, "7 group arm"]) -> Float[Array, "7 group arm"]:
+        own = [lax.dynamic_index_in_dim(x, row, keepdims=False) for x in whole]
+        inside = lax.dynamic_index_in_dim(member, row, 1, keepdims=False)
+        one = jnp.stack(list(law.cumulants(*own)))
+        # The order of the sums is fixed, and rows that do not exist add nothing.
+        return total + jnp.where(inside[None, :, None] > 0.0, one[:, None, :], 0.0)
+
+    start = arrays.varying_like(jnp.zeros((7, member.shape[0], arms)), *whole, member)
+    return lax.fori_loop(0, rows, add, start)
 
 
 def group_sum(
@@ -556,9 +567,9 @@ def group_sum(
     def from_cumulants(
         k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, one: Array
     ) -> Array:
-        return law.quantile(uniform(k0, k1, lane), together, pulls * one)
+        return law.quantile(uniform(k0, k1, lane), together, pulls[None, :] * one)
 
-    one_draw = need if law.always_smooth else need & law.smooth(pulls * cumulants)
+    one_draw = need if law.always_smooth else need & law.smooth(pulls[None] * cumulants)
     found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, cumulants)
     if law.always_smooth:
         return found
@@ -567,18 +578,26 @@ def group_sum(
         k0: Array, k1: Array, arm: Array, pulls: Array, member: Array, *parameters: Array
     ) -> Array:
         rows = member.shape[0]
+        # A block of agents at a time: many lanes for one call, few for memory.
+        block = min(rows, _BLOCK)
         mine = jnp.any(member > 0.0, axis=1)
         last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1), 0))
 
-        def agent(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            row, total = state
-            own = [x[jnp.minimum(row, x.shape[0] - 1)] for x in parameters]
-            lane = row.astype(jnp.uint32) * jnp.uint32(width) + arm
-            return row + 1, total + law.total(k0, k1, lane, pulls * member[row], *own)
+        def agents_of(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            first, total = state
+            row = first + jnp.arange(block, dtype=jnp.int32)
+            inside = jnp.minimum(row, rows - 1)
+            own = [x[jnp.minimum(inside, x.shape[0] - 1)] for x in parameters]
+            lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
+            count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
+            each = [k0[None, :], k1[None, :], lane, count, *own]
+            flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
+            found = law.total(*flat).reshape(lane.shape)
+            return first + block, total + arrays.padded_sum(found)
 
         start = (jnp.int32(0), jnp.zeros(arm.shape))
         start = arrays.varying_like(start, k0, k1, arm, pulls, member)
-        return lax.while_loop(lambda state: state[0] < last, agent, start)[1]
+        return lax.while_loop(lambda state: state[0] < last, agents_of, start)[1]
 
     tables = [x[:, None, :] for x in parameters]
     rest = arrays.masked_map(

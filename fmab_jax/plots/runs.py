@@ -1,14 +1,9 @@
-"""Figures at the width of a journal column: regret with its band, and communication, over time.
-
-The only module that imports matplotlib, by its objects: no window system, no global pyplot state.
-"""
+"""Regret with its band, and communication, over time; figures as files."""
 
 from __future__ import annotations
 
 import math
-import numbers
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,28 +12,20 @@ import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.errors import real, refuse
 from fmab_jax.files import whole_file
-from fmab_jax.run.simulation import communication_cost
+from fmab_jax.plots import captions, style
+from fmab_jax.run.simulate import communication_cost
 
-# Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper. Seven
-# colours and four strokes have no common divisor: 28 runs differ, and any 4 differ in stroke alone.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STROKES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
-
-# Inches and points. A column of the usual two-column journals is 3.4 in wide.
-WIDTH, PAD = 3.4, 0.05
-_REGRET_HEIGHT, _LINKS_HEIGHT, _GAP, _BELOW = 1.65, 1.2, 0.22, 0.38
-FONT = 7
-_TIE = "\N{NO-BREAK SPACE}"
+# Filled circles are links to the server, open squares links between agents.
+_SIDES: dict[str, dict[str, Any]] = {
+    "server": {"marker": "o", "markersize": 3, "markeredgewidth": 0.8},
+    "peer": {"marker": "s", "markersize": 3, "markeredgewidth": 0.8, "mfc": "white"},
+}
 
 
 def plot_runs(
@@ -52,14 +39,16 @@ def plot_runs(
 ) -> Figure:
     """Draws runs over time: regret with a band on top, communication below, facts in a caption.
 
-    Both panels show means over the seeds. The lower one counts server and peer links; with a price
-    other than 1 it shows `communication_cost` with these prices instead. It is
-    logarithmic where the totals of the runs differ more than 20-fold; the time axis is
-    logarithmic where all time grids are. The caption names algorithm, M, K, T, seeds and band, and
-    how many seeds lost the best arm with the Clopper-Pearson interval of that probability.
+    Both panels show means over the seeds. The lower one counts links to the server, and links
+    between agents on the meter that the communication cost counts; with a price other than 1 it
+    shows `communication_cost` with these prices instead. It is logarithmic where the totals of the
+    runs differ more than 20-fold; the time axis is logarithmic where all time grids are. The
+    caption names every setting that is not its default, seeds and band, and how many seeds lost the
+    best arm, or decided for a worse one, with Clopper-Pearson intervals.
 
     Args:
-        runs: One result of ``simulate``, or up to 28 of them by the label to show.
+        runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
+            a ``sweep`` with up to 28 cells, see `cells`.
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
         server_price: Price c1 of an agent-server link, at least 0.
@@ -72,74 +61,91 @@ def plot_runs(
         A figure 3.4 inches wide, for ``save_figure``; its axes are the regret and the link panel.
 
     Raises:
-        ValueError: For a run that is not a plain result of ``simulate``, or an argument outside its
-            range.
+        ValueError: For what is no result with single seeds, or an argument outside its range.
 
     Source:
         Section III (regret, communication cost) and figures 4, 5, 10, 12 of arXiv 2111.01570.
     """
+    if not isinstance(runs, (Mapping, xr.Dataset)):
+        refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
     if isinstance(runs, xr.Dataset):
-        runs = {runs.attrs.get("algorithm", "run"): runs}
+        runs = cells(runs)
     runs = {str(label): data for label, data in runs.items()}
-    if not 1 <= len(runs) <= len(COLOURS) * len(STROKES):
-        refuse("runs", list(runs), "1 to 28 results by label", "split the figure")
-    for label, data in runs.items():
-        _check(label, data)
+    if not 1 <= len(runs) <= style.MOST:
+        refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
+    runs = {label: _checked(label, data) for label, data in runs.items()}
     prices = (
-        real("server_price", server_price, 0, float("inf"), "use 1", open_high=True),
-        real("peer_price", peer_price, 0, float("inf"), "use 1", open_high=True),
+        real("server_price", server_price, 0, math.inf, "use 1", open_high=True),
+        real("peer_price", peer_price, 0, math.inf, "use 1", open_high=True),
     )
     bands = {label: confidence_band(data.regret, level, kind) for label, data in runs.items()}
-
-    figure = Figure(figsize=(WIDTH, 4.5))
-    canvas = FigureCanvasAgg(figure)
-    regret = figure.add_axes((0.2, 0.6, 0.7, 0.3))
-    links = figure.add_axes((0.2, 0.2, 0.7, 0.3), sharex=regret)
-    handles = []
-    for index, (label, band) in enumerate(bands.items()):
-        times, mean, lower, upper = (
-            band[name].values for name in ("time", "mean", "lower", "upper")
-        )
-        style = look(index)
-        regret.fill_between(times, lower, upper, color=style["color"], alpha=0.2, linewidth=0)
-        handles += regret.plot(times, mean, label=label, **style)
     for label, values in (bounds or {}).items():
         if label not in runs or np.shape(values) != runs[label].time.shape:
             refuse("bounds", label, "a run's label, with a value per slot", "see regret_curve")
-        colour = look(list(runs).index(label))["color"]
-        times = runs[label].time.values
-        regret.plot(times, values, color=colour, linestyle=(0, (1, 2)), linewidth=0.8)
+
+    heights = (1.65, 1.2)
+    figure, (regret, links) = style.panels(heights)
+    handles = []
+    for index, (label, band) in enumerate(bands.items()):
+        own, time = style.look(index), band.time.values
+        lower, upper = band.lower.values, band.upper.values
+        regret.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
+        handles += regret.plot(time, band["mean"].values, label=label, **own)
+        if bounds and label in bounds:
+            thin: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
+            regret.plot(time, bounds[label], color=own["color"], **thin)
     _draw_links(links, runs, prices)
 
     regret.set_ylim(bottom=0)
-    regret.set_ylabel("cumulative regret\n(reward, summed over M agents)", fontsize=FONT)
-    regret.tick_params(labelbottom=False)
-    links.set_xlabel("slot t", fontsize=FONT, labelpad=2)
-    logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
+    regret.set_ylabel("cumulative regret\n(reward, summed over M agents)")
+    links.set_xlabel("slot t")
     for axes in (regret, links):
-        axes.tick_params(labelsize=FONT, width=0.6, length=2.5, pad=2)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(True, color="0.9", linewidth=0.5)
-        axes.set_axisbelow(True)
         axes.margins(x=0.01)
-        if logarithmic:
-            axes.set_xscale("log")
-        else:
-            axes.set_xlim(left=0)
-            axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4), useMathText=True)
         if axes.get_yscale() == "linear":
-            axes.locator_params(axis="y", nbins=4)
-            axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=True)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.get_offset_text().set_fontsize(FONT)
+            style.scale_linear(axes, "y")
+    if all(_is_logarithmic(data.time.values) for data in runs.values()):
+        links.set_xscale("log")
+    else:
+        links.set_xlim(left=0)
+        style.scale_linear(links, "x")
+    figure.align_ylabels()
     caption = _caption(runs, bands, prices)
     if bounds:
         caption += " Thin dotted lines: the theorems' bounds."
-    _lay_out(figure, canvas, regret, links, handles, caption)
-    return figure
+    return style.finish(figure, handles, caption, height=sum(heights))
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
+def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Returns the cells of a sweep as runs by their labels; a run by its title.
+
+    A label says the values of the parameters that have several.
+
+    Raises:
+        ValueError: If it holds no curves, or two cells would have the same label.
+    """
+    if "regret" not in data:
+        refuse("runs", "without regret", "a result with curves", "sweep with keep='curves'")
+    dims = [str(dim) for dim in data.regret.dims if dim not in ("seed", "time")]
+    shape = [data.sizes[dim] for dim in dims]
+    runs: dict[str, xr.Dataset] = {}
+    for place in np.ndindex(*shape):
+        cell = data.isel(dict(zip(dims, place, strict=True)))
+        if "seeds" in cell and "seed" in cell.dims:
+            cell = cell.isel(seed=slice(int(cell.seeds)))
+        words = [captions.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
+        default = cell.attrs.get("title", cell.attrs.get("algorithm", "run"))
+        label = ", ".join(words) or str(default)
+        if label in runs:
+            remedy = "pass the runs by labels of your own"
+            refuse("runs", label, "cells whose values differ in six digits", remedy)
+        runs[label] = cell
+        if len(runs) > style.MOST:
+            remedy = "select fewer with .sel(...)"
+            refuse("runs", f"{math.prod(shape)} cells", f"at most {style.MOST} cells", remedy)
+    return runs
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Writes a figure at 300 dpi, whole or not at all: an old file is replaced only by a new one.
 
     The bytes depend on the figure and the matplotlib version only, not on the time of writing.
@@ -147,18 +153,22 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     Args:
         figure: The figure.
         path: Where to write; the ending, .png or .pdf, chooses the format.
+        overwrite: Replace an existing file.
 
     Returns:
         The path written.
 
     Raises:
-        ValueError: For another ending.
+        ValueError: For another ending, or an existing file without ``overwrite``.
         OSError: If the folder cannot be written; nothing is left behind.
     """
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
+    if not overwrite and os.path.lexists(path):
+        remedy = "pass overwrite=True, or choose another name"
+        refuse("path", str(path), "a file that does not exist yet", remedy)
     metadata = {"CreationDate": None} if ending == ".pdf" else {"Software": None}
     # Type 42 keeps letters as letters: journals refuse type 3 fonts.
     with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
@@ -166,17 +176,21 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _check(label: str, data: xr.Dataset) -> None:
-    """Refuses what is not a plain result of ``simulate``."""
+def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
+    """Refuses what is not the result of one configuration; returns it by its slots."""
     field = f"runs[{label!r}]"
-    needed = {"regret", "server_links", "peer_links_bound", "peer_links_used"}
-    facts = {"algorithm", "agents", "arms", "horizon", "meter_bound", "meter_used"}
-    missing = sorted((needed - set(data)) | (facts - set(data.attrs)))
+    missing = {"regret", "links"} - set(data)
+    missing |= {"side", "priced"} - set(data.coords)
+    if not {"title", "algorithm"} & {*data.attrs, *data.coords}:
+        missing.add("title")
     if missing:
-        refuse(field, f"without {', '.join(missing)}", "a result of simulate", "pass it unchanged")
+        value = f"without {', '.join(sorted(missing))}"
+        refuse(field, value, "a result of simulate", "pass it unchanged")
     if set(data.regret.dims) != {"seed", "time"}:
         remedy = "select one configuration with .sel(...) per run"
         refuse(field, data.regret.dims, "a result with dimensions seed and time", remedy)
+    # Where horizons are swept, every cell has slots of its own.
+    return data.assign_coords(time=("time", data.slot.values)) if "slot" in data.coords else data
 
 
 def _is_logarithmic(times: np.ndarray) -> bool:
@@ -187,72 +201,53 @@ def _is_logarithmic(times: np.ndarray) -> bool:
     return bool(log.std() / log.mean() < linear.std() / linear.mean())
 
 
-def look(index: int) -> dict[str, Any]:
-    """Returns colour and stroke of the run at this place."""
-    colour, stroke = COLOURS[index % len(COLOURS)], STROKES[index % len(STROKES)]
-    return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
-
-
 def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float, float]) -> None:
-    """Draws the lower panel: a line per run and kind of link, or per run its cost."""
-    # Filled circles are links to the server, open squares links between agents.
-    marks: dict[str, dict[str, Any]] = {
-        "server links": {"marker": "o", "markersize": 3, "markeredgewidth": 0.8},
-        "peer links": {"marker": "s", "markersize": 3, "markeredgewidth": 0.8, "mfc": "white"},
-    }
+    """Draws the lower panel: a line per run and side of its links, or per run its cost."""
     paid = prices != (1.0, 1.0)
     totals: list[float] = []
     shown: set[str] = set()
     for index, data in enumerate(runs.values()):
-        server = data.server_links.mean("seed").values
-        peer = data.peer_links_used.mean("seed").values
         if paid:
             series = {"cost": communication_cost(data, *prices).mean("seed").values}
         else:
-            both = {"server links": server, "peer links": peer}
-            series = {name: values for name, values in both.items() if values[-1] > 0}
+            series = {side: values for side, values in _links(data).items() if values[-1] > 0}
             shown |= set(series)
-        for name, values in (series or {"none": server}).items():
+        for name, values in (series or {"none": np.zeros(data.sizes["time"])}).items():
             totals.append(float(values[-1]))
-            axes.plot(
-                data.time.values,
-                values,
-                # Runs, and the two kinds of link, are marked at different slots.
-                markevery=(0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer links"), 0.25),
-                **look(index),
-                **marks.get(name, {}),
-            )
+            # Runs, and the two sides, are marked at different slots.
+            every = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
+            own = style.look(index) | _SIDES.get(name, {})
+            axes.plot(data.time.values, values, markevery=every, **own)
     positive = [total for total in totals if total > 0]
     if not positive:
         axes.set_ylim(-0.04, 1)
         axes.set_yticks([0, 1])
-        note = "no cost" if paid else "no links"
-        axes.annotate(note, (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=FONT)
+        note, middle = "no cost" if paid else "no links", (0.5, 0.5)
+        axes.annotate(note, middle, xycoords="axes fraction", ha="center", fontsize=style.FONT)
     elif max(positive) > 20 * min(positive):
         axes.set_yscale("log", nonpositive="mask")
     else:
         axes.set_ylim(-0.04 * max(positive), 1.06 * max(positive))
-    label = "communication cost\nso far" if paid else "links built so far"
-    axes.set_ylabel(label, fontsize=FONT)
+    axes.set_ylabel("communication cost\nso far" if paid else "links built so far")
     entries = [
-        Line2D([], [], color="0.3", linestyle="none", label=name, **mark)
-        for name, mark in marks.items()
-        if name in shown
+        Line2D([], [], color="0.3", linestyle="none", label=f"{side} links", **mark)
+        for side, mark in _SIDES.items()
+        if side in shown
     ]
     if entries:
         # In the gap over the panel, on the side without the factor of ten.
-        axes.legend(
-            handles=entries,
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=2,
-            fontsize=FONT,
-            frameon=False,
-            handletextpad=0,
-            columnspacing=0.8,
-            borderaxespad=0,
-            borderpad=0.1,
-        )
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+        spaces: dict[str, Any] = {"handletextpad": 0, "columnspacing": 0.8}
+        axes.legend(handles=entries, **place, **spaces, **style.LEGEND)
+
+
+def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
+    """Returns the mean links so far [time] of each side, peers on the meters that cost."""
+    counted = {"server": data.side == "server", "peer": (data.side == "peer") & data.priced}
+    return {
+        side: data.links.isel(meter=np.flatnonzero(meters)).sum("meter").mean("seed").values
+        for side, meters in counted.items()
+    }
 
 
 def _caption(
@@ -262,182 +257,40 @@ def _caption(
 ) -> str:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     facts = {
-        label: [
-            str(data.attrs["algorithm"]),
-            *privacy(data.attrs.get("epsilon")),
-            counted("M = ", data.attrs["agents"], "agent"),
-            counted("K = ", data.attrs["arms"], "arm"),
-            counted("T = ", data.attrs["horizon"], "slot"),
-            *data.attrs.get("setting", ()),
-            counted("", data.sizes["seed"], "seed"),
-        ]
-        for label, data in runs.items()
+        label: [*captions.facts(data), captions.seeds_of(data)] for label, data in runs.items()
     }
     first, *others = facts.values()
     shared = [fact for fact in first if all(fact in other for other in others)]
-    some = next(iter(bands.values())).attrs
     sentences = [", ".join(shared)] if shared else []
+    groups: dict[str, list[str]] = {}
+    for label, own in facts.items():
+        said = {label.lower(), *label.lower().split(", "), *map(str.lower, shared)}
+        words = ", ".join(fact for fact in own if fact.lower() not in said)
+        groups.setdefault(words, []).append(label)
+    differing = [f"{' / '.join(labels)}: {words}" for words, labels in groups.items() if words]
+    sentences += ["; ".join(differing)] if differing else []
+    some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
-    lost = []
-    for label, band in bands.items():
-        own = [
-            fact for fact in facts[label] if fact not in shared and fact.lower() != label.lower()
-        ]
-        name = label + (f" ({', '.join(own)})" if own else "")
-        prefix = f"{name}: " if len(runs) > 1 else ""
-        if "best_arm_lost" in band:
-            ends = [100 * float(band[f"best_arm_lost_{side}"]) for side in ("lower", "upper")]
-            interval = f"{ends[0]:.3g}–{ends[1]:.3g} %"
-            counts = f"{whole(band.best_arm_lost)} of {whole(band.seeds)}"
-            lost.append(f"{prefix}{counts} ({interval})")
-        else:
-            lost.append(f"{prefix}not recorded")
-    percent = f"{100 * some['level']:.6g} %"
-    sentences.append(
-        f"Seeds that lost the best arm ({percent} Clopper–Pearson interval): " + "; ".join(lost)
-    )
-    sentences += _link_sentences(runs, prices)
-    return ". ".join(sentences) + "."
+    sentences += captions.events_of_runs(bands)
+    return ". ".join(sentences + _link_sentences(runs, prices)) + "."
 
 
 def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float]) -> list[str]:
     """Says how links are priced, on which meter peers are counted, and who builds none."""
     sentences = []
-    paid = prices != (1.0, 1.0)
-    if paid:
+    if prices != (1.0, 1.0):
         sentences.append(f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link")
-    with_peers = [data for data in runs.values() if data.peer_links_used.values.any()]
-    # Cost is on communication_cost's own meter; links are drawn as they are used.
-    meters = {str(data.attrs["meter_bound" if paid else "meter_used"]): 0 for data in with_peers}
-    if meters:
-        sentences.append(f"Peer links are counted on the meter {' / '.join(map(repr, meters))}")
-    silent = [
-        label
-        for label, data in runs.items()
-        if not (data.server_links.values.any() or data.peer_links_used.values.any())
-    ]
-    if silent and len(runs) > 1:
-        sentences.append(f"No links: {', '.join(silent)}")
+    groups: dict[str, list[str]] = {}
+    for label, data in runs.items():
+        counted = any(values.any() for values in _links(data).values())
+        words = " + ".join(captions.meters(data)) if counted else "No links"
+        groups.setdefault(words, []).append(label)
+    for words, labels in groups.items():
+        whose = f"{' / '.join(labels)}"
+        if words == "No links" and len(runs) > 1:
+            sentences.append(f"No links: {whose}")
+        elif words and words != "No links":
+            others = any(word not in ("", "No links", words) for word in groups)
+            end = f" ({whose})" if others else ""
+            sentences.append(f"Peer links are counted on the {words}{end}")
     return sentences
-
-
-def privacy(epsilon: Any) -> list[str]:
-    """Returns the privacy parameter as a fact, if the run names it."""
-    if not isinstance(epsilon, numbers.Real):
-        return []
-    return ["no noise" if math.isinf(epsilon) else f"ε = {epsilon:.4g}"]
-
-
-def counted(symbol: str, number: Any, noun: str) -> str:
-    """Writes a fact such as "M = 50 agents"."""
-    return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
-
-
-def whole(number: Any) -> str:
-    """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
-    text = str(int(number))
-    if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
-        return "10" + str(len(text) - 1).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return text if len(text) < 5 else f"{int(number):,}"
-
-
-def wrapped(renderer: RendererAgg, text: str, limit: float) -> str:
-    """Breaks a text into lines no wider than the limit in inches; a number keeps its unit."""
-    font = FontProperties(size=FONT)
-
-    def width(line: str) -> float:
-        return float(renderer.get_text_width_height_descent(line, font, False)[0]) / renderer.dpi
-
-    lines = [""]
-    # A number stays with its symbol and its unit.
-    tied = re.sub(r" (?=[%=])|(?<==) |(?<=\d) (?=[a-z])|(?<=of) (?=\d)", _TIE, text)
-    for word in tied.split(" "):
-        if lines[-1] and width(f"{lines[-1]} {word}") > limit:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
-        while width(lines[-1]) > limit:  # one word longer than a line
-            cut = max(n for n in range(1, len(lines[-1])) if width(lines[-1][:n]) <= limit)
-            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
-    return "\n".join(lines).replace(_TIE, " ")
-
-
-def legend_above(figure: Figure, renderer: RendererAgg, handles: list[Any]) -> Legend:
-    """Puts a legend at the top of the figure, in as few rows as fit its width."""
-    inner = WIDTH - 2 * PAD
-    labels = [wrapped(renderer, str(handle.get_label()), inner - 0.4) for handle in handles]
-
-    def legend(columns: int) -> Legend:
-        made = figure.legend(
-            handles,
-            labels,
-            loc="upper center",
-            ncols=columns,
-            prop=FontProperties(size=FONT),
-            frameon=False,
-            handlelength=2.2,
-            columnspacing=1.2,
-            handletextpad=0.5,
-            borderaxespad=0,
-            borderpad=0,
-            labelspacing=0.3,
-        )
-        for text in made.get_texts():
-            text.set_parse_math(False)
-        return made
-
-    # As few rows as fit, and with them as few columns as do.
-    fitting = 1
-    for columns in range(len(handles), 1, -1):
-        trial = legend(columns)
-        wide = trial.get_window_extent(renderer).width
-        trial.remove()
-        if wide / figure.dpi <= inner:
-            fitting = math.ceil(len(handles) / math.ceil(len(handles) / columns))
-            break
-    return legend(fitting)
-
-
-def caption_below(figure: Figure, renderer: RendererAgg, caption: str) -> Text:
-    """Puts the caption at the bottom of the figure, broken to its width."""
-    text = figure.text(
-        0,
-        0,
-        wrapped(renderer, caption, WIDTH - 2 * PAD),
-        fontproperties=FontProperties(size=FONT),
-        va="bottom",
-        parse_math=False,
-    )
-    text.set_linespacing(1.15)
-    return text
-
-
-def _lay_out(
-    figure: Figure,
-    canvas: FigureCanvasAgg,
-    regret: Axes,
-    links: Axes,
-    handles: list[Line2D],
-    caption: str,
-) -> None:
-    """Stacks legend, panels and caption; the height of the figure follows from their sizes."""
-    renderer = canvas.get_renderer()
-    runs_legend = legend_above(figure, renderer, handles)
-    text = caption_below(figure, renderer, caption)
-    below = text.get_window_extent(renderer).height / figure.dpi
-    above = runs_legend.get_window_extent(renderer).height / figure.dpi
-
-    bottom = PAD + below + _BELOW
-    middle = bottom + _LINKS_HEIGHT + _GAP
-    height = middle + _REGRET_HEIGHT + _GAP + above + PAD
-    figure.set_size_inches(WIDTH, height)
-    text.set_position((PAD / WIDTH, PAD / height))
-    runs_legend.set_bbox_to_anchor((0.5, 1 - PAD / height), transform=figure.transFigure)
-    left = right = 0.0
-    for _ in range(2):  # measures what the labels need on both sides, then gives it to them
-        across = (left / WIDTH, 1 - (left + right) / WIDTH)
-        links.set_position((across[0], bottom / height, across[1], _LINKS_HEIGHT / height))
-        regret.set_position((across[0], middle / height, across[1], _REGRET_HEIGHT / height))
-        figure.align_ylabels([regret, links])
-        boxes = [axes.get_tightbbox(renderer) for axes in (regret, links)]
-        left += PAD - min(box.x0 for box in boxes if box) / figure.dpi
-        right += PAD + max(box.x1 for box in boxes if box) / figure.dpi - WIDTH

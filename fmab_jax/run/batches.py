@@ -10,7 +10,6 @@ depend on its config and its seed alone.
 from __future__ import annotations
 
 import functools
-import numbers
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
@@ -27,7 +26,8 @@ from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
-from fmab_jax.errors import count, refuse
+from fmab_jax.core.scope import own_settings
+from fmab_jax.errors import count, flag, refuse
 from fmab_jax.run import resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
@@ -157,6 +157,7 @@ def bound(
             refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
     remedy = "give the number of slots T"
     horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
+    flag("sum_agents", sum_agents)
     if horizon * problem.agents > MAX_TRIALS:
         limit = MAX_TRIALS // problem.agents
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
@@ -164,7 +165,7 @@ def bound(
     exchange = exchange_of(algorithm, problem.agents)
     room = room_for(problem.agents) if room is None else room
     trial = algorithm.bind(problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room)
-    wanted = int(times) if isinstance(times, numbers.Real) else len(grid)
+    wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
     return Config(algorithm, problem, exchange, horizon, trial, arrays, padded, len(grid), wanted)
@@ -236,8 +237,8 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
 
     leaves = [each(shape, np.dtype(dtype)) for shape, dtype in program.leaves]
     arrays = jax.tree.unflatten(program.structure, leaves)
-    # The scope of x64 is the thread's own.
-    with jax.enable_x64(True):
+    # The scope is the thread's own.
+    with own_settings(mesh):
         seeds = (each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
         return jax.jit(sharded).lower(*arrays, *seeds).compile()
 
@@ -265,7 +266,7 @@ def run_trials(
             np.full(batch, work.root_seed, np.uint32),
             np.pad(seed, fill, mode="edge"),
         )
-        with jax.enable_x64(True):
+        with own_settings(mesh):
             if shared:
                 arguments = jax.tree.map(
                     lambda x: jax.make_array_from_callback(x.shape, sharding, x.__getitem__),
@@ -274,7 +275,7 @@ def run_trials(
             outcome = compiled(*arguments)
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
-        return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
+            return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
 
     starts = iter(range(0, len(work.seeds), batch))
     with ThreadPoolExecutor(threads(devices)) as pool:

@@ -7,38 +7,45 @@ import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import whole_file
+from fmab_jax.files import checked_path, refuse_taken, whole_file
 
-_DIGEST = "sha256"
+SCHEMA = 2
+"""Version of what a file of results holds."""
+_DIGEST, _SCHEMA = "sha256", "schema"
 
 
-def save(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
+def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Writes a result as netCDF-4, without loss and whole or not at all.
 
     Args:
         data: From `fmab_jax.simulate`.
         path: A name ending in .nc.
+        overwrite: Whether a file of that name may be replaced.
 
     Returns:
         The path written.
 
     Raises:
-        ValueError: For another ending.
+        ValueError: For another ending, or a name that is taken.
         OSError: If the folder cannot be written.
     """
     path = _netcdf(path)
+    if not isinstance(data, xr.Dataset):
+        refuse("data", data, "a result of simulate", "pass it unchanged")
+    refuse_taken(path, overwrite)
     encoding = {
         str(name): {"zlib": True, "complevel": 1, "shuffle": True}
         for name, variable in data.variables.items()
         if variable.ndim
     }
-    marked = data.assign_attrs({_DIGEST: _digest(data)})
+    versioned = data.assign_attrs({_SCHEMA: SCHEMA})
+    marked = versioned.assign_attrs({_DIGEST: _digest(versioned)})
     # HDF5 dies on a full disk; in memory it cannot, and plain bytes fail with a plain error.
     whole = io.BytesIO()
     marked.to_netcdf(whole, engine="h5netcdf", encoding=encoding)
@@ -51,7 +58,8 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     """Reads a result that `save` wrote, into memory.
 
     Raises:
-        ValueError: If there is no such file or it is not such a result, or damaged.
+        ValueError: If there is no such file or it is not such a result, of another version of the
+            format, or damaged.
     """
     path = _netcdf(path)
     if not path.is_file():
@@ -66,9 +74,24 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     digest = data.attrs.pop(_DIGEST, None)
     if digest is None:
         refuse("path", str(path), "a result of fmab_jax.save", "it is some other netCDF file")
+    found = data.attrs.get(_SCHEMA)
+    if not isinstance(found, (int, np.integer)) or found != SCHEMA:
+        _refuse_version(path, found)
     if digest != _digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
+    del data.attrs[_SCHEMA]
     return data
+
+
+def _refuse_version(path: Path, found: Any) -> NoReturn:
+    remedy = "run it again and save it anew, or read it with the package that wrote it"
+    version = "of the first version"
+    if isinstance(found, (int, np.integer)):
+        version = f"of schema {found}"
+        remedy = "use the newer package that wrote it" if found > SCHEMA else remedy
+    elif found is not None:
+        version = "of no known schema"
+    refuse("path", str(path), f"a result of schema {SCHEMA}", f"it is {version}: {remedy}")
 
 
 def _digest(data: xr.Dataset) -> str:
@@ -97,6 +120,7 @@ def _plain(attrs: Mapping[Any, Any]) -> list[tuple[str, Any]]:
 
 
 def _netcdf(path: str | os.PathLike[str]) -> Path:
-    if Path(path).suffix != ".nc":
+    path = checked_path("path", path)
+    if path.suffix != ".nc":
         refuse("path", str(path), "a file name ending in .nc", "change the ending")
-    return Path(path)
+    return path

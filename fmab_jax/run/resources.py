@@ -12,7 +12,7 @@ import jax
 
 from fmab_jax import __version__
 from fmab_jax.errors import count, refuse
-from fmab_jax.resources import available_bytes
+from fmab_jax.resources import available_bytes, refuse_after_fork
 
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
@@ -49,7 +49,10 @@ def checked_devices(devices: Sequence[jax.Device] | None) -> tuple[jax.Device, .
     Raises:
         ValueError: If there is none.
     """
-    used = tuple(devices) if devices is not None else tuple(jax.local_devices())
+    refuse_after_fork()
+    used = tuple(jax.local_devices()) if devices is None else ()
+    if isinstance(devices, (list, tuple)):
+        used = tuple(devices)
     if not used or not all(isinstance(device, jax.Device) for device in used):
         refuse("devices", devices, "devices such as jax.devices()", "leave it out for all of them")
     return used

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +17,8 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import count, length, real, refuse
+from fmab_jax.errors import choice, count, flag, length, price, refuse
+from fmab_jax.files import told
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
 
@@ -153,8 +152,8 @@ def communication_cost(
     Raises:
         ValueError: If a price is negative or the meter is not one of the run's.
     """
-    for field, price in (("server_price", server_price), ("peer_price", peer_price)):
-        real(field, price, 0.0, math.inf, "give the price of one link", open_high=True)
+    server_price = price("server_price", server_price)
+    peer_price = price("peer_price", peer_price)
     if not isinstance(data, xr.Dataset) or "links" not in data:
         refuse("data", type(data).__name__, "a result with links", "pass what simulate returned")
     weights = prices(data, server_price, peer_price, meter)
@@ -177,12 +176,11 @@ def prices(
     counted = data.priced.values & peer
     if meter is not None:
         known = data.meter.values[peer].tolist()
-        if meter not in known:
-            allowed = " or ".join(map(repr, known)) or "left out: agents build no links"
-            refuse("meter", meter, allowed, "choose one of this run's meters")
+        allowed = " or ".join(map(repr, known)) or "left out: agents build no links"
+        choice("meter", meter, known, "choose one of this run's meters", allowed)
         counted = data.meter.values == meter
-    price = np.where(peer, peer_price * counted, server_price * 1.0)
-    return xr.DataArray(price, {"meter": data.meter}, ("meter",)).drop_vars("meter")
+    each = np.where(peer, peer_price * counted, server_price * 1.0)
+    return xr.DataArray(each, {"meter": data.meter}, ("meter",)).drop_vars("meter")
 
 
 def _checked_seeds(seeds: Any) -> range | np.ndarray:
@@ -195,9 +193,7 @@ def _checked_seeds(seeds: Any) -> range | np.ndarray:
     if length(seeds) == 0:
         refuse("seeds", list(seeds), "not empty", "give at least one seed")
     if length(seeds) > resources.MAX_SEEDS:
-        refuse(
-            "seeds", length(seeds), f"at most {resources.MAX_SEEDS:,} seeds", "run them in parts"
-        )
+        refuse("seeds", length(seeds), f"at most {resources.MAX_SEEDS:,}", "run them in parts")
     if isinstance(seeds, range):
         keys.checked_seed("seeds", seeds[0])
         keys.checked_seed("seeds", seeds[-1])
@@ -210,7 +206,10 @@ def _checked_seeds(seeds: Any) -> range | np.ndarray:
 
 @contextmanager
 def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[Any]:
-    shown = sys.stderr.isatty() if progress is None else progress
+    out = told()
+    if progress is not None:
+        flag("progress", progress)
+    shown = out.isatty() if progress is None else progress
     if not shown or batches < 2:
         yield lambda done: None
         return
@@ -224,7 +223,7 @@ def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[A
         bars.TaskProgressColumn(show_speed=True),
         bars.TimeRemainingColumn(),
     )
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with bars.Progress(*columns, console=Console(file=out), transient=True) as bar:
         task = bar.add_task("seeds", total=seeds)
         yield lambda done: bar.advance(task, done)
 

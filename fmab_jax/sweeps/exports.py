@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-import secrets
 import shutil
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import whole_file
+from fmab_jax.files import checked_path, naming, refuse_taken, temporary_beside, whole_file
 from fmab_jax.run.netcdf import save
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 
 
-def export(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
-    """Writes the results of `simulate` or `sweep` under a new name, whole or not at all.
+def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Writes the results of `simulate` or `sweep` into a file, whole or not at all.
 
     netCDF and Zarr keep every variable with its dimensions; labels of mixed kinds, such as "none"
     beside numbers, become texts. CSV and Parquet hold a row for each cell, seed and slot, with the
@@ -35,26 +35,29 @@ def export(data: xr.Dataset, path: str | os.PathLike[str]) -> Path:
 
     Args:
         data: The results.
-        path: Ends in .nc, .zarr, .csv or .parquet; must not exist.
+        path: Ends in .nc, .zarr, .csv or .parquet.
+        overwrite: Whether a file of that name, or a Zarr folder, may be replaced.
 
     Returns:
         The path written.
 
     Raises:
-        ValueError: For another ending, a path that exists, or a missing package (zarr, pyarrow).
+        ValueError: For another ending, a name that is taken, or a missing package (zarr, pyarrow).
         OSError: If it cannot be written.
     """
-    path = Path(path)
+    path = checked_path("path", path)
+    if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
+        refuse("data", data, "a result of simulate or sweep", "pass it unchanged")
     ending = path.suffix
     if ending not in _ENDINGS:
         allowed = "a name ending in " + ", ".join(_ENDINGS)
         refuse("path", str(path), allowed, "the ending chooses the format")
-    if os.path.lexists(path):
-        refuse("path", str(path), "a new name", "remove what is there, or choose another")
+    if ending != ".zarr" or not (overwrite and (path / "zarr.json").is_file()):
+        refuse_taken(path, overwrite)
     if not path.parent.is_dir():
         refuse("path", str(path), "in an existing folder", "make the folder first")
     if ending == ".nc":
-        return save(_plain_labels(data), path)
+        return save(_plain_labels(data), path, overwrite=overwrite)
     if ending == ".zarr":
         return _zarr(_plain_labels(data), path)
     if ending == ".csv":
@@ -93,17 +96,34 @@ def _plain_labels(data: xr.Dataset) -> xr.Dataset:
 
 def _zarr(data: xr.Dataset, path: Path) -> Path:
     _needed("zarr")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with warnings.catch_warnings():
-            # Zarr warns of any text that its third version has not standardised yet.
-            warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 spec")
-            # Consolidated metadata is not part of the format's third version.
-            data.to_zarr(temporary, mode="w-", consolidated=False)
-        os.replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    temporary, old = temporary_beside(path), temporary_beside(path)
+    with naming(path, temporary):
+        try:
+            with warnings.catch_warnings():
+                # Zarr warns of any text that its third version has not standardised yet.
+                warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 spec")
+                # Consolidated metadata is not part of the format's third version.
+                data.to_zarr(temporary, mode="w-", consolidated=False)
+            taken = os.path.lexists(path)
+            if taken:
+                os.rename(path, old)  # No folder can be put in place of another that is full.
+            try:
+                os.replace(temporary, path)
+            except BaseException:
+                if taken:
+                    os.rename(old, path)
+                raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            if os.path.lexists(path):
+                _remove(old)
     return path
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # of a file
+        path.unlink()
 
 
 def _csv(data: xr.Dataset, path: Path) -> Path:

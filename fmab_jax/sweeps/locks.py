@@ -1,20 +1,28 @@
-"""Locks that say who holds them and end with their holder."""
+"""Locks that say who holds them and end with their holder.
+
+Where the system can lock a file (flock), the kernel frees the lock with its process, whichever
+machine that ran on. Where it cannot, a marker's being there is the lock. Machines that share a
+folder may differ in that, so both pass one gate, the marker. Who locks the file signs it first and
+then takes the marker for a moment. Who cannot lock keeps the marker and then looks for a signature.
+Whoever comes second sees the first.
+"""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from filelock import SoftFileLock, Timeout
 
 from fmab_jax.errors import refuse
-from fmab_jax.files import NEW, PLAIN, naming, opened, write_all
+from fmab_jax.files import PLAIN, naming, opened, write_all
 
 try:
     import fcntl
@@ -22,61 +30,65 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _NO_FLOCK = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
+# Outlasts another's moment at the gate.
+_PATIENCE_S = 0.2
 
 
 @contextmanager
 def locked(folder: Path, writer: str) -> Iterator[None]:
-    """Holds lock-<writer>, or refuses and says who does."""
-    path = folder / f"lock-{writer}"
-    since = datetime.now(UTC).isoformat(timespec="microseconds")
-    holder = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
-    descriptor = _flock(path, writer)
-    other = path.with_name(f"{path.name}.pid")
+    """Holds the lock of a writer, or refuses and says who does."""
+    file, owner = folder / f"lock-{writer}", os.getpid()
+    descriptor = _flock(file)
     if descriptor is None:
-        path, other = other, path
+        with _gate(file):
+            if _signature(file).endswith("\n"):
+                _refuse(file, f"wait for it, or delete {file.name} once it is gone")
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    # Trying to lock it has left an empty file.
+                    if os.getpid() == owner and not _signature(file):
+                        file.unlink()
+        return
     try:
-        # Machines that share the folder may differ in whether they can lock.
-        if (rival := _holder(other)) and _may_live(rival):
-            _refuse_writer(other, writer, f"wait for it, or delete {other.name} once it is gone")
-        if descriptor is None:
-            with suppress(OSError):
-                other.unlink()
-            _claim(path, writer, json.dumps(holder).encode())
-        else:
-            with naming(path):
+        try:
+            with naming(file):
                 os.ftruncate(descriptor, 0)
-                write_all(descriptor, json.dumps(holder).encode())
-    except BaseException:
-        if descriptor is not None:
-            os.close(descriptor)
-        raise
-    try:
-        yield
+                write_all(descriptor, f"{owner}\n{socket.gethostname()}\n".encode())
+                os.fsync(descriptor)
+            with _gate(file):
+                if not _is(file, descriptor):
+                    _refuse(file, "try again")
+        except BaseException:
+            with suppress(OSError):  # The first error is the one to tell.
+                os.ftruncate(descriptor, 0)
+            raise
+        try:
+            yield
+        finally:
+            # Removed while still held: whoever then locks the nameless file sees that.
+            with suppress(OSError):
+                if os.getpid() == owner:  # A forked child that ends frees nothing.
+                    file.unlink()
     finally:
-        # Removed while still held: whoever then locks the nameless file sees that and looks again.
-        with suppress(OSError):
-            if os.getpid() == holder["pid"]:  # A forked child that ends frees nothing.
-                path.unlink()
-        if descriptor is not None:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
-def _flock(path: Path, writer: str) -> int | None:
+def _flock(file: Path) -> int | None:
     """Returns a locked descriptor, which the kernel frees with its process; None if it cannot."""
     if fcntl is None:
         return None
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | PLAIN, 0o666)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | PLAIN, 0o666)
         held = False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = os.path.samestat(os.fstat(descriptor), os.lstat(path))
+            held = _is(file, descriptor)
             if held:
                 return descriptor
         except BlockingIOError:
-            _refuse_writer(path, writer, "wait for it or stop it")
-        except FileNotFoundError:
-            continue  # Its last holder has just removed it.
+            _refuse(file, "wait for it or stop it")
         except OSError as error:
             if error.errno in _NO_FLOCK:
                 return None
@@ -86,57 +98,55 @@ def _flock(path: Path, writer: str) -> int | None:
                 os.close(descriptor)
 
 
-def _claim(path: Path, writer: str, content: bytes) -> None:
-    """Makes a file whose being there is the lock, for as long as its process lives."""
-    while True:
-        with suppress(FileExistsError), opened(path, NEW) as descriptor:
-            try:
-                return write_all(descriptor, content)
-            except OSError:
-                path.unlink()
-                raise
-        holder = _holder(path)
-        if not path.exists():
-            continue  # It has just been released.
-        retired = path.with_name(f"{path.name}-{holder.get('pid')}")
-        if _may_live(holder) or retired.exists():
-            names = f"{path.name} and {retired.name}" if retired.exists() else path.name
-            _refuse_writer(path, writer, f"wait for it, or delete {names} once it is gone")
-        # One contender alone may retire this holder, and only while it is still the holder.
-        with suppress(FileExistsError), opened(retired, NEW):
-            if _holder(path) == holder:
-                path.unlink()
-            retired.unlink()
-
-
-def _holder(path: Path) -> dict[str, Any]:
+def _is(file: Path, descriptor: int) -> bool:
+    """Returns whether the open file still has its name; its last holder may have removed it."""
     try:
-        with opened(path, os.O_RDONLY) as descriptor:
-            holder = json.loads(os.read(descriptor, 4096))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return holder if isinstance(holder, dict) else {}
+        return os.path.samestat(os.fstat(descriptor), os.lstat(file))
+    except FileNotFoundError:
+        return False
 
 
-def _may_live(holder: Mapping[str, Any]) -> bool:
-    pid = holder.get("pid")
-    # Of another host nothing is known; on Windows, to ask with os.kill would end the process.
-    here = holder.get("host") == socket.gethostname() and os.name == "posix"
-    if here and type(pid) is int and pid > 0:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except (OSError, OverflowError):
-            pass
-    return True
+@contextmanager
+def _gate(file: Path) -> Iterator[None]:
+    """Holds the marker beside a file; that of a dead process of this host is taken over."""
+    marker, owner = _marker(file), os.getpid()
+    gate = SoftFileLock(marker, timeout=_PATIENCE_S, thread_local=False)
+    try:
+        gate.acquire(poll_interval=0.01)
+    except Timeout:
+        _refuse(marker, f"wait for it, or delete {marker.name} once it is gone")
+    try:
+        yield
+    finally:
+        if os.getpid() == owner:
+            gate.release()
 
 
-def _refuse_writer(path: Path, writer: str, remedy: str) -> NoReturn:
+def _marker(file: Path) -> Path:
+    return file.with_name(f"{file.name}.pid")
+
+
+def _signature(file: Path) -> str:
+    """Returns what a holder has written, ``pid``, ``host`` and so on, line by line."""
+    try:
+        with opened(file, os.O_RDONLY) as descriptor:
+            return os.read(descriptor, 1024).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _refuse(path: Path, remedy: str) -> NoReturn:
+    file = path.with_suffix("")
+    pid = host = since = "unknown"
     for _ in range(20):
-        if holder := _holder(path):
+        with suppress(OSError, ValueError):
+            # At the gate it may be the file's holder that is just passing.
+            text = _signature(path) or _signature(file)
+            pid, host, *_ = (line[:60] for line in text.splitlines())
+            changed = (path if path.exists() else file).stat().st_mtime
+            since = datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds")
             break
         time.sleep(0.01)  # Whoever has just got the lock has not yet signed it.
-    pid, host, since = (str(holder.get(name, "unknown"))[:60] for name in ("pid", "host", "since"))
-    who = f"process {pid} on {host} has done so since {since}"
+    who = f"process {pid} on {host.partition('?')[0]} has done so since {since}"
+    writer = file.name.removeprefix("lock-")
     refuse("store", str(path.parent), f"written by nobody else as {writer!r}", f"{who}: {remedy}")

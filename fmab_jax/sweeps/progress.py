@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 import warnings
 from typing import Any, NamedTuple
+
+from fmab_jax.errors import flag
+from fmab_jax.files import told
 
 LOG_EVERY_S = 10.0
 
@@ -79,10 +81,12 @@ def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
     """Returns who is told: a `Progress` as it is, True for a bar or lines, None on terminals."""
     if isinstance(progress, Progress):
         return progress
-    shown = sys.stderr.isatty() if progress is None else progress
-    if not shown or not keeps:
+    terminal = told().isatty()
+    if progress is not None:
+        flag("progress", progress, "or a Progress")
+    if not (terminal if progress is None else progress) or not keeps:
         return Progress()
-    return _Bar() if sys.stderr.isatty() else _Lines()
+    return _Bar() if terminal else _Lines()
 
 
 def describe_plan(plan: Plan) -> str:
@@ -116,9 +120,11 @@ class _Lines(Progress):
         self.trials = self.done = self.cells = self.cells_done = 0
         self.expected = ""
         self.widest = math.nan
+        self.out = told()
 
     def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        # In one piece, so that processes that share it do not mix their lines.
+        self.out.write(line + "\n")
 
     def planned(self, plan: Plan) -> None:
         self.trials, self.cells = plan.missing, plan.distinct
@@ -177,7 +183,7 @@ class _Bar(Progress):
             bars.TimeRemainingColumn(),
             bars.TextColumn("{task.fields[cells]}"),
         )
-        self.bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
+        self.bar = bars.Progress(*columns, console=Console(file=told()), transient=True)
         self.task = self.bar.add_task("trials", total=None, rate="", cells="", start=False)
         self.cells = 0
 

@@ -11,6 +11,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,15 +22,16 @@ from xarray.core import indexing
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.tables import look_band
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.errors import refuse
+from fmab_jax.errors import Damaged, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.run import schema
 from fmab_jax.run.batches import Config
 from fmab_jax.run.schema import Variable
 from fmab_jax.run.simulate import facts
+from fmab_jax.sweeps import records
 from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import Precision, Study
 
-FORMAT = 2
 # Facts of a configuration that all may share.
 _SHARED = (
     *("algorithm", "title", "epsilon", "epsilon_message", "agents", "arms", "horizon"),
@@ -72,6 +74,9 @@ class Results:
         self.parts: dict[str, list[Part]] = {}
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._slots = {
+            cell["hash"]: len(header["grids"][cell["grid"]]) for cell in header.get("cells", ())
+        }
         for entry in entries:
             self.add(entry)
 
@@ -80,13 +85,14 @@ class Results:
         """Whether single seeds are kept."""
         return bool(self.header["keep"] == "curves")
 
-    def add(self, entry: Entry) -> None:
-        """Takes note of one more chunk."""
-        if entry.facts.get("keep") != self.header["keep"]:
-            return
+    def add(self, entry: Entry) -> bool:
+        """Takes note of one more chunk, if its facts are those of a chunk of such results."""
+        if not records.fit(entry.facts) or entry.facts["keep"] != self.header["keep"]:
+            return False
         start, stop = entry.facts["seeds"]
         for row, cell in enumerate(entry.facts["cells"]):
             self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
+        return True
 
     def chain(self, cell: str, stop: int) -> list[Part]:
         """Returns parts that cover the cell's seeds from 0 on, without gap, as far as possible.
@@ -166,15 +172,23 @@ class Results:
         used: dict[str, dict[str, None]] = {}
         for cell, stop in stops.items():
             for part in self.chain(cell, stop):
-                for name, version in part.entry.facts.get("made_by", {}).items():
+                for name, version in part.entry.facts["made_by"].items():
                     used.setdefault(name, {})[version] = None
         listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
         return {**self.header["made_by"], **listed}
 
     def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand."""
+        """Reads a chunk, or finds it at hand.
+
+        Raises:
+            Damaged: If it is not what its facts say.
+        """
         if entry.chunk not in self._chunks:
-            self._chunks[entry.chunk] = self.source.read(entry)
+            arrays = self.source.read(entry)
+            if wrong := records.fault(entry, arrays, self._slots):
+                folder = getattr(self.source, "path", Path())
+                raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
+            self._chunks[entry.chunk] = arrays
             while len(self._chunks) > _AT_HAND:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(entry.chunk)
@@ -247,7 +261,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     until = study.until
     exchanges = [point.config.exchange for point in study.points]
     return {
-        "format": FORMAT,
+        "format": records.FORMAT,
         "hash": study.hash,
         "study": study.describe(),
         "made_by": dict(made_by),
@@ -277,12 +291,10 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     Raises:
         ValueError: If it is not one, or a damaged one.
     """
-    folder = Store(path)
-    header = folder.header()
+    folder = Store(checked_path("store", path))
+    header = records.header_in(folder)
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
-    if header.get("format") != FORMAT:
-        refuse("store", str(path), f"a store of format {FORMAT}", "use the package that made it")
     entries, _ = folder.entries()
     return Results(header, folder, entries)
 

@@ -26,10 +26,11 @@ from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Program, Work
 from fmab_jax.run.resources import Estimate
-from fmab_jax.sweeps import results
+from fmab_jax.sweeps import records, results
 from fmab_jax.sweeps.progress import Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.results import Memory, Results
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
@@ -46,6 +47,17 @@ class Block(NamedTuple):
     cells: tuple[str, ...]
     start: int
     stop: int
+
+
+class _Sort(NamedTuple):
+    """What configs of one chunk share: their program, and how many slots are kept."""
+
+    program: Program
+    wanted: int
+
+
+def _sort(config: Config) -> _Sort:
+    return _Sort(config.program, config.wanted)
 
 
 def sweep(
@@ -173,7 +185,13 @@ def run(
     if devices is None and jax.process_count() > 1:
         devices = jax.devices()
     used = resources.checked_devices(devices)
+    if store is not None:
+        store = checked_path("store", store)
     worker = _checked_worker(worker, store)
+    allow_changes = [allow_changes] if isinstance(allow_changes, str) else allow_changes
+    listed = isinstance(allow_changes, (list, tuple, set, frozenset))
+    if not listed or not all(isinstance(name, str) for name in allow_changes):
+        refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
     compiled = batches.executable.cache_info().misses
     work = _Work(study, used, chunk, batch, worker)
     header = results.header_of(study, provenance(used))
@@ -228,9 +246,9 @@ class _Work:
         self.study, self.devices, self.worker = study, devices, worker
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
-        self.programs: dict[Program, list[str]] = {}
+        self.programs: dict[_Sort, list[str]] = {}
         for name, point in self.points.items():
-            self.programs.setdefault(point.config.program, []).append(name)
+            self.programs.setdefault(_sort(point.config), []).append(name)
         if chunk is not None:
             chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
         self.chunk, self.batch = chunk, batch
@@ -274,7 +292,7 @@ class _Work:
     def _mine(self, number: int) -> bool:
         return self.worker is None or number % self.worker[1] == self.worker[0] - 1
 
-    def _laid_out(self, program: Program, cells: list[str], stop: int) -> Iterator[Block]:
+    def _laid_out(self, program: _Sort, cells: list[str], stop: int) -> Iterator[Block]:
         """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
         trials, most_cells = self._chunk_size(program)
         if stop >= trials:
@@ -287,11 +305,11 @@ class _Work:
         for first in range(0, len(cells), together):
             yield Block(tuple(cells[first : first + together]), 0, stop)
 
-    def _some(self, program: Program) -> Config:
+    def _some(self, program: _Sort) -> Config:
         """Returns one of a program's configs; they have the same sizes."""
         return self.points[self.programs[program][0]].config
 
-    def _chunk_size(self, program: Program) -> tuple[int, int]:
+    def _chunk_size(self, program: _Sort) -> tuple[int, int]:
         """Returns the most trials and the most cells of a chunk."""
         some = self._some(program)
         elements = some.elements
@@ -343,7 +361,7 @@ class _Work:
             seeds=self.study.seeds,
             until=self.study.until is not None,
             distinct=len(self.points),
-            layouts=len({self.points[block.cells[0]].config.program for block in todo}),
+            layouts=len({_sort(self.points[block.cells[0]].config).program for block in todo}),
             trials=len(self.points) * self.study.seeds,
             missing=sum((block.stop - block.start) * len(block.cells) for block in todo),
             blocks=len(todo),
@@ -366,16 +384,16 @@ class _Work:
         """Tells how long what is missing will take; compiles one program for it."""
         todo = self.todo(found)
         if todo and not self.shared:
-            program = self.points[todo[0].cells[0]].config.program
-            programs = len({self.points[block.cells[0]].config.program for block in todo})
+            program = _sort(self.points[todo[0].cells[0]].config)
+            programs = len({_sort(self.points[block.cells[0]].config).program for block in todo})
             batch = self._needs(program, todo).batch
             teller.compiling(1, programs)
             started = time.perf_counter()
-            batches.executable(program, batch, self.devices)
+            batches.executable(program.program, batch, self.devices)
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
-    def _needs(self, program: Program, todo: Sequence[Block]) -> Estimate:
+    def _needs(self, program: _Sort, todo: Sequence[Block]) -> Estimate:
         cells = set(self.programs[program])
         own = [block for block in todo if block.cells[0] in cells]
         trials = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
@@ -387,7 +405,7 @@ class _Work:
 
     def compute(self, found: Results, folder: Any, teller: Progress) -> None:
         """Computes what is missing, a block at a time; each is written before the next begins."""
-        compiled: set[tuple[Program, int]] = set()
+        compiled: set[tuple[_Sort, int]] = set()
         first, planned = True, 0
         while blocks := [Block(tuple(c), a, b) for c, a, b in self._agreed(self.todo(found))]:
             planned += sum((b.stop - b.start) * len(b.cells) for b in blocks)
@@ -402,7 +420,7 @@ class _Work:
                 if (program, batch) not in compiled:
                     teller.compiling(programs.index(program) + 1, len(programs))
                     started = time.perf_counter()
-                    batches.executable(program, batch, self.devices)
+                    batches.executable(program.program, batch, self.devices)
                     compiled.add((program, batch))
                     trials = batch * resources.threads(self.devices)
                     if first and planned >= 8 * trials:
@@ -420,7 +438,8 @@ class _Work:
                         "keep": self.study.keep,
                         "made_by": found.header["made_by"],
                     }
-                    found.add(folder.put(_chunk_name(facts), arrays, facts))
+                    if not found.add(folder.put(_chunk_name(facts), arrays, facts)):
+                        raise RuntimeError("what was put is no chunk of this study")
                     for name in block.cells:
                         left[name] -= block.stop - block.start
                     widest = self._widest(collected, block)
@@ -555,10 +574,9 @@ def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
     if worker is None:
         return None
     remedy = "give (i, n), such as (3, 16), i from 1 to n"
-    try:
-        index, workers = worker
-    except (TypeError, ValueError):
+    if not isinstance(worker, (list, tuple)) or len(worker) != 2:
         refuse("worker", worker, "a pair (i, n)", remedy)
+    index, workers = worker
     workers = count("worker", workers, 1, 100_000, remedy)
     index = count("worker", index, 1, workers, remedy)
     if store is None:
@@ -571,7 +589,9 @@ def _look(
 ) -> Results:
     """Returns what a store seems to hold of a study; refuses one that holds another."""
     try:
-        empty = not os.path.lexists(store) or (os.path.isdir(store) and not os.listdir(store))
+        empty = not os.path.lexists(store) or (
+            os.path.isdir(store) and all(name.startswith(".") for name in os.listdir(store))
+        )
     except ValueError:  # a NUL character
         empty = False
     if empty:
@@ -585,22 +605,17 @@ def _compare(
     folder: Store, header: Mapping[str, Any], allow_changes: Collection[str]
 ) -> dict[str, Any] | None:
     """Returns the store's header; refuses it where a field differs that may not."""
-    old = folder.header()
+    old = records.header_in(folder)
     if old is None:
         return None
-    if old.get("format") != results.FORMAT:
-        refuse("store", str(folder.path), f"of format {results.FORMAT}", "use another folder")
     before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
-    allowed = [allow_changes] if isinstance(allow_changes, str) else allow_changes
-    if not isinstance(allowed, (list, tuple, set, frozenset)):
-        refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
-    for name in allowed:
+    for name in allow_changes:
         if name not in before and name not in now:
-            near = difflib.get_close_matches(str(name), {**before, **now}, n=1)
+            near = difflib.get_close_matches(name[:40], {**before, **now}, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else "name the field that was refused"
             refuse("allow_changes", name, "a field of the study or a package", remedy)
     # More or fewer seeds, and another order of the dimensions, change no chunk.
-    free = {"seeds", "until", "axes", *allowed}
+    free = {"seeds", "until", "axes", *allow_changes}
     names = set(before) | set(now)
     for name in sorted(names, key=lambda name: (name not in ("algorithm", "problem"), name)):
         if name not in free and before.get(name) != now.get(name):
@@ -645,10 +660,12 @@ def _intact(folder: Store, cells: Collection[str], teller: Progress) -> list[Ent
         teller.damaged(f"{folder.path / line}; the line is passed over")
     wanted, intact = set(cells), []
     for entry in entries:
-        if not wanted & set(entry.facts.get("cells", ())):
-            continue
-        # Looked at twice: another worker may just be putting it in place again.
-        reason = folder.check(entry) and folder.check(entry)
+        reason: str | None = "its facts are not those of a chunk"
+        if records.fit(entry.facts):
+            if not wanted & set(entry.facts["cells"]):
+                continue
+            # Looked at twice: another worker may just be putting it in place again.
+            reason = folder.check(entry) and folder.check(entry)
         if reason is None:
             intact.append(entry)
             continue

@@ -41,7 +41,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WRITER = re.compile(r"[a-z0-9-]{1,64}")
 _MANIFEST = re.compile(r"manifest-[a-z0-9-]+\.jsonl")
 _OURS = re.compile(
-    rf"run\.json|chunks|quarantine|{_MANIFEST.pattern}|lock-[a-z0-9-]+(\.pid(-[0-9a-f]+)?)?"
+    rf"run\.json|chunks|quarantine|{_MANIFEST.pattern}|lock-[a-z0-9-]+(\.pid(\.[a-z0-9.-]+)?)?"
 )
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DTYPE = r"[<>|][biufcSU][1-9][0-9]{0,5}"
@@ -104,13 +104,13 @@ class Store:
                 raise
             self._refuse(str(error.strerror))
         strange = sorted(n for n in names if not n.startswith(".") and not _OURS.fullmatch(n))
-        if strange and not {"run.json", "chunks"} <= set(names):
+        kept = {"chunks", *filter(_MANIFEST.fullmatch, names)} & set(names)
+        if strange and not ("run.json" in names and kept):
             self._refuse(f"this one holds other things, such as {strange[0]!r}")
-        if "chunks" not in names:
-            if not create:
-                self._refuse("this one has no chunks/")
-            with suppress(FileExistsError):  # another writer's
-                os.mkdir(self.path / "chunks")
+        if create:
+            self._mend()
+        elif not kept and "run.json" not in names:
+            self._refuse("this one has no chunks/")
         self._inspect()
 
     def header(self) -> dict[str, Any] | None:
@@ -154,6 +154,7 @@ class Store:
         if self._writer is not None:
             refuse("writer", writer, "one at a time", "open the folder once more")
         self._inspect()
+        self._mend()
         with locked(self.path, writer):
             for folder in (self.path, self.path / "chunks"):
                 remove_temporaries(folder, writer)
@@ -280,6 +281,11 @@ class Store:
 
     def _refuse(self, reason: str) -> NoReturn:
         refuse("store", str(self.path), "a store", reason)
+
+    def _mend(self) -> None:
+        """Makes chunks/, which copies and archives may leave out where it is empty."""
+        with suppress(FileExistsError):  # another writer's
+            os.mkdir(self.path / "chunks")
 
     def _must_write(self) -> None:
         if self._writer is None:

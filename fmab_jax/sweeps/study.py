@@ -32,7 +32,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import FixedGraph
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law, law_of
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import choice, count, flag, length, real, refuse, shown
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
 from fmab_jax.run import resources
@@ -112,11 +112,11 @@ class LawOf(Kind):
 
     def text(self, value: Any) -> str:
         """Returns its words."""
-        return str(value)
+        return str(value.label())
 
     def label(self, value: Any) -> Any:
         """Returns its words."""
-        return str(value)
+        return value.label()
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Study:
     def _plain(self, name: str, value: Any) -> Any:
         """Returns a JSON-able stand-in that differs where values differ."""
         if isinstance(value, Problem):
-            return value.describe()
+            return _described_problem(value)
         if callable(value):
             return _maker_name(value)
         if (known := self._known.get(name)) is not None:
@@ -373,7 +373,7 @@ class Study:
             slots[grid] = _hash(config.grid[: config.points].tolist())
         described = {
             **algorithm.describe(),
-            "problem": problem.describe(),
+            "problem": _described_problem(problem),
             "rewards_code": source_digest(type(problem.rewards)),
             "horizon": config.horizon,
             "slots": slots[grid],
@@ -404,8 +404,7 @@ def state(
     Raises:
         ValueError: If a parameter is unknown or a value out of range.
     """
-    if keep not in ("curves", "summary"):
-        refuse("keep", keep, "'curves' or 'summary'", "'summary' for very many seeds")
+    choice("keep", keep, ("curves", "summary"), "'summary' for very many seeds")
     seeds = count("seeds", seeds, 1, MAX_SEEDS, "give the number of seeds of a configuration")
     if until is not None:
         if not isinstance(until, Precision):
@@ -418,8 +417,7 @@ def state(
         if seeds > until.max_seeds:
             remedy = "start with fewer, or allow more"
             refuse("seeds", seeds, f"at most {until.max_seeds:,}, the max_seeds of until", remedy)
-    if isinstance(sum_agents, np.bool_) or not isinstance(sum_agents, bool):
-        refuse("sum_agents", sum_agents, "True or False", "leave it out")
+    flag("sum_agents", sum_agents)
     if isinstance(algorithm, Algorithm):
         algorithm, parameters = _taken_apart(algorithm, parameters)
     problem, parameters = _spelt_out(problem, parameters)
@@ -638,11 +636,11 @@ def _axis(name: str, value: Any, known: Parameter | None) -> Axis | None:
     swept = isinstance(value, (Mapping, list, tuple, range))
     if not swept and not (isinstance(value, np.ndarray) and value.ndim == 1):
         return None
-    if not len(value):
+    if not length(value):
         refuse(name, value, "not empty", "give at least one value")
-    if len(value) > MAX_CONFIGS:
+    if length(value) > MAX_CONFIGS:
         remedy = f"sweep fewer values of {name}"
-        refuse("configurations", len(value), f"at most {MAX_CONFIGS:,}", remedy)
+        refuse("configurations", length(value), f"at most {MAX_CONFIGS:,}", remedy)
     if isinstance(value, Mapping):
         values, labels = list(value.values()), [str(label) for label in value]
     else:
@@ -690,13 +688,25 @@ def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
     if isinstance(value, Problem):
         return f"problem-{place}"
     if isinstance(value, Law):
-        return str(value)
+        return value.label()
     if callable(value):
         return _maker_name(value)
-    if isinstance(value, Sequence):
+    if isinstance(value, (list, tuple)) and len(value) <= MAX_CONFIGS:
         parts = [p if isinstance(p, (tuple, list)) else [p] for p in value]
+        if any(isinstance(item, (list, tuple, dict)) for part in parts for item in part):
+            return shown(value)
         return "+".join(":".join(map(str, part)) for part in parts)
     refuse(name, value, "numbers, texts, None, graphs or problems", "label it: {'label': value}")
+
+
+def _described_problem(problem: Problem) -> dict[str, Any]:
+    """Returns a problem's description, with digests for its arrays."""
+    described = problem.describe()
+    for name in ("means", "probabilities"):
+        if name in described:
+            plain = np.ascontiguousarray(described[name], "<f8")
+            described[name] = hashlib.sha256(plain.tobytes()).hexdigest()
+    return described
 
 
 def _described_exchange(exchange: Exchange) -> list[Any]:

@@ -199,16 +199,20 @@ def test_a_number_per_seed_has_a_band():
     ]
 
 
-def test_lost_best_arms_are_counted_beside_the_band():
+@pytest.mark.parametrize("event, other", [bands.EVENTS, bands.EVENTS[::-1]])
+def test_what_befell_seeds_is_counted_beside_the_band(event, other):
     """Would catch a band that hides rare catastrophes, or an interval of another count or level."""
-    lost = np.zeros(100, bool)
-    lost[[4, 50, 99]] = True
-    values = series(np.random.default_rng(8).standard_normal((100, 2)), best_arm_lost=lost)
+    marks = np.zeros((2, 100), bool)
+    marks[0, [4, 50, 99]] = marks[1, 10:17] = True
+    values = series(np.random.default_rng(8).standard_normal((100, 2)))
+    values = values.assign_coords({event: ("seed", marks[0]), other: ("seed", marks[1])})
     band = confidence_band(values, 0.9)
-    assert (int(band.best_arm_lost), int(band.seeds)) == (3, 100)
-    ends = (float(band.best_arm_lost_lower), float(band.best_arm_lost_upper))
-    assert ends == lost_interval(3, 100, 0.9)
-    assert "best_arm_lost" not in confidence_band(values.drop_vars("best_arm_lost"))
+    for name, number in ((event, 3), (other, 7)):
+        assert (int(band[name]), int(band.seeds)) == (number, 100)
+        ends = (float(band[f"{name}_lower"]), float(band[f"{name}_upper"]))
+        assert ends == lost_interval(number, 100, 0.9)
+    alone = confidence_band(values.drop_vars(event), 0.9)
+    assert event not in alone and int(alone[other]) == 7
 
 
 @pytest.mark.parametrize("lost, seeds", [(0, 1), (0, 100), (100, 100), (3, 100), (7, 1_000_000)])
@@ -231,8 +235,8 @@ def pair() -> tuple[xr.DataArray, xr.DataArray]:
     first, second = (shared + 0.1 * rng.standard_normal((30, 6)) + shift for shift in (3, 1))
     lost = np.arange(30)
     return (
-        series(first, best_arm_lost=lost < 4),
-        series(second, best_arm_lost=(lost >= 2) & (lost < 7)),
+        series(first, best_arm_lost=lost < 4, worse_arm_played=lost < 9),
+        series(second, best_arm_lost=(lost >= 2) & (lost < 7), worse_arm_played=lost > 26),
     )
 
 
@@ -248,6 +252,7 @@ def test_a_paired_difference_is_the_band_of_the_differences(kind):
     # A seed counts that lost it in the one or the other.
     assert (int(band.best_arm_lost), int(band.seeds)) == (7, 30)
     assert float(band.best_arm_lost_upper) == lost_interval(7, 30, 0.9)[1]
+    assert int(band.worse_arm_played) == 12
     np.testing.assert_array_equal(band.time, first.time)
     assert band["mean"].attrs == {"units": "reward", "long_name": "difference of regret"}
     wide = confidence_band(first, 0.9, kind)
@@ -314,6 +319,24 @@ def test_the_band_of_moments_is_that_of_the_curves(seeds, slots):
     assert ratio[0] == pytest.approx(1, rel=0.02) and ratio[0] != 1
 
 
+def test_no_simultaneous_band_is_narrower_than_the_pointwise_one():
+    """Would catch a band from few draws that lost its floor, from moments or from curves.
+
+    At a single slot both critical values are Student's; of 100 draws, about half give less.
+    """
+    curve = np.random.default_rng(15).standard_normal((20, 1))
+    moments = curve.mean(axis=0), np.cov(curve.T).reshape(1, 1)
+    student, root = bands.student_quantile(19, 0.95), np.ones((1, 1))
+    drawn = [bands._largest(root, 20, 0.95, 100, seed) for seed in range(8)]
+    assert min(drawn) < 0.95 * student and max(drawn) > student
+    pointwise = moments_band(20, *moments, 0.95, "pointwise")[1]
+    for seed, critical in enumerate(drawn):
+        half = moments_band(20, *moments, 0.95, resamples=100, seed=seed)[1]
+        np.testing.assert_allclose(half / pointwise, max(1, critical / student), rtol=1e-9)
+        band = confidence_band(series(curve), 0.95, resamples=100, seed=seed)
+        np.testing.assert_allclose((band.upper - band.lower) / 2, half, rtol=1e-9)
+
+
 def test_moments_without_spread_have_no_width():
     """Would catch 0 / 0 where all seeds agree, at one slot or at all of them."""
     covariance = np.diag([1.0, 0.0, 4.0])
@@ -333,6 +356,7 @@ def summarised() -> tuple[xr.Dataset, list[np.ndarray]]:
             "regret_covariance": (("rounds", "time", "time_2"), [np.cov(x.T) for x in cells]),
             "seeds": ("rounds", [30, 50]),
             "best_arm_lost": ("rounds", [0, 3]),
+            "worse_arm_played": ("rounds", [4, 0]),
         },
         {"rounds": ["none", 2], "time": [1, 2, 4, 8, 16]},
     )
@@ -352,10 +376,11 @@ def test_a_summary_has_a_band_for_each_cell(kind):
             np.testing.assert_allclose(cell["mean"], mean, rtol=1e-12)
             np.testing.assert_allclose(cell.upper, mean + half, rtol=1e-12)
             np.testing.assert_allclose(cell.lower, mean - half, rtol=1e-12)
-            lost = [0, 3][place]
-            assert (int(cell.best_arm_lost), int(cell.seeds)) == (lost, len(curves))
-            ends = (float(cell.best_arm_lost_lower), float(cell.best_arm_lost_upper))
-            assert ends == lost_interval(lost, len(curves), 0.9)
+            assert int(cell.seeds) == len(curves)
+            for event, numbers in (("best_arm_lost", [0, 3]), ("worse_arm_played", [4, 0])):
+                assert int(cell[event]) == numbers[place]
+                ends = (float(cell[f"{event}_lower"]), float(cell[f"{event}_upper"]))
+                assert ends == lost_interval(numbers[place], len(curves), 0.9)
     assert band.attrs["description"] == bands.describe(0.9, kind)
     one = confidence_band(data.isel(rounds=1), 0.9, kind)
     np.testing.assert_array_equal(one.upper, band.upper.isel(rounds=1))

@@ -41,7 +41,7 @@ def test_two_arms_by_hand():
     assert found.regret_failure == pytest.approx(2 * 1000 * 0.5 * 7.8125e-9, rel=1e-12)
     assert found.regret == pytest.approx(155.0000078125, rel=1e-12)
     assert found.regret_waiting == found.regret_commitment == 0
-    assert (found.server_links, found.peer_links_bound, found.peer_links_used) == (2, 0, 0)
+    assert found.links == {"server": 2}
     assert found.epsilon_message == math.inf
 
 
@@ -70,24 +70,27 @@ def test_closed_form_of_a_budget_by_hand():
     small = 32 * math.log(8 * 3 * 16 * 10**9) / (3 * rho_squared / 16) + 4
     large = 32 * math.log(8 * 3 * 4 * 10**9) / (3 * rho_squared) + 2
     assert found.regret_exploration == pytest.approx(6 * (0.25 * small + large), rel=1e-12)
-    assert found.rounds == 4 and found.server_links == 12
+    assert found.rounds == 4 and found.links == {"server": 12}
     assert found.regret_commitment == 0
     # Built for 0.5 the budget may end on the arm whose gap is 0.25.
-    coarse = theory.closed_form([0.25, 0, 1], exchange.server(6), 10**6, None, rounds=4, gap=0.5)
+    coarse = theory.closed_form(
+        [0.25, 0, 1], exchange.server(6), 10**6, None, rounds=4, schedule_gap=0.5
+    )
     assert coarse.regret_commitment == 6 * 10**6 * 0.25
 
 
 def test_waiting_and_links_by_hand():
     """Catches a wait of the diameter, a round too few or too many, and swapped meters."""
     # A path of four waits two slots; 4 agents, gap 1/2. Links of a round: 3 hops x 3 edges.
-    path = exchange.gossip(nx.path_graph(4))
+    path = exchange.flooding(nx.path_graph(4))
     found = theory.bounds([0, 0.5], path, 10**6, None)
     assert found.rounds == 1 and found.regret_waiting == 4 * 2 * 0.5
-    assert found.peer_links_bound == 9 and found.server_links == 0
+    # All three edges carry data in slots 1 and 2, in slot 3 only the outer two.
+    assert found.links == {"bound": 9, "used": 8}
     # min(0.5, 2) + min(0.5, 1) in two rounds.
     closed = theory.closed_form([0, 0.5], path, 10**6, None)
     assert closed.rounds == 2 and closed.regret_waiting == 4 * 2 * (0.5 + 0.5)
-    assert closed.peer_links_bound == 18 and closed.peer_links_used == 2 * path.peer_links_used
+    assert closed.links == {"bound": 18, "used": 16}
     # Noise doubles 4 C(1) beyond one half: then a second wait, of any arm still there.
     assert theory.bounds([0, 0.3, 0.5], path, 10**6, None).regret_waiting == 4 * 2 * (0.5 + 0.3)
 
@@ -95,7 +98,7 @@ def test_waiting_and_links_by_hand():
 def test_room_for_rounds_by_hand():
     """Catches waits left out of, or counted twice in, the slots that rounds take."""
     # N = 4: S_2 = ceil(32 ln(64 T) = 342.3) pulls of two arms, 686 slots; two waits of two slots.
-    path = exchange.gossip(nx.path_graph(4))
+    path = exchange.flooding(nx.path_graph(4))
     assert theory.bounds([0, 1e-3], path, 689, None).rounds_surely == 1
     assert theory.bounds([0, 1e-3], path, 690, None).rounds_surely == 2
     assert theory.bounds([0, 1e-3], exchange.server(4), 686, None).rounds_surely == 2
@@ -130,7 +133,7 @@ def test_budget_spent_on_a_gap_too_large():
     """Catches a commitment charged from slot 0, to an arm surely gone, or not at all."""
     # R = 1 with gap 1/2: Dt = 1/2, S_1 = ceil(32 ln(24 T)), 2 C(1) <= 1/4 without noise.
     gaps, T = [0, 0.2, 0.3], 10**5
-    found = theory.bounds(gaps, exchange.server(1), T, None, rounds=1, gap=0.5)
+    found = theory.bounds(gaps, exchange.server(1), T, None, rounds=1, schedule_gap=0.5)
     pulls = math.ceil(32 * math.log(24 * T))
     assert found.regret_commitment == pytest.approx(0.2 * (T - 3 * pulls), rel=1e-12)
     assert found.regret_exploration == pytest.approx(0.5 * pulls, rel=1e-12)
@@ -222,7 +225,7 @@ def test_table_holds_in_every_epoch_of_the_reference(
     participation: float, epsilon: float | None, rounds: int | None, gap: float | None
 ):
     """Catches a worst case of S, C or the active set that a real run exceeds."""
-    agents, horizon, options = 4, 20_000, dict(rounds=rounds, gap=gap)
+    agents, horizon, options = 4, 20_000, dict(rounds=rounds, schedule_gap=gap)
     means = np.tile(MEANS[:6], (agents, 1))
     server = reference.server(agents, participation)
     table = theory.epochs(GAPS[:6], server.reporting, horizon, epsilon, **options)
@@ -247,10 +250,10 @@ def configurations() -> dict[str, tuple]:
     homogeneous = fmab_jax.Problem(MEANS, agents=8)
     tilt = np.linspace(-1, 1, 8)[:, None] * np.minimum(MEANS, 1 - MEANS)
     different = fmab_jax.Problem(MEANS + tilt)
-    server, ring = exchange.server(8), exchange.gossip(RING)
+    server, ring = exchange.server(8), exchange.flooding(RING)
     paths = exchange.sinks([nx.path_graph(5), nx.path_graph(3)])
     budget = dict(rounds=3)
-    coarse, differ = dict(rounds=2, gap=0.5), dict(heterogeneous=True)
+    coarse, differ = dict(rounds=2, schedule_gap=0.5), dict(heterogeneous=True)
     return {
         "server": (fmab_jax.cdp_mab(0.5), homogeneous, 30_000, server, {}),
         "no noise": (fmab_jax.cdp_mab(None), homogeneous, 30_000, server, {}),
@@ -283,11 +286,12 @@ def test_simulated_regret_stays_below(name: str):
     found = theory.bounds(*arguments, **options)
     assert (upper <= curve * (1 + 1e-9)).all()
     assert curve[-1] == found.regret <= 4 * mean[-1] + found.regret_commitment
-    waiting = data.exploitation_regret.mean("seed").values[-1]
+    waiting = data.waiting_regret.mean("seed").values[-1]
     assert waiting <= found.regret_waiting and (waiting > 0) == (table.wait > 0)
-    assert data.rounds.values.max() <= found.rounds
-    for meter in ("server_links", "peer_links_bound", "peer_links_used"):
-        assert data[meter].values.max() <= getattr(found, meter)
+    assert data.rounds_made.values.max() <= found.rounds
+    assert list(found.links) == data.meter.values.tolist()
+    for meter, most in found.links.items():
+        assert data.links.sel(meter=meter).values.max() <= most
     assert not data.best_arm_lost.any() and found.best_arm_lost < 0.1
 
 
@@ -298,13 +302,23 @@ def test_closed_form_is_never_smaller():
         gaps = np.append(rng.uniform(0.01, 1, rng.integers(1, 20)) ** rng.integers(1, 3), 0)
         table = exchange.server(int(rng.integers(1, 40)), float(rng.uniform(0.05, 1)))
         if case % 3 == 0:
-            table = exchange.gossip(nx.path_graph(int(rng.integers(1, 9))))
+            table = exchange.flooding(nx.path_graph(int(rng.integers(1, 9))))
         epsilon = [None, 1.0, 0.03, 1e-4][case % 4]
-        options = [{}, dict(rounds=3), dict(rounds=8, gap=0.3), dict(rounds=2, gap=1.0)][case % 4]
+        options = [
+            {},
+            dict(rounds=3),
+            dict(rounds=8, schedule_gap=0.3),
+            dict(rounds=2, schedule_gap=1.0),
+        ][case % 4]
         horizon = int(10 ** rng.uniform(0, 12))
-        sharp = theory.bounds(gaps, table, horizon, epsilon, **options)
-        closed = theory.closed_form(gaps, table, horizon, epsilon, **options)
-        assert all(a <= b * (1 + 1e-9) for a, b in zip(sharp, closed, strict=True)), case
+        forms = [
+            form(gaps, table, horizon, epsilon, **options)
+            for form in (theory.bounds, theory.closed_form)
+        ]
+        sharp, closed = forms
+        numbers = [[*(each._replace(links=0)), *each.links.values()] for each in forms]
+        assert all(a <= b * (1 + 1e-9) for a, b in zip(*numbers, strict=True)), case
+        assert list(sharp.links) == list(closed.links) == [meter.name for meter, _ in table.links]
         assert 0 <= sharp.regret <= table.agents * horizon * gaps.max() * (1 + 1e-12)
 
 
@@ -367,22 +381,22 @@ def test_monotone():
         assert (np.diff(found) > 0).all(), name
     few, many = (theory.bounds([0, gap], exchange.server(8), 10**9, 1.0) for gap in (0.4, 0.01))
     assert few.rounds < many.rounds and few.regret < many.regret
-    curve = theory.regret_curve(np.arange(0, 10**5, 97), GAPS, exchange.gossip(RING), 10**5, 0.5)
+    curve = theory.regret_curve(np.arange(0, 10**5, 97), GAPS, exchange.flooding(RING), 10**5, 0.5)
     assert (np.diff(curve) >= 0).all() and curve[0] == 0
 
 
 def test_one_server_heard_by_all_is_each_of_the_others():
     """Catches an exchange that changes more than waiting and links, and alone not summed."""
     server = theory.bounds(GAPS, exchange.server(8), 10**6, 0.5)
-    complete = theory.bounds(GAPS, exchange.gossip(nx.complete_graph(8)), 10**6, 0.5)
+    complete = theory.bounds(GAPS, exchange.flooding(nx.complete_graph(8)), 10**6, 0.5)
     assert complete.regret == server.regret and complete.regret_waiting == 0
-    ring = theory.bounds(GAPS, exchange.gossip(RING), 10**6, 0.5)
+    ring = theory.bounds(GAPS, exchange.flooding(RING), 10**6, 0.5)
     assert ring.regret == pytest.approx(server.regret + ring.regret_waiting, rel=1e-12)
     one = theory.bounds(GAPS, exchange.server(1), 10**6, 0.5)
     alone = theory.bounds(GAPS, exchange.alone(8), 10**6, 0.5)
     assert alone.regret == pytest.approx(8 * one.regret, rel=1e-12)
     assert alone.best_arm_lost == pytest.approx(8 * one.best_arm_lost, rel=1e-12)
-    assert alone.server_links == 0 and one.epsilon_message == alone.epsilon_message == 0.5
+    assert alone.links == {} and one.epsilon_message == alone.epsilon_message == 0.5
 
 
 def test_agents_that_differ_and_only_some_report():
@@ -417,13 +431,13 @@ def test_corners():
     """Catches a division by zero with one arm, tied arms, one slot, a gap of 1 or a vast budget."""
     server = exchange.server(3)
     one = theory.bounds([0.0], server, 100, 0.5)
-    assert one.regret == one.rounds == one.server_links == one.best_arm_lost == 0
+    assert one.regret == one.rounds == one.links["server"] == one.best_arm_lost == 0
     tied = theory.bounds([0.0, 1e-13, 0.0], server, 10**6, 0.5)
     assert tied.regret == 0 and tied.rounds == tied.rounds_surely > 1 and tied.best_arm_lost > 0
     slot = theory.bounds([0.0, 1.0], server, 1, 0.5)
     assert slot.regret == 1.5 and slot.rounds == 0
     assert theory.bounds([0.0, 1.0], server, 10**6, None, rounds=1).regret_commitment == 0
-    flat = theory.closed_form([0.0, 0.5], server, 10**6, None, rounds=3, gap=1.0)
+    flat = theory.closed_form([0.0, 0.5], server, 10**6, None, rounds=3, schedule_gap=1.0)
     assert flat.rounds == 3 and math.isfinite(flat.regret_exploration)
     vast = theory.bounds(GAPS, server, 10**12, 1.0, rounds=10**5)
     assert math.isfinite(vast.regret) and vast.rounds <= 10**5
@@ -447,7 +461,7 @@ def test_corners():
         ("epsilon", dict(epsilon=math.nan)),
         ("rounds", dict(rounds=0)),
         ("rounds", dict(rounds=2.5)),
-        ("gap", dict(rounds=3, gap=0.0)),
+        ("schedule_gap", dict(rounds=3, schedule_gap=0.0)),
     ],
 )
 def test_refusals(field: str, changed: dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import struct
 import tracemalloc
@@ -16,27 +15,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fmab_jax.core import keys, problems
+from fmab_jax.core import keys, problems, tables
 from fmab_jax.core.problems import Problem
 
 ALPHA = 1e-6
 SEEDS = 20_000
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _drawn(law: problems.Law, parameters: Any, root_seed: Any, seeds: Any) -> problems.Instance:
-    def one(seed: Any) -> problems.Instance:
-        return problems.draw_instance(law, parameters, keys.seed_key(root_seed, seed))
-
-    return jax.vmap(one)(seeds)
+@jax.jit
+def _drawn(bound: problems.BoundProblem, root_seed: Any, seeds: Any) -> problems.Instance:
+    return jax.vmap(lambda seed: bound.draw(keys.seed_key(root_seed, seed)))(seeds)
 
 
-def instances(problem: Problem, seeds: int = SEEDS, root_seed: int = 0) -> problems.Instance:
+def instances(
+    problem: Problem, seeds: int = SEEDS, root_seed: int = 0, room: int | None = None
+) -> problems.Instance:
     """Returns the instances of seeds 0, 1, ... as NumPy arrays with a leading seed axis."""
     with jax.enable_x64(True):
         number = np.arange(seeds, dtype=np.uint32)
-        found = _drawn(problem.law, problem.parameters, np.uint32(root_seed), number)
-        return problems.Instance(*map(np.asarray, found))
+        found = _drawn(problem.bind(room), np.uint32(root_seed), number)
+        return jax.tree.map(np.asarray, found)
 
 
 def global_means(found: problems.Instance) -> np.ndarray:
@@ -105,8 +103,8 @@ def test_two_arms_with_a_gap():
 def test_heterogeneous_means(gap: float | None):
     """Catches offsets that move global means, leave [0, 1], stop short of it or favour an agent."""
     seeds = 4000
-    found = instances(Problem.heterogeneous(6, 4, gap=gap), seeds)
-    level = instances(Problem._drawn(6, 4, 0.0, gap), seeds)
+    found = instances(Problem.heterogeneous(6, 4, instance_gap=gap), seeds)
+    level = instances(Problem.heterogeneous(6, 4, 0.0, gap), seeds)
     assert found.means.shape == (seeds, 6, 4)
     assert (found.means >= 0).all() and (found.means <= 1).all()
     # The global means are those of the homogeneous instance of the seed.
@@ -141,7 +139,11 @@ def test_spread_scales_the_offsets():
 def test_no_spread_is_homogeneous():
     """Catches a second path for agents that do not differ; it must be the first one, bit by bit."""
     plain, spread = Problem.uniform(6, 4), Problem.heterogeneous(6, 4, 0.0)
-    assert spread.homogeneous and spread.law == plain.law == problems.Law("uniform", 1, 4)
+    assert spread.homogeneous and (spread.kind, spread.rows) == (plain.kind, plain.rows) == (
+        "uniform",
+        1,
+    )
+    assert spread == plain
     np.testing.assert_array_equal(instances(spread, 50).means, instances(plain, 50).means)
     assert not Problem.heterogeneous(6, 4, 1e-3).homogeneous
 
@@ -174,7 +176,7 @@ def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
     drawn = instances(problem, 8, root_seed=3)
     for seed in (0, 7):
         fixed = problem.fixed(seed, root_seed=3)
-        assert (fixed.agents, fixed.arms, fixed.law.kind) == (problem.agents, 9, "fixed")
+        assert (fixed.agents, fixed.arms, fixed.kind) == (problem.agents, 9, "fixed")
         assert fixed.homogeneous == problem.homogeneous
         np.testing.assert_allclose(fixed.means, drawn.means[seed], rtol=0, atol=4e-16)
         assert fixed.fixed(1) is fixed
@@ -197,8 +199,8 @@ def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
 def test_instances_do_not_depend_on_the_batch(problem: Problem):
     """Catches sums in an order, or products rounded, as the size of the batch decides."""
     one = instances(problem, 1)
-    for name, value in instances(problem, 250)._asdict().items():
-        np.testing.assert_array_equal(value[:1], getattr(one, name), err_msg=name)
+    many = instances(problem, 250)
+    jax.tree.map(lambda value, due: np.testing.assert_array_equal(value[:1], due), many, one)
 
 
 # --- fixed instances ---
@@ -235,10 +237,10 @@ def test_gaps_of_fixed_means(means: list[Any], gaps: list[float], smallest: floa
 def test_equal_rows_are_one_row():
     """Catches agents simulated one by one although they share their means."""
     problem = Problem([[0.1, 0.7], [0.1, 0.7], [0.1, 0.7]])
-    assert problem.homogeneous and problem.law == problems.Law("fixed", 1, 2)
+    assert problem.homogeneous and (problem.kind, problem.rows) == ("fixed", 1)
     assert (problem.agents, problem.arms, problem.means.tolist()) == (3, 2, [[0.1, 0.7]])
     different = Problem([[0.1, 0.7], [0.1, 0.7 + 2**-53]])
-    assert different.law == problems.Law("fixed", 2, 2) and not different.homogeneous
+    assert different.rows == 2 and not different.homogeneous
 
 
 def test_means_are_copied_and_frozen():
@@ -292,7 +294,7 @@ REFUSED = [
     (lambda: Problem([0.5, NAN], 2), f"means[1]=nan: {RANGE}"),
     (lambda: Problem([0.5, INF], 2), f"means[1]=inf: {RANGE}"),
     (lambda: Problem([[0.5, 0.5], [0.5, 1 + 2**-52]]), f"means[1, 1]=1.0000000000000002: {RANGE}"),
-    (lambda: Problem([[0.5, None]]), f"means[0, 1]=nan: {RANGE}"),
+    (lambda: Problem([[0.5, None]]), f"means=[[0.5, None]]: {NUMBERS}"),
     (lambda: Problem([], 2), f"means=(0,): {SHAPE}"),
     (lambda: Problem([[]]), f"means=(1, 0): {SHAPE}"),
     (lambda: Problem(0.5, 2), f"means=(): {SHAPE}"),
@@ -327,14 +329,14 @@ REFUSED = [
     (lambda: Problem.heterogeneous(3, 4, 1.1), f"spread=1.1: {SPREAD}"),
     (lambda: Problem.heterogeneous(3, 4, NAN), f"spread=nan: {SPREAD}"),
     (lambda: Problem.heterogeneous(3, 4, "1"), f"spread='1': {SPREAD}"),
-    (lambda: Problem.with_gap(3, 4, 0.0), f"gap=0.0: {GAP}"),
-    (lambda: Problem.with_gap(3, 4, 1.0), f"gap=1.0: {GAP}"),
-    (lambda: Problem.with_gap(3, 4, 1e-10), f"gap=1e-10: {GAP}"),
-    (lambda: Problem.with_gap(3, 4, NAN), f"gap=nan: {GAP}"),
-    (lambda: Problem.heterogeneous(3, 4, gap=-1), f"gap=-1: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, 0.0), f"instance_gap=0.0: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, 1.0), f"instance_gap=1.0: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, 1e-10), f"instance_gap=1e-10: {GAP}"),
+    (lambda: Problem.with_gap(3, 4, NAN), f"instance_gap=nan: {GAP}"),
+    (lambda: Problem.heterogeneous(3, 4, instance_gap=-1), f"instance_gap=-1: {GAP}"),
     (
         lambda: Problem.with_gap(3, 1, 0.1),
-        "gap=0.1: must be None with one arm; use at least two arms",
+        "instance_gap=0.1: must be None with one arm; use at least two arms",
     ),
     (
         lambda: Problem.uniform(3, 4).fixed(2**32),
@@ -360,8 +362,11 @@ def test_refusals(call: Any, text: str):
 def test_largest_problems_that_are_allowed():
     """Catches a limit that refuses its own end."""
     for agents, arms in ((10**7, 400), (4000, 10**6), (1, 1)):
-        assert Problem.uniform(agents, arms).law.arms == arms
-    assert (Problem.with_gap(1, 2, 1e-9).gap, Problem.with_gap(1, 2, 1 - 2**-53).gap) == (
+        assert Problem.uniform(agents, arms).arms == arms
+    assert (
+        Problem.with_gap(1, 2, 1e-9).instance_gap,
+        Problem.with_gap(1, 2, 1 - 2**-53).instance_gap,
+    ) == (
         1e-9,
         1 - 2**-53,
     )
@@ -438,9 +443,52 @@ BAD_CSV = {
     ),
     "semicolons": (
         b"0.1;0.2\n0.3;0.4\n",
-        "means='means.csv, line 2': must be all numbers; mend that line",
+        "means='means.csv, line 1': must be separated by commas; it has semicolons: "
+        "save it with commas, and points in decimal numbers",
     ),
-    "nan": (b"0.1,nan\n0.3,0.4\n", f"means[0, 1]=nan: {RANGE}"),
+    "semicolons in a header": (
+        b"a;b\n0,3;0,4\n",
+        "means='means.csv, line 1': must be separated by commas; it has semicolons: "
+        "save it with commas, and points in decimal numbers",
+    ),
+    "tabs": (
+        b"a,b\n0.3\t0.4\n",
+        "means='means.csv, line 2': must be separated by commas; it has tabs: "
+        "save it with commas, and points in decimal numbers",
+    ),
+    **{
+        f"{name}, line {line}": (
+            (b"0.1,0.1\n" if line == 2 else b"") + cell.encode() + b",0.2\n0.3,0.4\n",
+            f"means='means.csv, line {line}': must be all numbers; "
+            f"write {cell!r} as a plain decimal number",
+        )
+        for line in (1, 2)
+        for name, cell in {
+            "nan": "nan",
+            "infinity": "-inf",
+            "underscore": "0.1_5",
+            "arabic digits": "\u0660.\u0661",
+            "full-width digits": "\uff10.5",
+            "overflow": "1e400",
+            "complex": "1+0j",
+        }.items()
+    },
+    "a header of nothing but nan": (
+        b"nan,nan\n0.1,0.2\n",
+        "means='means.csv, line 1': must be all numbers; write 'nan' as a plain decimal number",
+    ),
+    **{
+        f"pandas index {first!r}": (
+            first + b",arm 1,arm 2\n0,0.1,0.2\n1,0.3,0.4\n",
+            "means='means.csv': must be means alone; "
+            "its first column counts the rows: save it with to_csv(index=False)",
+        )
+        for first in (b"", b"Unnamed: 0", b'""')
+    },
+    "an unnamed column that counts nothing": (
+        b",arm 1\n0.1,0.2\n",
+        "means='means.csv, line 1': must be all numbers; mend that line",
+    ),
     "too large": (b"a,b\n0.1,0.2\n0.3,1.5\n", f"means[1, 1]=1.5: {RANGE}"),
     "negative": (b"0.1,-0.2\n", f"means[0, 1]=-0.2: {RANGE}"),
     "utf-16": (
@@ -489,10 +537,10 @@ def test_paths_that_are_no_means(folder: Path):
 def test_files_are_refused_by_size(folder: Path, monkeypatch: pytest.MonkeyPatch):
     """Catches a file that is read before its size is looked at."""
     Path("means.csv").write_bytes(b"0.1,0.2\n")
-    monkeypatch.setattr(problems, "_MAX_FILE_BYTES", 8)
+    monkeypatch.setattr(tables, "_MAX_FILE_BYTES", 8)
     assert Problem.from_file("means.csv").arms == 2
-    monkeypatch.setattr(problems, "_MAX_FILE_BYTES", 7)
-    monkeypatch.setattr(problems, "_read_csv", lambda path: pytest.fail("read"))
+    monkeypatch.setattr(tables, "_MAX_FILE_BYTES", 7)
+    monkeypatch.setattr(tables, "_read_csv", lambda *_: pytest.fail("read"))
     assert refusal("means.csv") == "means='means.csv': must be at most 1 GiB; use a smaller file"
 
 

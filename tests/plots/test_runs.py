@@ -317,7 +317,10 @@ SWEPT = xr.concat([GOOD, GOOD], "participation")
         (lambda: plot_runs(GOOD.isel(seed=[0])), "seeds=1: must be a whole number in [2, "),
         (lambda: plot_runs(GOOD, level=95), "level=95: must be"),
         (lambda: plot_runs(GOOD, kind="sd"), "kind='sd': must be"),
-        (lambda: plot_runs(GOOD, server_price=-1), "server_price=-1: must be a number in [0, inf)"),
+        (
+            lambda: plot_runs(GOOD, server_price=-1),
+            "server_price=-1: must be a number in [0, 1e+100]",
+        ),
         (lambda: plot_runs(GOOD, peer_price=float("nan")), "peer_price=nan: must be"),
         (lambda: save_figure(Figure(), "a.jpeg"), "path='a.jpeg': must be a file name ending in"),
     ],

@@ -293,7 +293,7 @@ def test_files_keep_everything_and_are_whole_or_absent(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match="No space left"):
-            fmab.save(data, path)
+            fmab.save(data, path, overwrite=True)
     assert path.read_bytes() == whole and os.listdir(tmp_path) == ["run.nc"]
     # Every one of 60 damaged copies is refused, or the byte carried nothing.
     rng = np.random.default_rng(5)

@@ -170,6 +170,55 @@ def test_what_is_there_is_never_replaced(
     assert path.read_text() == "mine" and not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_there_is_replaced_on_request(
+    swept: dict[str, xr.Dataset], ending: str, tmp_path: Path
+) -> None:
+    """Would catch an old file that stays, is mixed with the new one, or is kept aside."""
+    path = tmp_path / f"x{ending}"
+    path.write_text("mine")
+    data = swept["summary"]
+    for wanted in (data, data.isel(epsilon=[0]), data):
+        assert export(wanted, path, overwrite=True) == path
+        if ending in (".nc", ".zarr"):
+            back = stored(path)
+            np.testing.assert_array_equal(back.regret_mean, wanted.regret_mean)
+            assert set(back.variables) == set(wanted.variables)
+        else:
+            assert len(table(path)) == wanted.regret_mean.size
+        assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_folder_of_other_things_is_never_replaced(
+    swept: dict[str, xr.Dataset], ending: str, tmp_path: Path
+) -> None:
+    """Would catch an export that removes a whole folder that is no Zarr store."""
+    path = tmp_path / f"x{ending}"
+    path.mkdir()
+    (path / "thesis.tex").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(ValueError, match="^path=.*: must be (a new name|the name of a file); "):
+            export(swept["summary"], path, overwrite=overwrite)
+    assert [found.name for found in tmp_path.rglob("*")] == [path.name, "thesis.tex"]
+
+
+def test_a_zarr_folder_comes_back_where_its_successor_cannot_be_put(
+    swept: dict[str, xr.Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch an old result lost, or left under a hidden name, or an error that names that."""
+    path = export(swept["curves"], tmp_path / "x.zarr")
+
+    def full(source: Any, target: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(source))
+
+    monkeypatch.setattr(exports.os, "replace", full)
+    with pytest.raises(OSError) as error:
+        export(swept["summary"], path, overwrite=True)
+    assert error.value.filename == str(path) and list(tmp_path.iterdir()) == [path]
+    assert "regret" in stored(path)
+
+
 @pytest.mark.parametrize(
     "name, words",
     [

@@ -243,9 +243,9 @@ def test_labels_orders_and_points_index_too(lazy: xr.Dataset, curves: xr.Dataset
 
 def by_hand(parts: list[tuple[int, int]], keep: str) -> Results:
     """Returns the results of one cell, "a", with chunks of these seeds; nothing can be read."""
+    common = {"cells": ["b", "a"], "keep": keep, "made_by": {"numpy": "2"}}
     entries = [
-        Entry(f"{i:032x}", 0, "", {"cells": ["b", "a"], "seeds": list(part), "keep": keep})
-        for i, part in enumerate(parts)
+        Entry(f"{i:032x}", 0, "", {**common, "seeds": list(part)}) for i, part in enumerate(parts)
     ]
     return Results({"keep": keep}, Memory(), entries)
 
@@ -322,7 +322,8 @@ def test_filling_the_gaps_of_blocks_completes_a_summary(
 
 def test_a_chunk_of_the_other_kind_is_not_used() -> None:
     """Would catch moments read as curves in a folder that was allowed to change its keep."""
-    entry = Entry("0" * 32, 0, "", {"cells": ["a"], "seeds": [0, 9], "keep": "summary"})
+    facts = {"cells": ["a"], "seeds": [0, 9], "keep": "summary", "made_by": {"numpy": "2"}}
+    entry = Entry("0" * 32, 0, "", facts)
     assert Results({"keep": "curves"}, Memory(), [entry]).seeds("a", 9) == 0
     assert Results({"keep": "summary"}, Memory(), [entry]).seeds("a", 9) == 9
 
@@ -598,7 +599,7 @@ def header(**facts: list[Any]) -> dict[str, Any]:
         for i in range(4)
     ]
     return {
-        "format": 1,
+        "format": 2,
         "hash": "h",
         "study": {"root_seed": 3},
         "made_by": {"numpy": "2"},

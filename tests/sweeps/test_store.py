@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import json
 import os
@@ -14,7 +15,8 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -438,6 +440,43 @@ def test_only_a_store_is_opened(tmp_path):
     assert len(Store(tmp_path / "run").entries()[0]) == 1
 
 
+def test_hidden_files_make_no_folder_of_other_things(tmp_path):
+    """Would catch a new folder that a file manager has looked into, refused."""
+    path = tmp_path / "run"
+    path.mkdir()
+    for name in (".DS_Store", ".directory"):
+        (path / name).write_text("")
+    with pytest.raises(Refusal, match="this one has no chunks/"):
+        Store(path)
+    store = Store(path, create=True)
+    with store.writing():
+        entry = store.put(CHUNKS[0], arrays_of(CHUNKS[0]), {})
+    assert_reads(Store(path), entry)
+
+
+@pytest.mark.parametrize("what", ["header", "manifest"])
+def test_a_store_that_lost_its_chunks_folder_is_mended(tmp_path, what):
+    """Would catch a copy without empty folders refused, or chunks that are gone taken for there."""
+    path = tmp_path / "run"
+    store = Store(path, create=True)
+    if what == "header":
+        store.write_header({"title": "old"})
+    else:
+        filled(path, CHUNKS[:1])
+    (path / "notes.txt").write_text("")
+    shutil.rmtree(path / "chunks")
+    if what == "header":
+        (path / "notes.txt").unlink()
+    store = Store(path)
+    assert store.header() == {"title": "old"} and not (path / "chunks").exists()
+    for entry in store.entries()[0]:
+        assert store.check(entry) == "missing"
+    for again in (store, Store(path, create=True)):
+        with again.writing():
+            assert_reads(again, again.put(CHUNKS[1], arrays_of(CHUNKS[1]), {}))
+        shutil.rmtree(path / "chunks")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs links")
 @pytest.mark.parametrize(
     "name",
@@ -738,99 +777,176 @@ def test_a_file_system_without_locks_still_has_one_writer(tmp_path, monkeypatch,
     path = tmp_path / "run"
     one, two = Store(path, create=True), Store(path)
     with one.writing():
-        with pytest.raises(Refusal, match=r"delete lock-main\.pid once"), two.writing():
+        said = rf"process {os.getpid()} on .*delete lock-main\.pid once"
+        with pytest.raises(Refusal, match=said), two.writing():
             pass
-    lock = path / "lock-main.pid"
-    ours = {"host": locks.socket.gethostname(), "since": "2020-01-01T00:00:00+00:00"}
+    marker = path / "lock-main.pid"
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    elsewhere = {**ours, "host": "elsewhere", "pid": dead.pid}
-    odd: list[Any] = [{**ours, "pid": pid} for pid in (10**30, -(10**6), "1", None)]
-    for holder in [elsewhere, *odd, [], {}]:
-        lock.write_text(json.dumps(holder))
+    for holder in [f"{dead.pid}\nelsewhere\n", "1\n", "", "x\ny\n", f"{10**30}\nhere\n", "-1\nz\n"]:
+        marker.write_text(holder)
         with pytest.raises(Refusal, match=r"delete lock-main\.pid once"), two.writing():
             pass
-    # A dead holder is retired, by one contender: another that is at it is waited for.
-    lock.write_text(json.dumps({**ours, "pid": dead.pid}))
-    claim = path / f"lock-main.pid-{dead.pid}"
-    claim.write_text("")
-    with pytest.raises(Refusal, match=rf"delete lock-main\.pid and {claim.name}"), two.writing():
-        pass
-    claim.unlink()
+        assert marker.read_text() == holder
+    marker.unlink()
     with two.writing():
-        assert json.loads(lock.read_text())["pid"] == os.getpid()
-    assert sorted(os.listdir(path)) == ["chunks"]
-    # Another machine may be able to lock what this one cannot, and the other way round.
-    (path / "lock-main").write_text(json.dumps(elsewhere))
-    with pytest.raises(Refusal, match=r"on elsewhere .* delete lock-main once"), two.writing():
-        pass
-    (path / "lock-main").unlink()
-    lock.write_text(json.dumps(elsewhere))
-    monkeypatch.undo()
-    with pytest.raises(Refusal, match=r"on elsewhere .* delete lock-main\.pid once"), two.writing():
-        pass
-    lock.unlink()
-    with two.writing():
-        pass
+        assert marker.read_text().startswith(f"{os.getpid()}\n")
     assert sorted(os.listdir(path)) == ["chunks"]
 
 
-def test_a_dead_holder_is_retired_only_while_it_is_the_holder(tmp_path, monkeypatch):
-    """Would catch a slow contender that removes the lock of whoever was faster than it."""
-    monkeypatch.setattr(locks, "fcntl", None)
+def met(at: int, one: Store, two: Store, mine: Any, other: Any) -> tuple[int, bool, bool]:
+    """Lets `two` come at the at-th system call of `one` taking its lock; returns who got in."""
+    calls: list[str] = []
+    second: list[bool] = []
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+
+        def step(name: str, real: Callable[..., Any], *arguments: Any) -> Any:
+            calls.append(name)
+            if len(calls) == at:
+                second.append(False)
+                locks.fcntl = other
+                with suppress(Refusal):
+                    stack.enter_context(two.writing())
+                    second[0] = True
+                locks.fcntl = mine
+            return real(*arguments)
+
+        patch.setattr(locks, "fcntl", mine)
+        for name in ("open", "write", "fsync", "ftruncate", "lstat", "close"):
+            patch.setattr(os, name, partial(step, name, getattr(os, name)))
+        first = True
+        try:
+            stack.enter_context(one.writing())
+        except Refusal as refusal:
+            first = False
+            assert f"process {os.getpid()} on" in str(refusal)
+        return len(calls), first, second == [True]
+
+
+@needs_flock
+@pytest.mark.parametrize("first", ["flock", "pid"])
+def test_the_two_kinds_of_locks_exclude_each_other(tmp_path, monkeypatch, first):
+    """Would catch two writers, one of a machine that can lock files and one of another.
+
+    The second comes at each step of the first's taking the lock: one of them at most gets in.
+    """
     path = tmp_path / "run"
-    folder, lock = Store(path, create=True), path / "lock-main.pid"
-    ours = {"host": locks.socket.gethostname(), "since": "2020-01-01T00:00:00+00:00"}
-    lock.write_text(json.dumps({**ours, "pid": 1, "dead": True}))
-    real, faster = locks._may_live, json.dumps({**ours, "pid": os.getpid()})
+    one, two = Store(path, create=True), Store(path)
+    kinds = (locks.fcntl, None) if first == "flock" else (None, locks.fcntl)
+    monkeypatch.setattr(locks, "_PATIENCE_S", 0.02)
+    steps = met(0, one, two, *kinds)[0]
+    found = set()
+    for at in range(1, steps + 1):
+        _, inside, second = met(at, one, two, *kinds)
+        assert not (inside and second), at
+        found.add((inside, second))
+        assert not list(path.glob("lock-*")), at
+    assert found >= {(True, False), (False, True)}
 
-    def may_live(holder: dict[str, Any]) -> bool:
-        if "dead" not in holder:
-            return real(holder)
-        lock.write_text(faster)
-        return False
 
-    monkeypatch.setattr(locks, "_may_live", may_live)
-    with pytest.raises(Refusal, match=rf"process {os.getpid()} "), folder.writing():
+@needs_flock
+def test_a_signature_left_by_the_dead_is_named_where_it_cannot_be_judged(tmp_path, monkeypatch):
+    """Would catch a machine that cannot lock files passing over one that can, or a wrong remedy."""
+    path = tmp_path / "run"
+    store, file = Store(path, create=True), path / "lock-main"
+    file.write_text("12\nelsewhere\n")
+    monkeypatch.setattr(locks, "fcntl", None)
+    said = r"process 12 on elsewhere .* since 20\d\d-.*delete lock-main once it is gone$"
+    with pytest.raises(Refusal, match=said), store.writing():
         pass
-    assert lock.read_text() == faster
+    assert sorted(os.listdir(path)) == ["chunks", "lock-main"]
+    # A signature without its end was not finished: nobody has passed the gate with it.
+    file.write_text("12\nels")
+    with store.writing():
+        assert (path / "lock-main.pid").exists()
+    file.write_text("12\nelsewhere\n")
+    monkeypatch.undo()
+    with store.writing():
+        assert file.read_text() == f"{os.getpid()}\n{locks.socket.gethostname()}\n"
+    assert sorted(os.listdir(path)) == ["chunks"]
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", [pytest.param("flock", marks=needs_flock), "pid"])
+def test_a_forked_child_that_ends_frees_nothing(tmp_path, monkeypatch, kind):
+    """Would catch a child, forked while its parent writes, that takes the lock with it."""
+    if kind == "pid":
+        monkeypatch.setattr(locks, "fcntl", None)
+    one = Store(tmp_path / "run", create=True)
+    two = Store(one.path)
+    held = one.writing()
+    held.__enter__()
+    child = os.fork()
+    if child == 0:
+        try:
+            held.__exit__(None, None, None)
+            del held
+            gc.collect()
+        finally:
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    with pytest.raises(Refusal, match=rf"process {os.getpid()} on "), two.writing():
+        pass
+    held.__exit__(None, None, None)
+    with two.writing():
+        pass
+    assert sorted(os.listdir(one.path)) == ["chunks"]
 
 
 RACE = """
-import sys, time
+import os, sys, time
 from fmab_jax.errors import Refusal
 import fmab_jax.sweeps.locks as locks, fmab_jax.sweeps.store as store_module
-if sys.argv[2] == "pid":
+path, kind, dies = sys.argv[1], sys.argv[2], len(sys.argv) > 3
+if kind == "pid":
     locks.fcntl = None
-folder = store_module.Store(sys.argv[1])
+folder = store_module.Store(path)
+inside = path + "/.inside"
 done, end = 0, time.monotonic() + 60
 while done < 40 and time.monotonic() < end:
+    child = os.fork() if dies else 0
     try:
-        with folder.writing():
-            mine = open(sys.argv[1] + "/.inside", "x")
-            mine.close()
-            done += 1
-            locks.os.unlink(mine.name)
+        if child == 0:
+            with folder.writing():
+                mine = open(inside, "x")
+                mine.close()
+                done += 1
+                os.unlink(inside)
+                if dies:
+                    os._exit(1)
     except Refusal:
         time.sleep(0.0005)
+    if dies and child == 0:
+        os._exit(0)
+    if dies:
+        done += {0: 0, 1: 1}[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])]
 print(done)
 """
 
 
-@pytest.mark.parametrize("kind", [pytest.param("flock", marks=needs_flock), "pid"])
-def test_no_race_lets_two_writers_in(tmp_path, kind):
-    """Would catch the gap between opening a lock file and locking it, while another removes it."""
+@pytest.mark.parametrize("how", ["lives", pytest.param("dies", marks=needs_fork)])
+@pytest.mark.parametrize("kinds", [["flock"] * 2, ["pid"] * 2, ["flock", "pid"]])
+def test_no_race_lets_two_writers_in(tmp_path, kinds, how):
+    """Would catch a gap between the steps of taking a lock, while others take or leave theirs.
+
+    Those that die leave their locks behind, and the next contenders clear them away.
+    """
+    if "flock" in kinds and locks.fcntl is None:
+        pytest.skip("needs fcntl.flock")
+    if how == "dies" and len(set(kinds)) > 1:
+        pytest.skip("one kind cannot tell whether a holder of the other is dead")
     path = tmp_path / "run"
     Store(path, create=True)
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", RACE, path, kind],
+            [sys.executable, "-W", "ignore", "-c", RACE, path, kind, *["dies"] * (how == "dies")],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=Path(store_module.__file__).parents[2],
         )
-        for _ in range(2)
+        for kind in kinds
     ]
     for racer in racers:
         out, err = racer.communicate()

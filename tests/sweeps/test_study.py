@@ -528,7 +528,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: until_precise(0), "relative=0: must be a number in (0, 1); use 0.01 for 1 %"),
     (lambda: until_precise(1), "relative=1: must be a number in (0, 1); use 0.01 for 1 %"),
     (lambda: until_precise(0.1, level=1), "level=1: must be a number in (0, 1); use 0.95"),
-    (lambda: until_precise(0.1, max_seeds=1), "max_seeds=1: must be a whole number in [2, 100,000,0"),
+    (
+        lambda: until_precise(0.1, max_seeds=1),
+        "max_seeds=1: must be a whole number in [2, 100,000,0",
+    ),
 ]
 
 

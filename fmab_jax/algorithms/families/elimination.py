@@ -287,13 +287,13 @@ class EliminationTrial:
             alone = replace(trial, agents=jnp.ones_like(trial.agents))
             return _run(alone, own, grid, keys.agent_key(key, agent), last)
 
-        number = jnp.arange(self.room)
+        number = jnp.arange(self.room, dtype=jnp.int32)
         each = jax.vmap(one_agent)(number)
         real = number < trial.agents.astype(jnp.int32)
         arms = instance.gaps.shape[0]
         votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
-        playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0)
-        exploring = trial.agents.astype(jnp.int32) - jnp.sum(playing)
+        playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0, dtype=jnp.int32)
+        exploring = trial.agents.astype(jnp.int32) - jnp.sum(playing, dtype=jnp.int32)
         most = jnp.argmax(playing).astype(jnp.int32)
 
         def total(values: Float[Array, "agent ..."]) -> Float[Array, ...]:

@@ -1,0 +1,264 @@
+"""Tables of means and of ratings, from CSV and NPZ files that nobody has vouched for.
+
+Every way in which a file can be something else (a pipe, an archive that claims terabytes, a cell
+that Python reads as another number) ends in one line that names the file and the cause.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+import stat
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from fmab_jax.errors import refuse
+
+_MAX_FILE_BYTES = 1 << 30
+_MAX_HEADER_BYTES = 1 << 16
+_MAX_CELLS = 1 << 27
+_MAX_COLUMNS = 10**6
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+_RATINGS = ["agent", "arm", "value"]
+
+
+class Table(NamedTuple):
+    """What a file holds: means, or ratings.
+
+    Attributes:
+        means: The array of means, or None.
+        levels: Possible ratings, increasing, or None.
+        probabilities: [agent, arm, level], or None.
+    """
+
+    means: np.ndarray | None = None
+    levels: Any = None
+    probabilities: np.ndarray | None = None
+
+
+def read(path: Any) -> Table:
+    """Reads means or ratings from a CSV or an NPZ file.
+
+    Args:
+        path: A .csv or .npz file, or a symbolic link to one.
+
+    Raises:
+        ValueError: If it cannot be read, is too large, or is no such table.
+    """
+    try:
+        path = Path(path)
+        path.exists()
+    except (TypeError, ValueError):
+        refuse("means", path, "the path of a .csv or .npz file", "give a text or a path")
+    reader = {".csv": _read_csv, ".npz": _read_npz}.get(path.suffix.lower())
+    if reader is None:
+        refuse("means", str(path), "a .csv or .npz file", "convert it")
+    try:
+        with _opened(path) as file:
+            if os.fstat(file.fileno()).st_size > _MAX_FILE_BYTES:
+                refuse("means", str(path), "at most 1 GiB", "use a smaller file")
+            return reader(path, file)
+    except OSError as error:
+        refuse("means", str(path), "a readable file", str(error.strerror or error))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Gives a plain file to read, through links too, but never a pipe or a device.
+
+    Opening one of those can hang or act; so it is looked at before, and again once it is open.
+    """
+    _refuse_special(path, os.stat(path).st_mode)
+    flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
+    with open(os.open(path, os.O_RDONLY | flags), "rb") as file:
+        _refuse_special(path, os.fstat(file.fileno()).st_mode)
+        yield file
+
+
+def _refuse_special(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        refuse("means", str(path), "a readable file", "Is a directory")
+    if not stat.S_ISREG(mode):
+        refuse("means", str(path), "a plain file", "it is a pipe or a device: copy its content")
+
+
+# --- CSV ---
+
+
+def _read_csv(path: Path, file: IO[bytes]) -> Table:
+    rows: list[np.ndarray] = []
+    # The first column's cells, while they may count the rows.
+    index: list[str] | None = None
+    try:
+        lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
+        for number, row in enumerate(lines, 1):
+            cells = [cell.strip() for cell in row]
+            if number == 1:
+                if cells == _RATINGS:
+                    return _read_ratings(path, lines)
+                if len(cells) > 1 and cells[0] in ("", "Unnamed: 0"):
+                    index = []
+                    continue
+                if cells and all(_is_text(cell) for cell in cells):
+                    _refuse_separators(path, number, cells)
+                    continue  # a header
+            if not any(cells):
+                continue
+            if index is not None:
+                index.append(cells[0])
+                if index[-1] != str(len(index) - 1):
+                    _refuse_line(path, 1)
+            rows.append(_numbers(path, number, cells))
+    except (UnicodeDecodeError, csv.Error):
+        refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
+    if index:
+        remedy = "its first column counts the rows: save it with to_csv(index=False)"
+        refuse("means", str(path), "means alone", remedy)
+    if len({len(row) for row in rows}) != 1:
+        refuse("means", str(path), "a table with equally long rows", "give one column per arm")
+    return Table(means=np.array(rows))
+
+
+def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
+    if len(cells) > _MAX_COLUMNS:
+        refuse("means", f"{path}, line {number}", "at most 1,000,000 columns", "use fewer arms")
+    values = [_float(cell) for cell in cells]
+    if None in values:
+        _refuse_separators(path, number, cells)
+        bad = cells[values.index(None)]
+        if _is_text(bad):
+            _refuse_line(path, number)
+        # Python takes it for a number, perhaps for another than its writer meant.
+        remedy = f"write {bad[:20]!r} as a plain decimal number"
+        refuse("means", f"{path}, line {number}", "all numbers", remedy)
+    return np.array(values, np.float64)
+
+
+def _refuse_line(path: Path, number: int) -> None:
+    refuse("means", f"{path}, line {number}", "all numbers", "mend that line")
+
+
+def _refuse_separators(path: Path, number: int, cells: list[str]) -> None:
+    for name, separator in (("semicolons", ";"), ("tabs", "\t")):
+        if any(separator in cell for cell in cells):
+            remedy = f"it has {name}: save it with commas, and points in decimal numbers"
+            refuse("means", f"{path}, line {number}", "separated by commas", remedy)
+
+
+def _float(cell: str) -> float | None:
+    """Returns a plain decimal number, in ASCII digits and finite, or None."""
+    value = float(cell) if _NUMBER.fullmatch(cell) else math.nan
+    return value if math.isfinite(value) else None
+
+
+def _is_text(cell: str) -> bool:
+    """Tells whether no one takes the cell for a number: not nan, 0.1_5, 1e400 or 1+2j either."""
+    try:
+        complex(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def _read_ratings(path: Path, lines: Any) -> Table:
+    """Reads observed ratings: one line for each, probabilities are their frequencies."""
+    seen: Counter[tuple[str, str, float]] = Counter()
+    for number, row in enumerate(lines, 2):
+        cells = [cell.strip() for cell in row]
+        if not any(cells):
+            continue
+        value = _float(cells[2]) if len(cells) == 3 else None
+        if value is None or not cells[0] or not cells[1]:
+            _refuse_separators(path, number, cells)
+            remedy = "give agent, arm and a number in every line"
+            refuse("means", f"{path}, line {number}", "an observed rating", remedy)
+        seen[cells[0], cells[1], value + 0.0] += 1
+    agents = _numbered(path, {agent for agent, _, _ in seen}, "agent")
+    arms = _numbered(path, {arm for _, arm, _ in seen}, "arm")
+    levels = sorted({value for _, _, value in seen})
+    observed = {(agent, arm) for agent, arm, _ in seen}
+    if len(observed) < len(agents) * len(arms) or not seen:
+        missing = ((a, b) for a in agents for b in arms if (a, b) not in observed)
+        cell = next((f"agent {a}, arm {b}" for a, b in missing), "no line at all")
+        remedy = "drop that agent or arm, or add what was observed"
+        refuse("means", f"{path}, {cell}", "rated at least once", remedy)
+    if len(observed) * len(levels) > _MAX_CELLS:
+        allowed = f"at most {_MAX_CELLS:,} cells of agent, arm and level"
+        refuse("means", str(path), allowed, "round the ratings to fewer levels")
+    table = np.zeros((len(agents), len(arms), len(levels)))
+    place = {value: i for i, value in enumerate(levels)}
+    for (agent, arm, value), times in seen.items():
+        table[agents[agent], arms[arm], place[value]] = times
+    return Table(levels=levels, probabilities=table / table.sum(axis=2, keepdims=True))
+
+
+def _numbered(path: Path, labels: set[str], name: str) -> dict[str, int]:
+    """Numbers labels 0, 1, ...: in numerical order if all are whole numbers, else as texts."""
+    whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
+    if whole and len({int(label) for label in labels}) != len(labels):
+        remedy = "two labels are the same number: write it in one way"
+        refuse("means", str(path), f"one label per {name}", remedy)
+    ordered = sorted(labels, key=int) if whole else sorted(labels)
+    return {label: i for i, label in enumerate(ordered)}
+
+
+# --- NPZ ---
+
+
+def _read_npz(path: Path, file: IO[bytes]) -> Table:
+    # Damaged archives raise whatever zipfile, zlib and tokenize come across.
+    wanted: list[str] = []
+    headers: list[tuple[Sequence[int], np.dtype]] = []
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            wanted = [name for name in names if name in ("levels.npy", "probabilities.npy")]
+            if len(wanted) != 2:
+                wanted = [name for name in names if name == "means.npy"] or names
+            if len(wanted) <= 2:
+                # A small file can claim terabytes: its headers decide before anything is read.
+                headers = [_member_header(archive, name) for name in wanted]
+    except OSError:
+        raise
+    except Exception:
+        refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
+    ratings = sorted(wanted) == ["levels.npy", "probabilities.npy"]
+    if len(wanted) != 1 and not ratings:
+        refuse("means", str(path), "an NPZ with one array, or one called means", "rename it")
+    sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in headers]
+    if any(dtype.kind not in "fiu" for _, dtype in headers) or sum(sizes) > _MAX_FILE_BYTES:
+        refuse("means", str(path), "numbers, at most 1 GiB", "save float64 means")
+    try:
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            found = {name: np.asarray(arrays[name.removesuffix(".npy")]) for name in wanted}
+    except Exception:
+        refuse("means", str(path), "an NPZ file", "save it with numpy.savez")
+    if not ratings:
+        return Table(means=found[wanted[0]])
+    if found["levels.npy"].ndim != 1:
+        refuse("levels", found["levels.npy"].shape, "one row of numbers", "save levels [level]")
+    return Table(levels=found["levels.npy"].tolist(), probabilities=found["probabilities.npy"])
+
+
+def _member_header(archive: zipfile.ZipFile, name: str) -> tuple[Sequence[int], np.dtype]:
+    with archive.open(name) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get(version)
+        if read is None:
+            raise ValueError("unknown format")
+        # A header states its own length, up to 4 GiB, and is read whole.
+        shape, _, dtype = read(io.BytesIO(stream.read(_MAX_HEADER_BYTES)))
+        return shape, dtype

@@ -1,0 +1,179 @@
+"""Regret against communication cost: what no other cell of a sweep beats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
+
+from fmab_jax.plots import parameters, style
+from fmab_jax.plots.captions import told
+from fmab_jax.plots.parameters import values_of
+from fmab_jax.plots.style import FONT, counted, text_size
+
+_LABELLED = 8
+_HEIGHT = 2.3
+# Where a label tries to stand: towards lower cost and regret first, as nothing lies beyond the
+# front; and how far away, in points.
+_TURNS = (
+    np.array([0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8]) * np.pi / 8 - 0.75 * np.pi
+)
+_DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
+
+
+def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
+    """Draws regret against communication cost, a point per cell, with the Pareto front.
+
+    A cell is on the front (filled, on the step line) if no other cell has at most its cost and at
+    most its regret, and less of one. Equal cells are on it together. Up to 8 of them, evenly along
+    the front, are labelled with their values of the swept parameters (without the hue), where
+    there is room.
+
+    Args:
+        finals: Final values of each cell of a sweep: a dimension per swept parameter.
+        hue: The parameter told apart by colour and marker; up to 28 values.
+
+    Returns:
+        A figure 3.4 inches wide, for ``save_figure``, with one pair of axes.
+
+    Raises:
+        ValueError: For a table that is not one.
+    """
+    parameters.check(finals, ["regret", "cost"], {"hue": hue})
+    dims = parameters.swept(finals)
+    regret, regret_lower, regret_upper, cost, cost_lower, cost_upper = (
+        each.ravel()
+        for metric in ("regret", "cost")
+        for each in parameters.triple(finals, metric, dims)
+    )
+    places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
+    colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
+    front = _front(cost, regret)
+
+    figure, (axes,) = style.panels([_HEIGHT])
+    line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
+    axes.step(cost[front], regret[front], where="post", **line)
+    handles = []
+    for index in range(int(colours.max()) + 1):
+        colour = style.COLOURS[index % len(style.COLOURS)]
+        mine = np.flatnonzero(colours == index)
+        thin: dict[str, Any] = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
+        axes.vlines(cost[mine], regret_lower[mine], regret_upper[mine], **thin)
+        axes.hlines(regret[mine], cost_lower[mine], cost_upper[mine], **thin)
+        mark: dict[str, Any] = {
+            "linestyle": "none",
+            "marker": style.MARKERS[index % len(style.MARKERS)],
+            "color": colour,
+            "markersize": 3.5,
+            "markeredgewidth": 0.7,
+            "label": told(finals[hue], values_of(finals[hue])[index]) if hue else "mean",
+        }
+        for chosen, face in (
+            (np.setdiff1d(mine, front), "white"),
+            (np.intersect1d(mine, front), colour),
+        ):
+            axes.plot(cost[chosen], regret[chosen], mfc=face, **mark)
+        handles.append(Line2D([], [], **mark))
+    axes.margins(0.12)
+    style.scale_values(axes, "x", cost)
+    style.scale_values(axes, "y", regret)
+    axes.set_xlabel(parameters.metric_label(finals, "cost", style.WIDTH))
+    axes.set_ylabel(parameters.metric_label(finals, "regret", _HEIGHT))
+    if not cost_upper.any():
+        axes.set_xlim(-0.04, 1)
+
+    def caption() -> str:
+        varied = [name for name in dims if finals.sizes[name] > 1]
+        shown = [name for name in varied if name != hue] or varied
+        texts = []
+        for cell in front:
+            at = {name: places[dims.index(name), cell] for name in shown}
+            words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
+            texts.append(_short(words))
+        number = 0
+        if shown:
+            number = _label_points(axes, np.stack([cost, regret]), front, texts)
+        least = "no other cell has at most its cost and its regret, and less of one"
+        return parameters.caption_of(
+            finals,
+            varied,
+            f"Points: {parameters.bars(finals)}",
+            f"Filled, on the line: the Pareto front ({least}), {len(front)} of "
+            f"{counted('', cost.size, 'cell')}, {number} of them labelled",
+        )
+
+    return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
+
+
+def _front(cost: np.ndarray, regret: np.ndarray) -> np.ndarray:
+    """Returns the cells on the Pareto front, by increasing cost; equal cells all or none."""
+    costs, group = np.unique(cost, return_inverse=True)
+    least = np.full(costs.size, np.inf)
+    np.minimum.at(least, group, regret)
+    cheaper = np.append(np.inf, np.minimum.accumulate(least)[:-1])
+    front = np.flatnonzero((regret == least[group]) & (regret < cheaper[group]))
+    return front[np.argsort(cost[front], kind="stable")]
+
+
+def _short(words: list[str]) -> str:
+    """Writes the parameters of a cell in a few short lines."""
+    words = [word.replace(" = ", "=") for word in words]
+    return "\n".join(", ".join(words[i : i + 2]) for i in range(0, len(words), 2))
+
+
+def _label_points(axes: Axes, points: np.ndarray, front: np.ndarray, texts: list[str]) -> int:
+    """Labels points of the front where there is room; returns how many.
+
+    Every label tries places around its point and takes the nearest that covers least of the lines.
+    A label that would cover a point or another label, or leave the axes, is left out.
+    """
+    point = axes.figure.dpi / 72
+    inside = axes.get_window_extent().padded(-2 * point)
+    pixels = axes.transData.transform(points.T)
+    steps = axes.transData.transform(np.asarray(axes.lines[0].get_path().vertices))
+    # What a label had better not cover: the step line, and lines from other labels to their points.
+    drawn = [np.linspace(a, b, 30) for a, b in zip(steps[:-1], steps[1:], strict=True)]
+    ways = np.stack([np.cos(_TURNS), np.sin(_TURNS)], axis=1)
+    boxes: list[Bbox] = []
+    chosen = np.linspace(0, len(front) - 1, min(_LABELLED, len(front)))
+    for index in sorted({round(place) for place in chosen.tolist()}):
+        at = pixels[front[index]]
+        size = np.array(text_size(texts[index])) * axes.figure.dpi + 2 * point
+        best: tuple[float, Bbox, np.ndarray] | None = None
+        for distance, way in ((distance, way) for distance in _DISTANCES for way in ways):
+            middle = at + way * (distance * point + size / 2)
+            box = Bbox([middle - size / 2, middle + size / 2])
+            leader = np.linspace(at, middle, 20)
+            if not (inside.contains(*box.min) and inside.contains(*box.max)):
+                continue
+            if any(box.overlaps(other) or other.count_contains(leader) for other in boxes):
+                continue
+            if box.padded(2 * point).count_contains(pixels):
+                continue  # no label hides a cell
+            covered = sum(box.count_contains(line) for line in drawn)
+            if best is None or 5 * covered + distance < best[0]:
+                best = (5 * covered + distance, box, leader)
+        if best is None:
+            continue
+        _, box, leader = best
+        boxes.append(box)
+        drawn.append(leader)
+        axes.annotate(
+            texts[index],
+            (float(points[0, front[index]]), float(points[1, front[index]])),
+            xytext=tuple(((leader[-1] - at) / point).tolist()),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=FONT,
+            linespacing=1.05,
+            parse_math=False,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.4", "shrinkB": 2},
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.3},
+        )
+    return len(boxes)

@@ -1,0 +1,233 @@
+"""One look for all figures: colours, strokes, sizes, axes, legend, caption, numbers.
+
+Matplotlib is used by its objects only: no window system, no global pyplot state.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+# Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
+# Seven colours and four strokes have no common divisor: 28 lines differ, any 4 in stroke alone.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STROKES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+# Eight markers and seven colours have no common divisor either.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
+MOST = len(COLOURS) * len(STROKES)
+
+# Inches and points. A column of the usual two-column journals is 3.4 in wide.
+WIDTH, PAD, FONT = 3.4, 0.05, 7
+_TIE = "\N{NO-BREAK SPACE}"
+_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def look(index: int) -> dict[str, Any]:
+    """Returns colour and stroke of the line at this place."""
+    colour, stroke = COLOURS[index % len(COLOURS)], STROKES[index % len(STROKES)]
+    return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
+
+
+def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
+    """Makes a figure with panels below each other, of these heights in inches, in the one look."""
+    # More than enough for any labels; `finish` takes the rest away.
+    figure = Figure(figsize=(width, sum(heights) + 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    ratios = {"height_ratios": list(heights)}
+    axes = figure.subplots(len(heights), sharex=True, squeeze=False, gridspec_kw=ratios)
+    for each in axes.flat:
+        dress(each)
+    return figure, list(axes.flat)
+
+
+def dress(axes: Axes) -> None:
+    """Gives axes the one look; labels and ticks that are set later have it too."""
+    axes.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.title.set_fontsize(FONT)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_fontsize(FONT)
+        axis.labelpad = 2
+        axis.get_offset_text().set_fontsize(FONT)
+
+
+def wide_range(values: np.ndarray) -> bool:
+    """Tells whether positive values span more than a factor of 20."""
+    positive = values[values > 0]
+    return positive.size > 0 and bool(positive.max() > 20 * positive.min())
+
+
+def scale_linear(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Has a linear axis count few, short numbers, with a common power of ten if need be."""
+    axes.locator_params(axis=which, nbins=4)
+    axes.ticklabel_format(axis=which, style="sci", scilimits=(-3, 4), useMathText=True)
+
+
+def scale_values(axes: Axes, which: Literal["x", "y"], values: np.ndarray) -> None:
+    """Makes an axis logarithmic where the values span more than a factor of 20."""
+    if not wide_range(values):
+        return scale_linear(axes, which)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = float(values[values > 0].min()), float(values.max())
+    set_scale = axes.set_xscale if which == "x" else axes.set_yscale
+    if values.min() > 0:
+        set_scale("log")
+        axis.set_major_locator(log_locator(low, high))
+    else:
+        # A logarithm alone would hide what costs nothing.
+        set_scale("symlog", linthresh=low, linscale=0.5)
+        # Room for the markers at both ends, and no ticks below 0.
+        set_limits = axes.set_xlim if which == "x" else axes.set_ylim
+        set_limits(-0.7 * low, max(1.5 * high, float(axis.get_view_interval()[1])))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+
+
+def log_locator(low: float, high: float) -> LogLocator:
+    """Returns ticks at powers of ten, in between too where there are few."""
+    return LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,), numticks=7)
+
+
+def written(number: float) -> str:
+    """Writes a number in at most six digits, large and small ones with a power of ten."""
+    text = f"{number:.6g}"
+    mantissa, _, exponent = f"{number:.5e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    # "20000" is shorter as a power of ten, "12345" is not.
+    if "e" not in text and (abs(number) < 1e4 or len(mantissa) > 3):
+        return text
+    power = "10" + str(int(exponent)).translate(_POWERS)
+    return power if mantissa == "1" else f"{mantissa}×{power}"
+
+
+def whole(number: Any) -> str:
+    """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
+    text = str(int(number))
+    if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
+        return "10" + str(len(text) - 1).translate(_POWERS)
+    return text if len(text) < 5 else f"{int(number):,}"
+
+
+def counted(symbol: str, number: Any, noun: str) -> str:
+    """Writes a fact such as "M = 50 agents"."""
+    return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
+
+
+@functools.cache
+def _ruler() -> RendererAgg:
+    return FigureCanvasAgg(Figure(dpi=100)).get_renderer()
+
+
+def text_size(text: str) -> tuple[float, float]:
+    """Returns width and height of a text of one or more lines, in inches."""
+    font, lines = FontProperties(size=FONT), text.split("\n")
+    wide = max(_ruler().get_text_width_height_descent(line, font, False)[0] for line in lines)
+    return float(wide) / 100, len(lines) * 1.25 * FONT / 72
+
+
+def wrapped(text: str, limit: float) -> str:
+    """Breaks a text into lines no wider than the limit in inches; a number keeps its unit."""
+    lines = [""]
+    # A number stays with its symbol and its unit.
+    tied = re.sub(r" (?=[%=])|(?<==) |(?<=\d) (?=[a-z])|(?<=of) (?=\d)", _TIE, text)
+    for word in tied.split(" "):
+        if lines[-1] and text_size(f"{lines[-1]} {word}")[0] > limit:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
+        while text_size(lines[-1])[0] > limit:  # one word longer than a line
+            ends = range(1, len(lines[-1]))
+            cut = max((n for n in ends if text_size(lines[-1][:n])[0] <= limit), default=1)
+            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
+    return "\n".join(lines).replace(_TIE, " ")
+
+
+LEGEND: dict[str, Any] = {
+    "fontsize": FONT,
+    "frameon": False,
+    "borderaxespad": 0,
+    "borderpad": 0,
+    "labelspacing": 0.3,
+}
+
+
+def finish(
+    figure: Figure,
+    handles: Sequence[Any],
+    caption: str | Callable[[], str],
+    *,
+    fit: Callable[[], None] = lambda: None,
+    height: float | None = None,
+) -> Figure:
+    """Lays out a figure: legend above the axes, caption below them; it grows by both.
+
+    Args:
+        figure: With its axes; its height is what they have with their labels.
+        handles: Entries of the legend; none for no legend.
+        caption: One paragraph; or what returns it once the axes have their place.
+        fit: Adapts labels to the axes; called whenever their place has changed.
+        height: What the axes below each other are to have together, in inches, without labels.
+    """
+    wide, tall = figure.get_size_inches()
+    legend = _legend(figure, handles, wide - 2 * PAD) if handles else None
+    above = PAD + (legend.get_window_extent().height / figure.dpi + PAD if legend else 0)
+
+    def place(tall: float, below: float) -> float:
+        total = below + tall + above
+        figure.set_size_inches(wide, total)
+        if legend:
+            legend.set_bbox_to_anchor((0.5, 1 - PAD / total), transform=figure.transFigure)
+        rect = (0, below / total, 1, tall / total)
+        engine = ConstrainedLayoutEngine(rect=rect, w_pad=PAD, h_pad=PAD / 2, hspace=0.02)
+        figure.set_layout_engine(engine)
+        engine.execute(figure)
+        fit()
+        engine.execute(figure)
+        column = [axes.get_position().height for axes in figure.axes if axes.get_subplotspec()]
+        return tall + (height - sum(column) * total if height else 0)
+
+    for _ in range(3):  # tick labels, the layout and the height depend on each other
+        tall = place(tall, PAD)
+    words = wrapped(caption if isinstance(caption, str) else caption(), wide - 2 * PAD)
+    font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
+    text = figure.text(PAD / wide, 0, words, va="bottom", **font)
+    below = 2 * PAD + text.get_window_extent().height / figure.dpi
+    place(tall, below)
+    text.set_y(PAD / (below + tall + above))
+    # The labels fit the places that they have now, at any resolution.
+    figure.set_layout_engine("none")
+    return figure
+
+
+def _legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:
+    """Puts a legend at the top of the figure, in as few rows as fit its width."""
+    labels = [wrapped(str(handle.get_label()), inner - 0.4) for handle in handles]
+
+    def legend(columns: int) -> Legend:
+        spaces = {"handlelength": 2.2, "columnspacing": 1.2, "handletextpad": 0.5}
+        made = figure.legend(handles, labels, loc="upper center", ncols=columns, **LEGEND, **spaces)
+        for text in made.get_texts():
+            text.set_parse_math(False)
+        return made
+
+    # As few rows as fit, and with them as few columns as do.
+    for columns in range(len(handles), 1, -1):
+        trial = legend(columns)
+        wide = trial.get_window_extent().width / figure.dpi
+        trial.remove()
+        if wide <= inner:
+            return legend(math.ceil(len(handles) / math.ceil(len(handles) / columns)))
+    return legend(1)

@@ -1,0 +1,670 @@
+"""Reward laws against exact convolutions, mostly without a draw; sums over agents, bit by bit."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from fmab_jax.core import arrays, keys, rewards, samplers
+from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
+
+ALPHA = 1e-6
+LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
+MILLION = 10**6
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Iterator[None]:
+    """The package calls its samplers under 64-bit types."""
+    with jax.enable_x64(True):
+        yield
+
+
+def words(seed: int = 0, round_: int = 1) -> keys.Words:
+    """Returns the key words of the rewards of root seed 0."""
+    return keys.stream_key(keys.seed_key(jnp.uint32(0), jnp.uint32(seed)), round_, keys.REWARD)
+
+
+# --- laws of somebody else ---
+
+
+@dataclass(frozen=True)
+class ThreePoint(FiniteSupport):
+    """0, 1/2 or 1, where 1/2 has a share of the most that the mean allows."""
+
+    name: ClassVar[str] = "three-point"
+    levels: ClassVar[tuple[float, ...]] = (0.0, 0.5, 1.0)
+    middle: float = 0.5
+
+    def parameters(self, means: Any, **traced: Any) -> tuple[Any, ...]:
+        """Returns the three probabilities."""
+        middle = 2 * self.middle * jnp.minimum(means, 1 - means)
+        return 1 - means - middle / 2, middle, means - middle / 2
+
+
+@dataclass(frozen=True)
+class Exponential(Law):
+    """Rewards on [0, infinity) without a lattice: only cumulants and a quantile."""
+
+    name: ClassVar[str] = "exponential"
+    high: ClassVar[float] = math.inf
+
+    def cumulants(self, *parameters: Any) -> tuple[Any, ...]:
+        """Returns mean^k (k - 1)!, and a decay that nobody looks at."""
+        (mean,) = parameters
+        return (*(mean**k * float(math.factorial(k - 1)) for k in range(1, 7)), mean * 0.0)
+
+    def one(self, u: Any, *parameters: Any) -> Any:
+        """Returns the quantile."""
+        return -parameters[0] * jnp.log1p(-u)
+
+
+# --- exact laws ---
+
+
+def convolved(laws: list[np.ndarray], pulls: list[int]) -> np.ndarray:
+    """Returns the law of a sum of independent whole numbers, by powers of Fourier transforms."""
+    size = sum((len(p) - 1) * n for p, n in zip(laws, pulls, strict=True)) + 1
+    room = 2 ** int(np.ceil(np.log2(max(2, size))))
+    product = np.ones(room // 2 + 1, complex)
+    for p, n in zip(laws, pulls, strict=True):
+        product = product * np.fft.rfft(p, room) ** n
+    return np.maximum(np.fft.irfft(product, room)[:size], 0)
+
+
+def induced_distance(quantile: Callable[[np.ndarray], Any], exact: np.ndarray) -> float:
+    """Returns the total variation distance of the law that a quantile function induces.
+
+    The quantile is a monotone function of the lattice of uniforms: bisection finds the last lattice
+    point whose quantile is at most k, which is P(X <= k) exactly. No draw is made.
+    """
+    inside = np.flatnonzero(exact > 1e-18)
+    k = np.arange(max(0, inside[0] - 1), inside[-1] + 1)
+    low, high = np.full(k.shape, -1), np.full(k.shape, LATTICE)
+    for _ in range(53):
+        middle = (low + high) // 2
+        at_most = np.asarray(quantile((np.clip(middle, 0, LATTICE - 1) + 0.5) / LATTICE)) <= k
+        going = high - low > 1
+        low, high = np.where(going & at_most, middle, low), np.where(going & ~at_most, middle, high)
+    masses = np.diff(np.r_[0.0, (low + 1) / LATTICE, 1.0])
+    due = np.r_[exact[k], 0.0]
+    due[0] += exact[: k[0]].sum()
+    due[-1] = max(0.0, 1 - due[:-1].sum())
+    return float(np.abs(masses - due).sum() / 2)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _steps(law: Law, u: Any, together: Any, cumulants: Any) -> Any:
+    wide = [jnp.broadcast_to(c, u.shape) for c in cumulants]
+    span = round(law.sensitivity / law.step)
+    return jnp.round(law.quantile(u, jnp.broadcast_to(together, u.shape), wide) * span)
+
+
+def one_pull(law: Law, tables: np.ndarray) -> np.ndarray:
+    """Returns [7] cumulants of one pull by every agent; tables [agent, parameter]."""
+    parameters = tuple(jnp.asarray(column)[:, None] for column in tables.T)
+    if len(tables) == 1:
+        return np.array([float(c[0, 0]) for c in law.cumulants(*parameters)])
+    member = jnp.ones((1, len(tables)))
+    found = jax.jit(rewards.group_cumulants, static_argnums=0)(law, parameters, member)
+    return np.asarray(found)[:, 0, 0]
+
+
+def believed(law: Law, cumulants: np.ndarray) -> bool:
+    """Whether a sum with these cumulants is one draw."""
+    return bool(law.smooth([jnp.float64(c) for c in cumulants]))
+
+
+def fewest_pulls(law: Law, tables: np.ndarray) -> int:
+    """Returns the smallest number of pulls from which on the cumulants are believed."""
+    one = one_pull(law, tables)
+    n = 1
+    while not believed(law, n * one):
+        n *= 2
+    low = n // 2
+    while n - low > 1:
+        middle = (low + n) // 2
+        low, n = (low, middle) if believed(law, middle * one) else (middle, n)
+    return n
+
+
+def distance(law: Law, tables: np.ndarray, pulls: int) -> float:
+    """Returns how far the one draw of all agents' sums is from the exact law."""
+    one = one_pull(law, tables)
+    laws = [np.array([1 - t[0], t[0]]) if isinstance(law, Bernoulli) else t for t in tables]
+    if isinstance(law, FiniteSupport):
+        steps, span = rewards._lattice(law.levels)
+        laws = [np.bincount(steps, weights=t, minlength=span + 1) for t in laws]
+    exact = convolved(laws, [pulls] * len(tables))
+    together = float(pulls * len(tables))
+    return induced_distance(lambda u: _steps(law, u, together, tuple(pulls * one)), exact)
+
+
+# --- agents that differ: one draw for all ---
+
+GROUPS = [
+    (5, 40, 0.3, 0.7),
+    (5, 40, 0.0, 0.3),
+    (50, 4, 0.2, 0.8),
+    (50, 10, 0.0, 1.0),
+    (50, 12, 0.0, 0.1),
+    (50, 100, 0.4, 0.6),
+    (20, 30, 0.9, 1.0),
+    (50, 14, 0.0, 1.0),
+    (3, 1000, 0.0, 0.2),
+    (100, 2000, 0.97, 1.0),
+    (2, 2000, 0.01, 0.99),
+]
+
+
+def group(agents: int, low: float, high: float) -> np.ndarray:
+    """Returns [agent, 1] Bernoulli means, evenly over a range."""
+    return low + (high - low) * (np.arange(agents)[:, None] + 0.5) / agents
+
+
+def opposite(agents: int, rare: float) -> np.ndarray:
+    """Returns means of which half are rare and half nearly sure: the least skewed, most peaked."""
+    return np.where(np.arange(agents)[:, None] % 2 == 0, rare, 1 - rare)
+
+
+@pytest.mark.parametrize("cell", GROUPS, ids=str)
+def test_law_of_agents_that_differ(cell: tuple[int, int, float, float]):
+    """Catches sums over agents that are off by more than 1e-6: at the cell, and at the threshold.
+
+    A wrong cumulant, a sum over too few agents, or a threshold below 60 shows.
+    """
+    agents, pulls, low, high = cell
+    means, law = group(agents, low, high), Bernoulli()
+    fewest = fewest_pulls(law, means)
+    assert fewest * one_pull(law, means)[1] >= 64
+    for n in {fewest, max(pulls, fewest), 3 * fewest}:
+        assert distance(law, means, n) <= 1e-6, n
+
+
+@pytest.mark.parametrize("rare", [3e-4, 3e-3, 0.03, 0.1])
+def test_law_of_agents_that_are_opposite(rare: float):
+    """Catches a threshold that trusts an unskewed law too early; at variance 40 it is 2.6e-6 off.
+
+    Negative control in the same cell: a third fewer pulls than the threshold are seen.
+    """
+    means, law = opposite(6, rare), Bernoulli()
+    fewest = fewest_pulls(law, means)
+    assert distance(law, means, fewest) <= 1e-6
+    if rare < 0.01:
+        assert distance(law, means, int(0.6 * fewest)) > 1e-6
+
+
+# --- ratings ---
+
+TABLES: dict[str, list[float]] = {
+    "three, even": [1, 1, 1],
+    "three, skewed": [0.7, 0.2, 0.1],
+    "three, rare top": [0.95, 0.04, 0.01],
+    "three, comb of two": [0.5, 0.004, 0.496],
+    "three, peaked": [0.026, 0.896, 0.078],
+    "five, even": [1, 1, 1, 1, 1],
+    "five, loved": [0.02, 0.03, 0.1, 0.25, 0.6],
+    "five, bell": [1, 4, 6, 4, 1],
+    "five, love or hate": [0.4, 0.1, 0.05, 0.1, 0.35],
+    "five, comb of four": [0.5, 0.002, 0.001, 0.002, 0.495],
+    "five, comb of two": [0.3, 0.001, 0.4, 0.002, 0.297],
+    "five, comb of three": [0.5, 0.001, 0.003, 0.494, 0.002],
+    "five, rare hate": [0.0005, 0.0, 0.0015, 0.08, 0.918],
+    "five, peaked": [0.0075, 0.01, 0.939, 0.0352, 0.0083],
+    "seven, rough": [0.0064, 0.0472, 0.0043, 0.6399, 0.0998, 0.1837, 0.0187],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_law_of_sums_of_ratings(name: str):
+    """Catches cumulants believed too early, wrong ones, and combs that they cannot show."""
+    table = np.array(TABLES[name]) / sum(TABLES[name])
+    law = Ratings(range(len(table)))
+    fewest = fewest_pulls(law, table[None, :])
+    assert fewest < 40_000
+    for n in {fewest, fewest + 1, 4 * fewest}:
+        assert distance(law, table[None, :], n) <= 1e-6, n
+
+
+def test_law_of_ratings_by_agents_that_differ():
+    """Catches cumulants of ratings that do not add up over agents."""
+    table = np.random.default_rng(0).dirichlet(np.ones(5), 12)
+    law = Ratings([1, 2, 3, 4, 5])
+    fewest = fewest_pulls(law, table)
+    assert fewest < 30 and distance(law, table, fewest) <= 1e-6
+
+
+@pytest.mark.slow
+def test_law_of_random_ratings():
+    """Catches a law, of 2 to 7 levels, with 1e-6 or more at its threshold; 400 are tried."""
+    rng = np.random.default_rng(5)
+    for number in range(400):
+        levels = int(rng.integers(2, 8))
+        table = rng.dirichlet(np.full(levels, 10 ** rng.uniform(-1, 1.3)))
+        if number % 3 == 0:
+            table = table * 10 ** rng.uniform(-4, 0, levels)
+        table /= table.sum()
+        law = Ratings(range(levels))
+        one = one_pull(law, table[None, :])
+        if table.max() > 0.9995 or not believed(law, 30_000 * one):
+            continue
+        n = fewest_pulls(law, table[None, :])
+        assert distance(law, table[None, :], n) <= 1e-6, (table, n)
+
+
+def test_combs_are_seen_only_by_their_decay(monkeypatch: pytest.MonkeyPatch):
+    """Negative control: catches a comparison of laws that could not fail.
+
+    Without the decay, ratings of 1 and 5 with few between are believed while they are a comb.
+    """
+    table = np.array([[0.5, 0.0005, 0.0, 0.0005, 0.499]])
+    law = Ratings([1, 2, 3, 4, 5])
+    monkeypatch.setattr(samplers, "_DECAY", 0.0)
+    early = fewest_pulls(law, table)
+    monkeypatch.undo()
+    assert fewest_pulls(law, table) > 20 * early
+    assert distance(law, table, early) > 0.1
+
+
+def test_decay_bounds_the_characteristic_function():
+    """Catches a comb between the frequencies that are looked at: a fine grid finds none."""
+    rng = np.random.default_rng(2)
+    t = np.linspace(1, np.pi, 20_001)
+    for levels in (2, 3, 4, 5, 7, 9, 13):
+        for _ in range(20):
+            table = rng.dirichlet(np.full(levels, 10 ** rng.uniform(-1.5, 1)))
+            phi = np.abs(np.exp(1j * t[:, None] * np.arange(levels)) @ table)
+            due = -np.log(np.maximum(phi, 1e-300)).min()
+            found = one_pull(Ratings(range(levels)), table[None, :])[6]
+            # The grid sees nothing below the nodes by more than a tenth.
+            assert found <= 1.1 * due + 1e-12
+
+
+def test_cumulants_by_another_route():
+    """Catches a wrong coefficient: cumulants are derivatives of the logarithm of phi at 0."""
+    rng = np.random.default_rng(1)
+    table = rng.dirichlet(np.ones(5))
+    # Taylor coefficients of log E exp(z X) by Cauchy's integral on a small circle.
+    points = 64
+    z = 0.4 * np.exp(2j * np.pi * np.arange(points) / points)
+    series = np.fft.fft(np.log(np.exp(z[:, None] * np.arange(5)) @ table)) / points
+    due = [(series[k] / 0.4**k).real * math.factorial(k) for k in range(1, 7)]
+    np.testing.assert_allclose(one_pull(Ratings([1, 2, 3, 4, 5]), table[None, :])[:6], due, 1e-6)
+    coin = one_pull(Bernoulli(), np.array([[0.3]]))
+    np.testing.assert_allclose(one_pull(Ratings([0, 1]), np.array([[0.7, 0.3]])), coin, 1e-12)
+
+
+# --- the exact path ---
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def million_sums(law: Law, k0: Any, k1: Any, pulls: Any, parameters: Any) -> Any:
+    """Draws a million sums as the loop does."""
+    lane = jnp.arange(MILLION, dtype=jnp.uint32)
+    need = jnp.ones(MILLION, bool)
+    wide = [jnp.broadcast_to(p, (MILLION,)) for p in parameters]
+    return arrays.masked_map(law.total, need, k0, k1, lane, pulls, *wide)
+
+
+def chi_square(values: np.ndarray, support: np.ndarray, exact: np.ndarray) -> float:
+    """Returns the p-value of draws against a law on sorted points, cells pooled to 25 expected."""
+    place = np.searchsorted(support - 1e-9, values, side="right") - 1
+    assert np.abs(values - support[place]).max() < 1e-12
+    due = len(values) * exact
+    order = np.argsort(due)
+    seen = np.bincount(place, minlength=len(support))[order]
+    due = due[order]
+    rare = np.searchsorted(np.cumsum(due), 25) + 1
+    pooled = [np.r_[x[:rare].sum(), x[rare:]] for x in (seen, due)]
+    return float(stats.chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue)
+
+
+@pytest.mark.parametrize("pulls", [1, 3, 16, 17, 40])
+@pytest.mark.parametrize("name", ["five, loved", "five, comb of four", "three, rare top"])
+def test_small_sums_of_ratings(name: str, pulls: int):
+    """Catches a binomial with another level's share, a reused uniform, or a lost level."""
+    table = np.array(TABLES[name]) / sum(TABLES[name])
+    law = Ratings(range(len(table)))
+    values = np.asarray(million_sums(law, *words(pulls), jnp.float64(pulls), tuple(table)))
+    exact = convolved([table], [pulls])
+    support = np.arange(len(exact)) / (len(table) - 1)
+    assert chi_square(values, support, exact) > ALPHA
+    # Negative control: a hundredth of one level moved to the next is seen.
+    moved = table + 0.01 * table.max() * (np.arange(len(table)) == 1)
+    moved[table.argmax()] -= 0.01 * table.max()
+    assert chi_square(values, support, convolved([moved], [pulls])) < ALPHA
+
+
+def test_ratings_without_a_lattice():
+    """Catches levels that are rounded to a lattice: sums of three tell all ten apart."""
+    levels, table = (1.0, 1.0 + math.sqrt(2) / 7, 3.7), np.array([0.3, 0.5, 0.2])
+    law = Ratings(levels)
+    for pulls in (3, 18):
+        assert not believed(law, pulls * one_pull(law, table[None, :]))
+    values = np.asarray(million_sums(law, *words(3), jnp.float64(3), tuple(table)))
+    scaled = (np.array(levels) - 1) / 2.7
+    counts = [(i, j, 3 - i - j) for i in range(4) for j in range(4 - i)]
+    support = np.array([np.dot(c, scaled) for c in counts])
+    exact = np.array([stats.multinomial.pmf(c, 3, table) for c in counts])
+    order = np.argsort(support)
+    assert chi_square(values, support[order], exact[order]) > ALPHA
+
+
+def test_large_sums_of_ratings_that_are_never_believed():
+    """Catches an exact path that stops at few pulls: mean and variance of a billion pulls."""
+    law, table = Ratings([0, 1, math.pi]), (0.2, 0.5, 0.3)
+    values = np.asarray(million_sums(law, *words(4), jnp.float64(1e9), table))
+    scaled = np.array([0, 1 / math.pi, 1])
+    mean = np.dot(table, scaled)
+    variance = np.dot(table, scaled**2) - mean**2
+    z = (values - 1e9 * mean) / math.sqrt(1e9 * variance)
+    assert two_sided(z.mean() * 1e3) > ALPHA
+    assert two_sided((np.mean(z**2) - 1) * math.sqrt(MILLION / 2)) > ALPHA
+
+
+def two_sided(z: float) -> float:
+    """Returns the p-value of a standard normal statistic."""
+    return float(2 * stats.norm.sf(abs(z)))
+
+
+def test_bernoulli_sums_are_the_binomial_draws():
+    """Catches another sampler for coins, whose results are pinned."""
+    rng = np.random.default_rng(0)
+    mean = jnp.asarray(rng.random(MILLION))
+    lane = jnp.arange(MILLION, dtype=jnp.uint32)
+    for pulls in (7.0, 300.0, 1e9):
+        found = million_sums(Bernoulli(), *words(5), jnp.float64(pulls), (mean,))
+        due = jax.jit(samplers.binomial_quantile)(
+            keys.uniform(*words(5), lane), jnp.full(MILLION, pulls), mean
+        )
+        np.testing.assert_array_equal(found, due)
+
+
+@pytest.mark.parametrize("pulls", [1, 5, 700])
+def test_a_law_of_somebody_else(pulls: int):
+    """Catches a finite law that needs more than its levels and probabilities."""
+    law, mean = ThreePoint(0.8), 0.3
+    table = np.array([float(p[0, 0]) for p in law.parameters(jnp.full((1, 1), mean))])
+    np.testing.assert_allclose(float(law.mean(*map(jnp.float64, table))), mean, rtol=1e-15)
+    values = np.asarray(million_sums(law, *words(6), jnp.float64(pulls), tuple(table)))
+    exact = convolved([table], [pulls])
+    assert chi_square(values, np.arange(len(exact)) / 2, exact) > ALPHA
+    assert law.describe() == {
+        "law": "three-point",
+        "middle": 0.8,
+        "levels": [0.0, 0.5, 1.0],
+    }
+    assert law == ThreePoint(0.8) and hash(law) != hash(ThreePoint(0.7))
+
+
+@pytest.mark.parametrize("pulls", [1, 30, 2000])
+def test_a_continuous_law_of_somebody_else(pulls: int):
+    """Catches a lattice forced upon rewards that have none, or sums of normal shape."""
+    law = Exponential()
+    values = np.asarray(million_sums(law, *words(7), jnp.float64(pulls), (0.5,)))[:100_000]
+    assert stats.kstest(values, stats.gamma(pulls, scale=0.5).cdf).pvalue > ALPHA
+    if pulls == 30:
+        normal = stats.norm(pulls / 2, math.sqrt(pulls) / 2)
+        assert stats.kstest(values, normal.cdf).pvalue < ALPHA
+
+
+# --- Gaussian rewards ---
+
+
+def test_gaussian_sums_are_one_normal_draw():
+    """Catches a deviation that grows with pulls instead of their root, or a rounded sum."""
+    law, values = Gaussian(0.25).bind()
+    assert law == Gaussian(4.0).bind()[0] and hash(law) == hash(Gaussian(4.0).bind()[0])
+    means = jnp.asarray([[-3.0, 0.5, 1e6]])
+    mean, sd = law.parameters(means, **values)
+    np.testing.assert_array_equal(sd, [[0.25] * 3])
+    lane = jnp.arange(3, dtype=jnp.uint32)
+    for pulls in (0.0, 1.0, 1e4):
+        found = law.total(*words(8), lane, jnp.full(3, pulls), mean[0], sd[0])
+        z = special.ndtri(np.asarray(keys.uniform(*words(8), lane)))
+        due = pulls * np.array([-3.0, 0.5, 1e6]) + np.sqrt(pulls) * 0.25 * z
+        np.testing.assert_allclose(found, due, rtol=1e-14)
+    assert (law.sensitivity, law.describe()["sd"]) == (math.inf, None)
+    assert Gaussian(0.25).describe() == {"law": "gaussian", "sd": 0.25}
+
+
+def test_gaussian_sums_over_agents():
+    """Catches agents whose means or variances are not added."""
+    law, _ = Gaussian(1.0).bind()
+    mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
+    member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    cumulants = rewards.group_cumulants(law, (mean, sd), member)
+    assert cumulants is not None
+    np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
+    found = rewards.group_sum(
+        law,
+        words(9),
+        jnp.ones((2, 1), bool),
+        jnp.zeros(1, jnp.uint32),
+        1,
+        jnp.float64(100.0),
+        cumulants,
+        (mean, sd),
+        member,
+    )
+    z = special.ndtri(np.asarray(keys.uniform(*words(9), jnp.arange(2, dtype=jnp.uint32))))
+    np.testing.assert_allclose(
+        np.asarray(found)[:, 0], [700 + z[0] * math.sqrt(50), 200 + z[1] * 5], rtol=1e-14
+    )
+
+
+# --- one reward ---
+
+
+@pytest.mark.parametrize(
+    ("law", "parameters"),
+    [
+        (Bernoulli(), (0.3,)),
+        (Ratings([1, 2, 5]), (0.2, 0.5, 0.3)),
+        (Gaussian(2.0), (0.3, 2.0)),
+        (Exponential(), (0.3,)),
+    ],
+    ids=lambda x: getattr(x, "name", ""),
+)
+def test_single_rewards(law: Law, parameters: tuple[float, ...]):
+    """Catches a quantile that falls, or one of another mean or variance than its cumulants say."""
+    u = (np.arange(10**6) + 0.5) / 10**6
+    values = np.asarray(law.one(jnp.asarray(u), *(jnp.full(u.shape, p) for p in parameters)))
+    assert (np.diff(values) >= 0).all()
+    step = law.step or 1.0
+    mean, variance = (float(c) for c in law.cumulants(*map(jnp.float64, parameters))[:2])
+    np.testing.assert_allclose(values.mean() / step, mean, rtol=2e-5)
+    np.testing.assert_allclose(values.var() / step**2, variance, rtol=2e-4)
+
+
+# --- sums over agents ---
+
+WIDTH, ROWS = 6, 5
+ARM = jnp.asarray([0, 2, 5], jnp.uint32)
+MEMBER = np.array([[1.0, 0, 1, 0, 0], [0, 1.0, 0, 0, 1]])
+
+
+def summed(law: Law, seed: Any, pulls: Any, need: Any, parameters: Any, member: Any) -> Any:
+    """Draws group sums of one seed."""
+    cumulants = rewards.group_cumulants(law, parameters, member)
+    return rewards.group_sum(
+        law, words_of(seed), need, ARM, WIDTH, pulls, cumulants, parameters, member
+    )
+
+
+def words_of(seed: Any) -> keys.Words:
+    """Returns the key words of a traced seed."""
+    return keys.stream_key(keys.seed_key(jnp.uint32(0), seed), 1, keys.REWARD)
+
+
+def parameters_of(law: Law, seeds: int, rows: int = ROWS) -> tuple[np.ndarray, ...]:
+    """Returns [seed, row, arm] parameters."""
+    rng = np.random.default_rng(3)
+    if isinstance(law, Bernoulli):
+        return (rng.random((seeds, rows, 3)) ** 2,)
+    return tuple(np.moveaxis(rng.dirichlet(np.ones(5), (seeds, rows, 3)), -1, 0))
+
+
+@pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
+def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
+    """Catches an agent of another group, a lane of another agent, or a draw that nobody needs."""
+    seeds = np.arange(40, dtype=np.uint32)
+    pulls = np.resize([3.0, 9.0], 40)
+    need = np.random.default_rng(4).random((40, 2, 3)) < 0.7
+    parameters = parameters_of(law, 40)
+    batched = jax.jit(jax.vmap(functools.partial(summed, law), (0, 0, 0, 0, None)))
+    found = np.asarray(batched(seeds, pulls, need, parameters, MEMBER))
+
+    def alone(seed: Any, pulls: Any, parameters: Any) -> Any:
+        lane = keys.lanes(ROWS, ARM, WIDTH)
+        everything = jnp.ones((ROWS, 3), bool)
+        return arrays.masked_map(law.total, everything, *words_of(seed), lane, pulls, *parameters)
+
+    each = np.asarray(jax.jit(jax.vmap(alone))(seeds, pulls, parameters))
+    due = np.einsum("gr,sra->sga", MEMBER, each)
+    np.testing.assert_array_equal(found, np.where(need, due, 0.0))
+    assert len(np.unique(found)) > 20
+
+
+@pytest.mark.parametrize("law", [Bernoulli(), Ratings([1, 2, 3, 4, 5])], ids=lambda x: x.name)
+@pytest.mark.parametrize("pulls", [4.0, 90.0, 1e6])
+def test_group_sums_do_not_depend_on_batch_or_room(law: Law, pulls: float):
+    """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""
+    seeds = np.arange(64, dtype=np.uint32)
+    need = np.ones((64, 2, 3), bool)
+    parameters = parameters_of(law, 64)
+    many = jax.jit(jax.vmap(functools.partial(summed, law), (0, None, 0, 0, None)))
+    due = np.asarray(many(seeds, pulls, need, parameters, MEMBER))
+    for size in (1, 7):
+        part = [x[:size] for x in parameters]
+        found = many(seeds[:size], pulls, need[:size], tuple(part), MEMBER)
+        np.testing.assert_array_equal(found, due[:size])
+    for room in (6, 8, 13):
+        wide = [np.pad(x, ((0, 0), (0, room - ROWS), (0, 0))) for x in parameters]
+        member = np.pad(MEMBER, ((0, 0), (0, room - ROWS)))
+        found = many(seeds, pulls, need, tuple(wide), member)
+        np.testing.assert_array_equal(found, due)
+
+
+@pytest.mark.parametrize("pulls", [6.0, 60.0])
+def test_draws_of_group_sums(pulls: float):
+    """Catches groups that share a uniform, or a sum that is cut at one agent's range."""
+    means = np.array([[0.2], [0.5], [0.9], [0.4], [0.7]]) * np.ones(3)
+    many = jax.jit(jax.vmap(functools.partial(summed, Bernoulli()), (0, None, None, None, None)))
+    seeds = np.arange(200_000, dtype=np.uint32)
+    wide = np.array([[1.0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
+    found = np.asarray(many(seeds, pulls, np.ones((2, 3), bool), (means,), wide))
+    for g, agents in enumerate(([0.2, 0.5, 0.9], [0.4, 0.7])):
+        exact = convolved([np.array([1 - p, p]) for p in agents], [int(pulls)] * len(agents))
+        for arm in range(3):
+            assert chi_square(found[:, g, arm], np.arange(len(exact)), exact) > ALPHA
+    flat = found.reshape(len(seeds), 6)
+    pairs = np.corrcoef(flat.T)[np.triu_indices(6, 1)]
+    assert two_sided(np.abs(pairs).max() * math.sqrt(len(seeds))) * len(pairs) > ALPHA
+
+
+def test_agents_that_are_alike_are_one_binomial():
+    """Catches a second path for agents that share their means; results of it are pinned."""
+    mean = jnp.asarray([[0.1, 0.5, 0.8]])
+    member = jnp.ones((1, 7))
+    assert rewards.group_cumulants(Bernoulli(), (mean,), member) is None
+    need = jnp.ones((1, 3), bool)
+    found = rewards.group_sum(
+        Bernoulli(), words(1), need, ARM, WIDTH, jnp.float64(20.0), None, (mean,), member
+    )
+    u = keys.uniform(*words(1), ARM)
+    due = samplers.binomial_quantile(u, jnp.full(3, 140.0), mean[0])
+    np.testing.assert_array_equal(found[0], due)
+
+
+def test_sums_that_are_sure():
+    """Catches noise on arms that always, or never, pay; and agents that are looped over for it."""
+    means = np.array([[1.0, 0.0, 1.0]] * ROWS)
+    means[1:, 2] = 0.0
+    found = summed(
+        Bernoulli(),
+        jnp.uint32(0),
+        jnp.float64(1e9),
+        jnp.ones((2, 3), bool),
+        (jnp.asarray(means),),
+        jnp.asarray(MEMBER),
+    )
+    np.testing.assert_array_equal(found, [[2e9, 0, 1e9], [2e9, 0, 0]])
+
+
+def test_an_empty_group_draws_nothing():
+    """Catches 0 / 0, or the first agent's rewards, in a group without members."""
+    member = jnp.asarray(np.vstack([MEMBER[0], np.zeros(ROWS)]))
+    parameters = tuple(jnp.asarray(x[0]) for x in parameters_of(Bernoulli(), 1))
+    need = jnp.ones((2, 3), bool)
+    found = summed(Bernoulli(), jnp.uint32(0), jnp.float64(50.0), need, parameters, member)
+    assert (np.asarray(found)[1] == 0).all() and (np.asarray(found)[0] > 0).any()
+
+
+# --- statements of laws ---
+
+LEVELS = "give the possible ratings, such as [1, 2, 3, 4, 5]"
+REFUSED = [
+    (lambda: Gaussian(0), "sd=0: must be a number in (0, 1e+09]; give the standard"),
+    (lambda: Gaussian(math.nan), "sd=nan: must be a number in (0, 1e+09]; give the standard"),
+    (lambda: Gaussian("1"), "sd='1': must be a number in (0, 1e+09]; give the standard"),
+    (lambda: Ratings([1]), f"levels=[1]: must be 2 to 1,000 increasing numbers; {LEVELS}"),
+    (lambda: Ratings(5), f"levels=5: must be 2 to 1,000 increasing numbers; {LEVELS}"),
+    (lambda: Ratings("12"), f"levels='12': must be 2 to 1,000 increasing numbers; {LEVELS}"),
+    (lambda: Ratings([1, 1]), "levels=[1, 1]: must be increasing; sort them"),
+    (lambda: Ratings([2, 1]), "levels=[2, 1]: must be increasing; sort them"),
+    (lambda: Ratings([0, math.inf]), "levels[1]=inf: must be a number in [-1e+15, 1e+15]"),
+    (lambda: Ratings([0, 10**400]), "levels[1]=1000000"),
+    (lambda: Ratings([0, "1"]), "levels[1]='1': must be a number in"),
+    (lambda: Ratings(range(10**12)), "levels=range(0, 1000000000000): must be 2 to 1,000"),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), REFUSED, ids=[text[:24] for _, text in REFUSED])
+def test_refusals(call: Callable[[], Law], text: str):
+    """Catches a bad law that is made, or a traceback in place of one line."""
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert str(refused.value).startswith(text) and "\n" not in str(refused.value)
+
+
+def test_laws_are_values():
+    """Catches laws that differ but describe, label, compare or hash alike."""
+    laws = [
+        Bernoulli(),
+        Gaussian(0.1),
+        Gaussian(0.10000000000000002),
+        Ratings([1, 2, 3]),
+        Ratings([1, 2, 4]),
+        ThreePoint(),
+        ThreePoint(0.2),
+    ]
+    assert len(set(laws)) == len({str(law.describe()) for law in laws}) == len(laws)
+    assert len({law.label() for law in laws}) == len(laws)
+    assert Ratings((1.0, 2.0)) == Ratings([1, 2]) and Gaussian(1) == Gaussian(1.0)
+    assert (Bernoulli().sensitivity, Ratings([3, 9]).sensitivity) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("levels", "values", "span"),
+    [
+        ([1, 2, 3, 4, 5], [0, 0.25, 0.5, 0.75, 1], 4),
+        ([0.1, 0.2, 0.3], [0, 0.5, 1], 2),
+        ([-10, 0, 5], [0, 2 / 3, 1], 3),
+        ([0, 0.1, 0.37], [0, 10 / 37, 1], 37),
+    ],
+)
+def test_levels_are_multiples_of_their_largest_step(levels: Any, values: Any, span: int):
+    """Catches steps found in binary, where 0.1, 0.2 and 0.3 are not equally far apart."""
+    law = Ratings(levels)
+    np.testing.assert_array_equal(law.values, values)
+    assert law.step == 1 / span

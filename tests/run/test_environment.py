@@ -1,0 +1,154 @@
+"""A simulation inside a caller's own JAX settings, and after a fork: the same bits, or one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2]
+
+# Runs in a process of its own: settings of JAX are everybody's. Programs are traced anew under each
+# setting, and compiled once. A simulation waits, so that all parts of the loop are traced.
+SCRIPT = """
+import contextlib, hashlib, json, os, signal, sys, warnings
+import jax
+from jax.sharding import AxisType
+import fmab_jax as fmab
+from fmab_jax.run import simulation
+
+warnings.simplefilter("ignore")
+signal.alarm(500)
+problem = fmab.Problem.heterogeneous(3, 4)
+
+
+def bits():
+    simulation.executable.cache_clear()
+    run = fmab.ddp_mab(0.5, graph="ring")
+    data = fmab.simulate(run, problem, 2000, seeds=20, times=5, batch=8)
+    means = problem.fixed(3).means
+    return hashlib.sha256(data.regret.values.tobytes() + means.tobytes()).hexdigest()
+
+
+@contextlib.contextmanager
+def configured(name, value):
+    before = jax.config.values[name]
+    jax.config.update(name, value)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+def mesh(name, kind):
+    return jax.set_mesh(jax.make_mesh((1,), (name,), axis_types=(kind,)))
+
+
+settings = {
+    "plain": contextlib.nullcontext,
+    "set_mesh explicit": lambda: mesh("x", AxisType.Explicit),
+    "set_mesh lanes": lambda: mesh("lanes", AxisType.Explicit),
+    "set_mesh auto": lambda: mesh("x", AxisType.Auto),
+    "transfer_guard disallow": lambda: jax.transfer_guard("disallow"),
+    "transfer_guard disallow_explicit": lambda: jax.transfer_guard("disallow_explicit"),
+    "jax_transfer_guard": lambda: configured("jax_transfer_guard", "disallow"),
+    "debug_nans": lambda: jax.debug_nans(True),
+    "jax_debug_infs": lambda: configured("jax_debug_infs", True),
+    "disable_jit": jax.disable_jit,
+    "jax_disable_jit": lambda: configured("jax_disable_jit", True),
+    "default_matmul_precision": lambda: jax.default_matmul_precision("bfloat16"),
+    "numpy_rank_promotion": lambda: jax.numpy_rank_promotion("raise"),
+    "jax_numpy_dtype_promotion": lambda: configured("jax_numpy_dtype_promotion", "strict"),
+    "enable_x64": lambda: jax.enable_x64(True),
+    "jax_enable_x64": lambda: configured("jax_enable_x64", True),
+    "enable_x64 off": lambda: jax.enable_x64(False),
+    "jax_threefry_partitionable": lambda: configured("jax_threefry_partitionable", False),
+    "jax_default_prng_impl": lambda: configured("jax_default_prng_impl", "rbg"),
+    "checking_leaks": jax.checking_leaks,
+}
+found = {}
+for name, setting in settings.items():
+    try:
+        with setting():
+            found[name] = bits()
+            # The caller's own setting is as it was.
+            if name == "transfer_guard disallow":
+                try:
+                    jax.jit(lambda x: x + 1)(3)
+                except Exception:
+                    continue
+                found[name] = "the guard is off"
+    except Exception as error:
+        found[name] = f"{type(error).__name__}: {error}"
+
+
+def child(work):
+    read, write = os.pipe()
+    number = os.fork()
+    if number == 0:
+        signal.alarm(60)
+        try:
+            work()
+            said = "done"
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with open(read) as file:
+        said = file.read()
+    os.waitpid(number, 0)
+    return said
+
+
+found["simulate after fork"] = child(bits)
+found["fixed after fork"] = child(lambda: problem.fixed(3))
+found["sweep after fork"] = child(
+    lambda: fmab.sweep("cdp", epsilon=1, agents=2, arms=2, horizon=50, seeds=2)
+)
+print(json.dumps(found))
+"""
+
+SETTINGS = (
+    *("set_mesh explicit", "set_mesh lanes", "set_mesh auto", "transfer_guard disallow"),
+    *("transfer_guard disallow_explicit", "jax_transfer_guard", "debug_nans", "jax_debug_infs"),
+    *("disable_jit", "jax_disable_jit", "default_matmul_precision", "numpy_rank_promotion"),
+    *("jax_numpy_dtype_promotion", "enable_x64", "jax_enable_x64", "enable_x64 off"),
+    *("jax_threefry_partitionable", "jax_default_prng_impl", "checking_leaks"),
+)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Returns the digest, or the error, under each setting."""
+    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
+    settings = {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=os.environ | settings
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -> None:
+    """Would catch a mesh that is refused, a guard that stops a run, or bits that follow x64."""
+    assert len(found["plain"]) == 64
+    assert found[setting] == found["plain"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted")
+@pytest.mark.parametrize("work", ["simulate", "fixed", "sweep"])
+def test_a_child_of_a_process_that_used_jax_is_refused(work: str, found: dict[str, str]) -> None:
+    """Would catch a child that waits for ever for threads that a fork does not copy."""
+    assert found[f"{work} after fork"].startswith(
+        "Refusal: process='forked': must be one in which JAX was not started before a fork; "
+    )

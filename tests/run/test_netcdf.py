@@ -1,0 +1,110 @@
+"""Files of results: another version, an edited attribute or a name that is taken is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.errors import Refusal
+from fmab_jax.files import whole_file
+
+
+def result(**attrs: Any) -> xr.Dataset:
+    """Returns something as small as a result can be."""
+    values = np.arange(6.0).reshape(2, 3)
+    return xr.Dataset(
+        {"regret": (("seed", "time"), values, {"units": "reward"})},
+        {"time": [1, 5, 9]},
+        {"algorithm": "cdp", "epsilon": 0.5, **attrs},
+    )
+
+
+@pytest.mark.parametrize("where", ["epsilon", "algorithm", "units", "new"])
+def test_an_edited_attribute_does_not_load(tmp_path: Path, where: str) -> None:
+    """Would catch a digest that leaves out attributes: an edited epsilon would label the curves."""
+    path = fmab.save(result(), tmp_path / "x.nc")
+    xr.testing.assert_identical(fmab.load(path), result())
+    with h5py.File(path, "r+") as file:
+        if where == "units":
+            file["regret"].attrs["units"] = "regret"
+        else:
+            file.attrs[where] = 1.5 if where == "epsilon" else "ddp"
+    with pytest.raises(Refusal, match="it is damaged: its digest does not fit$"):
+        fmab.load(path)
+
+
+@pytest.mark.parametrize(
+    "version, words",
+    [
+        (None, "it is of the first version: run it again and save it anew, or read it with"),
+        (1, "it is of schema 1: run it again and save it anew, or read it with the package"),
+        (3, "it is of schema 3: use the newer package that wrote it"),
+        ([2, 2], "it is of no known schema: run it again"),
+        ("two", "it is of no known schema: run it again"),
+    ],
+)
+def test_a_file_of_another_schema_is_refused_by_name(
+    tmp_path: Path, version: Any, words: str
+) -> None:
+    """Would catch a file whose variables mean something else, read as if they did not."""
+    path = fmab.save(result(), tmp_path / "x.nc")
+    with h5py.File(path, "r+") as file:
+        assert file.attrs["schema"].tolist() == [2]
+        del file.attrs["schema"]
+        if version is not None:
+            file.attrs["schema"] = version
+    with pytest.raises(Refusal) as caught:
+        fmab.load(path)
+    said = str(caught.value)
+    assert f": must be a result of schema 2; {words}" in said and "\n" not in said
+
+
+def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
+    """Would catch an older result lost to a name used twice, or a link that is written through."""
+    path = fmab.save(result(), tmp_path / "x.nc")
+    before = path.read_bytes()
+    with pytest.raises(Refusal, match=r"must be a new name; .*overwrite=True$"):
+        fmab.save(result(seed=1), path)
+    assert path.read_bytes() == before
+    assert fmab.save(result(seed=1), path, overwrite=True) == path
+    assert fmab.load(path).attrs["seed"] == 1
+    link, target = tmp_path / "link.nc", tmp_path / "target.nc"
+    link.symlink_to(target)
+    with pytest.raises(Refusal, match="must be a new name"):
+        fmab.save(result(), link)
+    fmab.save(result(), link, overwrite=True)
+    assert not link.is_symlink() and not target.exists()
+    (tmp_path / "folder.nc").mkdir()
+    with pytest.raises(Refusal, match="a folder has that name"):
+        fmab.save(result(), tmp_path / "folder.nc", overwrite=True)
+    with pytest.raises(Refusal, match="leave the NUL character out"):
+        fmab.save(result(), "a\0b.nc")
+    assert sorted(os.listdir(tmp_path)) == ["folder.nc", "link.nc", "x.nc"]
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    """Would catch a temporary name that is too long where the name itself is not."""
+    for name in ("a" * 252 + ".nc", "ä" * 126 + ".nc"):
+        assert len(name.encode()) == 255
+        path = fmab.save(result(), tmp_path / name)
+        xr.testing.assert_identical(fmab.load(path), result())
+    with pytest.raises(OSError) as caught:
+        fmab.save(result(), tmp_path / ("a" * 253 + ".nc"))
+    assert "aaa.nc" in str(caught.value) and ".tmp" not in str(caught.value)
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_nothing_temporary_is_left_by_an_error(tmp_path: Path) -> None:
+    """Would catch half a file that stays behind where the name cannot be taken."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as caught, whole_file(tmp_path / "folder") as temporary:
+        temporary.write_text("half")
+    assert caught.value.filename == str(tmp_path / "folder") and caught.value.filename2 is None
+    assert os.listdir(tmp_path) == ["folder"]

@@ -1,0 +1,262 @@
+"""Records with a right checksum and a wrong content: refused or damaged, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.errors import Damaged, Refusal
+from fmab_jax.sweeps import records
+from fmab_jax.sweeps.progress import Progress
+from fmab_jax.sweeps.store import Entry, Store
+
+KEEPS = ("curves", "summary")
+STUDY: dict[str, Any] = dict(
+    agents=4, arms=3, horizon=2000, times=6, epsilon=[0.5, None], chunk=8, batch=8
+)
+WRONG: list[Any] = [None, "x", -1, 0, 1.5, 10**30, True, [], {}, [[]], [None], {"x": None}]
+
+
+class Told(Progress):
+    """Notes what is damaged."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def damaged(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def swept(store: Path, keep: str, **changes: Any) -> xr.Dataset:
+    more: dict[str, Any] = {}
+    if keep == "summary":
+        more = dict(until=fmab.precision(relative=1e-9, max_seeds=16))
+    return fmab.sweep(
+        "cdp", store=store, seeds=16, keep=keep, **{"progress": False, **STUDY, **more, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished store of curves, and one of a summary."""
+    folder = tmp_path_factory.mktemp("stores")
+    for keep in KEEPS:
+        swept(folder / keep, keep)
+    return folder
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yields the way to everything in a header, but for the study, which is only compared."""
+    if path and path != ("study",):
+        yield path
+    if isinstance(value, dict) and path != ("study",):
+        items = [*value.items()]
+    else:
+        items = [*enumerate(value)][:1] if isinstance(value, list) else []
+    for key, each in items:
+        yield from places(each, (*path, key))
+
+
+def changed(header: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Returns a header with another value at a place; `places` itself stands for none."""
+    new = copy.deepcopy(header)
+    inner: Any = new
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is places:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return new
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_no_header_with_a_right_seal_ends_in_a_traceback(
+    stores: Path, tmp_path: Path, keep: str
+) -> None:
+    """Would catch a KeyError, TypeError or the like for a field that is missing or mistyped."""
+    shutil.copytree(stores / keep, tmp_path / "s")
+    store = Store(tmp_path / "s")
+    header = store.header()
+    assert header is not None and records.header_in(store) == header
+    refused = 0
+    for path in places(header):
+        for value in [places, *WRONG]:
+            store.write_header(changed(header, path, value))
+            try:
+                fmab.open_sweep(store.path, partial=True).load()
+            except (Refusal, Damaged) as error:
+                refused += 1
+                assert "\n" not in str(error)
+    assert refused > 300
+    for name in records._HEADER:
+        store.write_header(changed(header, (name,), places))
+        said = rf"must be a store; its run\.json has no proper '{name}': put a good copy back$"
+        with pytest.raises(Refusal, match=said):
+            fmab.open_sweep(store.path)
+        with pytest.raises(Refusal, match=said):
+            swept(store.path, keep)
+
+
+@pytest.mark.parametrize(
+    "path, value, field",
+    [
+        (("cells", 0, "grid"), 1, "grid"),
+        (("cells", 0, "slots"), 7, "grid"),
+        (("dims", 0, 1), [1], "cells"),
+        (("dims", 0, 0), "seed", "dims"),
+        (("look_level",), None, "look_level"),
+        (("keep",), "curves", "until"),
+        (("study",), {}, "study"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(
+    stores: Path, tmp_path: Path, path: tuple[Any, ...], value: Any, field: str
+) -> None:
+    """Would catch a header each of whose fields is right, but that labels something else."""
+    shutil.copytree(stores / "summary", tmp_path / "s")
+    store = Store(tmp_path / "s")
+    header = store.header()
+    assert header is not None
+    store.write_header(changed(header, path, value))
+    with pytest.raises(Refusal, match=f"no proper '{field}'"):
+        fmab.open_sweep(store.path)
+
+
+@pytest.mark.parametrize(
+    "version, words",
+    [
+        (places, "it is of the first version: run the sweep again into another folder, or use"),
+        (1, "it is of the first version: run the sweep again"),
+        ("2", "it is of the first version"),
+        (3, "it is of format 3: use the newer package that made it"),
+    ],
+)
+def test_a_store_of_another_format_is_refused_by_name(
+    stores: Path, tmp_path: Path, version: Any, words: str
+) -> None:
+    """Would catch a store of another version that is read, resumed, or called damaged."""
+    shutil.copytree(stores / "curves", tmp_path / "s")
+    store = Store(tmp_path / "s")
+    header = store.header()
+    assert header is not None and header["format"] == 2
+    store.write_header(changed(header, ("format",), version))
+    # The first version kept its chunks elsewhere.
+    (store.path / "chunks").rename(store.path / "units")
+    for use in (lambda: fmab.open_sweep(store.path), lambda: swept(store.path, "curves")):
+        with pytest.raises(Refusal, match=f"must be of format 2; {words}") as caught:
+            use()
+        assert "\n" not in str(caught.value)
+    assert not (store.path / "chunks").exists()
+
+
+def forged_facts(good: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns facts that no sweep writes."""
+    forged = [{n: v for n, v in good.items() if n != name} for name in good]
+    forged += [{**good, name: value} for name in good for value in WRONG]
+    seeds: list[Any] = [[8, 0], [-8, 0], [0, 0], [0, 8, 9], [0], [0.0, 8], ["0", "8"]]
+    seeds += [[0, 10**9], [True, 8], {"0": 1}]
+    forged += [{**good, "seeds": each} for each in seeds]
+    cells: list[Any] = [[7], [None], [["x"]], [{}], "x", {"x": 1}]
+    forged += [{**good, "cells": each} for each in cells]
+    forged += [{**good, "keep": each} for each in (["curves"], {}, "CURVES")]
+    return [*forged, {**good, "made_by": {"jax": [1]}}, {}]
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_forged_facts_are_damage(stores: Path, tmp_path: Path, keep: str) -> None:
+    """Would catch a sealed manifest line whose facts end in a traceback, or count as seeds."""
+    shutil.copytree(stores / keep, tmp_path / "s")
+    store = Store(tmp_path / "s")
+    entry = store.entries()[0][0]
+    assert records.fit(entry.facts)
+    arrays = store.read(entry)
+    whole = fmab.open_sweep(stores / keep).load()
+    forged = forged_facts(entry.facts)
+    for facts in forged:
+        assert not records.fit(facts), facts
+        with store.writing():
+            store.put(entry.chunk, arrays, facts)
+        with pytest.raises(Refusal, match="must be finished; at least 8 trials are missing"):
+            fmab.open_sweep(store.path)
+        there = fmab.open_sweep(store.path, partial=True).seeds.values
+        assert sorted(there.tolist())[0] <= 8
+    for facts in forged[:: len(forged) // 4]:
+        with store.writing():
+            store.put(entry.chunk, arrays, facts)
+        told = Told()
+        data = swept(store.path, keep, progress=told)
+        (line,) = told.lines
+        assert re.search(rf"{entry.chunk}\.npz: its facts are not those of a chunk; .*again", line)
+        for name in whole.data_vars:
+            np.testing.assert_array_equal(data[name], whole[name], str(name))
+    assert fmab.open_sweep(store.path).load().identical(whole)
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_forged_arrays_are_damage(stores: Path, tmp_path: Path, keep: str) -> None:
+    """Would catch a chunk with a right digest whose arrays end in a traceback, or fit by chance."""
+    shutil.copytree(stores / keep, tmp_path / "s")
+    store = Store(tmp_path / "s")
+    entry = store.entries()[0][0]
+    good = store.read(entry)
+    forged: list[dict[str, np.ndarray]] = [{}]
+    for name, values in good.items():
+        forged += [
+            {n: v for n, v in good.items() if n != name},
+            {**good, name: values[:0]},
+            {**good, name: values[..., :-1]},
+            {**good, name: values[None]},
+            {**good, name: values.astype("S8")},
+            {**good, name: values.astype(complex)},
+        ]
+    for arrays in forged:
+        with store.writing():
+            store.put(entry.chunk, arrays, entry.facts)
+        with pytest.raises(Damaged, match=f"{entry.chunk}.npz: ") as caught:
+            fmab.open_sweep(store.path, partial=True).load()
+        assert caught.value.path == store.path / "chunks" / f"{entry.chunk}.npz"
+
+
+def test_chunks_say_what_they_were_made_by(tmp_path: Path, monkeypatch: Any) -> None:
+    """Would catch chunks without versions: old ones would pass for those of the package in use."""
+    from fmab_jax.sweeps import runner
+
+    real = runner.provenance
+    monkeypatch.setattr(runner, "provenance", lambda devices: {**real(devices), "numpy": "1.0"})
+    swept(tmp_path / "s", "curves")
+    store = Store(tmp_path / "s")
+    entries: list[Entry] = store.entries()[0]
+    versions = set(real(runner.jax.devices())) | {"numpy"}
+    assert [set(entry.facts["made_by"]) for entry in entries] == [versions] * 4
+    assert {entry.facts["made_by"]["numpy"] for entry in entries} == {"1.0"}
+    monkeypatch.undo()
+    data = swept(
+        tmp_path / "s", "curves", epsilon=[0.5, None, 2.0], allow_changes=["epsilon", "numpy"]
+    )
+    assert data.attrs["numpy_version"] == f"1.0, {np.__version__}"
+
+
+def test_a_sweep_goes_on_in_a_folder_with_hidden_files_or_without_chunks(
+    stores: Path, tmp_path: Path
+) -> None:
+    """Would catch a new folder that a file manager has looked into, or a bare copy, refused."""
+    store = tmp_path / "s"
+    store.mkdir()
+    (store / ".DS_Store").write_text("")
+    first = swept(store, "curves").load()
+    assert first.equals(fmab.open_sweep(stores / "curves").load())
+    shutil.rmtree(store / "chunks")
+    told = Told()
+    again = swept(store, "curves", progress=told)
+    np.testing.assert_array_equal(again.regret, first.regret)
+    assert len(told.lines) == 4 and all("missing" in line for line in told.lines)

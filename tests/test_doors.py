@@ -1,0 +1,152 @@
+"""Every public function refuses hostile values in one line, or does with them what it documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1]
+
+# What each door lets through, out of the values of tests/doors.py; all else ends in a refusal.
+ACCEPTED: dict[str, set[str]] = {
+    "cdp_mab(epsilon)": {"None", "10**30", "2**64", "inf", "5e-324", "float16 inf", "Fraction"},
+    "cdp_mab(epsilon_message)": {"10**30", "2**64", "inf", "5e-324", "float16 inf", "Fraction"},
+    "cdp_mab(rounds)": {"None"},
+    "cdp_mab(gap)": {"None", "5e-324"},
+    "cdp_mab(participation)": {"5e-324"},
+    "ddp_mab(graph)": set(),
+    "hdp_mab(components)": set(),
+    "hdp_mab(weights)": set(),
+    "single_mab(epsilon)": {"None", "10**30", "2**64", "inf", "5e-324", "float16 inf", "Fraction"},
+    "Problem(means)": {"list of lists", "DataArray of one seed"},
+    "Problem(means, 3)": set(),
+    "Problem(agents)": set(),
+    "Problem.uniform(agents)": set(),
+    "Problem.uniform(arms)": set(),
+    "Problem.heterogeneous(spread)": {"0", "5e-324"},
+    "Problem.with_gap(gap)": {"None"},
+    "Problem.from_file(path)": set(),
+    "Problem.fixed(seed)": {"0"},
+    "Problem.fixed(root_seed)": {"0"},
+    "simulate(algorithm)": {"algorithm"},
+    "simulate(problem)": {"Problem"},
+    "simulate(horizon)": set(),
+    "simulate(seeds)": set(),
+    "simulate(root_seed)": {"0"},
+    "simulate(times)": set(),
+    "simulate(spacing)": set(),
+    "simulate(batch)": {"None"},
+    "simulate(sum_agents)": {"True"},
+    "simulate(devices)": {"None"},
+    "communication_cost(data)": set(),
+    "communication_cost(server_price)": {"0", "10**30", "2**64", "5e-324", "Fraction"},
+    "communication_cost(peer_price)": {"0", "10**30", "2**64", "5e-324", "Fraction"},
+    "communication_cost(meter)": {"None"},
+    "confidence_band(values)": set(),
+    "confidence_band(level)": {"5e-324"},
+    "confidence_band(kind)": set(),
+    "confidence_band(resamples)": set(),
+    "confidence_band(seed)": {"0"},
+    "lost_interval(lost)": {"0"},
+    "lost_interval(seeds)": set(),
+    "paired_difference(first)": set(),
+    "paired_difference(second)": set(),
+    "precision(relative)": {"5e-324"},
+    "precision(level)": {"5e-324"},
+    "precision(max_seeds)": set(),
+    "sweep(algorithm)": {"maker"},
+    "sweep(problem)": {"None", "Problem"},
+    "sweep(epsilon)": {
+        "None",
+        "10**30",
+        "2**64",
+        "inf",
+        "5e-324",
+        "float16 inf",
+        "Fraction",
+        "dict",
+        "dict of None",
+    },
+    "sweep(participation)": {"5e-324", "dict"},
+    "sweep(graph)": set(),
+    "sweep(components)": {"list nested"},
+    "sweep(horizon)": {"dict"},
+    "sweep(seeds)": set(),
+    "sweep(agents)": {"dict"},
+    "sweep(spread)": {"0", "5e-324", "dict"},
+    "sweep(fixed_instance)": {"None", "0", "dict", "dict of None"},
+    "sweep(root_seed)": {"0"},
+    "sweep(times)": set(),
+    "sweep(spacing)": set(),
+    "sweep(sum_agents)": {"True"},
+    "sweep(keep)": set(),
+    "sweep(until)": {"None"},
+    "sweep(store)": {"None", "text", "text Arabic", "text of lines"},
+    "sweep(worker)": {"None", "list twice"},
+    "sweep(allow_changes)": {"list empty", "tuple empty"},
+    "sweep(unit)": {"None"},
+    "sweep(batch)": {"None"},
+    "sweep(devices)": {"None"},
+    "open_sweep(path)": set(),
+    "final_table(data)": set(),
+    "save(data)": {"Dataset empty", "Dataset bare"},
+    "save(path)": set(),
+    "load(path)": set(),
+    "export(data)": {"Dataset bare"},
+    "export(path)": set(),
+    "plot_runs(runs)": set(),
+    "plot_runs({'a': run})": set(),
+    "plot_runs(level)": {"5e-324"},
+    "plot_runs(kind)": set(),
+    "plot_runs(server_price)": {"0", "10**30", "2**64", "5e-324", "Fraction"},
+    "plot_runs(bounds)": {"None", "dict empty", "Dataset empty"},
+    "plot_runs(bounds of a)": set(),
+    "plot_parameter(finals)": set(),
+    "plot_parameter(x)": set(),
+    "plot_parameter(hue)": set(),
+    "plot_parameter(metric)": set(),
+    "plot_heat(finals)": set(),
+    "plot_heat(y)": set(),
+    "plot_pareto(finals)": set(),
+    "plot_pareto(hue)": {"None"},
+    "save_figure(figure)": set(),
+    "save_figure(path)": set(),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """Returns what became of every value at every door, in a process without the tests' hooks."""
+    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(PACKAGE / "tests" / "doors.py")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path_factory.mktemp("doors"),
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )
+    # Of a value that hangs, the last lines say at which door.
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("door", ACCEPTED)
+def test_a_door_refuses_what_it_does_not_document(
+    door: str, outcomes: dict[str, dict[str, str]]
+) -> None:
+    """Would catch a traceback, a hang, gigabytes, or a value that is read as another one."""
+    through = {value for value, end in outcomes[door].items() if end in ("accepted", "started")}
+    strange = {v: end for v, end in outcomes[door].items() if v not in through and end != "refused"}
+    assert not strange
+    assert through == ACCEPTED[door]
+
+
+def test_every_door_and_every_value_was_tried(outcomes: dict[str, dict[str, str]]) -> None:
+    """Would catch a door without a line in the table, and a process that ended early."""
+    assert set(outcomes) == set(ACCEPTED)
+    assert {len(each) for each in outcomes.values()} == {106}
