@@ -4,7 +4,7 @@ A study file states what `fmab_jax.sweep` takes. Its keys are the parameters of 
 it names, and those of a problem whose means are drawn. Lists are swept, "none" is None where a
 parameter says what that means. Algorithms are named, never loaded::
 
-    algorithm = "cdp"           # or a list of names; see fmab algorithms
+    algorithm = 'cdp'           # or a list of names; see fmab algorithms
     horizon = 1e6
     seeds = 1000
 
