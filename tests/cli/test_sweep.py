@@ -22,6 +22,7 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
@@ -33,6 +34,7 @@ from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import open_sweep
 
+NAMES = ", ".join(sorted(known()))
 SMALL = "--agents 4 --arms 3 --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
@@ -399,8 +401,8 @@ def test_export_writes_what_was_swept(
         ("export eps", "fmab export eps: must be given FOLDER and FILE"),
         ("export eps x.txt", "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet"),
         ("export half x.nc", "half: must be finished; at least 40 trials are missing"),
-        ("sweep", "no command: must be one of cdp, ddp, fed1_ucb, hdp, single, STUDY.toml"),
-        ("sweep cpd", "cpd: must be one of cdp, ddp, fed1_ucb, hdp, single, STUDY.toml; did you"),
+        ("sweep", f"no command: must be one of {NAMES}, STUDY.toml; see"),
+        ("sweep cpd", f"cpd: must be one of {NAMES}, STUDY.toml; did you mean cdp?"),
         ("sweep no.toml", "no.toml: must be a readable TOML file"),
         ("sweep cdp --graph ring", "--graph: must be an option of fmab sweep cdp"),
         ("sweep cdp --worker 3/2", "--worker 3/2: must be I/N with I from 1 to N"),
