@@ -93,7 +93,7 @@ class Algorithm(Described):
         heard: Who is heard, in a few words.
         trusted: Who is trusted with what, in a few words.
         usual_agents: Agents that the command line takes where none are given.
-        examples: Options after ``fmab run NAME``, for its help.
+        examples: Options after ``fmab run NAME`` or ``fmab sweep NAME``, for their help.
     """
 
     name: ClassVar[str] = ""

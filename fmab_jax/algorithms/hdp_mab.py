@@ -29,7 +29,7 @@ class HDP(PaperElimination):
     trusted: ClassVar[str] = "nobody: every message is noisy"
     usual_agents: ClassVar[int] = 100
     examples: ClassVar[tuple[str, ...]] = (
-        "--components 20x5:star --server-price 50",
+        "--components 20x5:star 20x5:ring --epsilon 0.5",
         "--components 53,24,10,6,7:complete --spread 1",
         "--components 20x2:ring+10x6:star --weights components",
     )

@@ -1,34 +1,24 @@
-"""``fmab algorithms``: what can be run."""
+"""Lists all algorithms, those of installed packages and plug-ins among them.
+
+Where they are from, who is heard, who is trusted, and their parameters.
+
+Examples:
+  fmab algorithms
+  fmab algorithms --plugin my_ucb.py
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fmab_jax.cli.options import Command
+from fmab_jax.cli.options import Call
 from fmab_jax.cli.stated import Plugged
 from fmab_jax.cli.tables import plain_table, show_table
-
-if TYPE_CHECKING:
-    from fmab_jax.cli.main import Call
-
-HELP = """\
-Lists all algorithms, those of installed packages and plug-ins among them:
-where they are from, who is heard, who is trusted, and their parameters.
-
-Examples:
-  fmab algorithms
-  fmab algorithms --plugin my_ucb.py"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Plugged):
     """What can be run, and who is heard and trusted."""
-
-
-def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return Command("fmab algorithms", Options, HELP, words)
 
 
 def execute(call: Call) -> None:

@@ -1,29 +1,26 @@
-"""``fmab bounds``: what the theorems guarantee for one instance."""
+"""Prints what the theorems guarantee for one instance.
+
+Expected regret at T, its parts, rounds, links, and the probability that the
+best arm is lost, once epoch by epoch and once in the paper's closed form
+(docs/theory.md). Means that are drawn are those of --fixed-instance, seed 0 by
+default.
+
+Examples:
+  fmab bounds cdp --epsilon 0.5 --horizon 1e6
+  fmab bounds ddp --graph ring --agents 20 --instance-gap 0.1
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from tyro.conf import arg
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Command, Count, shown, spelt
+from fmab_jax.cli.options import Call, Command, Count, shown, spelt
 from fmab_jax.cli.tables import facts_of, short
-
-if TYPE_CHECKING:
-    from fmab_jax.cli.main import Call
-
-HELP = """\
-Prints what the theorems guarantee for one instance: expected regret at T, its
-parts, rounds, links, and the probability that the best arm is lost, once
-epoch by epoch and once in the paper's closed form (docs/theory.md). Means that
-are drawn are those of --fixed-instance, seed 0 by default.
-
-Examples:
-  fmab bounds cdp --epsilon 0.5 --horizon 1e6
-  fmab bounds ddp --graph ring --agents 20 --instance-gap 0.1"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +37,7 @@ class Options(stated.Plugged):
 
 def command(words: list[str]) -> Command:
     """Returns the command that words state."""
-    return stated.command_of("fmab bounds", words, Options, HELP, several=False, known=_covered())
+    return stated.command_of("fmab bounds", words, Options, several=False, known=_covered())
 
 
 def _covered() -> dict[str, Any]:

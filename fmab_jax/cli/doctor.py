@@ -1,29 +1,25 @@
-"""``fmab doctor``: what results can depend on, and what a run would need."""
+"""Shows what results can depend on, and what a run would need here.
+
+Versions, devices, precision, where compiled programs are kept, and whether a
+run of a given size fits into memory.
+
+Examples:
+  fmab doctor
+  fmab doctor --agents 1000 --seeds 1e5 --times 1000
+  fmab doctor --algorithm ddp
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tyro.conf import arg
 
-from fmab_jax.cli.options import Command, Count, shown, spelt
+from fmab_jax.cli.options import Call, Count, shown, spelt
 from fmab_jax.errors import count
-
-if TYPE_CHECKING:
-    from fmab_jax.cli.main import Call
-    from fmab_jax.run.resources import Estimate
-
-HELP = """\
-Shows what results can depend on (versions, devices, precision), where
-compiled programs are kept, and what a run of a given size would need here.
-
-Examples:
-  fmab doctor
-  fmab doctor --agents 1000 --seeds 1e5 --times 1000
-  fmab doctor --algorithm ddp"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +40,6 @@ class Options:
     """How many slots to record."""
 
 
-def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return Command("fmab doctor", Options, HELP, words)
-
-
 def execute(call: Call) -> None:
     """Prints versions, devices and the memory of a run."""
     options = call.options
@@ -66,7 +57,7 @@ def execute(call: Call) -> None:
         seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
         devices = jax.local_devices()
         algorithm = owner(**suggested(owner, {}))
-        needs: dict[str, Estimate] = {}
+        needs = {}
         for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
             problem = Problem.heterogeneous(options.agents, options.arms, spread)
             config = bound(algorithm, problem, horizon, times=options.times)

@@ -1,28 +1,25 @@
-"""``fmab export``: results in another format."""
+"""Writes results under a new name, which chooses the format.
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-from tyro.conf import Positional, arg
-
-from fmab_jax.cli.options import Command, Off, spelt
-from fmab_jax.cli.tables import Source, opened
-
-if TYPE_CHECKING:
-    from fmab_jax.cli.main import Call
-
-HELP = """\
-Writes results under a new name: netCDF (.nc) and Zarr (.zarr) with all
-dimensions; CSV (.csv) and Parquet (.parquet) as one tidy table, a row for each
-configuration, seed and slot (of a summary: each configuration and slot). Zarr
-and Parquet need pip install "fmab_jax[export]".
+netCDF (.nc) and Zarr (.zarr) have all dimensions; CSV (.csv) and Parquet
+(.parquet) are one tidy table, a row for each configuration, seed and slot (of
+a summary: each configuration and slot). Zarr and Parquet need
+pip install "fmab_jax[export]".
 
 Examples:
   fmab export runs/eps eps.nc
   fmab export runs/eps eps.csv
-  fmab export eps.nc eps.parquet"""
+  fmab export eps.nc eps.parquet
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli.options import Call, Off, spelt
+from fmab_jax.cli.tables import Source, opened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +31,6 @@ class Options(Source):
     """A new name ending in .nc, .zarr, .csv or .parquet."""
     overwrite: Annotated[bool, Off] = False
     """Replace an older file."""
-
-
-def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return Command("fmab export", Options, HELP, words)
 
 
 def execute(call: Call) -> None:

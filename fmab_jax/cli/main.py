@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fmab_jax import __version__
-from fmab_jax.cli.options import Answered, Command, answer, chosen, parse, wants_help
+from fmab_jax.cli.options import Answered, Call, Command, answer, chosen, parse, wants_help
 from fmab_jax.errors import Damaged, Refusal
 from fmab_jax.files import drop_unwritable_errors, hold_standard_streams, told
 
@@ -40,22 +40,6 @@ Examples:
   fmab show runs/eps
   fmab plot runs/eps --x epsilon --hue participation
   fmab doctor --seeds 1e6"""
-
-
-class Call(NamedTuple):
-    """What a command is called with.
-
-    Attributes:
-        options: Its options.
-        command: The command.
-        words: All words after ``fmab``.
-        written: Paths of files that are written and whole; the command adds its own.
-    """
-
-    options: Any
-    command: Command
-    words: list[str]
-    written: list[Path]
 
 
 class Stopped(BaseException):
@@ -163,7 +147,9 @@ def find(words: list[str]) -> tuple[Any, Command]:
                 raise Refusal.line(error.spelt("--plugin")) from None
     elif plugins and name == "doctor":
         raise Refusal.line("--plugin: must be an option of fmab doctor; see fmab doctor --help")
-    return module, module.command(rest[1:])
+    if command := getattr(module, "command", None):
+        return module, command(rest[1:])
+    return module, Command(f"fmab {name}", module.Options, str(module.__doc__), rest[1:])
 
 
 def _without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:

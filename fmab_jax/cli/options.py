@@ -13,6 +13,7 @@ import io
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import tyro
@@ -43,6 +44,22 @@ class Command(NamedTuple):
     help: str
     rest: list[str]
     subject: Any = None
+
+
+class Call(NamedTuple):
+    """What a command is called with.
+
+    Attributes:
+        options: Its options.
+        command: The command.
+        words: All words after ``fmab``.
+        written: Paths of files that are written and whole; the command adds its own.
+    """
+
+    options: Any
+    command: Command
+    words: list[str]
+    written: list[Path]
 
 
 def read(kind: Kind, text: str) -> Any:
@@ -175,7 +192,7 @@ def parse(command: Command) -> Any:
                 command.options,
                 prog=command.name,
                 # tyro keeps the line breaks before indented lines only.
-                description=textwrap.indent(command.help, "  "),
+                description=textwrap.indent(command.help.rstrip(), "  ", lambda line: True),
                 args=rest,
                 config=(tyro.conf.OmitArgPrefixes,),
             )

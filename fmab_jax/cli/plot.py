@@ -1,4 +1,14 @@
-"""``fmab plot``: a figure of results."""
+"""Draws a figure of results.
+
+The final regret, cost or rounds against a parameter (--x), a heat map (--x and
+--y), curves over time (--curves) or regret against cost (--pareto).
+
+Examples:
+  fmab plot runs/eps --x epsilon --hue participation
+  fmab plot runs/eps --x epsilon --y participation --metric cost
+  fmab plot eps.nc --curves --select participation=1 --out curves.pdf
+  fmab plot runs/eps --pareto --hue epsilon --server-price 25
+"""
 
 from __future__ import annotations
 
@@ -8,28 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import arg
 
-from fmab_jax.cli.options import Command, Off, shown, spelt, visible
-from fmab_jax.cli.run import curves
+from fmab_jax.cli.options import Call, Off, shown, spelt, visible
+from fmab_jax.cli.run import MOST_CURVES, curves
 from fmab_jax.cli.stated import file_name
 from fmab_jax.cli.tables import Reading, default_figure, label_text, opened, selected
 from fmab_jax.errors import Refusal, refuse
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from fmab_jax.cli.main import Call
-
-_MOST_CURVES = 28
-
-HELP = """\
-Draws the final regret, cost or rounds against a parameter (--x), a heat map
-(--x and --y), curves over time (--curves) or regret against cost (--pareto).
-
-Examples:
-  fmab plot runs/eps --x epsilon --hue participation
-  fmab plot runs/eps --x epsilon --y participation --metric cost
-  fmab plot eps.nc --curves --select participation=1 --out curves.pdf
-  fmab plot runs/eps --pareto --hue epsilon --server-price 25"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +52,6 @@ class Options(Reading):
 
 # Options that are said by the kind of figure, or change none.
 _UNNAMED = ("folder", "plugin", "out", "overwrite", "x", "y", "hue", "curves", "pareto")
-
-
-def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return Command("fmab plot", Options, HELP, words)
 
 
 def execute(call: Call) -> None:
@@ -123,8 +114,8 @@ def _check_dims(options: Any, data: xr.Dataset) -> None:
         example = " ".join(f"{name}={label_text(data[name].values.tolist()[0])}" for name in left)
         told = f"must leave no parameter open, but {many}; add --select {example}"
         raise Refusal.line(f"--x {options.x}: {told}")
-    if options.curves and data.seeds.size > _MOST_CURVES:
-        told = f"must show at most {_MOST_CURVES} of {data.seeds.size} configurations"
+    if options.curves and data.seeds.size > MOST_CURVES:
+        told = f"must show at most {MOST_CURVES} of {data.seeds.size} configurations"
         raise Refusal.line(f"--curves: {told}; add --select")
 
 
@@ -139,7 +130,9 @@ def _drawn(options: Any, data: xr.Dataset) -> Any:
         return curves(data, level=0.95 if options.level is None else options.level, **prices)
     table = final_table(data, level=options.level, **prices).squeeze()
     if options.x is None:
-        return plots.plot_pareto(table, options.hue)
+        from fmab_jax.plots.pareto import plot_pareto
+
+        return plot_pareto(table, options.hue)
     if options.y is not None:
         return plots.plot_heat(table, options.x, options.y, metric=options.metric)
     return plots.plot_parameter(table, options.x, options.hue, metric=options.metric)

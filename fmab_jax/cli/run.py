@@ -1,4 +1,13 @@
-"""``fmab run``: a sweep without a store, with a table, a figure and the results as netCDF."""
+"""Simulates an algorithm: prints a table, draws a figure, writes netCDF.
+
+Several values after an option are compared, with the same seeds each. Bad
+input is refused in one line before anything is computed or written.
+
+Examples:
+  fmab run cdp --epsilon 0.5 --agents 50 --arms 100 --horizon 1e6
+  fmab run ddp --graph ring star complete --epsilon 0.5
+  fmab run hdp --components 20x5:star --server-price 50
+"""
 
 from __future__ import annotations
 
@@ -12,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import arg
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Command, Number, Off, shown, spelt
+from fmab_jax.cli.options import Call, Command, Number, Off, shown, spelt
 from fmab_jax.cli.tables import print_results
 from fmab_jax.errors import count, price, refuse
 from fmab_jax.files import told
@@ -21,21 +30,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from fmab_jax.cli.main import Call
     from fmab_jax.sweeps.study import Study
 
-HELP = """\
-Simulates an algorithm for many seeds: prints a table, draws regret and links
-over time, and writes the results as netCDF. Several values after an option
-are compared, with the same seeds each. Bad input is refused in one line
-before anything is computed or written.
-
-Examples:
-  fmab run cdp --epsilon 0.5 --agents 50 --arms 100 --horizon 1e6
-  fmab run ddp --graph ring star complete --epsilon 0.5
-  fmab run hdp --components 20x5:star --server-price 50"""
 # Curves in one figure; of more, the ends are drawn against the parameters.
-_MOST_CURVES = 28
+MOST_CURVES = 28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,7 @@ _UNNAMED = ("plugin", "out", "overwrite", "figure", "data")
 
 def command(words: list[str]) -> Command:
     """Returns the command that words state."""
-    return stated.command_of("fmab run", words, Options, HELP)
+    return stated.command_of("fmab run", words, Options)
 
 
 def execute(call: Call) -> None:
@@ -125,13 +123,13 @@ def _drawn(options: Any, study: Study) -> str:
     """
     if not options.figure:
         return ""
-    if study.keep == "curves" and len(study.points) <= _MOST_CURVES:
+    if study.keep == "curves" and len(study.points) <= MOST_CURVES:
         return "curves"
     if not study.shape:
         remedy = "keep curves, or add --no-figure"
         refuse("keep", study.keep, "'curves' for a figure over time", remedy)
     if len(study.shape) > 2:
-        allowed = f"at most {_MOST_CURVES}, or along at most two parameters"
+        allowed = f"at most {MOST_CURVES}, or along at most two parameters"
         remedy = "add --no-figure, or use fmab sweep and fmab plot"
         refuse("configurations", len(study.points), allowed, remedy)
     return "parameters"

@@ -1,27 +1,23 @@
-"""``fmab show``: a table of results."""
+"""Prints a row per configuration, with intervals.
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-from tyro.conf import arg
-
-from fmab_jax.cli.options import Command, Off, shown
-from fmab_jax.cli.tables import Reading, opened, print_results, selected
-
-if TYPE_CHECKING:
-    from fmab_jax.cli.main import Call
-
-HELP = """\
-Prints a row per configuration: regret at T with its interval, rounds, links,
-cost, seeds, and how many of them lost the best arm or play a worse one; of an
-unfinished sweep, what is there.
+Regret at T, rounds, links, cost, seeds, and how many of them lost the best arm
+or play a worse one; of an unfinished sweep, what is there.
 
 Examples:
   fmab show runs/eps
   fmab show eps.nc
-  fmab show runs/eps --sort regret --select participation=1"""
+  fmab show runs/eps --sort regret --select participation=1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import arg
+
+from fmab_jax.cli.options import Call, Off, shown
+from fmab_jax.cli.tables import Reading, opened, print_results, selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +28,6 @@ class Options(Reading):
     """A swept parameter, or regret, rounds, cost, seeds, lost, worse."""
     descending: Annotated[bool, Off] = False
     """Largest first."""
-
-
-def command(words: list[str]) -> Command:
-    """Returns the command that words state."""
-    return Command("fmab show", Options, HELP, words)
 
 
 def execute(call: Call) -> None:

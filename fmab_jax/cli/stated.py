@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -69,7 +70,6 @@ def command_of(
     name: str,
     words: Sequence[str],
     base: type,
-    text: str,
     *,
     several: bool = True,
     others: Iterable[str] = (),
@@ -80,8 +80,7 @@ def command_of(
     Args:
         name: Such as "fmab run".
         words: After the command.
-        base: Dataclass of its own options.
-        text: Help of the command as a whole.
+        base: Dataclass of its own options, in a module whose docstring is the command's help.
         several: Whether an option takes several values.
         others: What may stand in place of an algorithm.
         known: Algorithms; all by default.
@@ -93,10 +92,13 @@ def command_of(
     first = words[0] if words else None
     if wants_help(words) and first in (None, "-h", "--help"):
         listed = "\n".join(f"  {each:<12} {_summary(owner)}" for each, owner in known.items())
-        answer(name, "ALGORITHM [options]", f"{text}\n\nAlgorithms, each with --help:\n{listed}")
+        text = str(sys.modules[base.__module__].__doc__)
+        answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
     owner = known[chosen(first, [*known, *others], name)]
     options = with_parameters(base, (owner, Drawn), usual(owner), several=several)
-    return Command(f"{name} {first}", options, _help(owner, f"{name} {first}"), [*words[1:]], owner)
+    return Command(
+        f"{name} {first}", options, _help(owner, f"{name} {first}", several), [*words[1:]], owner
+    )
 
 
 def usual(owner: Any) -> dict[str, Any]:
@@ -108,12 +110,12 @@ def _summary(owner: type) -> str:
     return (inspect.getdoc(owner) or "").partition("\n")[0]
 
 
-def _help(owner: Any, name: str) -> str:
+def _help(owner: Any, name: str, several: bool) -> str:
     """Returns what an algorithm's class says of it, with examples."""
     told = f"{owner.title or owner.name}. {_summary(owner)}"
     told += f"\nHeard: {owner.heard}.\nTrusted: {owner.trusted}."
     told += f"\nSource: {owner.source}." * bool(owner.source)
-    examples = owner.examples or ("--agents 5 --arms 10",)
+    examples = several and owner.examples or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
     return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}" for each in examples)
 
 

@@ -1,4 +1,15 @@
-"""``fmab sweep``: a grid of configurations, kept in a folder."""
+"""Runs a grid of configurations, and keeps the results in a folder.
+
+Several values after an option are swept, every configuration with the same
+seeds. The same command goes on where it was interrupted, and computes only
+what is missing when seeds are added. A study file says the same as options.
+
+Examples:
+  fmab sweep cdp --epsilon 0.1 0.3 0.5 1 --participation 0.2 1 --out runs/eps
+  fmab sweep ddp --graph ring star complete --horizon 1e5 1e6 --seeds 200
+  fmab sweep cdp --epsilon 0.1 1 --keep summary --until 0.01 --seeds 200
+  fmab sweep study.toml --worker 3/16
+"""
 
 from __future__ import annotations
 
@@ -11,36 +22,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from tyro.conf import Positional, arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import OutOfSpace, Stopped
-from fmab_jax.cli.options import Command, Count, Off, shown, spelt
+from fmab_jax.cli.options import Call, Command, Count, Off, shown, spelt
 from fmab_jax.cli.show import Options as Show
 from fmab_jax.cli.tables import print_results
 from fmab_jax.errors import refuse
 from fmab_jax.files import told
 
-if TYPE_CHECKING:
-    from fmab_jax.cli.main import Call
-
 # How long a batch may take to end after Ctrl-C or a request to stop.
 _GRACE_S = 8.0
 _MOST_ROWS = 40
 
-HELP = """\
-Runs a grid: several values after an option are swept, every configuration
-with the same seeds. Results are kept in a folder, chunk by chunk; the same
-command goes on where it was interrupted, and computes only what is missing
-when seeds are added. A study file says the same as options.
-
-Examples:
-  fmab sweep cdp --epsilon 0.1 0.3 0.5 1 --participation 0.2 1 --out runs/eps
-  fmab sweep ddp --graph ring star complete --horizon 1e5 1e6 --seeds 200
-  fmab sweep cdp --epsilon 0.1 1 --keep summary --until 0.01 --seeds 200
-  fmab sweep study.toml --worker 3/16"""
 _STUDY = """\
 Runs a study file. What fmab_jax.sweep takes stands at its top and under
 [parameters], [problem] and [until]; lists are swept.
@@ -87,7 +84,7 @@ def command(words: list[str]) -> Command:
     """Returns the command that words state: of an algorithm, or of a study file."""
     if words and words[0].endswith(".toml"):
         return Command("fmab sweep STUDY.toml", FileOptions, _STUDY, words)
-    return stated.command_of("fmab sweep", words, Options, HELP, others=["STUDY.toml"])
+    return stated.command_of("fmab sweep", words, Options, others=["STUDY.toml"])
 
 
 def execute(call: Call) -> None:

@@ -39,7 +39,8 @@ NAMES = sorted(base.known())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "export", "bounds", "algorithms", "doctor"),
     *(f"run {name}" for name in NAMES),
-    *("sweep cdp", "sweep STUDY.toml", "bounds ddp"),
+    *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
+    "bounds ddp",
 )
 SMALL = "--agents 3 --arms 4 --horizon 1e4 --seeds 16 --times 5"
 PLUGIN = '''
