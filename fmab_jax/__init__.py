@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
     from fmab_jax.plots.pareto import plot_pareto
     from fmab_jax.plots.runs import plot_runs, save_figure
+    from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
     from fmab_jax.run.simulate import communication_cost, simulate
     from fmab_jax.sweeps.exports import export
@@ -47,6 +48,7 @@ _HOME = {
     "check_algorithm": "analysis.conformance",
     "save": "run.netcdf",
     "load": "run.netcdf",
+    "use_compilation_cache": "run.cache",
     "confidence_band": "analysis.bands",
     "paired_difference": "analysis.bands",
     "sweep": "sweeps.runner",

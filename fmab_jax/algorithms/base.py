@@ -92,6 +92,8 @@ class Algorithm(Described):
         source: Where it is from.
         heard: Who is heard, in a few words.
         trusted: Who is trusted with what, in a few words.
+        usual_agents: Agents that the command line takes where none are given.
+        examples: Options after ``fmab run NAME`` or ``fmab sweep NAME``, for their help.
     """
 
     name: ClassVar[str] = ""
@@ -99,6 +101,8 @@ class Algorithm(Described):
     source: ClassVar[str] = ""
     heard: ClassVar[str] = ""
     trusted: ClassVar[str] = ""
+    usual_agents: ClassVar[int] = 50
+    examples: ClassVar[tuple[str, ...]] = ()
 
     def exchange(self, agents: int) -> Exchange:
         """Returns who is heard, and what it costs, among so many agents; computed on the host.

@@ -23,6 +23,11 @@ class CDP(PaperElimination):
     title: ClassVar[str] = "CDP-MAB"
     heard: ClassVar[str] = "a server hears ceil(pM) agents a round"
     trusted: ClassVar[str] = "nobody: every message is noisy"
+    examples: ClassVar[tuple[str, ...]] = (
+        "--epsilon 0.1 0.3 0.5 1 --out eps",
+        "--participation 0.4 --rounds 3 --schedule-gap 0.0625",
+        "--means means.csv --agents 5 --horizon 1e6",
+    )
 
     participation: float = parameter(
         Real(low=0.0, high=1.0, open_low=True),

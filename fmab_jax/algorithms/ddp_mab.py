@@ -24,6 +24,11 @@ class DDP(PaperElimination):
     title: ClassVar[str] = "DDP-MAB"
     heard: ClassVar[str] = "agents flood a graph (GIS) and wait"
     trusted: ClassVar[str] = "nobody: every message is noisy"
+    examples: ClassVar[tuple[str, ...]] = (
+        "--graph ring star complete",
+        "--graph regular-4 --agents 100 --horizon 1e6 --log-time",
+        "--graph friends.graphml --agents 12 --spread 1",
+    )
 
     graph: Any = parameter(
         GraphOf(),

@@ -30,6 +30,7 @@ class Fed1UCB(Elimination):
     source: ClassVar[str] = "Shi and Shen, AAAI 2021, arXiv 2101.12204, and their code"
     heard: ClassVar[str] = "a server hears all agents after each phase"
     trusted: ClassVar[str] = "the server, with means"
+    examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--pulls 50 200")
 
     pulls: int | None = parameter(
         Whole(none="10 log T pulls", low=1, high=10**12),

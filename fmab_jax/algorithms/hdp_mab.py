@@ -27,6 +27,12 @@ class HDP(PaperElimination):
     title: ClassVar[str] = "HDP-MAB"
     heard: ClassVar[str] = "sinks of components report (SAC)"
     trusted: ClassVar[str] = "nobody: every message is noisy"
+    usual_agents: ClassVar[int] = 100
+    examples: ClassVar[tuple[str, ...]] = (
+        "--components 20x5:star 20x5:ring --epsilon 0.5",
+        "--components 53,24,10,6,7:complete --spread 1",
+        "--components 20x2:ring+10x6:star --weights components",
+    )
 
     components: Any = parameter(
         ComponentsOf(none="five complete graphs"),

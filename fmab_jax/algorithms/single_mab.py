@@ -18,6 +18,10 @@ class Single(PaperElimination):
     title: ClassVar[str] = "Single-agent MAB"
     heard: ClassVar[str] = "nobody: each agent alone"
     trusted: ClassVar[str] = "nobody: no message is sent"
+    examples: ClassVar[tuple[str, ...]] = (
+        "--agents 5 --arms 10",
+        "--agents 5 --arms 10 --spread 0 1 --out alone",
+    )
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""

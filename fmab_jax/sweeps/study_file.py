@@ -1,8 +1,10 @@
 """Studies as TOML: strict about keys and types, and written so that they run again the same.
 
-A study file states what `fmab_jax.sweep` takes. Lists are swept, "none" is None::
+A study file states what `fmab_jax.sweep` takes. Its keys are the parameters of the algorithms that
+it names, and those of a problem whose means are drawn. Lists are swept, "none" is None where a
+parameter says what that means. Algorithms are named, never loaded::
 
-    algorithm = "cdp"           # or a list: cdp, ddp, hdp, single
+    algorithm = 'cdp'           # or a list of names; see fmab algorithms
     horizon = 1e6
     seeds = 1000
 
@@ -28,10 +30,13 @@ from typing import Any, NoReturn
 
 import tomli_w
 
+from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.rewards import law_of
 from fmab_jax.errors import refuse
 from fmab_jax.files import read_input, whole_file
-from fmab_jax.sweeps.study import Study, precision, state
+from fmab_jax.parameters import Parameter, parameters_of
+from fmab_jax.sweeps.study import Drawn, Precision, Study, state, until_precise
 
 _MAX_BYTES = 1 << 16
 # A document, a table, labels, values, components, a pair.
@@ -43,16 +48,8 @@ _TOP = (
     *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
     *("parameters", "problem", "until"),
 )
-_TABLES = {
-    "parameters": (
-        *("epsilon", "epsilon_message", "participation", "rounds", "gap"),
-        *("graph", "components", "weights"),
-    ),
-    "problem": ("agents", "arms", "spread", "gap", "fixed_instance", "means"),
-    "until": ("relative", "level", "max_seeds"),
-}
-# What "none" may stand for; a text elsewhere is what it says.
-_OPTIONAL = ("epsilon", "epsilon_message", "rounds", "gap", "fixed_instance")
+_TABLES = ("parameters", "problem", "until")
+_UNTIL = tuple(Precision._fields)
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -101,15 +98,26 @@ def _refuse_depth(path: str | os.PathLike[str]) -> NoReturn:
 
 def check_document(document: Mapping[str, Any]) -> None:
     """Refuses unknown keys, naming the nearest, and tables that are none."""
-    _refuse_unknown(document, _TOP, "")
-    for name, keys in _TABLES.items():
+    known = {"": _TOP, **{name: tuple(keys) for name, keys in _keys(document).items()}}
+    _refuse_unknown(document, "", known)
+    for name in _TABLES:
         table = document.get(name, {})
         if not isinstance(table, Mapping):
             refuse(name, table, "a table", f"write [{name}] and its keys below it")
-        _refuse_unknown(table, keys, f"{name}.")
-    for name in ("horizon", "seeds"):
+        _refuse_unknown(table, name, known)
+    for name in ("algorithm", "horizon", "seeds"):
         if name not in document:
             refuse(name, None, "given", f"add {name} = ... at the top of the study")
+
+
+def _keys(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Returns the keys of each table, with their parameters where they have one."""
+    named_ = document.get("algorithm", [])
+    own: dict[str, Any] = {}
+    for name in _items(named_) if isinstance(named_, (list, Mapping)) else [named_]:
+        own = {**parameters_of(named(name)), **own}
+    problem = {**parameters_of(Drawn), "means": None}
+    return {"parameters": own, "problem": problem, "until": dict.fromkeys(_UNTIL)}
 
 
 def study_of(document: Mapping[str, Any]) -> Study:
@@ -119,39 +127,41 @@ def study_of(document: Mapping[str, Any]) -> Study:
         ValueError: If a value is refused.
     """
     check_document(document)
-    given = {n: _read(n, value) for n, value in document.items() if n not in _TABLES}
-    parameters = {n: _read(n, value) for n, value in document.get("parameters", {}).items()}
-    problem = {n: _read(n, value) for n, value in document.get("problem", {}).items()}
+    keys = _keys(document)
+    given = {n: _read(None, value) for n, value in document.items() if n not in _TABLES}
+    parameters, problem = (
+        {n: _read(keys[table][n], value) for n, value in document.get(table, {}).items()}
+        for table in ("parameters", "problem")
+    )
     until = document.get("until")
     if until is not None:
         if "relative" not in until:
             refuse("until.relative", None, "given", "such as relative = 0.01 in [until]")
-        until = precision(**until)
-    means = problem.pop("means", None)
-    made: Any = None
-    if means is not None:
-        for name in sorted(set(problem) - {"agents"}):
-            remedy = "means fix them; drop one"
-            refuse(f"problem.{name}", problem[name], "left out with means", remedy)
-        agents = problem.pop("agents", None)
-        paths = means if isinstance(means, list) else [means]
-        for place, path in enumerate(paths):
-            if not isinstance(path, str):
-                refuse("means", path, "the name of a CSV or NPZ file", "write it in quotes")
-            if path in paths[:place]:
-                remedy = "a repeated value repeats its cells"
-                refuse("means", path, "distinct values", remedy)
-        if not paths:
-            refuse("means", means, "not empty", "give at least one file")
-        made = (
-            {path: Problem.from_file(path, agents) for path in means}
-            if isinstance(means, list)
-            else Problem.from_file(means, agents)
-        )
-    if "gap" in problem:
-        problem["problem_gap"] = problem.pop("gap")
-    given.setdefault("algorithm", "cdp")
+        until = until_precise(**until)
+    made = _from_files(problem) if "means" in problem else None
     return state(given.pop("algorithm"), made, until=until, **given, **problem, **parameters)
+
+
+def _from_files(problem: dict[str, Any]) -> Any:
+    """Returns the problem, or problems by file, whose means are given; empties the table."""
+    means, agents = problem.pop("means"), problem.pop("agents", None)
+    law = problem.pop("rewards", None)
+    for name in sorted(problem):
+        remedy = "means fix them; drop one"
+        refuse(f"problem.{name}", problem[name], "left out with means", remedy)
+    paths = means if isinstance(means, list) else [means]
+    for place, path in enumerate(paths):
+        if not isinstance(path, str):
+            refuse("means", path, "the name of a CSV or NPZ file", "write it in quotes")
+        if path in paths[:place]:
+            remedy = "a repeated value repeats its configurations"
+            refuse("means", path, "distinct values", remedy)
+    if not paths:
+        refuse("means", means, "not empty", "give at least one file")
+    made = {path: Problem.from_file(path, agents) for path in paths}
+    if law is not None:
+        made = {n: Problem(p.means, p.agents, rewards=law_of(law)) for n, p in made.items()}
+    return made if isinstance(means, list) else made[means]
 
 
 def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
@@ -174,12 +184,15 @@ def write_study(document: Mapping[str, Any], path: str | os.PathLike[str]) -> Pa
     return path
 
 
-def _refuse_unknown(table: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
+def _refuse_unknown(
+    table: Mapping[str, Any], where: str, known: Mapping[str, tuple[str, ...]]
+) -> None:
     for name in table:
+        keys = known[where]
         if name in keys:
             continue
         near = difflib.get_close_matches(name[:40], keys, n=1)
-        elsewhere = [f"under [{other}]" for other, known in _TABLES.items() if name in known]
+        elsewhere = [f"under [{other}]" for other in _TABLES if name in known[other]]
         if name in _TOP and name not in _TABLES:
             elsewhere = ["at the top, above all tables"]
         if elsewhere:
@@ -189,18 +202,20 @@ def _refuse_unknown(table: Mapping[str, Any], keys: tuple[str, ...], prefix: str
         else:
             remedy = f"choose from {', '.join(keys)}"
         shown = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else repr(name[:40])
+        prefix = f"{where}." if where else ""
         refuse(f"{prefix}{shown}", table[name], "left out: there is no such key", remedy)
 
 
-def _read(name: str, value: Any) -> Any:
+def _read(parameter: Parameter | None, value: Any) -> Any:
     """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
     if isinstance(value, list):
-        return [_read(name, item) for item in value]
+        return [_read(parameter, item) for item in value]
     if isinstance(value, Mapping):
-        return {label: _read(name, item) for label, item in value.items()}
+        return {label: _read(parameter, item) for label, item in value.items()}
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return None if name in _OPTIONAL and value == "none" else value
+    optional = parameter is not None and parameter.kind.none is not None
+    return None if optional and value == "none" else value
 
 
 def _without_none(value: Any) -> Any:

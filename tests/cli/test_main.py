@@ -1,15 +1,17 @@
-"""The command line prints what its files hold, writes them whole, and starts without JAX."""
+"""The command line prints what its files hold, writes them whole, and names each run apart."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +22,100 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families.elimination import cdp_mab
+from fmab_jax.algorithms import base
 from fmab_jax.analysis import theory
+from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
-from fmab_jax.cli import sweep_commands
 from fmab_jax.cli.main import main
-from fmab_jax.plots.runs import plot_runs, save_figure
-from fmab_jax.run import netcdf as store
-from fmab_jax.run import simulation
+from fmab_jax.parameters import parameters_of
+from fmab_jax.plots.runs import cells, plot_runs, save_figure
+from fmab_jax.run import batches, resources
+from fmab_jax.run.batches import bound
+from fmab_jax.run.cache import use_compilation_cache
+from fmab_jax.sweeps import exports, runner
+from fmab_jax.sweeps.study import Drawn
 
-COMMANDS = ("", "run", "run cdp", "run ddp", "run hdp", "run single", "bounds", "doctor")
+NAMES = sorted(base.known())
+COMMANDS = (
+    *("", "run", "sweep", "show", "plot", "export", "bounds", "algorithms", "doctor"),
+    *(f"run {name}" for name in NAMES),
+    *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
+    "bounds ddp",
+)
+SMALL = "--agents 3 --arms 4 --horizon 1e4 --seeds 16 --times 5"
+PLUGIN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+import fmab_jax as fmab
+from fmab_jax.core import exchanges
+from fmab_jax.parameters import Real, parameter
+
+
+@dataclass(frozen=True)
+class Fixed(fmab.Elimination):
+    """Elimination after equal phases.
+
+    Attributes:
+        pulls: A phase's.
+    """
+
+    name: ClassVar[str] = "fixed_phases"
+    title: ClassVar[str] = "Fixed phases"
+    heard: ClassVar[str] = "a server hears all"
+    trusted: ClassVar[str] = "the server"
+
+    width: float = parameter(Real(low=0.0), "Of the radius.", default=1.0, symbol="w")
+    pulls: int = 100
+
+    def exchange(self, agents):
+        return exchanges.server(agents)
+
+    def values(self, exchange, horizon):
+        return {"pulls": float(self.pulls), "width": self.width}
+
+    @staticmethod
+    def pulls_per_arm(epoch):
+        return epoch.previous + epoch.own["pulls"]
+
+    @staticmethod
+    def radius(epoch):
+        return epoch.own["width"] * jnp.sqrt(jnp.log(epoch.horizon) / epoch.pulls)
+'''
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every command runs in an empty folder."""
+    """Every command runs in an empty folder, and forgets the plug-ins of others."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base, "_loaded", {})
     return tmp_path
 
 
 @pytest.fixture(scope="module")
 def result() -> xr.Dataset:
     """A real result for tests of what happens around the simulation."""
-    return fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
+    return fmab.sweep("cdp", agents=3, arms=4, epsilon=0.5, horizon=10**4, seeds=16, times=5)
 
 
 @pytest.fixture
-def canned(result: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Replaces the simulation; returns what it was asked for."""
-    asked: list[tuple[Any, ...]] = []
+def asked(result: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Replaces the simulation; returns the studies that it was asked for."""
+    studies: list[Any] = []
 
-    def simulate(algorithm: Any, problem: Any, *numbers: Any, **options: Any) -> xr.Dataset:
-        asked.append((algorithm, problem, *numbers, options))
+    def run(study: Any, **_: Any) -> xr.Dataset:
+        studies.append(study)
         return result
 
-    monkeypatch.setattr(simulation, "simulate", simulate)
-    return asked
+    monkeypatch.setattr(runner, "run", run)
+    return studies
 
 
 def said(capsys: pytest.CaptureFixture[str], words: str, status: int = 0) -> tuple[str, str]:
     capsys.readouterr()
-    assert main(shlex.split(words)) == status
+    assert main(shlex.split(words)) == status, capsys.readouterr()
     captured = capsys.readouterr()
     return captured.out, captured.err
 
@@ -69,185 +124,277 @@ def number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def rows(output: str) -> list[dict[str, Any]]:
-    """Reads the table back: a run is a block of lines, its cells are as wide as the headings."""
-    lines = output.split("\n")
+def rows(out: str) -> tuple[list[str], list[list[str]]]:
+    """Returns a table's headings, a column's lines joined, and its cells, with intervals whole."""
+    lines = out.split("\n")
     rule = next(i for i, line in enumerate(lines) if line.strip() and set(line) <= set(" ─"))
+    head = [line for line in lines[1:rule] if line.strip()]
     end = next(i for i, line in enumerate(lines) if line.startswith("Regret"))
-    blocks = "\n".join(line.rstrip() for line in lines[rule + 1 : end]).strip("\n").split("\n\n")
-    found = []
-    for block in blocks:
-        first, second, *others = block.split("\n")
-        head = re.fullmatch(
-            r"\s*(\S+)\s+(\S+)\s+(\S+)\s+(none|\S+ \w+)\s+(\S+)\s+(\d+)/(\d+)\s+(\S+) s", first
-        )
-        tail = re.fullmatch(
-            r"\s*(\S+)\s+\+- (\S+)\s+(\S+ [a-z]+)?\s+\[(\S+), (\S+)\]\s+(\S+)", second
-        )
-        assert head and tail, block
-        links = [head[4], tail[3], *(line.strip() for line in others)]
-        pairs = [text.split() for text in links if text and text != "none"]
-        found.append(
-            {
-                "epsilon": head[1],
-                "message": tail[1],
-                "regret": number(head[2]),
-                "half": number(tail[2]),
-                "rounds": number(head[3]),
-                "links": {meter: number(count) for count, meter in pairs},
-                "cost": number(head[5]),
-                "lost": (int(head[6]), int(head[7])),
-                "interval": (number(tail[4]), number(tail[5])),
-                "trials_per_s": number(tail[6]),
-            }
-        )
-    return found
+    body = [line for line in lines[rule + 1 : end] if line.strip()]
+    return [" ".join(line.split()) for line in head], [re.split(r"\s{2,}", x.strip()) for x in body]
 
 
-def check_row(row: dict[str, Any], path: str, level: float, prices: tuple[float, float]) -> None:
-    """Compares a row with the file, by formulas of its own: Student t, beta quantiles, eq. (2)."""
-    data = fmab.load(path)
-    regret, n = data.regret.values[:, -1], data.sizes["seed"]
-    near = {"rel": 5e-4, "abs": 1e-9}
-    half = stats.t.ppf((1 + level) / 2, n - 1) * regret.std(ddof=1) / np.sqrt(n)
-    assert row["regret"] == pytest.approx(regret.mean(), **near)
-    assert row["half"] == pytest.approx(half, **near)
-    assert row["rounds"] == pytest.approx(data.rounds.values.mean(), **near)
-    assert row["trials_per_s"] == pytest.approx(data.attrs["trials_per_s"], **near)
-    ends = {
-        "server": data.server_links.values[:, -1].mean(),
-        data.attrs["meter_bound"]: data.peer_links_bound.values[:, -1].mean(),
-        data.attrs["meter_used"]: data.peer_links_used.values[:, -1].mean(),
-    }
-    for meter, links in row["links"].items():
-        assert links == pytest.approx(ends[meter], **near), meter
-    assert sum(row["links"].values()) == pytest.approx(sum(ends.values()), rel=5e-4)
-    cost = prices[0] * ends["server"] + prices[1] * ends[data.attrs["meter_bound"]]
-    assert row["cost"] == pytest.approx(cost, **near)
-    lost = int(data.best_arm_lost.values.sum())
-    assert row["lost"] == (lost, n)
-    tail = (1 - level) / 2
-    lower = stats.beta.ppf(tail, lost, n - lost + 1) if lost else 0.0
-    upper = stats.beta.ppf(1 - tail, lost + 1, n - lost) if lost < n else 1.0
-    assert row["interval"] == pytest.approx((lower, upper), rel=5e-3)
-    assert float(row["epsilon"].replace("none", "inf")) == data.attrs["epsilon"]
-    assert float(row["message"].replace("none", "inf")) == data.attrs["epsilon_message"]
+def check_rows(out: str, data: xr.Dataset, level: float, prices: tuple[float, float]) -> None:
+    """Compares rows with results by formulas of its own: Student t, beta quantiles, eq. (2)."""
+    dims = list(data.seeds.dims)
+    _, found = rows(out)
+    assert len(found) == data.seeds.size
+    many = data.sizes["meter"]
+    leaks = int("epsilon_message" in data.coords and "epsilon_message" not in dims)
+    for row, place in zip(found, np.ndindex(data.seeds.shape), strict=True):
+        run = data.isel(dict(zip(dims, place, strict=True)))
+        assert row[: len(dims)] == [str(run[name].item()) for name in dims]
+        if leaks:
+            assert float(row[len(dims)].replace("none", "inf")) == float(run.epsilon_message)
+        regret, half, share, rounds, *links, cost, seeds, lost, worse = row[len(dims) + leaks :]
+        final, n = run.regret.values[:, -1], run.sizes["seed"]
+        near = {"rel": 5e-4, "abs": 1e-9}
+        width = stats.t.ppf((1 + level) / 2, n - 1) * final.std(ddof=1) / np.sqrt(n)
+        assert number(regret) == pytest.approx(final.mean(), **near)
+        assert number(half) == pytest.approx(width, **near)
+        assert number(share) == pytest.approx(100 * width / final.mean(), rel=0.06)
+        assert number(rounds) == pytest.approx(run.rounds_made.values.mean(), **near)
+        ends = run.links.values[:, -1].mean(axis=0)
+        assert len(links) == many and list(map(number, links)) == pytest.approx(ends, **near)
+        paid = [prices[0] if side == "server" else prices[1] for side in run.side.values]
+        expected = sum(ends * paid * (run.priced.values | (run.side.values == "server")))
+        assert number(cost) == pytest.approx(expected, **near)
+        assert int(number(seeds)) == n
+        for text, name in ((lost, "best_arm_lost"), (worse, "worse_arm_played")):
+            event, low, high = re.fullmatch(r"(\d+) \[(\S+), (\S+)\]", text).groups()
+            count, tail = int(run[name].values.sum()), (1 - level) / 2
+            lower = stats.beta.ppf(tail, count, n - count + 1) if count else 0.0
+            upper = stats.beta.ppf(1 - tail, count + 1, n - count) if count < n else 1.0
+            assert int(event) == count
+            assert (float(low), float(high)) == pytest.approx((lower, upper), rel=0.06)
 
 
-def test_table_and_figure_show_what_the_files_hold(
+def test_table_and_figure_show_what_the_file_holds(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a wrong column, interval, level, price or label, and files of other runs."""
-    out, err = said(
-        capsys,
-        "run cdp --epsilon 0.5 none --agents 3 --arms 4 --horizon 1e4 --seeds 16 --times 5 "
-        "--level 0.9 --server-price 25 --band pointwise --out eps",
-    )
-    assert err == ""
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "eps-0.5.nc",
-        "eps-none.nc",
-        "eps.png",
-    ]
-    table = rows(out)
-    assert [row["epsilon"] for row in table] == ["0.5", "none"]
-    for row, name in zip(table, ("eps-0.5.nc", "eps-none.nc"), strict=True):
-        check_row(row, name, 0.9, (25.0, 1.0))
-        assert set(row["links"]) == {"server"}
-    title = "CDP-MAB: agents M = 3, arms K = 4, slots T = 10,000, seeds 16"
-    assert out.split("\n")[0].strip() == title
-    assert [line for line in out.split("\n") if line.startswith("wrote")] == [
-        "wrote eps-0.5.nc",
-        "wrote eps-none.nc",
-        "wrote eps.png",
-    ]
-    runs = {"ε = 0.5": fmab.load("eps-0.5.nc"), "no noise": fmab.load("eps-none.nc")}
-    again = plot_runs(runs, level=0.9, kind="pointwise", server_price=25.0)
-    assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
+    options = "--level 0.9 --server-price 25 --band pointwise --out eps"
+    out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
+    assert err == "compiling ...\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["eps.nc", "eps.png"]
+    assert out.split("\n")[0] == "CDP-MAB, agents M = 3, arms K = 4, slots T = 10,000"
+    head, found = rows(out)
+    assert [row[0] for row in found] == ["0.5", "none"]
+    assert head[0].split()[-6:] == ["best", "arm", "lost", "worse", "arm", "played"]
+    assert "server" in head[1].split() and "90 %" in head[1]
+    told = [line for line in out.split("\n") if line.startswith("wrote")]
+    assert told == ["wrote eps.nc", "wrote eps.png"]
     # The same run through Python.
-    problem = fmab.Problem.uniform(agents=3, arms=4)
-    data = fmab.simulate(fmab.cdp_mab(0.5), problem, 10**4, 16, times=5)
-    np.testing.assert_array_equal(data.regret.values, fmab.load("eps-0.5.nc").regret.values)
+    data = fmab.sweep(
+        fmab.cdp_mab,
+        fmab.Problem.uniform(3, 4),
+        epsilon=[0.5, None],
+        horizon=10**4,
+        seeds=16,
+        times=5,
+    )
+    check_rows(out, data, 0.9, (25.0, 1.0))
+    kept = fmab.load("eps.nc")
+    assert kept.epsilon.values.tolist() == ["0.5", "none"]
+    np.testing.assert_array_equal(kept.regret.values, data.regret.values)
+    again = plot_runs(cells(data), level=0.9, kind="pointwise", server_price=25.0)
+    assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 
-def test_peer_links_are_shown_on_both_meters_and_priced_on_the_papers(
+def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch meters swapped, a server link in a graph, or the cost of the other meter."""
     common = "--agents 6 --arms 4 --horizon 1e4 --seeds 16 --times 5 --no-figure --peer-price 2 "
-    out, _ = said(capsys, "run ddp --graph ring --epsilon-message 3 " + common)
-    (row,) = rows(out)
-    check_row(row, "fmab-ddp.nc", 0.95, (1.0, 2.0))
-    assert set(row["links"]) == {"bound", "used"} and row["links"]["bound"] > row["links"]["used"]
-    assert (row["epsilon"], row["message"]) == ("0.5", "3")
+    out, _ = said(capsys, "run ddp --graph ring --epsilon-message 3 --out d " + common)
+    check_rows(out, fmab.load("d.nc"), 0.95, (1.0, 2.0))
+    assert rows(out)[0][1].split()[-9:-5] == ["rounds", "bound", "used", "cost"]
+    assert out.startswith("DDP-MAB, ε = 0.5 (3 per message), agents M = 6,")
+    assert "ring" in out.split("\n")[0] and "2 per peer link (bound)." in out
     # A triangle and a path of three agents: sinks collect without a wait, as a server would.
-    out, _ = said(capsys, "run hdp --components 3:complete+3:path --server-price 50 " + common)
-    (row,) = rows(out)
-    check_row(row, "fmab-hdp.nc", 0.95, (50.0, 2.0))
-    assert set(row["links"]) == {"server", "edges", "sac"}
-    assert row["links"]["edges"] == pytest.approx(5 / 2 * row["links"]["server"], rel=1e-3)
-    assert row["links"]["sac"] == pytest.approx(4 / 2 * row["links"]["server"], rel=1e-3)
-    assert sorted(path.name for path in folder.iterdir()) == ["fmab-ddp.nc", "fmab-hdp.nc"]
+    words = "run hdp --components 3:complete+3:path --server-price 50 --out h "
+    out, _ = said(capsys, words + common)
+    data = fmab.load("h.nc")
+    check_rows(out, data, 0.95, (50.0, 2.0))
+    assert data.meter.values.tolist() == ["server", "edges", "sac"]
+    ends = data.links.values[:, -1].mean(axis=0)
+    links = dict(zip(data.meter.values.tolist(), ends, strict=True))
+    assert links["edges"] == pytest.approx(5 / 2 * links["server"], rel=1e-3)
+    assert links["sac"] == pytest.approx(4 / 2 * links["server"], rel=1e-3)
 
 
 def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch links, a cost or a leak of N epsilon in a run without messages to anybody."""
     words = "--agents 3 --arms 1 --horizon 100 --seeds 2 --times 5 --no-data --no-figure"
-    (row,) = rows(said(capsys, "run single --epsilon 0.5 " + words)[0])
-    assert (row["links"], row["cost"], row["epsilon"], row["message"]) == ({}, 0.0, "0.5", "0.5")
+    out, _ = said(capsys, "run single --epsilon 0.5 " + words)
+    assert out.startswith("Single-agent MAB, ε = 0.5 (0.5 per message), agents M = 3")
+    head, ((*_, cost, seeds, lost, worse),) = rows(out)
+    assert "links" not in " ".join(head) and (cost, seeds) == ("0", "2")
     assert list(folder.iterdir()) == []
 
 
 def test_means_come_from_a_file(
-    folder: Path, canned: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch --means ignored, --agents ignored for a shared row, or rows taken for arms."""
     (folder / "shared.csv").write_text("a,b\n0.9,0.1\n")
     np.savez(folder / "own.npz", means=[[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
     said(capsys, "run cdp --means shared.csv --agents 3 --no-figure --no-data")
-    said(capsys, "run cdp --means own.npz --no-figure --no-data")
-    (_, shared, *_), (_, own, *_) = canned
+    said(capsys, "run hdp --means own.npz --no-figure --no-data")
+    shared, own = (study.points[0].config.problem for study in asked)
     assert (shared.agents, shared.means.tolist()) == (3, [[0.9, 0.1]])
     assert (own.agents, own.means.tolist()) == (3, [[0.9, 0.1], [0.7, 0.5], [0.8, 0.0]])
 
 
-def test_options_reach_the_simulation(
-    canned: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_reach_the_simulation(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch an option that is dropped, swapped with another or read as another number."""
-    said(capsys, "run cdp --no-data --no-figure")
-    algorithm, problem, horizon, seeds, options = canned.pop()
+    end = " --no-data --no-figure"
+    said(capsys, "run cdp" + end)
+    study = asked.pop()
+    config = study.points[0].config
+    algorithm, problem = config.algorithm, config.problem
     assert (algorithm.epsilon, algorithm.participation, algorithm.rounds) == (1.0, 1.0, None)
-    assert (problem.agents, problem.arms, problem.spread, problem.gap) == (50, 100, 0.0, None)
-    assert (horizon, seeds) == (100_000, 1000)
-    assert options == {"root_seed": 0, "times": 100, "spacing": "linear"}
+    found = problem.agents, problem.arms, problem.spread, problem.instance_gap
+    assert found == (50, 100, 0.0, None)
+    assert (config.horizon, study.seeds, study.root_seed) == (100_000, 1000, 0)
+    assert (study.times, study.spacing, study.keep) == (100, "linear", "curves")
 
     said(
         capsys,
-        "run cdp --participation 0.4 --rounds 3 --gap 0.0625 --epsilon_message=5 --agents 7 "
-        "--arms 1_0 --horizon 1e6 --seeds 2e3 --root-seed 4 --times 5 1e2 --log-time --spread 0.5 "
-        "--smallest-gap 0.25 --no-data --no-figure",
+        "run cdp --participation 0.4 --rounds 3 --schedule-gap 0.0625 --epsilon_message=5 "
+        "--agents 7 --arms 10 --horizon 1e6 --seeds 2e3 --root-seed 4 --times 5 1e2 --log-time "
+        "--spread 0.5 --instance-gap 0.25" + end,
     )
-    algorithm, problem, horizon, seeds, options = canned.pop()
-    found = algorithm.participation, algorithm.rounds, algorithm.gap, algorithm.epsilon_message
-    assert found == (0.4, 3, 0.0625, 5.0)
-    assert (problem.agents, problem.arms, problem.spread, problem.gap) == (7, 10, 0.5, 0.25)
-    assert (horizon, seeds) == (10**6, 2000)
-    assert options == {"root_seed": 4, "times": [5, 100], "spacing": "log"}
+    study = asked.pop()
+    config = study.points[0].config
+    algorithm, problem = config.algorithm, config.problem
+    found = algorithm.participation, algorithm.rounds, algorithm.schedule_gap
+    assert (*found, algorithm.epsilon_message) == (0.4, 3, 0.0625, 5.0)
+    found = problem.agents, problem.arms, problem.spread, problem.instance_gap
+    assert found == (7, 10, 0.5, 0.25)
+    assert (config.horizon, study.seeds, study.root_seed) == (10**6, 2000, 4)
+    assert (study.times, study.spacing) == ([5, 100], "log")
 
-    said(capsys, "run ddp --graph regular-4 --epsilon 2 --no-data --no-figure")
-    assert (canned[-1][0].graph, canned[-1][0].epsilon) == ("regular-4", 2.0)
-    said(capsys, "run hdp --weights components --no-data --no-figure")
-    algorithm, problem, *_ = canned[-1]
-    assert (algorithm.components, algorithm.weights) == (
-        "20,20,20,20,20:complete",
-        "components",
-    )
-    assert problem.agents == 100
-
-    said(capsys, "run cdp --arms 4 --fixed-instance 7 --root-seed 2 --no-data --no-figure")
+    said(capsys, "run ddp --graph regular-4 --epsilon 2" + end)
+    algorithm = asked[-1].points[0].config.algorithm
+    assert (algorithm.graph, algorithm.epsilon) == ("regular-4", 2.0)
+    said(capsys, "run hdp --weights components" + end)
+    config = asked[-1].points[0].config
+    assert (config.algorithm.weights, config.problem.agents) == ("components", 100)
+    said(capsys, "run cdp --arms 4 --fixed-instance 7 --root-seed 2" + end)
     expected = fmab.Problem.uniform(50, 4).fixed(7, root_seed=2)
-    np.testing.assert_array_equal(canned[-1][1].means, expected.means)
+    np.testing.assert_array_equal(asked[-1].points[0].config.problem.means, expected.means)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_algorithm_has_an_option_for_each_parameter(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a parameter that only the source knows, or a help without its words."""
+    out, _ = said(capsys, f"run {name} --help")
+    plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
+    found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
+    own = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
+    shared = "plugin horizon means seeds root-seed times log-time keep until max-seeds level band "
+    shared += "server-price peer-price out overwrite figure data"
+    assert found == {each.replace("_", "-") for each in own} | set(shared.split())
+    for each in own.values():
+        assert " ".join(each.help.split()) in plain
+    sweep = set(re.findall(r"^[│ ] +--([a-z-]+)", said(capsys, f"sweep {name} --help")[0], re.M))
+    storing = {"worker", "dry-run", "allow-changes", "chunk", "save-study"}
+    assert sweep - found == storing
+    assert found - sweep == set("level band server-price peer-price overwrite figure data".split())
+
+
+def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a list refused, an axis lost, or numbers that those of a sweep are not."""
+    words = "--agents 3 5 --arms 4 --rounds 2 none --horizon 1e3 1e4 --seeds 8 --times 5"
+    out, _ = said(capsys, f"run cdp {words} --out x")
+    data = fmab.load("x.nc")
+    assert dict(data.seeds.sizes) == {"agents": 2, "rounds": 2, "horizon": 2}
+    assert [row[:3] for row in rows(out)[1]] == [
+        [m, r, t] for m in ("3", "5") for r in ("2", "none") for t in ("1000", "10000")
+    ]
+    alone = fmab.simulate(fmab.cdp_mab(1, rounds=2), fmab.Problem.uniform(5, 4), 10**3, 8, times=5)
+    found = data.regret.sel(agents=5, rounds="2", horizon=1000)
+    np.testing.assert_array_equal(found.values, alone.regret.values)
+
+
+def test_ends_are_drawn_where_curves_are_too_many(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch 29 curves in one figure, a figure of one axis only, or four axes in one."""
+    many = " ".join(map(str, range(1, 16)))
+    small = "--agents 2 --arms 2 --horizon 100 --seeds 2 --times 2"
+    drawn: list[Any] = []
+    plots = import_module("fmab_jax.plots.parameters")
+    whole = plots.plot_parameter
+    monkeypatch.setattr(plots, "plot_parameter", lambda *a: drawn.append(a) or whole(*a))
+    said(capsys, f"run cdp --epsilon {many} --participation 0.5 1 {small} --out x")
+    (table, x, hue), *_ = drawn
+    assert (x, hue, table.sizes["epsilon"]) == ("epsilon", "participation", 15)
+    few = " ".join(map(str, range(1, 5)))
+    words = f"run cdp --epsilon {few} --rounds {few} --participation 0.5 1 {small}"
+    _, err = said(capsys, words, 2)
+    assert err.startswith("fmab: configurations=32: must be at most 28, or along at most two param")
+
+
+# Pairs that differ in one thing; and names that a reader can tell.
+APART = [
+    ("run cdp", "fmab-cdp"),
+    ("run cdp --epsilon 1 --agents 50 --participation 1.0 --horizon 1e5", None),
+    ("run cdp --participation 0.4 --rounds 3", "fmab-cdp-R-3-p-0.4"),
+    ("run cdp --participation 0.4001 --rounds 3", None),
+    ("run cdp --epsilon 1 2.50", "fmab-cdp-epsilon-1_2.5"),
+    ("run cdp --epsilon-message 5", "fmab-cdp-epsilon-message-5"),
+    ("run cdp --epsilon none", "fmab-cdp-epsilon-none"),
+    ("run cdp --schedule-gap 0.5", None),
+    ("run cdp --instance-gap 0.5", None),
+    ("run cdp --rewards gaussian:0.1 --epsilon none", None),
+    ("run cdp --rewards gaussian:0.2 --epsilon none", None),
+    ("run cdp --seeds 20", None),
+    ("run cdp --root-seed 20", None),
+    ("run cdp --times 20", None),
+    ("run cdp --log-time", "fmab-cdp-log-time"),
+    ("run cdp --level 0.9", None),
+    ("run cdp --band pointwise", None),
+    ("run cdp --server-price 2", None),
+    ("run cdp --peer-price 2", None),
+    ("run ddp --graph ring", "fmab-ddp-graph-ring"),
+    ("run ddp --graph regular-4", "fmab-ddp-graph-regular-4"),
+    ("run hdp", "fmab-hdp"),
+    ("run hdp --components 20x5:star", "fmab-hdp-components-20x5=star"),
+    ("run hdp --components 20x5:star 50x2", "fmab-hdp-components-20x5=star_50x2"),
+    ("run hdp --weights components", None),
+    ("run cdp --fixed-instance 1", None),
+    ("run cdp --fixed-instance 11", None),
+    ("run cdp --means a.csv", None),
+    ("run cdp --means b.csv", None),
+    ("run ddp --agents 3 --graph a.txt", None),
+    ("run ddp --agents 3 --graph ./a.txt", None),
+]
+
+
+def test_no_two_different_runs_have_one_name(
+    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a setting that the name of a file forgets, and equal runs under two names."""
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("0.9,0.1\n0.8,0.2\n")
+    Path("a.txt").write_text("0 1\n1 2\n")
+    found = {}
+    for words, expected in APART:
+        out, _ = said(capsys, f"{words} --no-figure --overwrite")
+        (name,) = [x.removeprefix("wrote ") for x in out.split("\n") if x.startswith("wrote")]
+        assert Path(name).is_file() and name.endswith(".nc")
+        found[words] = name.removesuffix(".nc")
+        assert expected is None or found[words] == expected
+    same = found.pop(APART[1][0])
+    assert same == found["run cdp"] and len(set(found.values())) == len(found)
+    # A file of the same name that holds something else.
+    Path("a.txt").write_text("0 1\n1 2\n0 2\n")
+    out, _ = said(capsys, "run ddp --agents 3 --graph a.txt --no-figure")
+    assert f"wrote {found['run ddp --agents 3 --graph a.txt']}.nc" not in out
 
 
 @pytest.mark.parametrize(
@@ -255,14 +402,9 @@ def test_options_reach_the_simulation(
     [
         ("run cdp", ["fmab-cdp.nc", "fmab-cdp.png"]),
         ("run hdp --no-data", ["fmab-hdp.png"]),
-        ("run cdp --no-figure --epsilon 1 2.50", ["fmab-cdp-1.nc", "fmab-cdp-2.5.nc"]),
-        (
-            "run cdp --epsilon-message 5 10 --no-figure",
-            ["fmab-cdp-message-10.nc", "fmab-cdp-message-5.nc"],
-        ),
         ("run cdp --out a.b", ["a.b.nc", "a.b.png"]),
         ("run cdp --out figure.png", ["figure.nc", "figure.png"]),
-        ("run cdp --out into", ["into/fmab-cdp.nc", "into/fmab-cdp.png"]),
+        ("run cdp --out into --seeds 9", ["into/fmab-cdp-seeds-9.nc", "into/fmab-cdp-seeds-9.png"]),
         ("run cdp --out into/x", ["into/x.nc", "into/x.png"]),
     ],
 )
@@ -270,10 +412,10 @@ def test_files_have_the_names_that_the_help_promises(
     words: str,
     names: list[str],
     folder: Path,
-    canned: list[tuple[Any, ...]],
+    asked: list[Any],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Would catch results of two runs in one file, and files beside the folder that was named."""
+    """Would catch files beside the folder that was named, or a name that is not told."""
     (folder / "into").mkdir()
     out, _ = said(capsys, words)
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
@@ -282,13 +424,20 @@ def test_files_have_the_names_that_the_help_promises(
     assert sorted(told) == names
 
 
-def test_older_files_are_replaced(
-    folder: Path, canned: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+def test_older_files_are_replaced_only_on_request(
+    folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch an older result kept under, or beside, the new one."""
+    """Would catch a result that is lost to another, or an older one kept beside the new one."""
     Path("x.nc").write_bytes(b"old")
-    Path("x.png").write_bytes(b"old")
-    said(capsys, "run cdp --out x")
+    for command in ("run cdp --out x", "run cdp --out x.png"):
+        _, err = said(capsys, command, 2)
+        assert err == (
+            "fmab: --out x: must be a new name; x.nc exists; choose another, or add --overwrite\n"
+        )
+    assert asked == [] and Path("x.nc").read_bytes() == b"old" and not Path("x.png").exists()
+    # What is not written is not in the way.
+    said(capsys, "run cdp --out x --no-data")
+    said(capsys, "run cdp --out x --overwrite")
     assert sorted(path.name for path in folder.iterdir()) == ["x.nc", "x.png"]
     assert fmab.load("x.nc").attrs["algorithm"] == "cdp"
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
@@ -297,29 +446,30 @@ def test_older_files_are_replaced(
 def test_ctrl_c_keeps_whole_files_and_says_so(
     folder: Path,
     result: xr.Dataset,
+    asked: list[Any],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Would catch a traceback, another exit status, or a file written in part."""
-    runs = iter([result])
 
-    def simulate(*_: Any, **__: Any) -> xr.Dataset:
-        for run in runs:
-            return run
+    def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulation, "simulate", simulate)
-    out, err = said(capsys, "run cdp --epsilon 1 2", 130)
-    assert (out, err) == ("", "fmab: interrupted; whole files written: fmab-cdp-1.nc\n")
-    assert [path.name for path in folder.iterdir()] == ["fmab-cdp-1.nc"]
-    np.testing.assert_array_equal(fmab.load("fmab-cdp-1.nc").regret, result.regret)
+    plots = import_module("fmab_jax.plots.runs")
+    monkeypatch.setattr(plots, "plot_runs", interrupted)
+    out, err = said(capsys, "run cdp", 130)
+    told = "compiling ...\nfmab: interrupted; whole files written: fmab-cdp.nc\n"
+    assert (out, err) == ("", told)
+    assert [path.name for path in folder.iterdir()] == ["fmab-cdp.nc"]
+    np.testing.assert_array_equal(fmab.load("fmab-cdp.nc").regret, result.regret)
+    monkeypatch.setattr(runner, "run", interrupted)
     out, err = said(capsys, "run cdp --epsilon 3", 130)
-    assert (out, err) == ("", "fmab: interrupted; nothing written\n")
+    assert (out, err) == ("", "compiling ...\nfmab: interrupted; nothing written\n")
 
 
 def test_a_full_disk_is_one_line_and_status_1(
     folder: Path,
-    canned: list[tuple[Any, ...]],
+    asked: list[Any],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -328,39 +478,142 @@ def test_a_full_disk_is_one_line_and_status_1(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "fmab-cdp.nc")
 
-    monkeypatch.setattr(store, "save", full)
+    monkeypatch.setattr(exports, "export", full)
     assert said(capsys, "run cdp", 1) == (
         "",
-        "fmab: fmab-cdp.nc: No space left on device; nothing written\n",
+        "compiling ...\nfmab: fmab-cdp.nc: No space left on device; nothing written\n",
     )
     assert list(folder.iterdir()) == []
 
 
-def test_defects_keep_their_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_defects_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch an error of the package itself dressed up as the user's."""
 
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError("zip() argument 2 is shorter than argument 1")
 
-    monkeypatch.setattr(simulation, "simulate", broken)
+    monkeypatch.setattr(runner, "run", broken)
     with pytest.raises(ValueError, match="shorter"):
         main(["run", "cdp"])
 
 
 def test_output_is_plain_where_there_is_no_terminal(
-    canned: list[tuple[Any, ...]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch colours, or a table folded to the width of a terminal that is not there."""
     monkeypatch.setenv("COLUMNS", "30")
-    words = "run hdp --components 53,24,10,6,7 --epsilon 0.1 1e-5 --no-data --no-figure"
-    out, _ = said(capsys, words)
-    assert "\x1b" not in out
-    assert 80 < max(len(line) for line in out.split("\n")) <= 100
-    assert len(rows(out)) == 2
+    words = "run hdp --components 2,3 --agents 5 --arms 2 --epsilon 0.1 1e-5 --horizon 1e3 "
+    out, _ = said(capsys, words + "--seeds 4 --no-data --no-figure")
+    assert "\x1b" not in out and len(rows(out)[1]) == 2
+    assert all(line == line.rstrip() for line in out.split("\n"))
+
+
+def test_algorithms_are_listed_with_plugins(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
+    Path("mine.py").write_text(PLUGIN)
+    out, _ = said(capsys, "algorithms --plugin mine.py")
+    lines = out.split("\n")
+    places = [found.start() for found in re.finditer(r"\S+( \S+)*", lines[1])]
+    ends = zip(places, [*places[1:], None], strict=True)
+    columns = [[line[a:b].strip() for line in lines] for a, b in ends]
+    assert [column[1] for column in columns] == [
+        *("name", "source", "who is heard", "who is trusted", "parameters"),
+    ]
+    assert [name for name in columns[0][3:] if name] == sorted([*NAMES, "fixed_phases"])
+    told = " ".join(columns[4])
+    for owner in base.known().values():
+        # A long list is folded, after a comma.
+        assert ", ".join(parameters_of(owner)) in told
+    # Loaded by what named it, and by nothing before.
+    base._loaded.clear()
+    assert "fixed_phases" not in said(capsys, "algorithms")[0]
+
+
+@pytest.mark.parametrize("spelling", ["--plugin mine.py", "--plugin=mine.py"])
+def test_a_plugin_is_run_as_the_others_are(
+    spelling: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an algorithm of one's own without options, an axis, a label or a name."""
+    Path("mine.py").write_text(PLUGIN)
+    out, _ = said(capsys, f"run fixed_phases {spelling} --help")
+    assert "--width X" in out and "Of the radius. (default: 1)" in out and "--pulls N" in out
+    words = f"run fixed_phases --width 0.5 1 {SMALL} {spelling}"
+    out, err = said(capsys, words)
+    assert err == "compiling ...\n" and out.startswith("Fixed phases, no noise, agents M = 3")
+    assert [row[0] for row in rows(out)[1]] == ["0.5", "1"]
+    (name,) = folder.glob("fmab-fixed_phases-w-0.5_1-M-3-*.nc")
+    assert fmab.load(name).width.attrs["symbol"] == "w"
+    said(capsys, f"show {name}")
+    # Another source is another algorithm.
+    Path("mine.py").write_text(PLUGIN.replace('"Of the radius."', '"Of all."'))
+    said(capsys, words)
+    assert len(list(folder.glob("*.nc"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("run mine --plugin no.py", "--plugin no.py: must be an existing .py file or a module"),
+        ("run cdp --plugin bad.py", "--plugin bad.py: must be a file or module that can be impo"),
+        ("run cdp --plugin", "--plugin: must be given a .py file or a module; add it"),
+        ("run fixed_phase --plugin mine.py", "fixed_phase: must be one of "),
+        ("doctor --plugin mine.py", "--plugin: must be an option of fmab doctor"),
+        ("bounds fixed_phases --plugin mine.py", "fixed_phases: must be one of "),
+        ("sweep s.toml", "algorithm='fixed_phases': must be one of "),
+    ],
+)
+def test_what_is_no_plugin_is_refused(
+    words: str, line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback of somebody's file, and a study file that loads code."""
+    Path("mine.py").write_text(PLUGIN)
+    Path("bad.py").write_text("1 / 0\n")
+    Path("s.toml").write_text('algorithm = "fixed_phases"\nhorizon = 9\nseeds = 2\n')
+    before = sorted(folder.iterdir())
+    out, err = said(capsys, words, 2)
+    assert out == "" and err.startswith(f"fmab: {line}") and err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+    assert "fixed_phase:" not in line or "did you mean fixed_phases?" in err
+
+
+def test_results_are_read_from_a_file_as_from_a_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a file read with other labels or numbers than the folder that it is of."""
+    grid = f"--epsilon 0.5 none --rounds none 2 {SMALL}"
+    said(capsys, f"sweep cdp {grid} --out eps")
+    said(capsys, f"run cdp {grid} --no-figure --out run")
+    said(capsys, "export eps eps.nc")
+    shown = said(capsys, "show eps --sort rounds")[0]
+    for name in ("eps.nc", "run.nc"):
+        assert said(capsys, f"show {name} --sort rounds")[0] == shown
+        some = said(capsys, f"show {name} --select epsilon=.50 rounds=none")[0]
+        assert [row[:2] for row in rows(some)[1]] == [["0.5", "none"]]
+    for kind in ("--x epsilon --hue rounds", "--curves", "--pareto"):
+        for name in ("eps", "run.nc"):
+            said(capsys, f"plot {name} {kind} --out {name}{kind[2]}.png")
+        made = [Path(f"{name}{kind[2]}.png").read_bytes() for name in ("eps", "run.nc")]
+        assert made[0] == made[1]
+    said(capsys, "export eps a.csv")
+    said(capsys, "export eps.nc b.csv")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
+def test_what_simulate_saved_is_read_as_well(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a file of Python refused, or shown with other numbers."""
+    data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
+    fmab.save(data, "py.nc")
+    out, _ = said(capsys, "show py.nc --plugin ignored.py")
+    check_rows(out, data.assign(seeds=((), 16)), 0.95, (1, 1))
+    said(capsys, "plot py.nc --curves")
+    assert Path("py-curves.png").is_file()
+    _, err = said(capsys, "plot py.nc --curves", 2)
+    assert err.startswith("fmab: --out py-curves.png: must be") and err.count("\n") == 1
+    said(capsys, "plot py.nc --curves --overwrite")
 
 
 def test_main_as_a_function_leaves_jax_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -372,21 +625,25 @@ def test_main_as_a_function_leaves_jax_as_it_is(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("words", ["", "--agents 70 --arms 5 --horizon 1e6 --seeds 1e5 --times 7"])
-def test_doctor_shows_the_estimate(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", [NAMES[0], "ddp"])
+def test_doctor_shows_the_estimate(
+    words: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Would catch an estimate of another run than the one asked for."""
-    out, err = said(capsys, "doctor " + words)
+    chosen = "" if name == NAMES[0] else f" --algorithm {name}"
+    out, err = said(capsys, f"doctor {words}{chosen}")
     assert err == ""
     agents, arms, horizon, seeds, points = (
         (70, 5, 10**6, 10**5, 7) if words else (50, 100, 10**5, 1000, 100)
     )
     assert (
-        f"fmab run cdp, agents M = {agents}, arms K = {arms}, slots T = {horizon:,}, "
+        f"fmab run {name}, agents M = {agents}, arms K = {arms}, slots T = {horizon:,}, "
         f"{points} of them recorded, seeds {seeds:,}:\n" in out
     )
     for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
         problem = fmab.Problem.heterogeneous(agents, arms, spread)
-        cell = simulation.resolve(cdp_mab(1.0), problem, horizon, times=points)
-        needs = simulation.estimate(cell, seeds, jax.local_devices())
+        config = bound(base.named(name)(1.0), problem, horizon, times=points)
+        needs = config.needs(seeds, tuple(jax.local_devices()), None)
         line = re.search(
             rf"^{case} +(.*): (\S+) x (\S+) seeds, (\S+) GB at work, (\S+) GB results$", out, re.M
         )
@@ -394,8 +651,8 @@ def test_doctor_shows_the_estimate(words: str, capsys: pytest.CaptureFixture[str
         assert (number(line[2]), number(line[3])) == (needs.batches, needs.batch)
         assert number(line[4]) == pytest.approx(needs.working_bytes / 1e9, rel=5e-3)
         assert number(line[5]) == pytest.approx(needs.result_bytes / 1e9, rel=5e-3)
-    for name, version in simulation.versions().items():
-        assert re.search(rf"^{name} +{re.escape(version)}$", out, re.M)
+    for package, version in resources.versions().items():
+        assert re.search(rf"^{package} +{re.escape(version)}$", out, re.M)
     assert re.search(r"^precision +float64 in simulations, float32 elsewhere$", out, re.M)
 
 
@@ -405,11 +662,11 @@ def test_doctor_and_simulate_agree_on_what_fits(
 ) -> None:
     """Would catch a doctor that promises a run which is then refused, or the other way round."""
     problem = fmab.Problem.uniform(50, 100)
-    cell = simulation.resolve(cdp_mab(1.0), problem, 10**5)
-    needs = simulation.estimate(cell, 1000, jax.local_devices())
+    config = bound(fmab.cdp_mab(1.0), problem, 10**5)
+    needs = config.needs(1000, tuple(jax.local_devices()), None)
     limit = (needs.working_bytes + needs.result_bytes) / 0.9
     available = int(limit) + (10 if fits else -10)
-    monkeypatch.setattr(simulation, "_available_bytes", lambda: available)
+    monkeypatch.setattr(resources, "available_bytes", lambda: available)
 
     class Started(Exception):
         """The run got past the memory check."""
@@ -417,50 +674,35 @@ def test_doctor_and_simulate_agree_on_what_fits(
     def executable(*_: Any) -> None:
         raise Started
 
-    monkeypatch.setattr(simulation, "executable", executable)
-    out, _ = said(capsys, "doctor")
+    monkeypatch.setattr(batches, "executable", executable)
+    out, _ = said(capsys, "doctor --algorithm cdp")
     assert re.search(rf"^agents alike +{'fits' if fits else 'does not fit'}:", out, re.M)
     with pytest.raises(Started if fits else ValueError):
-        fmab.simulate(cdp_mab(1.0), problem, 10**5, 1000)
+        fmab.simulate(fmab.cdp_mab(1.0), problem, 10**5, 1000)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_describes_and_its_examples_parse(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch examples that rot, a command without any, or options without a description."""
-    out, err = said(capsys, f"{command} --help")
+    Path("my_ucb.py").write_text(PLUGIN)
+    out, err = said(capsys, f"{command.replace('STUDY.toml', 'study.toml')} --help")
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
     examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
-    assert 2 <= len(examples) <= (3 if command else 6)
-
-    started: list[Any] = []
-    monkeypatch.setattr(cli, "_simulate", lambda parsed, name, written: started.append(name))
-    monkeypatch.setattr(cli, "_doctor", lambda parsed: started.append("doctor"))
-    monkeypatch.setattr(cli, "_bounds", lambda parsed: started.append("bounds"))
-    for name in ("sweep", "show", "plot"):
-        note = partial(lambda name, *_: started.append(name), name)
-        monkeypatch.setattr(sweep_commands, name, note)
+    assert 2 <= len(examples) <= (4 if command else 6)
     for example in examples:
         words = shlex.split(example)
-        assert (words[0], main(words[1:])) == ("fmab", 0)
-        assert words[2 if words[1] == "run" else 1] == started[-1]
-        assert f"fmab {command}".strip() in example
+        module, found = cli.find(words[1:])
+        options = cli.parse(found)
+        assert words[0] == "fmab" and module.__name__ == f"fmab_jax.cli.{words[1]}"
+        assert f"fmab {command.removesuffix(' STUDY.toml')}".strip() in example
+        for option in (word for word in words if word.startswith("--") and word != "--plugin"):
+            name = option[2:].replace("-", "_")
+            assert getattr(options, name) not in (None, (), False)
     # An option with its placeholder and at once its default: a description lacks.
     assert not re.search(r"--[a-z-]+( [A-Z]+)?[│\s]*\(default", out)
-
-
-def test_the_help_of_a_run_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch an option that only the source knows."""
-    options = (
-        "epsilon epsilon-message agents arms horizon seeds root-seed rounds gap means spread "
-        "smallest-gap fixed-instance times log-time level band server-price peer-price out "
-        "figure data participation"
-    )
-    out, _ = said(capsys, "run cdp --help")
-    found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
-    assert found == set(options.split())
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -469,14 +711,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=surroundings() | environment
+    )
+
+
+def surroundings() -> dict[str, str]:
     package = str(Path(fmab.__file__).parents[1])
     paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-    return subprocess.run(
-        [sys.executable, *words],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment,
-    )
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def test_help_version_and_wrong_words_need_no_jax() -> None:
@@ -486,14 +729,14 @@ import contextlib, io, json, sys
 from fmab_jax.cli.main import main
 status = []
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    for words in ("--help", "run cdp --help", "doctor --help", "--version", "run cdp --agnets", ""):
+    for words in ("--help", "show --help", "doctor --help", "--version", "plot --hu", "", "rum"):
         status.append(main(words.split()))
 heavy = ("jax", "matplotlib", "xarray", "scipy", "networkx")
 print(json.dumps([status, [name for name in heavy if name in sys.modules]]))
 """
     result = process("-c", script)
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == [[0, 0, 0, 0, 2, 2], []]
+    assert json.loads(result.stdout) == [[0, 0, 0, 0, 2, 2, 2], []]
 
 
 def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
@@ -502,7 +745,7 @@ def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
     kept = []
     for _ in range(2):
         ran = process(*words.split(), JAX_COMPILATION_CACHE_DIR="", XDG_CACHE_HOME=str(folder))
-        assert (ran.returncode, ran.stderr) == (0, "")
+        assert (ran.returncode, ran.stderr) == (0, "compiling ...\n")
         kept.append({path.name for path in (folder / "fmab_jax").glob("jit_one_batch*-cache")})
     # A second program would mean that the first was not found.
     assert len(kept[0]) == 1 and kept[0] == kept[1]
@@ -513,19 +756,96 @@ def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
     assert re.search(r"^compiled programs +not kept$", ran.stdout, re.M)
 
 
+@pytest.fixture
+def settings() -> Any:
+    """Puts JAX's settings back."""
+    names = [name for name in jax.config.values if "cache" in name]
+    before = {name: jax.config.values[name] for name in names}
+    yield
+    for name, value in before.items():
+        if jax.config.values[name] is not value:
+            jax.config.update(name, value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_programs_are_loaded_from_a_folder_of_ones_own_only(
+    folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch somebody else's compiled programs run, or a folder that is not used."""
+    made = use_compilation_cache(folder / "a" / "b")
+    assert made == folder / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
+    assert jax.config.values["jax_compilation_cache_dir"] == str(made)
+    assert use_compilation_cache is fmab.use_compilation_cache
+    for mode in (0o770, 0o707):
+        made.chmod(mode)
+        with pytest.raises(ValueError, match="only you can write; chmod go-w"):
+            use_compilation_cache(made)
+    made.chmod(0o755)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(made))
+    assert use_compilation_cache() == made
+    monkeypatch.setattr(os, "geteuid", lambda: made.stat().st_uid + 1)
+    with pytest.raises(ValueError, match="must be a folder of your own; choose another"):
+        use_compilation_cache(made)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize(
+    ("redirected", "status", "told"),
+    [
+        ("2>&-", 0, ""),
+        ("2>/dev/full", 0, ""),
+        (">/dev/full", 1, "No space left on device; whole files written: x.nc"),
+        (">&-", 1, "not writable; whole files written: x.nc"),
+    ],
+)
+def test_only_results_decide_how_a_run_ends(
+    redirected: str, status: int, told: str, folder: Path
+) -> None:
+    """Would catch progress that nobody can read ending a run, or a lost table taken for success."""
+    words = f"-m fmab_jax run cdp {SMALL} --out x --no-figure"
+    line = f"{shlex.quote(sys.executable)} {words} {redirected}"
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache")}
+    ran = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=surroundings() | cache
+    )
+    expected = "" if redirected.startswith("2") else f"compiling ...\nfmab: {told}\n"
+    assert (ran.returncode, ran.stderr) == (status, expected)
+    assert fmab.load("x.nc").sizes["seed"] == 16
+    if redirected.startswith("2"):
+        assert ran.stdout.endswith("wrote x.nc\n")
+
+
 @pytest.mark.parametrize("words", ["cdp --participation 0.4", "ddp --graph ring", "single"])
-def test_bounds_are_those_of_the_theory(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch bounds of another instance, exchange or horizon than the one asked for."""
+@pytest.mark.parametrize("rounds", [None, 3])
+def test_bounds_are_those_of_the_theory(
+    words: str, rounds: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch bounds of another instance, exchange, budget or horizon than was asked for."""
     options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
+    options += "" if rounds is None else f" --rounds {rounds} --schedule-gap 0.25"
     out, err = said(capsys, f"bounds {words} {options}")
     assert err == ""
     name = words.split()[0]
-    make = {"cdp": cdp_mab, "ddp": fmab.ddp_mab, "single": fmab.single_mab}[name]
     own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     means = fmab.Problem.uniform(6, 4).fixed(3).means[0]
-    table = make(0.5, **own).exchange(6)
-    for place, bound in enumerate((theory.bounds, theory.closed_form)):
-        found = bound(means.max() - means, table, 10**5, 0.5)
-        for field in ("regret", "rounds", "server_links", "peer_links_bound", "epsilon_message"):
+    table = base.named(name)(0.5, **own).exchange(6)
+    how = {} if rounds is None else {"rounds": rounds, "gap": 0.25}
+    for place, make in enumerate((theory.bounds, theory.closed_form)):
+        found = make(means.max() - means, table, 10**5, 0.5, **how)
+        for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):
             line = re.search(rf"^{field.replace('_', ' ')} +(\S+) +(\S+)$", out, re.M)
             assert number(line[place + 1]) == pytest.approx(getattr(found, field), rel=5e-4)
+
+
+def test_a_table_of_results_is_the_final_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a precision's band shown at another level than the one it was stopped at."""
+    words = "--keep summary --until 0.9 --max-seeds 32 --epsilon 1 2 --no-figure --out x"
+    with contextlib.redirect_stderr(io.StringIO()):
+        out, _ = said(capsys, f"run cdp {SMALL} {words}")
+    table = final_table(fmab.load("x.nc"))
+    for row, place in zip(rows(out)[1], range(2), strict=True):
+        half = float(table.regret_upper[place] - table.regret_lower[place]) / 2
+        assert number(row[3]) == pytest.approx(half, rel=5e-4)
+    assert "simultaneous band at T" in out

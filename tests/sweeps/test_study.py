@@ -19,7 +19,8 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families.elimination import Algorithm
-from fmab_jax.cli import sweep_commands, terminal
+from fmab_jax.cli import main as cli
+from fmab_jax.cli import stated
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.sweeps import study, study_file
@@ -153,15 +154,15 @@ SAME: list[tuple[str, tuple[Any, dict[str, Any]]]] = [
     ),
     (
         "single --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --epsilon-message 4 "
-        "--smallest-gap 0.1 --spread 0 1 --root-seed 7",
+        "--instance-gap 0.1 --spread 0 1 --root-seed 7",
         ("single", dict(epsilon=OUT, epsilon_message=4, instance_gap=0.1, root_seed=7)
          | dict(spread=np.array([0, 1]))),
     ),
     (
         "cdp --agents 2 --arms 2 --horizon 50 --seeds 2 --times 5 --keep summary --until 0.1 "
-        "--max-seeds 8 --fixed-instance 3 --gap 0.25",
+        "--max-seeds 8 --fixed-instance 3 --schedule-gap 0.25",
         ("cdp", dict(keep="summary", until=until_precise(0.1, max_seeds=8), fixed_instance=3)
-         | dict(gap=0.25)),
+         | dict(schedule_gap=0.25)),
     ),
 ]  # fmt: skip
 
@@ -171,9 +172,8 @@ def test_options_toml_and_python_state_the_same_study(
     words: str, python: tuple[Any, dict[str, Any]], tmp_path: Path
 ) -> None:
     """Would catch a default, a type or an order that one of the three ways adds or drops."""
-    command = terminal.parse(["sweep", *words.split()])
-    assert isinstance(command, terminal.SweepOptions)
-    document = sweep_commands._document(command, words.split()[0])
+    _, command = cli.find(["sweep", *words.split()])
+    document = stated.document(cli.parse(command), command.subject, words.split())
     path = study_file.write_study(document, tmp_path / "study.toml")
     algorithm, changes = python
     expected = small(algorithm, **changes)

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 import tomli_w
 
-from fmab_jax.cli import sweep_commands, terminal
+from fmab_jax.cli import main as cli
+from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.study import state
 from fmab_jax.sweeps.study_file import read_study, study_of, write_study
 
-TOP = "horizon = 50\nseeds = 2\ntimes = 5\n"
+TOP = 'algorithm = "cdp"\nhorizon = 50\nseeds = 2\ntimes = 5\n'
 PARAMETERS = "[parameters]\nepsilon = 1\n"
 PROBLEM = "[problem]\nagents = 2\narms = 2\n"
 PLAIN = TOP + PARAMETERS + PROBLEM
@@ -28,7 +29,8 @@ BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsi
 
 
 def changed(top: str = "", parameters: str = "", problem: str = "", end: str = "") -> str:
-    return TOP + top + "\n" + PARAMETERS + parameters + "\n" + PROBLEM + problem + "\n" + end
+    start = TOP.replace('algorithm = "cdp"\n', "") if "algorithm" in top else TOP
+    return start + top + "\n" + PARAMETERS + parameters + "\n" + PROBLEM + problem + "\n" + end
 
 
 def horizon(text: str) -> str:
@@ -62,16 +64,16 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "instance 1e1": (changed(problem="fixed_instance = 1e1"), {"fixed_instance": 10}),
     "instance none": (changed(problem='fixed_instance = "none"'), {}),
     "slots": (PLAIN.replace("times = 5", "times = [5, 1e1, 50]"), {"times": [5, 10, 50]}),
-    "the problem's gap": (changed(problem="gap = 0.5"), {"problem_gap": 0.5}),
-    "the algorithm's gap": (changed(parameters="gap = 0.5"), {"gap": 0.5}),
+    "the problem's gap": (changed(problem="instance_gap = 0.5"), {"instance_gap": 0.5}),
+    "the algorithm's gap": (changed(parameters="schedule_gap = 0.5"), {"schedule_gap": 0.5}),
     "both gaps": (
-        changed(parameters="gap = 0.5", problem='gap = [0.25, "none"]'),
-        {"problem_gap": [0.25, None], "gap": 0.5},
+        changed(parameters="schedule_gap = 0.5", problem='instance_gap = [0.25, "none"]'),
+        {"instance_gap": [0.25, None], "schedule_gap": 0.5},
     ),
     "sum_agents": (changed("sum_agents = false"), {"sum_agents": False}),
     "until": (
         changed('keep = "summary"', end="[until]\nrelative = 0.5\nmax_seeds = 1e2"),
-        {"keep": "summary", "until": study_file.precision(0.5, max_seeds=100)},
+        {"keep": "summary", "until": study_file.until_precise(0.5, max_seeds=100)},
     ),
     "algorithms": (
         changed('algorithm = ["cdp", "ddp"]', parameters='graph = ["ring", "path"]'),
@@ -97,7 +99,7 @@ def test_a_snippet_states_this_study(name: str, tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     made, expected = study_of(read_study(path)), asked(changes)
-    assert [spot.hash for spot in made.spots] == [spot.hash for spot in expected.spots]
+    assert [point.hash for point in made.points] == [point.hash for point in expected.points]
     assert made.hash == expected.hash
 
 
@@ -110,9 +112,9 @@ DEEP = "must be TOML of at most 8 levels; it is nested too deeply"
 
 # name: (the file, the line that refuses it; STUDY is the file's name).
 REFUSED: dict[str, tuple[str | bytes, str]] = {
-    "empty": ("", "horizon=None: must be given; add horizon = ... at the top of the study"),
-    "only a comment": ("# nothing\n", "horizon=None: must be given"),
-    "no seeds": ("horizon = 5\n", "seeds=None: must be given; add seeds"),
+    "empty": ("", "algorithm=None: must be given; add algorithm = ... at the top of the study"),
+    "only a comment": ("# nothing\n", "algorithm=None: must be given"),
+    "no seeds": ("algorithm = \"cdp\"\nhorizon = 5\n", "seeds=None: must be given; add seeds"),
     "no epsilon": (TOP + PROBLEM, "epsilon=<not given>: must be given, or epsilon_message"),
     "horizon 1.5": (horizon("1.5"), f"horizon=1.5: {WHOLE}"),
     "horizon 0": (horizon("0"), f"horizon=0: {WHOLE}"),
@@ -156,11 +158,17 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "sum_agents 1": (changed("sum_agents = 1"), "sum_agents=1: must be True or False"),
     "root seed 0.5": (changed("root_seed = 0.5"), f"root_seed=0.5: {WHOLE}"),
     "root seed 2^32": (changed("root_seed = 4294967296"), f"root_seed=4294967296: {WHOLE}"),
-    "algorithm 5": (changed("algorithm = 5"), "algorithm=5: must be a maker such"),
-    "algorithm cpd": (changed('algorithm = "cpd"'), "algorithm='cpd': must be 'cdp' or 'ddp'"),
+    "algorithm 5": (changed("algorithm = 5"), "algorithm=5: must be one of "),
+    "algorithm cpd": (changed('algorithm = "cpd"'), "algorithm='cpd': must be one of "),
     "algorithms twice": (changed('algorithm = ["cdp", "cdp"]'), "algorithm='cdp': must be dist"),
-    "epsilon of nobody": (changed(parameters='graph = "ring"'), "graph='ring': must be left out: "),
-    "gap 0 of the problem": (changed(problem="gap = 0"), "problem_gap=0: must be a number in [1e-"),
+    "epsilon of nobody": (
+        changed(parameters='graph = "ring"'),
+        f"parameters.graph='ring': {NO_KEY}choose from epsilon, ",
+    ),
+    "gap 0 of the problem": (
+        changed(problem="instance_gap = 0"),
+        "instance_gap=0: must be a number in [1e-",
+    ),
     "instance -1": (changed(problem="fixed_instance = -1"), f"fixed_instance=-1: {WHOLE}"),
     "means and arms": (
         TOP + PARAMETERS + '[problem]\nmeans = "m.csv"\narms = 2',
@@ -173,7 +181,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "means 5": (TOP + PARAMETERS + "[problem]\nmeans = 5", "means=5: must be the name of a CSV"),
     "means twice": (
         TOP + PARAMETERS + '[problem]\nmeans = ["a.csv", "a.csv"]',
-        "means='a.csv': must be distinct values; a repeated value repeats its cells",
+        "means='a.csv': must be distinct values; a repeated value repeats its configurations",
     ),
     "no means": (TOP + PARAMETERS + "[problem]\nmeans = []", "means=[]: must be not empty; "),
     "until without relative": (
@@ -214,8 +222,8 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     ),
     "epsilon at the top": (changed("epsilon = 1"), f"epsilon=1: {NO_KEY}it belongs under [paramet"),
     "gap at the top": (
-        changed("gap = 1"),
-        f"gap=1: {NO_KEY}it belongs under [parameters] or under [problem]",
+        changed("schedule_gap = 1"),
+        f"schedule_gap=1: {NO_KEY}it belongs under [parameters]",
     ),
     "agents in parameters": (
         changed(parameters="agents = 3"),
@@ -275,7 +283,7 @@ def test_a_snippet_is_refused_with_this_line(
     Path("s.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError) as error:
         made = study_of(read_study("s.toml"))
-        assert not made.spots
+        assert not made.points
     said = str(error.value)
     assert said.startswith(line.replace("STUDY ", "study='s.toml': "))
     assert "\n" not in said and len(said) < 400 and said.isprintable()
@@ -343,10 +351,13 @@ def test_a_value_is_the_same_in_a_file_and_after_a_flag(text: str, tmp_path: Pat
         for other, value in BASE.items():
             if other != name:
                 words += [f"--{other}", str(value)]
-        command = terminal.parse(words)
-        assert isinstance(command, terminal.SweepOptions)
-        flagged = study_of(sweep_commands._document(command, "cdp"))
-        assert study_of(read_study(path)).hash == flagged.hash
+        assert study_of(read_study(path)).hash == of_options(words).hash
+
+
+def of_options(words: list[str]) -> Any:
+    """Returns the study that options state."""
+    _, command = cli.find(words)
+    return stated.study_of(cli.parse(command), command.subject, words)[1]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -379,7 +390,7 @@ def valid(rng: random.Random) -> dict[str, Any]:
     problem: dict[str, Any] = {"agents": 2, "arms": 2}
     if rng.random() < 0.4:
         parameters["rounds"] = rng.choice([1, 2, 5, 100_000, None])
-        parameters["gap"] = rng.choice([0.5, 0.01, 1, None])
+        parameters["schedule_gap"] = rng.choice([0.5, 0.01, 1, None])
     if name == "cdp":
         problem["agents"] = rng.choice([2, 3, 10])
         parameters["participation"] = rng.choice([0.95, 1])
@@ -391,7 +402,7 @@ def valid(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         problem["fixed_instance"] = rng.choice([0, 5])
     elif rng.random() < 0.3:
-        problem["gap"] = rng.choice([0.1, 0.5])
+        problem["instance_gap"] = rng.choice([0.1, 0.5])
     document |= {"parameters": parameters, "problem": problem}
     if document["keep"] == "summary" and rng.random() < 0.3:
         document["until"] = {"relative": rng.choice([0.01, 0.9])}
@@ -416,10 +427,10 @@ SPOILT: list[tuple[str | None, str, list[Any]]] = [
     (None, "root_seed", [-1, 2**32, 0.5, "x"]),
     (None, "keep", ["all", "Curves"]),
     ("parameters", "rounds", [0, 2.5, -3, "x", math.nan, [1, 1]]),
-    ("parameters", "gap", [0, 1.5, -0.1, "x", math.nan]),
+    ("parameters", "schedule_gap", [0, 1.5, -0.1, "x", math.nan]),
     ("problem", "agents", [0, 1.5, 10**8, "x", math.nan]),
     ("problem", "arms", [0, 2.5, 10**7, "x"]),
-    ("problem", "gap", [0, 1, "x", math.nan]),
+    ("problem", "instance_gap", [0, 1, "x", math.nan]),
     ("problem", "spread", [-0.1, 1.5, "x", math.nan]),
     ("problem", "fixed_instance", [-1, 2**32, 0.5, "x"]),
     ("until", "relative", [0, 1, -1, "x", math.nan]),
@@ -442,7 +453,7 @@ def spoil(document: dict[str, Any], rng: random.Random) -> str:
         document["keep"] = "summary"
         document.setdefault("until", {"relative": 0.5})
     (document if table is None else document[table])[key] = rng.choice(values)
-    return "problem_gap" if (table, key) == ("problem", "gap") else key
+    return key
 
 
 def words(document: dict[str, Any]) -> list[str]:
@@ -461,7 +472,7 @@ def words(document: dict[str, Any]) -> list[str]:
     for key, value in document["parameters"].items():
         add(key, value)
     for key, value in document["problem"].items():
-        add("smallest_gap" if key == "gap" else key, value)
+        add(key, value)
     for key, value in document.get("until", {}).items():
         add("until" if key == "relative" else key, value)
     return spelt
@@ -476,9 +487,7 @@ def test_50_written_studies_read_back_the_same(tmp_path: Path) -> None:
         path = write_study(document, tmp_path / f"{number}.toml")
         made, again = study_of(document), study_of(read_study(path))
         assert (again.hash, again.describe()) == (made.hash, made.describe())
-        parsed = terminal.parse(["sweep", *words(document)])
-        assert isinstance(parsed, terminal.SweepOptions)
-        assert study_of(sweep_commands._document(parsed, document["algorithm"])).hash == made.hash
+        assert of_options(["sweep", *words(document)]).hash == made.hash
         found.add(made.hash)
     assert len(found) > 40
 
@@ -543,7 +552,7 @@ def test_300_generated_studies_end_well(
             field = re.match(r"fmab: (?:--)?([a-z-_]+)", told[0])
             assert field is not None and not Path(out).exists(), what
             option = field[1].replace("-", "_")
-            spelt = {"relative": "until", "problem_gap": "smallest_gap"}.get(bad, bad)
+            spelt = {"relative": "until"}.get(bad, bad)
             assert option == (bad if number % 2 else spelt), what
             continue
         assert status == 0 and not told, what

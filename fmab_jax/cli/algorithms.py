@@ -1,0 +1,34 @@
+"""Lists all algorithms, those of installed packages and plug-ins among them.
+
+Where they are from, who is heard, who is trusted, and their parameters.
+
+Examples:
+  fmab algorithms
+  fmab algorithms --plugin my_ucb.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmab_jax.cli.options import Call
+from fmab_jax.cli.stated import Plugged
+from fmab_jax.cli.tables import plain_table, show_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Plugged):
+    """What can be run, and who is heard and trusted."""
+
+
+def execute(call: Call) -> None:
+    """Prints the table."""
+    from fmab_jax.algorithms.base import list_algorithms
+
+    shown = plain_table()
+    for heading in ("name", "source", "who is heard", "who is trusted", "parameters"):
+        shown.add_column(heading, overflow="fold")
+    for each in list_algorithms():
+        texts = (each[name] for name in ("name", "source", "heard", "trusted"))
+        shown.add_row(*texts, ", ".join(each["parameters"]))
+    show_table(shown, whole=False)

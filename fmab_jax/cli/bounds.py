@@ -1,0 +1,108 @@
+"""Prints what the theorems guarantee for one instance.
+
+Expected regret at T, its parts, rounds, links, and the probability that the
+best arm is lost, once epoch by epoch and once in the paper's closed form
+(docs/theory.md). Means that are drawn are those of --fixed-instance, seed 0 by
+default.
+
+Examples:
+  fmab bounds cdp --epsilon 0.5 --horizon 1e6
+  fmab bounds ddp --graph ring --agents 20 --instance-gap 0.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from tyro.conf import arg
+
+from fmab_jax.cli import stated
+from fmab_jax.cli.options import Call, Command, Count, shown, spelt
+from fmab_jax.cli.tables import facts_of, short
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(stated.Plugged):
+    """What the theorems guarantee, with explicit constants, for one instance."""
+
+    horizon: Annotated[Count, shown("100000")] = 100_000
+    """T, slots."""
+    means: Annotated[str | None, arg(metavar="FILE"), shown("drawn")] = None
+    """Fixed means, .csv or .npz."""
+    root_seed: Count = 0
+    """Selects all randomness."""
+
+
+def command(words: list[str]) -> Command:
+    """Returns the command that words state."""
+    return stated.command_of("fmab bounds", words, Options, several=False, known=_covered())
+
+
+def _covered() -> dict[str, Any]:
+    """Returns the algorithms whose equations are those of the theorems."""
+    from fmab_jax.algorithms.base import known
+    from fmab_jax.algorithms.families.paper import PaperElimination as Paper
+
+    equations = {
+        name
+        for base in Paper.__mro__
+        for name, value in vars(base).items()
+        if isinstance(value, staticmethod)
+    }
+    return {
+        name: owner
+        for name, owner in known().items()
+        if issubclass(owner, Paper)
+        and all(getattr(owner, each) is getattr(Paper, each) for each in equations)
+    }
+
+
+def execute(call: Call) -> None:
+    """Prints the theorems' bounds for one instance."""
+    import numpy as np
+
+    from fmab_jax.analysis import theory
+    from fmab_jax.core.problems import TIE
+    from fmab_jax.run.simulate import facts
+    from fmab_jax.sweeps import study_file
+
+    options, owner = call.options, call.command.subject
+    with spelt(options):
+        document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
+        document["root_seed"] = options.root_seed
+        document |= stated.tables_of(options, owner, call.words)
+        config = study_file.study_of(document).points[0].config
+        algorithm, problem = config.algorithm, config.problem
+        instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
+        means = np.asarray(instance.means).mean(axis=0)
+        gaps = means.max() - means
+        gaps[gaps < TIE] = 0.0
+        smallest = float(gaps[gaps > 0].min(initial=1.0))
+        how: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
+        if algorithm.rounds is not None:
+            how |= {"rounds": algorithm.rounds, "gap": algorithm.schedule_gap or smallest}
+        epsilon = algorithm.privacy(config.exchange)["epsilon"]
+        found = [
+            bound(gaps, config.exchange, config.horizon, epsilon, **how)
+            for bound in (theory.bounds, theory.closed_form)
+        ]
+    print(", ".join([*facts_of(facts(config)), f"smallest gap {smallest:.4g}"]) + "\n")
+    print(f"{'':<24}{'epoch by epoch':>16}{'closed form':>16}")
+    for name, values in _rows(found):
+        row = "".join(f"{short(value) if value < 1e15 else 'unbounded':>16}" for value in values)
+        print(f"{name:<24}{row}")
+
+
+def _rows(found: list[Any]) -> list[tuple[str, list[float]]]:
+    """Returns the bounds, a row for each; what is kept by meter has a row for each meter."""
+    rows = []
+    for field in found[0]._fields:
+        name, values = field.replace("_", " "), [getattr(each, field) for each in found]
+        if isinstance(values[0], Mapping):
+            for meter in values[0]:
+                rows.append((f"{name}, {meter}", [float(each[meter]) for each in values]))
+        else:
+            rows.append((name, [float(value) for value in values]))
+    return rows

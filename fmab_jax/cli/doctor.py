@@ -1,0 +1,91 @@
+"""Shows what results can depend on, and what a run would need here.
+
+Versions, devices, precision, where compiled programs are kept, and whether a
+run of a given size fits into memory.
+
+Examples:
+  fmab doctor
+  fmab doctor --agents 1000 --seeds 1e5 --times 1000
+  fmab doctor --algorithm ddp
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import arg
+
+from fmab_jax.cli.options import Call, Count, shown, spelt
+from fmab_jax.errors import count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Versions, devices and caches, and what a run would need."""
+
+    algorithm: Annotated[str | None, arg(metavar="NAME"), shown("first of fmab algorithms")] = None
+    """Whose run."""
+    agents: Count = 50
+    """M, agents."""
+    arms: Count = 100
+    """K, arms."""
+    horizon: Count = 100_000
+    """T, slots."""
+    seeds: Count = 1000
+    """How many independent trials."""
+    times: Count = 100
+    """How many slots to record."""
+
+
+def execute(call: Call) -> None:
+    """Prints versions, devices and the memory of a run."""
+    options = call.options
+    with spelt(options):
+        import jax
+
+        from fmab_jax.algorithms.base import known, named
+        from fmab_jax.cli.stated import suggested
+        from fmab_jax.core.problems import Problem
+        from fmab_jax.run.batches import MAX_HORIZON, bound
+        from fmab_jax.run.resources import MAX_SEEDS, versions
+
+        owner = named(sorted(known())[0] if options.algorithm is None else options.algorithm)
+        horizon = count("horizon", options.horizon, 1, MAX_HORIZON, "give T, such as 1e6")
+        seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
+        devices = jax.local_devices()
+        algorithm = owner(**suggested(owner, {}))
+        needs = {}
+        for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
+            problem = Problem.heterogeneous(options.agents, options.arms, spread)
+            config = bound(algorithm, problem, horizon, times=options.times)
+            needs[case] = config.needs(seeds, tuple(devices), None)
+    with jax.enable_x64(True):
+        inside = jax.numpy.zeros(()).dtype
+    outside = jax.numpy.zeros(()).dtype
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    listed = (f"{each.platform}:{each.id} ({each.device_kind})" for each in devices)
+    available = next(iter(needs.values())).available_bytes
+    rows = {
+        **versions(),
+        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "devices": ", ".join(listed),
+        "precision": f"{inside} in simulations, {outside} elsewhere",
+        "compiled programs": jax.config.values["jax_compilation_cache_dir"] or "not kept",
+        "cores": str(cores),
+        "memory available": f"{available / 1e9:.3g} GB" if available else "unknown",
+    }
+    for name, value in rows.items():
+        print(f"{name:<18} {value}")
+    print(
+        f"\nfmab run {owner.name}, agents M = {problem.agents:,}, arms K = {problem.arms:,}, "
+        f"slots T = {horizon:,}, {config.points:,} of them recorded, seeds {seeds:,}:"
+    )
+    for case, need in needs.items():
+        fits = "fits" if need.fits else "does not fit"
+        print(
+            f"{case:<18} {fits}: {need.batches:,} x {need.batch:,} seeds, "
+            f"{need.working_bytes / 1e9:.3g} GB at work, {need.result_bytes / 1e9:.3g} GB results"
+        )

@@ -1,0 +1,44 @@
+"""Writes results under a new name, which chooses the format.
+
+netCDF (.nc) and Zarr (.zarr) have all dimensions; CSV (.csv) and Parquet
+(.parquet) are one tidy table, a row for each configuration, seed and slot (of
+a summary: each configuration and slot). Zarr and Parquet need
+pip install "fmab_jax[export]".
+
+Examples:
+  fmab export runs/eps eps.nc
+  fmab export runs/eps eps.csv
+  fmab export eps.nc eps.parquet
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli.options import Call, Off, spelt
+from fmab_jax.cli.tables import Source, opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Source):
+    """Results as netCDF, Zarr, CSV or Parquet."""
+
+    words: ClassVar[dict[str, str]] = {"folder": "FOLDER", "file": "FILE"}
+    file: Annotated[Positional[str], arg(metavar="FILE")]
+    """A new name ending in .nc, .zarr, .csv or .parquet."""
+    overwrite: Annotated[bool, Off] = False
+    """Replace an older file."""
+
+
+def execute(call: Call) -> None:
+    """Writes the results."""
+    from fmab_jax.sweeps import exports
+
+    options = call.options
+    data = opened(options, partial=False)
+    with spelt(options, path="file"):
+        call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
+    print("wrote", options.file)

@@ -1,0 +1,138 @@
+"""Draws a figure of results.
+
+The final regret, cost or rounds against a parameter (--x), a heat map (--x and
+--y), curves over time (--curves) or regret against cost (--pareto).
+
+Examples:
+  fmab plot runs/eps --x epsilon --hue participation
+  fmab plot runs/eps --x epsilon --y participation --metric cost
+  fmab plot eps.nc --curves --select participation=1 --out curves.pdf
+  fmab plot runs/eps --pareto --hue epsilon --server-price 25
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import arg
+
+from fmab_jax.cli.options import Call, Off, shown, spelt, visible
+from fmab_jax.cli.run import MOST_CURVES, curves
+from fmab_jax.cli.stated import file_name
+from fmab_jax.cli.tables import Reading, default_figure, label_text, opened, selected
+from fmab_jax.errors import Refusal, refuse
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Reading):
+    """A metric against parameters, curves, or regret against cost."""
+
+    x: Annotated[str | None, arg(metavar="PARAMETER"), shown("off")] = None
+    """Parameter on the horizontal axis."""
+    y: Annotated[str | None, arg(metavar="PARAMETER"), shown("off")] = None
+    """Second parameter: a heat map over --x and --y."""
+    hue: Annotated[str | None, arg(metavar="PARAMETER"), shown("off")] = None
+    """Parameter told apart by colour."""
+    metric: Annotated[str, arg(metavar="{regret,cost,rounds}")] = "regret"
+    """What is drawn against --x."""
+    curves: Annotated[bool, Off] = False
+    """Regret and links over time, a curve for each configuration."""
+    pareto: Annotated[bool, Off] = False
+    """Regret against communication cost, with the front of what none beats in both."""
+    out: Annotated[str | None, arg(metavar="FILE"), shown("FOLDER-KIND.png")] = None
+    """Where to write, .png or .pdf."""
+    overwrite: Annotated[bool, Off] = False
+    """Replace an older file."""
+
+
+# Options that are said by the kind of figure, or change none.
+_UNNAMED = ("folder", "plugin", "out", "overwrite", "x", "y", "hue", "curves", "pareto")
+
+
+def execute(call: Call) -> None:
+    """Draws and writes a figure."""
+    from fmab_jax.plots import runs as plots
+
+    options = call.options
+    kind = _checked_kind(options)
+    named = [default_figure(options.folder), *kind]
+    path = options.out
+    if path is None:
+        settings = hash_of(repr(options))
+        path = file_name("-".join(named), options, _UNNAMED, settings) + ".png"
+    data = selected(opened(options), options.select)
+    _check_dims(options, data)
+    with spelt(options, path="out"):
+        figure = _drawn(options, data)
+        call.written.append(plots.save_figure(figure, Path(path), overwrite=options.overwrite))
+    print("wrote", path)
+
+
+def hash_of(text: str) -> str:
+    """Returns hexadecimal digits that differ for different texts."""
+    import hashlib
+
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _checked_kind(options: Any) -> list[str]:
+    """Returns the words for the kind of figure that options ask for.
+
+    Raises:
+        Refusal: If they ask for none, or for several.
+    """
+    if sum([options.curves, options.pareto, options.x is not None]) != 1:
+        raise Refusal.line("fmab plot: must be given one of --x, --curves, --pareto; see --help")
+    if options.y is not None and options.x is None:
+        raise Refusal.line(f"--y {visible(options.y)}: must be given with --x; add it")
+    if options.hue is not None and (options.curves or options.y is not None):
+        other = "--curves" if options.curves else "--y"
+        raise Refusal.line(f"--hue {visible(options.hue)}: must be left out with {other}; drop one")
+    if options.metric != "regret" and options.x is None:
+        raise Refusal.line(f"--metric {visible(options.metric)}: must be given with --x; drop one")
+    if options.curves:
+        return ["curves"]
+    named = [name for name in (options.x, options.y, options.hue) if name is not None]
+    return ["pareto"] * options.pareto + named
+
+
+def _check_dims(options: Any, data: xr.Dataset) -> None:
+    dims = [str(name) for name in data.seeds.dims]
+    chosen = {"x": options.x, "y": options.y, "hue": options.hue}
+    for option, name in chosen.items():
+        if name is not None and name not in dims:
+            allowed = "one of " + ", ".join(dims) if dims else "left out, as nothing is swept"
+            raise Refusal.line(f"--{option} {visible(name)}: must be {allowed}; see --help")
+    left = [name for name in dims if data.sizes[name] > 1 and name not in chosen.values()]
+    if options.x is not None and left:
+        many = ", ".join(f"{name} ({data.sizes[name]} values)" for name in left)
+        example = " ".join(f"{name}={label_text(data[name].values.tolist()[0])}" for name in left)
+        told = f"must leave no parameter open, but {many}; add --select {example}"
+        raise Refusal.line(f"--x {options.x}: {told}")
+    if options.curves and data.seeds.size > MOST_CURVES:
+        told = f"must show at most {MOST_CURVES} of {data.seeds.size} configurations"
+        raise Refusal.line(f"--curves: {told}; add --select")
+
+
+def _drawn(options: Any, data: xr.Dataset) -> Any:
+    from fmab_jax.analysis.tables import final_table
+    from fmab_jax.plots import parameters as plots
+
+    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
+    if options.curves:
+        if "regret" not in data:
+            refuse("keep", "summary", "'curves' for --curves", "draw --x, or keep curves")
+        return curves(data, level=0.95 if options.level is None else options.level, **prices)
+    table = final_table(data, level=options.level, **prices).squeeze()
+    if options.x is None:
+        from fmab_jax.plots.pareto import plot_pareto
+
+        return plot_pareto(table, options.hue)
+    if options.y is not None:
+        return plots.plot_heat(table, options.x, options.y, metric=options.metric)
+    return plots.plot_parameter(table, options.x, options.hue, metric=options.metric)

@@ -1,0 +1,191 @@
+"""Simulates an algorithm: prints a table, draws a figure, writes netCDF.
+
+Several values after an option are compared, with the same seeds each. Bad
+input is refused in one line before anything is computed or written.
+
+Examples:
+  fmab run cdp --epsilon 0.5 --agents 50 --arms 100 --horizon 1e6
+  fmab run ddp --graph ring star complete --epsilon 0.5
+  fmab run hdp --components 20x5:star --server-price 50
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import arg
+
+from fmab_jax.cli import stated
+from fmab_jax.cli.options import Call, Command, Number, Off, shown, spelt
+from fmab_jax.cli.tables import print_results
+from fmab_jax.errors import count, price, refuse
+from fmab_jax.files import told
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from fmab_jax.sweeps.study import Study
+
+# Curves in one figure; of more, the ends are drawn against the parameters.
+MOST_CURVES = 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(stated.Stated):
+    """What all runs share."""
+
+    level: Number = 0.95
+    """Confidence level of band and intervals."""
+    band: Annotated[str, arg(metavar="{simultaneous,pointwise,quantile}")] = "simultaneous"
+    """Kind of band in the figure."""
+    server_price: Number = 1
+    """c1, price of a link between agent and server."""
+    peer_price: Number = 1
+    """c2, price of a link between agents."""
+    out: Annotated[str | None, arg(metavar="BASE"), shown("fmab-NAME-SETTINGS, here")] = None
+    """Write BASE.png and BASE.nc."""
+    overwrite: Annotated[bool, Off] = False
+    """Replace older files."""
+    figure: bool = True
+    """Draw the figure."""
+    data: bool = True
+    """Write the results."""
+
+
+# What is named in a file's name says what the file holds.
+_UNNAMED = ("plugin", "out", "overwrite", "figure", "data")
+
+
+def command(words: list[str]) -> Command:
+    """Returns the command that words state."""
+    return stated.command_of("fmab run", words, Options)
+
+
+def execute(call: Call) -> None:
+    """Runs, prints and writes; every bad value is refused before the first trial."""
+    options, owner = call.options, call.command.subject
+    _, study = stated.study_of(options, owner, call.words)
+    with spelt(options, kind="band", **stated.RENAMED):
+        _check(options)
+        drawn = _drawn(options, study)
+        figure_path, data_path = _paths(options, owner, study)
+        # At once: the first program takes seconds to compile, and the memory check is quick.
+        told().write("compiling ...\n")
+        from fmab_jax.sweeps import runner
+
+        data = runner.run(study)
+    if options.data:
+        from fmab_jax.sweeps import exports
+
+        call.written.append(exports.export(data, data_path, overwrite=options.overwrite))
+    if drawn:
+        from fmab_jax.plots import runs as plots
+
+        figure = _figure(data, options, drawn)
+        path = plots.save_figure(figure, figure_path, overwrite=options.overwrite)
+        call.written.append(path)
+    print_results(data, options, level=None if study.until else options.level)
+    programs = data.attrs["compilations"]
+    print(
+        f"{study.seeds * len(study.points):,} trials{' at least' * bool(study.until)}, "
+        f"{programs} compilation{'s' * (programs != 1)}: {data.attrs['elapsed_s']:.3g} s"
+    )
+    for path in call.written:
+        print("wrote", path)
+
+
+def _check(options: Any) -> None:
+    """Refuses what is used only after the simulation."""
+    import numpy as np
+    import xarray as xr
+
+    from fmab_jax.analysis.bands import confidence_band
+    from fmab_jax.run.resources import MAX_SEEDS
+
+    count("seeds", options.seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
+    for field in ("server_price", "peer_price"):
+        price(field, getattr(options, field))
+    nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
+    confidence_band(nothing, options.level, options.band)
+
+
+def _drawn(options: Any, study: Study) -> str:
+    """Returns which figure can be drawn: "curves", "parameters", or "" for none.
+
+    Raises:
+        Refusal: If none can.
+    """
+    if not options.figure:
+        return ""
+    if study.keep == "curves" and len(study.points) <= MOST_CURVES:
+        return "curves"
+    if not study.shape:
+        remedy = "keep curves, or add --no-figure"
+        refuse("keep", study.keep, "'curves' for a figure over time", remedy)
+    if len(study.shape) > 2:
+        allowed = f"at most {MOST_CURVES}, or along at most two parameters"
+        remedy = "add --no-figure, or use fmab sweep and fmab plot"
+        refuse("configurations", len(study.points), allowed, remedy)
+    return "parameters"
+
+
+def _figure(data: xr.Dataset, options: Any, drawn: str) -> Figure:
+    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
+    if drawn == "curves":
+        return curves(data, level=options.level, kind=options.band, **prices)
+    from fmab_jax.analysis.tables import final_table
+    from fmab_jax.plots.parameters import plot_parameter
+
+    level = None if "looks" in data.attrs else options.level
+    table = final_table(data, level=level, **prices)
+    # The longer axis has more room than colours have.
+    x, *hue = sorted(map(str, table.seeds.dims), key=lambda name: -table.sizes[name])
+    return plot_parameter(table, x, hue[0] if hue else None)
+
+
+def curves(data: xr.Dataset, **how: Any) -> Figure:
+    """Draws regret and links over time, a curve for each configuration."""
+    from fmab_jax.plots import runs as plots
+
+    runs = plots.cells(data)
+    for label, cell in runs.items():
+        if "slot" in cell.coords:  # configurations with slots of their own
+            runs[label] = cell.assign_coords(time=("time", cell.slot.values))
+    return plots.plot_runs(runs, **how)
+
+
+def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
+    """Returns where figure and results shall stand, having made sure that they can.
+
+    Raises:
+        Refusal: If the folder is missing or cannot be written, or there is such a file.
+    """
+    default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, study.hash, owner)
+    base = default if options.out is None else re.sub(r"\.(png|nc)$", "", options.out)
+    allowed = "a file name in an existing folder that can be written"
+    if not base:
+        refuse("out", base, allowed, "leave it out for the default")
+    if base.endswith(("/", os.sep)) or os.path.isdir(base):
+        base = os.path.join(base, default)
+    figure_path, data_path = Path(f"{base}.png"), Path(f"{base}.nc")
+    for path in [figure_path] * options.figure + [data_path] * options.data:
+        if os.path.isdir(path):
+            refuse("out", base, allowed, f"{path} is a folder")
+        if os.path.lexists(path) and not options.overwrite:
+            refuse("out", base, "a new name", f"{path} exists; choose another, or add --overwrite")
+        try:
+            # Written as files.whole_file will: in the folder, under a longer name.
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+                continue
+        except OSError as error:
+            reason = str(error.strerror or error)
+        except ValueError as error:  # a NUL character
+            reason = str(error)
+        refuse("out", base, allowed, f"{path.parent}: {reason}")
+    return figure_path, data_path

@@ -1,0 +1,42 @@
+"""Prints a row per configuration, with intervals.
+
+Regret at T, rounds, links, cost, seeds, and how many of them lost the best arm
+or play a worse one; of an unfinished sweep, what is there.
+
+Examples:
+  fmab show runs/eps
+  fmab show eps.nc
+  fmab show runs/eps --sort regret --select participation=1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import arg
+
+from fmab_jax.cli.options import Call, Off, shown
+from fmab_jax.cli.tables import Reading, opened, print_results, selected
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Reading):
+    """A table of what was found, with intervals."""
+
+    sort: Annotated[str | None, arg(metavar="COLUMN"), shown("order of the grid")] = None
+    """A swept parameter, or regret, rounds, cost, seeds, lost, worse."""
+    descending: Annotated[bool, Off] = False
+    """Largest first."""
+
+
+def execute(call: Call) -> None:
+    """Prints the table."""
+    options = call.options
+    print_results(
+        selected(opened(options), options.select),
+        options,
+        level=options.level,
+        sort=options.sort,
+        descending=options.descending,
+    )

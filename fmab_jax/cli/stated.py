@@ -1,0 +1,263 @@
+"""What run, sweep and bounds share: an algorithm's options, the study they state, its file name."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from tyro.conf import arg
+
+from fmab_jax.cli.options import (
+    Command,
+    Count,
+    Number,
+    Off,
+    answer,
+    chosen,
+    default_of,
+    shown,
+    spelt,
+    visible,
+    wants_help,
+    with_parameters,
+)
+from fmab_jax.errors import Refusal
+from fmab_jax.parameters import UNSET, Parameter, parameters_of
+
+# Letters that settings may take in the name of a file.
+_LONGEST = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugged:
+    """What every command takes that looks up algorithms."""
+
+    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    """Load algorithms of one's own: a .py file or a module; may be given several times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated(Plugged):
+    """What every study has, besides the parameters of its algorithm and problem."""
+
+    horizon: Annotated[tuple[Count, ...], arg(metavar="N"), shown("100000")] = ()
+    """T, slots that every agent plays; such as 1e6."""
+    means: Annotated[tuple[str, ...], arg(metavar="FILE"), shown("each seed draws its own")] = ()
+    """Fixed means, .csv (a row per agent, a column per arm) or .npz; all agents share one row."""
+    seeds: Count = 1000
+    """How many trials of each configuration; with --until, how many at first."""
+    root_seed: Count = 0
+    """Selects all randomness."""
+    times: Annotated[tuple[Count, ...], arg(metavar="N"), shown("100")] = ()
+    """How many slots to record; two or more numbers are the slots themselves."""
+    log_time: Annotated[bool, Off] = False
+    """Space the recorded slots evenly in log t."""
+    keep: Annotated[str, arg(metavar="{curves,summary}")] = "curves"
+    """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
+    until: Annotated[Number, arg(metavar="RELATIVE"), shown("off")] = None
+    """Double the seeds of each configuration until its band's half-width is at most this share of
+    the mean; needs --keep summary."""
+    max_seeds: Annotated[Count, shown("1000000")] = None
+    """Most seeds of a configuration, with --until."""
+
+
+def command_of(
+    name: str,
+    words: Sequence[str],
+    base: type,
+    *,
+    several: bool = True,
+    others: Iterable[str] = (),
+    known: Mapping[str, type] | None = None,
+) -> Command:
+    """Returns a command whose first word names an algorithm, with that algorithm's options.
+
+    Args:
+        name: Such as "fmab run".
+        words: After the command.
+        base: Dataclass of its own options, in a module whose docstring is the command's help.
+        several: Whether an option takes several values.
+        others: What may stand in place of an algorithm.
+        known: Algorithms; all by default.
+    """
+    from fmab_jax.algorithms import base as algorithms
+    from fmab_jax.sweeps.study import Drawn
+
+    known = dict(sorted((algorithms.known() if known is None else known).items()))
+    first = words[0] if words else None
+    if wants_help(words) and first in (None, "-h", "--help"):
+        listed = "\n".join(f"  {each:<12} {_summary(owner)}" for each, owner in known.items())
+        text = str(sys.modules[base.__module__].__doc__)
+        answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
+    owner = known[chosen(first, [*known, *others], name)]
+    options = with_parameters(base, (owner, Drawn), usual(owner), several=several)
+    return Command(
+        f"{name} {first}", options, _help(owner, f"{name} {first}", several), [*words[1:]], owner
+    )
+
+
+def usual(owner: Any) -> dict[str, Any]:
+    """Returns the defaults of a problem's options where an algorithm has its own."""
+    return {"agents": owner.usual_agents}
+
+
+def _summary(owner: type) -> str:
+    return (inspect.getdoc(owner) or "").partition("\n")[0]
+
+
+def _help(owner: Any, name: str, several: bool) -> str:
+    """Returns what an algorithm's class says of it, with examples."""
+    told = f"{owner.title or owner.name}. {_summary(owner)}"
+    told += f"\nHeard: {owner.heard}.\nTrusted: {owner.trusted}."
+    told += f"\nSource: {owner.source}." * bool(owner.source)
+    examples = several and owner.examples or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
+    return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}" for each in examples)
+
+
+def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
+    """Returns the study file that says the same as options.
+
+    Args:
+        options: A `Stated` with the parameters of the algorithm and of a drawn problem.
+        owner: The algorithm's class.
+        words: As typed; dimensions have the order of their options.
+    """
+    made: dict[str, Any] = {
+        "algorithm": owner.name,
+        "horizon": _one_or_more(options.horizon) if options.horizon else 100_000,
+        "seeds": options.seeds,
+        "root_seed": options.root_seed,
+        "keep": options.keep,
+        "spacing": "log" if options.log_time else "linear",
+    }
+    if options.times:
+        made["times"] = _one_or_more(options.times)
+    made |= tables_of(options, owner, words)
+    if options.until is not None:
+        made["until"] = {"relative": options.until}
+        if options.max_seeds is not None:
+            made["until"]["max_seeds"] = options.max_seeds
+    elif options.max_seeds is not None:
+        told = visible(str(options.max_seeds))
+        raise Refusal.line(f"--max-seeds {told}: must be given with --until; add it")
+    return made
+
+
+def tables_of(options: Any, owner: Any, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Returns the tables of a document: [parameters] and [problem]; arguments as in `document`."""
+    from fmab_jax.sweeps.study import Drawn
+
+    parameters = suggested(owner, _given(options, parameters_of(owner)))
+    problem = _given(options, parameters_of(Drawn))
+    if options.means:
+        problem["means"] = _one_or_more(options.means)
+    else:
+        # Written out, so that a saved study does not depend on defaults.
+        plain = {n: default_of(p, usual(owner)) for n, p in parameters_of(Drawn).items()}
+        problem = {n: value for n, value in plain.items() if value is not None} | problem
+    return {"parameters": _as_typed(parameters, words), "problem": _as_typed(problem, words)}
+
+
+def suggested(owner: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns parameters with what the command line takes for those that an algorithm lacks."""
+    found = dict(given)
+    for name, each in parameters_of(owner).items():
+        if each.suggested is not UNSET and name not in found and _lacks(owner, found, name):
+            found[name] = each.suggested
+    return found
+
+
+def study_of(options: Any, owner: Any, words: Sequence[str]) -> tuple[dict[str, Any], Any]:
+    """Returns a document and its study, whose combinations of values are all checked."""
+    from fmab_jax.sweeps import study_file
+
+    with spelt(options, **RENAMED):
+        stated = document(options, owner, words)
+        study = study_file.study_of(stated)
+        _ = study.points  # refuses what does not go together
+    return stated, study
+
+
+RENAMED = {"store": "out", "relative": "until"}
+"""Options of what the package calls otherwise."""
+
+
+def _given(options: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    found = {}
+    for name in parameters:
+        value = getattr(options, name)
+        if value is not UNSET and value != ():
+            found[name] = _one_or_more(value)
+    return found
+
+
+def _lacks(owner: Any, given: Mapping[str, Any], name: str) -> bool:
+    """Tells whether an algorithm asks for a parameter that is not given."""
+    try:
+        owner(**{n: v[0] if isinstance(v, list) else v for n, v in given.items()})
+    except Refusal as error:
+        return error.field == name
+    return False
+
+
+def _one_or_more(values: Any) -> Any:
+    if not isinstance(values, tuple):
+        return values
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _as_typed(parameters: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """Returns parameters in the order of their options, which is that of the dimensions."""
+    options = (word.partition("=")[0] for word in words if word.startswith("--"))
+    typed = [option[2:].replace("-", "_") for option in options]
+    place = {name: typed.index(name) if name in typed else len(typed) for name in parameters}
+    return dict(sorted(parameters.items(), key=lambda item: place[item[0]]))
+
+
+def file_name(
+    start: str, options: Any, skip: Iterable[str], identity: str, owner: Any = None
+) -> str:
+    """Returns a name that says every setting that differs from its default: fmab-x-p-0.4-R-3.
+
+    Where letters cannot stand in a name, or a file's content counts, a hash makes it certain.
+
+    Args:
+        start: What it begins with.
+        options: Of a command.
+        skip: Options that change no result.
+        identity: Hexadecimal digits that differ for different results.
+        owner: The class of the algorithm, whose parameters are called by their symbols.
+    """
+    from fmab_jax.sweeps.study import Drawn
+
+    known = {**parameters_of(Drawn), **parameters_of(owner)} if owner else {}
+    symbols = [each.symbol for each in known.values()]
+    parts: list[str] = []
+    certain = owner is None or owner.__module__.startswith("fmab_jax.")
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if field.name in skip or value == field.default:
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        key, each = field.name, known.get(field.name)
+        if each is not None:
+            if len(values) == 1 and each.check(values[0]) == default_of(each, usual(owner)):
+                continue
+            values = tuple(each.kind.label(each.check(item)) for item in values)
+            if each.symbol.isascii() and symbols.count(each.symbol) == 1:
+                key = each.symbol or key
+        parts.append(re.sub(r"[^A-Za-z0-9]", "-", key))
+        texts = [] if value is True else list(map(str, values))
+        # A dash or a dot before a digit belongs to a name; else to a file or a text of one's own.
+        certain &= all(re.fullmatch(r"([A-Za-z0-9:+,]|[.-](?=[0-9]))*", text) for text in texts)
+        safe = [re.sub(r"[^A-Za-z0-9.+,=-]", "~", text.replace(":", "=")) for text in texts]
+        parts += ["_".join(safe)] * bool(safe)
+    told = "-".join(parts)
+    if len(told) > _LONGEST or not certain:
+        told = f"{told[:_LONGEST]}-{identity[:8]}"
+    return f"{start}-{told}".rstrip("-") if told else start

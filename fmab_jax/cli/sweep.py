@@ -1,0 +1,192 @@
+"""Runs a grid of configurations, and keeps the results in a folder.
+
+Several values after an option are swept, every configuration with the same
+seeds. The same command goes on where it was interrupted, and computes only
+what is missing when seeds are added. A study file says the same as options.
+
+Examples:
+  fmab sweep cdp --epsilon 0.1 0.3 0.5 1 --participation 0.2 1 --out runs/eps
+  fmab sweep ddp --graph ring star complete --horizon 1e5 1e6 --seeds 200
+  fmab sweep cdp --epsilon 0.1 1 --keep summary --until 0.01 --seeds 200
+  fmab sweep study.toml --worker 3/16
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli import stated
+from fmab_jax.cli.main import OutOfSpace, Stopped
+from fmab_jax.cli.options import Call, Command, Count, Off, shown, spelt
+from fmab_jax.cli.show import Options as Show
+from fmab_jax.cli.tables import print_results
+from fmab_jax.errors import refuse
+from fmab_jax.files import told
+
+# How long a batch may take to end after Ctrl-C or a request to stop.
+_GRACE_S = 8.0
+_MOST_ROWS = 40
+
+_STUDY = """\
+Runs a study file. What fmab_jax.sweep takes stands at its top and under
+[parameters], [problem] and [until]; lists are swept.
+
+Examples:
+  fmab sweep study.toml
+  fmab sweep study.toml --worker 3/16 --out runs/shared
+  fmab sweep study.toml --dry-run"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storing:
+    """How a sweep is run and where it is kept."""
+
+    out: Annotated[str | None, arg(metavar="FOLDER"), shown("runs/NAME")] = None
+    """Where the results are kept; what is there already is not computed again."""
+    worker: Annotated[str | None, arg(metavar="I/N"), shown("alone")] = None
+    """This process is the I-th of N that share the folder, such as 3/16."""
+    dry_run: Annotated[bool, Off] = False
+    """Say what would be done and what it takes, and stop."""
+    allow_changes: Annotated[tuple[str, ...], arg(metavar="FIELD"), shown("none")] = ()
+    """Fields in which the study, or the versions, may differ from the folder's."""
+    chunk: Annotated[Count, shown("about a second's work")] = None
+    """Trials of a chunk: what a kill loses at most."""
+    save_study: Annotated[str | None, arg(metavar="FILE.toml"), shown("off")] = None
+    """Write the study to a file as well; it runs again to the same results."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Storing, stated.Stated):
+    """What all sweeps share; several values after an option are swept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Storing, stated.Plugged):
+    """A study file, with the options of how it is run."""
+
+    words: ClassVar[dict[str, str]] = {"study": "STUDY"}
+    study: Annotated[Positional[str], arg(metavar="STUDY.toml")]
+    """The study, a .toml file."""
+
+
+def command(words: list[str]) -> Command:
+    """Returns the command that words state: of an algorithm, or of a study file."""
+    if words and words[0].endswith(".toml"):
+        return Command("fmab sweep STUDY.toml", FileOptions, _STUDY, words)
+    return stated.command_of("fmab sweep", words, Options, others=["STUDY.toml"])
+
+
+def execute(call: Call) -> None:
+    """Runs a sweep, prints its table, and says what can be done with it."""
+    from fmab_jax.sweeps import runner, study_file
+    from fmab_jax.sweeps.progress import counted
+
+    options = call.options
+    if call.command.subject is None:
+        with spelt(options):
+            document = study_file.read_study(options.study)
+        label = Path(options.study).stem
+        if options.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
+            refuse("out", None, "given for a study of such a name", "it would name the folder")
+        with spelt(options, store="out"):
+            study = study_file.study_of(document)
+            points = study.points  # refuses what does not go together
+    else:
+        document, study = stated.study_of(options, call.command.subject, call.words)
+        points = study.points
+        # Another study gets another folder; the same one goes on in its own.
+        label = f"{call.command.subject.name}-{study.hash[:8]}"
+    with spelt(options):
+        worker = _worker(options.worker)
+        if options.out == "":
+            refuse("out", "", "the name of a folder", "leave it out for the default")
+        out = os.path.join("runs", label) if options.out is None else options.out
+        if options.save_study is not None:
+            print("wrote", study_file.write_study(document, options.save_study))
+    with spelt(options, **stated.RENAMED), _stoppable(call.words):
+        data = runner.run(
+            study,
+            store=out,
+            worker=worker,
+            allow_changes=options.allow_changes,
+            chunk=options.chunk,
+            progress=True,
+            dry=options.dry_run,
+        )
+    if options.dry_run:
+        return
+    missing = data.attrs.get("missing_trials")
+    if missing:
+        print(f"{out}: this worker is done; at least {missing:,} trials are left to the others")
+        return
+    compiled = counted(data.attrs["compilations"], "compilation")
+    elapsed = data.attrs["elapsed_s"]
+    print(f"{out}: {counted(len(points), 'configuration')}, {compiled}, {elapsed:.3g} s")
+    if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
+        print_results(data, Show(folder=out))
+    print(f"next: fmab show {shlex.quote(out)}, fmab plot {shlex.quote(out)} --help")
+
+
+def _worker(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        refuse("worker", text, "I/N with I from 1 to N", "such as 3/16")
+    return int(found[1]), int(found[2])
+
+
+@contextmanager
+def _stoppable(words: list[str]) -> Iterator[None]:
+    """Has Ctrl-C and a request to end (SIGTERM) say how to go on; whatever is written stays."""
+    again = "fmab " + shlex.join(words)
+
+    def say() -> None:
+        told().write(f"fmab: stopped; what is computed is kept; go on with: {again}\n")
+
+    def give_up(number: int) -> None:
+        say()
+        os._exit(128 + number)
+
+    def stop(number: int, _: Any) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        # A batch, or a compilation, cannot be interrupted: after a while the process just ends.
+        timer = threading.Timer(_GRACE_S, give_up, (number,))
+        timer.daemon = True
+        timers.append(timer)
+        timer.start()
+        raise Stopped(number)
+
+    signals = [signal.SIGINT, signal.SIGTERM]
+    timers: list[threading.Timer] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread is told of signals.
+        return
+    before = {number: signal.signal(number, stop) for number in signals}
+    try:
+        yield
+    except Stopped:
+        say()
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        kept = f"what is computed is kept; go on with: {again}"
+        raise OutOfSpace(f"{where}{error.strerror or error}; {kept}") from error
+    finally:
+        # What could keep it from ending has ended.
+        for timer in timers:
+            timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,297 @@
+"""One table for runs, sweeps and what is read back; where results are read from, and selected."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli.options import Number, shown, spelt, visible
+from fmab_jax.errors import Refusal, number_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Columns of plain output where there is no terminal to ask; wider where numbers need it.
+_WIDTH = 100
+_COLUMNS = {
+    "regret": "regret",
+    "rounds": "rounds_made",
+    "cost": "cost",
+    "seeds": "seeds",
+    "lost": "best_arm_lost",
+    "worse": "worse_arm_played",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What the commands share that read results."""
+
+    words: ClassVar[dict[str, str]] = {"folder": "FOLDER"}
+    folder: Annotated[Positional[str], arg(metavar="FOLDER")]
+    """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
+    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    """Has no effect here: results are read without their algorithms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Source):
+    """What the commands share that make a table or a figure of results."""
+
+    level: Annotated[Number, shown("0.95")] = None
+    """Confidence level of intervals and bands; after --until, over all looks together."""
+    server_price: Number = 1
+    """c1, price of a link between agent and server."""
+    peer_price: Number = 1
+    """c2, price of a link between agents."""
+    select: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    """Only configurations with these values."""
+
+
+def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
+    """Returns the results in a sweep's folder or a netCDF file."""
+    with spelt(options, store="folder", path="folder"):
+        if options.folder.endswith(".nc") and not os.path.isdir(options.folder):
+            from fmab_jax.run import netcdf
+
+            return _as_swept(netcdf.load(options.folder))
+        from fmab_jax.sweeps import results
+
+        return results.open_sweep(options.folder, partial=partial)
+
+
+def _as_swept(data: xr.Dataset) -> xr.Dataset:
+    """Returns results of a file as a sweep returns them.
+
+    A single configuration has so many seeds; and netCDF has no labels of mixed kinds, so that
+    numbers beside "none" have become texts.
+    """
+    if "seeds" not in data and "seed" in data.sizes:
+        data = data.assign(seeds=((), data.sizes["seed"]))
+    for name in _dims(data) if "seeds" in data else ():
+        labels = data[name].values.tolist()
+        read = [label if label == "none" else number_of(str(label)) for label in labels]
+        if "none" in labels and None not in read:
+            mixed = np.empty(len(read), object)
+            mixed[:] = read
+            attrs = data[name].attrs
+            data = data.assign_coords({name: (name, mixed, attrs)})
+    return data
+
+
+def _dims(data: xr.Dataset) -> list[str]:
+    return [str(name) for name in data.seeds.dims]
+
+
+def selected(data: xr.Dataset, select: Sequence[str]) -> xr.Dataset:
+    """Keeps configurations with the values asked for, such as ("epsilon=0.5", "rounds=none")."""
+    dims = _dims(data)
+    places: dict[str, set[int]] = {}
+    for text in select:
+        name, _, value = text.partition("=")
+        if name not in dims:
+            allowed = "one of " + ", ".join(dims) if dims else "left out"
+            raise Refusal.line(f"--select {visible(text)}: must be {allowed}; write NAME=VALUE")
+        labels = data[name].values.tolist()
+        matches = [i for i, label in enumerate(labels) if _same(label, value)]
+        if not matches:
+            listed = ", ".join(map(label_text, labels))
+            told = f"must be one of {listed[:200]}; choose one"
+            raise Refusal.line(f"--select {visible(text)}: {told}")
+        places.setdefault(name, set()).add(matches[0])
+    return data.isel({name: sorted(found) for name, found in places.items()})
+
+
+def _same(label: Any, text: str) -> bool:
+    if str(label) == text or (label == "none" and text.lower() in ("none", "inf")):
+        return True
+    return not isinstance(label, str) and number_of(text) == label
+
+
+def label_text(label: Any) -> str:
+    """Writes a label; different values never look the same."""
+    if isinstance(label, str):
+        return label
+    number = float(label)
+    if number.is_integer():
+        return str(int(number))
+    text = epsilon_text(number)
+    return text if math.isinf(number) or float(text) == number else repr(number)
+
+
+def epsilon_text(value: float) -> str:
+    """Writes a privacy parameter; infinity is no noise."""
+    return "none" if math.isinf(value) else f"{value:.4g}"
+
+
+def short(number: float) -> str:
+    """Writes a number in few characters: four digits, or the whole part where that is longer."""
+    if number and not 1e-4 <= abs(number) < 1e12:
+        return f"{number:.3e}"
+    return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
+
+
+def show_table(table: Any, *, whole: bool = True) -> None:
+    """Prints a table as wide as the terminal; elsewhere in plain lines.
+
+    Args:
+        table: What to print.
+        whole: Whether plain lines are as long as the columns need, so that none is folded.
+    """
+    from rich.console import Console
+
+    out = Console(file=sys.stdout, highlight=False, markup=False)
+    if sys.stdout.isatty():
+        out.print(table)
+        return
+    out = Console(file=sys.stdout, width=1000, highlight=False, markup=False)
+    out.width = max(_WIDTH, out.measure(table).maximum) if whole else _WIDTH
+    with out.capture() as lines:
+        out.print(table)
+    print("\n".join(line.rstrip() for line in lines.get().split("\n")), end="")
+
+
+def plain_table(title: str | None = None) -> Any:
+    """Returns an empty table of the house's looks."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD, pad_edge=False)
+
+
+def print_results(
+    data: xr.Dataset,
+    options: Any,
+    *,
+    level: float | None = None,
+    sort: str | None = None,
+    descending: bool = False,
+) -> None:
+    """Prints a row per configuration: what was lost, what it cost and how sure that is.
+
+    Args:
+        data: Results of a sweep, or of a run.
+        options: Whose prices, and whose spelling of refusals.
+        level: Confidence level.
+        sort: Column to sort by.
+        descending: Largest first.
+    """
+    from fmab_jax.analysis.tables import final_table
+
+    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
+    with spelt(options):
+        table = final_table(data, level=level, **prices)
+    dims = _dims(table)
+    leaks = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
+    if leaks is not None:
+        spread = leaks.broadcast_like(table.seeds).transpose(*dims)
+        table["message"] = (dims, spread.values)
+    rows = []
+    for place in np.ndindex(table.seeds.shape):
+        cell = table.isel(dict(zip(dims, place, strict=True)))
+        values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
+        rows.append(values | {"links": cell.links.values.tolist()})
+    if sort is not None:
+        rows = _sorted(rows, sort, dims, descending)
+    share = f"{100 * table.attrs['level']:.6g} %"
+    meters = table.meter.values.tolist()
+    made = "rounds\nmade" if "rounds" in dims else "rounds"
+    headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
+    headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
+    shown = plain_table(", ".join(facts_of(table.attrs)))
+    for heading in (*dims, *headings, f"best arm lost\n{share}", f"worse arm played\n{share}"):
+        shown.add_column(heading, justify="right", overflow="fold")
+    for row in rows:
+        if row["seeds"]:
+            shown.add_row(*(label_text(row[name]) for name in dims), *_found(row, len(meters)))
+    show_table(shown)
+    print(_legend(table, share))
+    if empty := int((table.seeds == 0).sum()):
+        many = "configuration" + "s" * (empty > 1)
+        print(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+
+
+def _scalars(table: xr.Dataset) -> list[str]:
+    return [str(name) for name, values in table.data_vars.items() if "meter" not in values.dims]
+
+
+def facts_of(attrs: Mapping[str, Any]) -> list[str]:
+    """Returns what all configurations of a result share, in words, by its attributes."""
+    found = [str(attrs.get("title", attrs.get("algorithm", "")))]
+    if "epsilon" in attrs:
+        noise = float(attrs["epsilon"])
+        found.append("no noise" if math.isinf(noise) else f"ε = {label_text(noise)}")
+        if not math.isinf(noise) and "epsilon_message" in attrs:
+            found[-1] += f" ({label_text(float(attrs['epsilon_message']))} per message)"
+    for name, words in (("agents", "agents M"), ("arms", "arms K"), ("horizon", "slots T")):
+        if name in attrs:
+            found.append(f"{words} = {int(attrs[name]):,}")
+    settings = json.loads(attrs.get("settings", "{}"))
+    return found + [text for name, text in settings.items() if name not in ("agents", "arms")]
+
+
+def _sorted(
+    rows: list[dict[str, Any]], sort: str, dims: Sequence[str], descending: bool
+) -> list[dict[str, Any]]:
+    # A swept round budget is called rounds as well; then the rounds that were made are not.
+    columns = _COLUMNS | {name: name for name in dims}
+    if sort not in columns:
+        listed = ", ".join([*dims, *(name for name in _COLUMNS if name not in dims)])
+        raise Refusal.line(f"--sort {visible(sort)}: must be one of {listed}; choose a column")
+    key = columns[sort]
+    # NaN, where there are less than two seeds, has no place in an order: it comes last.
+    known = [row for row in rows if row[key] == row[key]]
+    unknown = [row for row in rows if row[key] != row[key]]
+    known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
+    return known + unknown
+
+
+def _found(row: dict[str, Any], meters: int) -> list[str]:
+    seeds = int(row["seeds"])
+    leaks = [epsilon_text(row["message"])] if "message" in row else []
+    if seeds < 2:  # no interval
+        return [*leaks, *["-"] * (5 + meters), str(seeds), "-", "-"]
+    half = (row["regret_upper"] - row["regret_lower"]) / 2
+    events = [
+        f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
+        for name in ("best_arm_lost", "worse_arm_played")
+    ]
+    return [
+        *leaks,
+        short(row["regret"]),
+        short(half),
+        f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
+        short(row["rounds_made"]),
+        *map(short, row["links"]),
+        short(row["cost"]),
+        f"{seeds:,}",
+        *events,
+    ]
+
+
+def _legend(table: xr.Dataset, share: str) -> str:
+    attrs = table.attrs
+    prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
+    peers = table.meter.values[((table.side == "peer") & table.priced).values]
+    prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
+    return (
+        f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
+        f"{attrs['description']}.\n"
+        f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
+        f"Cost: {prices}."
+    )
+
+
+def default_figure(folder: str) -> str:
+    """Returns what the names of the figures of some results begin with."""
+    path = os.path.normpath(folder)
+    return str(Path(path).with_suffix("")) if path.endswith(".nc") else path
