@@ -71,7 +71,7 @@ class Slot(NamedTuple):
     words: keys.Words
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
-        """Returns uniforms: the same if asked twice, others in another slot, or in another function.
+        """Returns uniforms: the same if asked twice, others in another slot or function.
 
         Functions with numbers of their own are `choose` and `communicate`.
         """
@@ -242,7 +242,7 @@ class IndexPolicy(Algorithm):
         filling: Any = type(self)
         return IndexTrial(
             filling=filling,
-            law=problem.rewards,
+            law=problem.rewards.bind()[0],
             room=room,
             shared=self.shared,
             state_rows=_state_rows(filling, rows, problem.arms, tuple(own), neighbours.shape),
@@ -475,15 +475,10 @@ def _rewards(
     agent = jnp.arange(trial.room, dtype=jnp.uint32)
     uniform = keys.uniform(*words, agent, number.astype(jnp.uint32))
     pulled = jnp.broadcast_to(arm, (trial.room,))
-    reward = _reward(trial.law, uniform, *(at(x, pulled) for x in instance.parameters))
+    reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
     if not trial.shared:
         return reward
     return arrays.padded_sum(jnp.where(_real(trial), reward, 0.0))[None]
-
-
-def _reward(law: Law, uniform: Array, *parameters: Array) -> Float[Array, " agent"]:
-    """Returns one reward per agent: `Law.one`, once laws have it."""
-    return (uniform < parameters[0]).astype(jnp.float64)
 
 
 def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
