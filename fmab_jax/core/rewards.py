@@ -485,10 +485,12 @@ def _checked_levels(levels: Any) -> tuple[float, ...]:
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     try:
-        given = list(levels) if not isinstance(levels, (str, bytes, dict, set)) else None
-    except TypeError:
-        given = None
-    if given is None or not 2 <= len(given) <= MAX_LEVELS:
+        # The length first: a range may be endless.
+        fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
+        given = list(levels) if fits else []
+    except (TypeError, OverflowError):
+        given = []
+    if not given:
         refuse("levels", levels, allowed, remedy)
     found = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(given)
