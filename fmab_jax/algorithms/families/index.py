@@ -71,7 +71,7 @@ class Slot(NamedTuple):
     words: keys.Words
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
-        """Returns uniforms: the same if asked twice, others in another slot, or in another function.
+        """Returns uniforms: the same if asked twice, others in another slot or function.
 
         Functions with numbers of their own are `choose` and `communicate`.
         """
