@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "horizon true": (horizon("true"), f"horizon=True: {WHOLE}"),
     "horizon as text": (horizon('"50"'), f"horizon='50': {WHOLE}"),
     "horizon a date": (horizon("1979-05-27"), f"horizon=datetime.date(1979, 5, 27): {WHOLE}"),
-    "epsilon a time": (epsilon("[07:32:00]"), "epsilon=datetime.time(7, 32): must be numbers, te"),
+    "epsilon a time": (epsilon("[07:32:00]"), f"epsilon=datetime.time(7, 32): {EPSILON}"),
     "epsilon nan": (epsilon("nan"), f"epsilon=nan: {EPSILON}"),
     "epsilon -inf": (epsilon("-inf"), f"epsilon=-inf: {EPSILON}"),
     "epsilon as text": (epsilon('"1"'), f"epsilon='1': {EPSILON}"),
@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "none and inf": (epsilon('["none", inf]'), "epsilon='none': must be distinct values; a rep"),
     "both epsilons": (
         changed(parameters="epsilon_message = 1"),
-        "epsilon_message=1: must be given without epsilon; drop one of them",
+        "epsilon_message=1.0: must be given without epsilon; drop one",
     ),
     "none where it means nothing": (
         PLAIN.replace("agents = 2", 'agents = "none"'),
@@ -241,7 +241,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a repeated key": (changed("times = 6"), f"STUDY {NOT_TOML}Cannot overwrite a value (at line "),
     "a repeated table": (PLAIN + PROBLEM, f"STUDY {NOT_TOML}Cannot declare ('problem',) twice"),
     "a table over a value": (changed(end="[horizon]"), f"STUDY {NOT_TOML}Cannot overwrite a value"),
-    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 4, column 7)"),
+    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 5, column 7)"),
     "a bare word": (changed("keep = curves"), f"STUDY {NOT_TOML}Invalid value"),
     "JSON": ('{"horizon": 50}', f"STUDY {NOT_TOML}Invalid statement"),
     "unicode digits": (horizon("\u0665\u0660"), f"STUDY {NOT_TOML}Invalid value"),
@@ -253,8 +253,8 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a carriage return alone": (PLAIN.replace("\n", "\r"), f"STUDY {NOT_TOML}"),
     "two carriage returns": (PLAIN.replace("\n", "\r\r\n"), f"STUDY {NOT_TOML}"),
     "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), f"STUDY {NOT_TOML}'utf-8' codec can't"),
-    "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be at most 64 KB; it is something else"),
-    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be at most 64 KB; it is so"),
+    "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 byt"),
+    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be a TOML file of at most 65,"),
     "10 000 brackets": (epsilon(10_000 * "[" + 10_000 * "]"), f"STUDY {DEEP}"),
     "10 000 braces": (epsilon(10_000 * "{a=" + "1" + 10_000 * "}"), f"STUDY {DEEP}"),
     "10 000 dots": (PLAIN + ".".join(10_000 * ["a"]) + " = 1", f"STUDY {DEEP}"),
@@ -283,11 +283,11 @@ def test_a_snippet_is_refused_with_this_line(
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("nowhere.toml", "No such file or directory"),
-        ("folder.toml", "Is a directory"),
-        ("a\0b.toml", "embedded null byte"),
-        ("s.toml/x.toml", "Not a directory"),
-        (300 * "x" + ".toml", "File name too long"),
+        ("nowhere.toml", "readable TOML file; check the path (no such file or directory)"),
+        ("folder.toml", "TOML file; this path is no regular file"),
+        ("a\0b.toml", "path; check the path (it holds a NUL character)"),
+        ("s.toml/x.toml", "readable TOML file; check the path (not a directory)"),
+        (300 * "x" + ".toml", "readable TOML file; check the path (file name too long)"),
     ],
 )
 def test_a_path_without_a_study_is_refused(
@@ -299,10 +299,10 @@ def test_a_path_without_a_study_is_refused(
     Path("s.toml").write_text(PLAIN)
     with pytest.raises(ValueError) as error:
         read_study(path)
-    assert str(error.value).endswith(f": must be a readable TOML file; {reason}")
+    assert str(error.value).endswith(f": must be a {reason}")
 
 
-@pytest.mark.parametrize("text", ["1e6", "1_000", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
+@pytest.mark.parametrize("text", ["1e6", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])
 def test_a_value_is_the_same_in_a_file_and_after_a_flag(text: str, tmp_path: Path) -> None:
     """Would catch 1e3 or none read in two ways: the same sweep kept twice."""
     written = '"none"' if text == "none" else text
