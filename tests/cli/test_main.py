@@ -546,6 +546,12 @@ def test_a_plugin_is_run_as_the_others_are(
     (name,) = folder.glob("fmab-fixed_phases-w-0.5_1-M-3-*.nc")
     assert fmab.load(name).width.attrs["symbol"] == "w"
     said(capsys, f"show {name}")
+    Path("s.toml").write_text(
+        'algorithm = "fixed_phases"\nhorizon = 1e4\nseeds = 16\ntimes = 5\n[parameters]\n'
+        "width = [0.5, 1]\n[problem]\nagents = 3\narms = 4\n"
+    )
+    said(capsys, f"sweep s.toml --out st {spelling}")
+    np.testing.assert_array_equal(fmab.open_sweep("st").regret, fmab.load(name).regret)
     # Another source is another algorithm.
     Path("mine.py").write_text(PLUGIN.replace('"Of the radius."', '"Of all."'))
     said(capsys, words)
