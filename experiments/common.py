@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 import fmab_jax as fmab
-from fmab_jax.analysis.bands import describe, lost_interval, student_quantile
+from fmab_jax.analysis.bands import describe, student_quantile
 from fmab_jax.files import whole_file
-from fmab_jax.plots.runs import FONT, PAD, WIDTH, legend_above, look, whole, wrapped
+from fmab_jax.plots import captions, style
+from fmab_jax.plots.style import FONT, WIDTH, look, whole
 
 # The paper never states T. "log(T) = 4 rounds" fits 10^4 best; the others show what changes later.
 HORIZONS = (10**4, 10**5, 10**6)
@@ -43,10 +44,7 @@ def panels(columns: int, rows: int = 1, height: float = 1.75) -> tuple[Figure, n
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False)
     for each in axes.flat:
-        each.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
-        each.spines[["top", "right"]].set_visible(False)
-        each.grid(True, color="0.9", linewidth=0.5)
-        each.set_axisbelow(True)
+        style.dress(each)
         each.margins(x=0.01)
     return figure, axes
 
@@ -58,11 +56,11 @@ def title_horizons(axes: np.ndarray, results: Results) -> None:
             each.set_title(f"T = {whole(horizon)} slots", fontsize=FONT, pad=3)
 
 
-def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **style: Any) -> list[Any]:
+def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> list[Any]:
     """Draws curves over time with their bands, by label; returns the legend's entries."""
     handles = []
     for index, (label, band) in enumerate(bands.items()):
-        own = look(index) | style
+        own = look(index) | changed
         time, lower, upper = band.time, band.lower, band.upper
         axes.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
         handles += axes.plot(time, band["mean"], label=label, **own)
@@ -94,30 +92,6 @@ def label_axes(axes: np.ndarray, labels: Sequence[str], x: str = "slot t") -> No
             axis.get_offset_text().set_fontsize(FONT)
 
 
-def finish(figure: Figure, handles: Sequence[Any], caption: str) -> Figure:
-    """Puts the legend above the axes and the caption below them; the figure grows by both."""
-    wide, tall = figure.get_size_inches()
-    renderer = figure.canvas.get_renderer()
-    text = figure.text(
-        PAD / wide, 0, wrapped(renderer, caption, wide - 2 * PAD), fontsize=FONT, va="bottom"
-    )
-    text.set_parse_math(False)
-    text.set_linespacing(1.15)
-    below = text.get_window_extent(renderer).height / figure.dpi + 2 * PAD
-    above = PAD
-    if handles:
-        legend = legend_above(figure, renderer, list(handles))
-        above += legend.get_window_extent(renderer).height / figure.dpi + PAD
-    total = below + tall + above
-    figure.set_size_inches(wide, total)
-    text.set_y(PAD / total)
-    if handles:
-        legend.set_bbox_to_anchor((0.5, 1 - PAD / total), transform=figure.transFigure)
-    figure.set_layout_engine("constrained", rect=(0, below / total, 1, tall / total))
-    figure.draw_without_rendering()  # tick labels depend on the layout, and it on them
-    return figure
-
-
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
     """Returns setting, horizons, seeds, band (or bars), further sentences, what went wrong."""
     horizons = [whole(horizon) for horizon in results]
@@ -130,51 +104,30 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
         f"{setting}, T = {listed} slots, {seeds} seeds",
         shown,
         *sentences,
-        _counted(results, "Seeds that lost the best arm", "best_arm_lost"),
-        _counted(results, "Decided for a worse arm at T", "worse_arm_played"),
-        f"Still exploring at T: {whole(_undecided(results))}",
+        *_went_wrong(results),
     ]
     return ". ".join(parts) + "."
 
 
-def _counted(results: Results, words: str, event: str) -> str:
-    """Says in how many seeds something went wrong, and in which cell in most."""
-    total, seeds, worst = 0, 0, (-1, 0, "")
-    for horizon, data in results.items():
-        found = data[event].sum("seed")
-        total, seeds = total + int(found.sum()), seeds + data[event].size
-        for place in np.ndindex(found.shape):
-            here = found[place]
-            if int(here) > worst[0]:
-                named = [_named(here[dim]) for dim in found.dims]
-                where = ", ".join([*named, f"T = {whole(horizon)}"])
-                worst = int(here), data.sizes["seed"], where
-    low, high = lost_interval(worst[0], worst[1], LEVEL)
-    interval = f"{100 * LEVEL:g} % Clopper–Pearson interval {100 * low:.3g}–{100 * high:.3g} %"
-    start = f"{words}: {whole(total)} of {whole(seeds)}"
-    if not total:
-        return f"{start}, 0 in every cell ({interval} in a cell)"
-    share = f"{whole(worst[0])} of {whole(worst[1])}"
-    return f"{start}; most in a cell: {share} ({interval}) at {worst[2]}"
-
-
-def _named(place: xr.DataArray) -> str:
-    """Writes the value of a swept parameter; words speak for themselves."""
-    value = place.item()
-    if isinstance(value, str):
-        return place.attrs.get("none", value) if value == "none" else value
-    return f"{place.attrs.get('symbol') or place.name} = {value:g}"
-
-
-def _undecided(results: Results) -> int:
-    """Returns how many seeds had not decided for an arm."""
-    return sum(int((data.chosen_arm < 0).sum()) for data in results.values())
+def _went_wrong(results: Results) -> list[str]:
+    """Says how many seeds lost the best arm, decided for a worse one, and had not decided."""
+    tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
+    horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
+    finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")
+    for name in finals.dims:
+        if all(isinstance(label, str) for label in finals[name].values):
+            finals[name].attrs["symbol"] = ""  # labels that are words speak for themselves
+    undecided = f"{whole(finals.undecided.sum())} still explored then"
+    return [*captions.events_of_cells(finals), undecided]
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes PNG and PDF."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [fmab.save_figure(figure, folder / f"{name}{end}") for end in (".png", ".pdf")]
+    return [
+        fmab.save_figure(figure, folder / f"{name}{end}", overwrite=True)
+        for end in (".png", ".pdf")
+    ]
 
 
 def save_table(

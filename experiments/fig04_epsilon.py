@@ -11,6 +11,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILONS = [0.1, 0.3, 0.5, 1, None]
@@ -51,4 +52,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         results,
         "Below: regret minus regret without noise, seed by seed (logarithmic time)",
     )
-    return common.save(common.finish(figure, handles, caption), folder, "fig04_epsilon")
+    return common.save(style.finish(figure, handles, caption), folder, "fig04_epsilon")

@@ -10,6 +10,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -41,4 +42,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     common.label_axes(axes, ["regret\n(reward, sum over agents)"])
     setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}"
     caption = common.caption(setting, results)
-    return common.save(common.finish(figure, handles, caption), folder, "fig05_participation")
+    return common.save(style.finish(figure, handles, caption), folder, "fig05_participation")

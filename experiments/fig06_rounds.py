@@ -12,6 +12,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -55,4 +56,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "Regret is summed over agents. A budgeted schedule shrinks its target gap by "
         "Δ to the power of 1/R a round",
     )
-    return common.save(common.finish(figure, handles, caption), folder, "fig06_rounds")
+    return common.save(style.finish(figure, handles, caption), folder, "fig06_rounds")

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.plots.runs import COLOURS
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -45,7 +45,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     for column, data in zip(axes.T, results.values(), strict=True):
         table = fmab.final_table(data, level=common.LEVEL, server_price=SERVER_PRICE)
         for panel, gap in zip(column, GAPS, strict=True):
-            for p, colour in zip(PARTICIPATIONS, COLOURS, strict=False):
+            for p, colour in zip(PARTICIPATIONS, style.COLOURS, strict=False):
                 _line(panel, table.sel(schedule_gap=gap, participation=p), colour)
             panel.set(xlim=0, yscale="log")
     common.title_horizons(axes, results)
@@ -53,7 +53,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     common.label_axes(axes, [f"{gap}\nregret at T (reward, sum)" for gap in GAPS], x)
     handles = [
         Line2D([], [], color=colour, lw=1.5, label=f"p = {p:g}")
-        for p, colour in zip(PARTICIPATIONS, COLOURS, strict=False)
+        for p, colour in zip(PARTICIPATIONS, style.COLOURS, strict=False)
     ]
     handles += [
         Line2D([], [], color="0.3", ls="none", marker=marker, markersize=3.2, label=label)
@@ -68,7 +68,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "power of 1/R a round",
         bars="Points: means over the seeds; bars",
     )
-    return common.save(common.finish(figure, handles, caption), folder, "fig07_tradeoff")
+    return common.save(style.finish(figure, handles, caption), folder, "fig07_tradeoff")
 
 
 def _line(panel: Axes, row: xr.Dataset, colour: str) -> None:

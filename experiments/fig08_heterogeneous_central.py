@@ -13,6 +13,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 5, 10
 EPSILON = 1
@@ -58,4 +59,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "the global best, and a single agent that settles on it has lost the global best",
     )
     name = "fig08_heterogeneous_central"
-    return common.save(common.finish(figure, handles, caption), folder, name)
+    return common.save(style.finish(figure, handles, caption), folder, name)

@@ -6,7 +6,7 @@ import networkx as nx
 
 from experiments import common
 from fmab_jax.core import graphs
-from fmab_jax.plots.runs import COLOURS, FONT
+from fmab_jax.plots import style
 
 AGENTS = 5
 GRAPHS = {"complete": "complete", "star": "star", "ring": "ring", "random": "random-0.5"}
@@ -22,9 +22,9 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         places = nx.circular_layout([agent for agent in graph if agent not in hub])
         places |= {agent: (0, 0) for agent in hub}
         nx.draw_networkx_edges(graph, places, ax=panel, edge_color="0.4", width=0.8)
-        nx.draw_networkx_nodes(graph, places, ax=panel, node_color=COLOURS[0], node_size=28)
+        nx.draw_networkx_nodes(graph, places, ax=panel, node_color=style.COLOURS[0], node_size=28)
         edges, diameter = graph.number_of_edges(), graphs.diameter(graph)
-        panel.set_title(f"{title}\n{edges} edges\ndiameter {diameter}", fontsize=FONT, pad=2)
+        panel.set_title(f"{title}\n{edges} edges\ndiameter {diameter}", fontsize=style.FONT, pad=2)
         panel.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
         panel.set_axis_off()
     caption = (
@@ -32,4 +32,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "Erdős–Rényi, edge probability 0.5, redrawn until connected, always the same. "
         "No simulation: no seeds, no band."
     )
-    return common.save(common.finish(figure, [], caption), folder, "fig09_graphs")
+    return common.save(style.finish(figure, [], caption), folder, "fig09_graphs")

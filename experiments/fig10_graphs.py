@@ -15,6 +15,7 @@ import fmab_jax as fmab
 from experiments import common
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -57,4 +58,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "Below: regret minus regret on the complete graph, seed by seed (logarithmic time)",
         f"Slots of waiting a round: {waits}",
     )
-    return common.save(common.finish(figure, handles, caption), folder, "fig10_graphs")
+    return common.save(style.finish(figure, handles, caption), folder, "fig10_graphs")

@@ -12,7 +12,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.plots.runs import COLOURS, STROKES
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 100, 100
 EPSILON = 1
@@ -45,15 +45,15 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     figure, axes = common.panels(len(results), rows=2)
     for (top, bottom), data in zip(axes.T, results.values(), strict=True):
         handles = []
-        for stroke, spread in zip(STROKES, SPREADS, strict=False):
+        for stroke, spread in zip(style.STROKES, SPREADS, strict=False):
             curves = {name: data.regret.sel(algorithm=name, spread=spread) for name in ALGORITHMS}
             regret = common.regret_bands(curves)
             difference = common.difference_bands(curves, "CDP")
-            for colour, name in zip(COLOURS, ALGORITHMS, strict=False):
-                style = {"color": colour, "linestyle": stroke}
+            for colour, name in zip(style.COLOURS, ALGORITHMS, strict=False):
+                own = {"color": colour, "linestyle": stroke}
                 label = f"{name}, {spread}"
-                handles += common.draw_bands(top, {label: regret[name]}, **style)
-                common.draw_bands(bottom, {label: difference[name]}, **style)
+                handles += common.draw_bands(top, {label: regret[name]}, **own)
+                common.draw_bands(bottom, {label: difference[name]}, **own)
         top.set(xlim=0, ylim=0)
         bottom.set(xscale="log")
     common.title_horizons(axes, results)
@@ -68,4 +68,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         "is not the global best",
     )
     name = "fig12_heterogeneous_structures"
-    return common.save(common.finish(figure, handles, caption), folder, name)
+    return common.save(style.finish(figure, handles, caption), folder, name)

@@ -17,7 +17,7 @@ from experiments.fig12_heterogeneous_structures import (
     EPSILON,
     GRAPH,
 )
-from fmab_jax.plots.runs import look
+from fmab_jax.plots import style
 
 ALGORITHMS = {
     "Single": fmab.single_mab,
@@ -55,14 +55,14 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         table = fmab.final_table(data, level=common.LEVEL)
         last, handles = data.regret.isel(time=-1).load(), []
         for index, name in enumerate(ALGORITHMS):
-            row, style = table.sel(algorithm=name), look(index)
-            top.vlines(shares, row.regret_lower, row.regret_upper, color=style["color"], lw=1)
-            handles += top.plot(shares, row.regret, label=name, marker="o", ms=2.5, **style)
+            row, own = table.sel(algorithm=name), style.look(index)
+            top.vlines(shares, row.regret_lower, row.regret_upper, color=own["color"], lw=1)
+            handles += top.plot(shares, row.regret, label=name, marker="o", ms=2.5, **own)
             if name not in ("Single", "CDP"):
                 excess = last.sel(algorithm=name) - last.sel(algorithm="CDP")
                 mean, lower, upper = zip(*map(common.interval, excess.values), strict=True)
-                bottom.vlines(shares, lower, upper, color=style["color"], lw=1)
-                bottom.plot(shares, mean, marker="o", ms=2.5, **style)
+                bottom.vlines(shares, lower, upper, color=own["color"], lw=1)
+                bottom.plot(shares, mean, marker="o", ms=2.5, **own)
         top.set(yscale="log")
         bottom.set(ylim=0)
         for panel in (top, bottom):
@@ -79,4 +79,4 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"From left to right: spread {', '.join(f'{spread:g}' for spread in SPREADS)}",
         bars="Points: means over the seeds; bars",
     )
-    return common.save(common.finish(figure, handles, caption), folder, "fig13_heterogeneity")
+    return common.save(style.finish(figure, handles, caption), folder, "fig13_heterogeneity")

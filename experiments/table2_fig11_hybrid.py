@@ -17,7 +17,7 @@ import fmab_jax as fmab
 from experiments import common
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
-from fmab_jax.plots.runs import COLOURS, FONT
+from fmab_jax.plots import style
 
 AGENTS, ARMS = 100, 100
 EPSILON = 1
@@ -32,8 +32,8 @@ CASES = {
 CASE_2_AS_PRINTED, AGENTS_AS_PRINTED = "63,24,10,6,7:complete", 110
 SERVER_PRICE, PEER_PRICE = 50, 1
 MARKS = {
-    "edges": {"marker": "s", "color": COLOURS[0], "markersize": 3},
-    "sac": {"marker": "o", "color": COLOURS[1], "markersize": 6, "markerfacecolor": "none"},
+    "edges": {"marker": "s", "color": style.COLOURS[0], "markersize": 3},
+    "sac": {"marker": "o", "color": style.COLOURS[1], "markersize": 6, "markerfacecolor": "none"},
 }
 METERS = tuple(MARKS)
 
@@ -82,7 +82,7 @@ def _figure(results: common.Results, folder: Path) -> list[Path]:
         middle.set(xscale="log")
         bottom.set(yscale="log", xlim=(-0.5, len(CASES) - 0.5))
         bottom.set_xticks(places, [case.removeprefix("case ") for case in CASES])
-        middle.set_xlabel("slot t", fontsize=FONT, labelpad=2)
+        middle.set_xlabel("slot t", fontsize=style.FONT, labelpad=2)
     common.title_horizons(axes, results)
     common.label_axes(
         axes,
@@ -101,7 +101,7 @@ def _figure(results: common.Results, folder: Path) -> list[Path]:
         "minus that of case 6 (logarithmic time). Bottom: mean cost at T, "
         f"{SERVER_PRICE} per server link, {PEER_PRICE} per peer link, on the meters edges and sac",
     )
-    return common.save(common.finish(figure, handles, caption), folder, "fig11_hybrid")
+    return common.save(style.finish(figure, handles, caption), folder, "fig11_hybrid")
 
 
 def _table(results: common.Results, folder: Path) -> list[Path]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fmab_jax.core.problems import Problem
     from fmab_jax.parameters import parameter
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
+    from fmab_jax.plots.pareto import plot_pareto
     from fmab_jax.plots.runs import plot_runs, save_figure
     from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
@@ -34,10 +35,17 @@ _HOME = {
     "Problem": "core.problems",
     "Algorithm": "algorithms.base",
     "Elimination": "algorithms.families.elimination",
+    "IndexPolicy": "algorithms.families.index",
+    "Exchange": "core.exchanges",
+    "Law": "core.rewards",
+    "Bernoulli": "core.rewards",
+    "Gaussian": "core.rewards",
+    "Ratings": "core.rewards",
     "parameter": "parameters",
     "list_algorithms": "algorithms.base",
     "simulate": "run.simulate",
     "communication_cost": "run.simulate",
+    "check_algorithm": "analysis.conformance",
     "save": "run.netcdf",
     "load": "run.netcdf",
     "use_compilation_cache": "run.cache",
@@ -52,7 +60,7 @@ _HOME = {
     "save_figure": "plots.runs",
     "plot_parameter": "plots.parameters",
     "plot_heat": "plots.parameters",
-    "plot_pareto": "plots.parameters",
+    "plot_pareto": "plots.pareto",
 }
 _PLUGS = tuple(
     sorted(

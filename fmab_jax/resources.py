@@ -50,18 +50,35 @@ def refuse_after_fork() -> None:
     A fork copies JAX's devices, but not the threads that work for them.
 
     Raises:
-        Refusal: If no thread besides Python's own is there, though JAX has been started.
+        Refusal: If this process was forked after JAX was started, as far as can be told.
     """
-    bridge = sys.modules.get("jax._src.xla_bridge")
-    if not getattr(bridge, "backends_are_initialized", lambda: False)():
-        return
-    try:
-        alive = {int(name) for name in os.listdir("/proc/self/task")}
-    except OSError:  # not on this system, where nobody forks by default
-        return
-    if alive <= {thread.native_id for thread in threading.enumerate()}:
+    if _FORKED or (_jax_started() and _threads_lost()):
         remedy = 'start processes with multiprocessing.get_context("spawn"), or before JAX is used'
         refuse("process", "forked", "one in which JAX was not started before a fork", remedy)
+
+
+def _jax_started() -> bool:
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return getattr(bridge, "backends_are_initialized", lambda: False)()
+
+
+def _threads_lost() -> bool:
+    """Tells, of a fork before this module was imported, that only Python's own threads are here."""
+    try:
+        alive = {int(name) for name in os.listdir("/proc/self/task")}
+    except OSError:  # not on this system
+        return False
+    return alive <= {thread.native_id for thread in threading.enumerate()}
+
+
+def _note_fork() -> None:
+    global _FORKED
+    _FORKED = _FORKED or _jax_started()
+
+
+_FORKED = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def _container_bytes(folder: Path) -> int | None:

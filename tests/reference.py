@@ -149,8 +149,8 @@ def run(
 ) -> Result:
     """One run of CDP-, DDP- or HDP-MAB; `means` is [agent, arm] in [0, 1], regret on global means.
 
-    `epsilon` None or infinity is no noise. With a round budget, `schedule_gap` defaults to the smallest
-    non-zero gap of the instance (an oracle), or 1 where all arms tie.
+    `epsilon` None or infinity is no noise. With a round budget, `schedule_gap` defaults to the
+    smallest non-zero gap of the instance (an oracle), or 1 where all arms tie.
     """
     means = np.asarray(means, dtype=float)
     gaps = _global_gaps(means)

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fmab_jax import resources
+from fmab_jax.cli.main import main
+from fmab_jax.core import problems
+from fmab_jax.errors import Refusal
+
 PACKAGE = Path(__file__).parents[1]
 
 # What each door lets through, out of the values of tests/doors.py; all else ends in a refusal.
@@ -150,3 +155,70 @@ def test_every_door_and_every_value_was_tried(outcomes: dict[str, dict[str, str]
     """Would catch a door without a line in the table, and a process that ended early."""
     assert set(outcomes) == set(ACCEPTED)
     assert {len(each) for each in outcomes.values()} == {106}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bounds cdp --agents 10000000 --arms 400 --spread 1",
+        "run cdp --agents 10000000 --arms 400 --spread 1 --fixed-instance 0",
+    ],
+)
+def test_means_that_do_not_fit_are_refused_before_they_are_drawn(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch 32 GB of means drawn without a look at the free memory."""
+    monkeypatch.setattr(resources, "available_bytes", lambda: 10**10)
+    monkeypatch.setattr(problems, "draw_instance", None)
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err == (
+        "fmab: memory='448.0 GB': must be at most 90% of the 10.0 GB available; "
+        "use fewer agents or arms\n"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is told in other units")
+def test_the_estimate_of_drawn_means_is_what_they_take() -> None:
+    """Would catch an estimate below the peak, or one that refuses what fits five times."""
+    script = (
+        "import resource, fmab_jax as fmab\n"
+        "peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "fmab.Problem.heterogeneous(10, 10).fixed(0)\n"
+        "before = peak()\n"
+        "fmab.Problem.heterogeneous(100_000, 40).fixed(0)\n"
+        "print((peak() - before) / 4e6)\n"
+    )
+    settings = os.environ | {"PYTHONPATH": str(PACKAGE)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=settings
+    )
+    assert problems._BYTES_PER_MEAN / 5 < float(done.stdout) < problems._BYTES_PER_MEAN
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("--epsilon 1e400", "--epsilon 1e400: must be a number in (0, 1e+100]"),
+        ("--epsilon 1e308", "--epsilon 1e+308: must be a number in (0, 1e+100]"),
+        ("--epsilon 1e-99999999999999999999", "--epsilon 1e-99999999999999999999: must be a num"),
+        ("--epsilon \u0131nf", "--epsilon \u0131nf: must be a number in (0, 1e+100]"),
+        ("--horizon 1_0", "--horizon 1_0: must be a whole number in "),
+        ("--seeds \u0661\u0662", "--seeds \u0661\u0662: must be a whole number in "),
+    ],
+)
+def test_a_number_that_is_none_is_refused_as_typed(
+    words: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback, an overflow read as no noise, or digits that nobody typed."""
+    assert main(["run", "cdp", *words.split()]) == 2
+    assert capsys.readouterr().err.startswith(f"fmab: {shown}")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_means_in_a_pipe_are_refused(tmp_path: Path) -> None:
+    """Would catch a pipe, or a link to one, that is waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("means.csv", "means.npz"):
+        (tmp_path / name).symlink_to("pipe")
+        with pytest.raises(Refusal, match="must be a file; this path is no regular file$"):
+            problems.Problem.from_file(tmp_path / name)

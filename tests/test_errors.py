@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import Busy, Refusal, count, number_of, privacy, real, refuse
 
 
 def message(function: Any, *args: Any, **kwargs: Any) -> str:
@@ -132,3 +133,104 @@ def test_numpy_and_fractions_are_reals():
     values = (np.float64(0.25), np.float32(0.25), Fraction(1, 4), np.float16(0.25))
     assert [real("p", value, 0.0, 1.0, "x") for value in values] == [0.25] * 4
     assert real("p", np.int32(1), 0.0, 1.0, "x") == 1.0
+
+
+def test_the_parts_of_a_refusal_are_fields():
+    """Catches a part that can only be had back by reading the line."""
+    with pytest.raises(Refusal) as caught:
+        refuse("horizon", "0\n", "a number", "None is none")
+    error = caught.value
+    assert (error.field, error.value) == ("horizon", r"'0\n'")
+    assert (error.allowed, error.remedy) == ("a number", "None is none")
+    assert str(error.renamed("T")) == r"T='0\n': must be a number; None is none"
+    assert error.spelt("--horizon") == r"--horizon 0\n: must be a number; none is none"
+    assert error.spelt("") == r"0\n: must be a number; none is none"
+    # A value that looks like a whole refusal stays a value.
+    assert str(Refusal("a", "b=1: must be c", "d", "e").renamed("f")) == (
+        "f='b=1: must be c': must be d; e"
+    )
+
+
+def test_a_line_of_prose_is_a_refusal_without_fields():
+    """Catches a line that is changed on its way to the terminal."""
+    line = Refusal.line("--x 3: must be left out; drop it")
+    assert line.field == "" and line.renamed("y") is line
+    assert str(line) == line.spelt("--y") == "--x 3: must be left out; drop it"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refusal("a", "x" * 200, "short", "cut it"),
+        Refusal.line("a: b"),
+        Busy("runs/x", "header", "process 3 on h: wait"),
+    ],
+)
+def test_a_refusal_survives_a_process(error: Refusal):
+    """Catches a refusal of another process that cannot be read, or is quoted twice."""
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error)
+    assert again.__dict__ == error.__dict__
+
+
+def test_a_busy_store_says_as_what_it_is_written():
+    """Catches a lock that can be told from another only by its prose."""
+    busy = Busy("runs/x", "header", "process 3 on h: wait")
+    assert (busy.field, busy.writer) == ("store", "header")
+    assert str(busy) == (
+        "store='runs/x': must be written by nobody else as 'header'; process 3 on h: wait"
+    )
+
+
+def test_values_that_cannot_be_printed_are_named_and_large_ones_cost_nothing():
+    """Catches a repr that raises, and one of 100^12 entries that fills the memory."""
+
+    class Mute:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    wide: Any = 1
+    for _ in range(12):
+        wide = [wide] * 100
+    assert message(refuse, "f", Mute(), "z", "w") == "f=<Mute that cannot be printed>: must be z; w"
+    assert message(refuse, "f", wide, "z", "w").startswith("f=[[[[[[[[[[[[1, 1, 1, 1, ")
+    assert message(refuse, "f", 10**5000, "z", "w") == "f=<int too long to print>: must be z; w"
+
+
+TEXTS = [
+    *(("5", 5), ("1e6", 10**6), ("-0.5", -0.5)),
+    *((".5", 0.5), ("5.", 5), ("+1E-3", 0.001), ("1e18", 1e18), ("0e-99999999999999999999", 0)),
+    *(("inf", math.inf), ("-INF", -math.inf), ("123456789012345678", 123456789012345678)),
+]
+
+
+@pytest.mark.parametrize(("text", "number"), TEXTS, ids=repr)
+def test_a_text_is_read_as_this_number(text: str, number: float):
+    """Catches a whole number read as a float, or digits lost past 2^53."""
+    found = number_of(text)
+    assert found == number and type(found) is type(number)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1e400", "-1e309", "1e-400", "1e-99999999999999999999", "1e99999999999999999999"),
+        *("1_0", "0.1_5", "\u0661\u0662", "\uff15", "\u0131nf", "infinity", "", " 1", "1 ", "1\n"),
+        *("0x10", "1e", "e1", ".", "1.2.3", "--1", "1j", "1,5", "none"),
+    ],
+)
+def test_a_text_is_no_number(text: str):
+    """Catches a traceback of decimal, 1e400 as no noise, and digits that nobody typed."""
+    assert number_of(text) is None
+
+
+def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
+    """Catches an epsilon that overflows times the agents, or no noise that is refused."""
+    assert [privacy("epsilon", each) for each in (None, math.inf, np.float32("inf"), 1e100)] == [
+        *3 * [math.inf],
+        1e100,
+    ]
+    for value in (1e308, 1.0001e100, 0, -1, math.nan, -math.inf, np.longdouble("1e4000")):
+        assert message(privacy, "epsilon", value).endswith(
+            "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
+        )

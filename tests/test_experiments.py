@@ -17,7 +17,7 @@ from experiments import common, readings
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
-from fmab_jax.plots.runs import FONT, WIDTH
+from fmab_jax.plots.style import FONT, WIDTH
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
@@ -228,8 +228,8 @@ def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizon
     powers = ["10⁴"] if len(horizons) == 1 else ["10⁴, 10⁵ and 10⁶"]
     assert f"T = {powers[0]} slots, 3 seeds" in caption
     assert "95 % simultaneous band" in caption or "95 % confidence interval" in caption
-    assert "lost the best arm: 0 of" in caption and "Clopper–Pearson" in caption
-    assert "Decided for a worse arm at T: 0 of" in caption
+    assert " seeds lost the best arm, 0 in every cell (95 % Clopper–Pearson" in caption
+    assert " decided for a worse arm at T, 0 in every cell" in caption
     assert figure.get_figwidth() == (WIDTH if len(horizons) == 1 else common.WIDE)
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
@@ -258,11 +258,17 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     found = common.caption("Setting", {10**4: data})
     low, high = (100 * end for end in lost_interval(2, 4, 0.95))
     assert (
-        "Decided for a worse arm at T: 3 of 40; most in a cell: 2 of 4 (95 % Clopper–Pearson "
-        f"interval {low:.3g}–{high:.3g} %) at Δ = 1/16, R = 2, T = 10⁴. Still exploring at T: 3."
+        f"3 of 40 decided for a worse arm at T, most in a cell 2 of 4 ({low:.3g}–{high:.3g} %) at "
+        "Δ = 1/16, R = 2. 3 still explored then."
     ) in found
-    assert "lost the best arm: 1 of 40; most in a cell: 1 of 4" in found
-    assert "at Δ = 1/16, no round budget, T = 10⁴. Decided" in found
+    low, high = (100 * end for end in lost_interval(1, 4, 0.95))
+    assert (
+        "1 of 40 seeds lost the best arm, most in a cell 1 of 4 (95 % Clopper–Pearson interval "
+        f"{low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40"
+    ) in found
+    both = common.caption("Setting", {10**4: data, 10**6: data.copy(deep=True)})
+    assert "2 of 80 seeds lost the best arm" in both and "6 of 80 decided" in both
+    assert "at T = 10⁴, Δ = 1/16, R = 2. 6 still" in both
 
 
 def test_late_agents_wait_one_slot_more():

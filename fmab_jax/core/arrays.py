@@ -63,8 +63,8 @@ def masked_map(
         *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
             with an axis more is a table [row, *shape]: ``sample`` gets its columns, as
             [row, lane]. Tables are gathered from where they lie, never flattened or copied.
-        parts: A chunk is this part of all elements, and at least 256 of them; many where few are
-            expected to be needed.
+        parts: A chunk is this part of all elements, or of 4096 if they are fewer; many where few
+            are expected to be needed.
     """
     shape = need.shape
     tables = tuple(x.ndim > len(shape) for x in operands)
@@ -133,9 +133,8 @@ class _Table:
         # Every index is inside.
         return self.values.at[tuple(place)].get(mode="promise_in_bounds")
 
-    def reshape(self, *shape: int) -> Array:
-        """Reshapes the values, for `varying_like`, which looks at one of them."""
-        return self.values.reshape(*shape)
+
+jax.tree_util.register_dataclass(_Table, ["values"], ["sizes", "rows_at"])
 
 
 def fill(
@@ -147,7 +146,7 @@ def fill(
 ) -> Float[Array, " lane"]:
     """Replaces ``value`` by ``sample(*operands)`` where needed, a chunk of elements at a time."""
     size = need.shape[0]
-    chunk = min(size, max(256, size // parts))
+    chunk = min(size, max(4096 // parts, size // parts))
     ranks = jnp.cumsum(need, dtype=jnp.int32)
     total = ranks[-1]
 
@@ -166,10 +165,10 @@ def fill(
     return jnp.where(need, found[jnp.maximum(ranks - 1, 0)], value)
 
 
-def varying_like(tree: Any, *others: Array) -> Any:
+def varying_like(tree: Any, *others: Any) -> Any:
     """Lets a loop's constant start vary over devices as ``others`` do; `jax.shard_map` insists."""
     never = jnp.bool_(False)
-    for x in others:
+    for x in jax.tree.leaves(others):
         first = x.reshape(-1)[0]
         never = never | ((first == first) & False)
     # A select takes the axes of its condition; the compiler then removes it.

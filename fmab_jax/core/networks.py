@@ -97,7 +97,7 @@ class GraphOf(Kind):
 
 @dataclass(frozen=True)
 class ComponentsOf(Kind):
-    """What `graphs.components` takes: a text, or sizes, (size, graph) pairs and graphs in a list."""
+    """What `graphs.components` takes: a text; or a list of sizes, (size, graph) pairs, graphs."""
 
     metavar = "SPEC"
 

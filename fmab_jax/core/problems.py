@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -89,7 +88,7 @@ class BoundProblem:
             return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
         level = self._level(key)
         means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
-        return Instance(means, *_gaps(level), self.law.parameters(means, **self.law_values))
+        return Instance(means, *_gaps(level), self._parameters(means))
 
     def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
         if self.kind == "ratings":
@@ -98,7 +97,11 @@ class BoundProblem:
             parameters = tuple(table[:, :, level] for level in range(table.shape[2]))
             return self.law.mean(*parameters), parameters
         means = jnp.asarray(self.values["means"])
-        return means, self.law.parameters(means, **self.law_values)
+        return means, self._parameters(means)
+
+    def _parameters(self, means: Float[Array, "row arm"]) -> tuple[Array, ...]:
+        traced = {name: jnp.asarray(value) for name, value in self.law_values.items()}
+        return self.law.parameters(means, **traced)
 
     def _level(self, key: Array) -> Float[Array, " arm"]:
         """Draws the global means."""
@@ -124,7 +127,8 @@ class BoundProblem:
         raw = keys.uniform(*words, keys.lanes(self.rows, arm, self.arms), draw=1)
         raw = jnp.where(exists, raw, 0.0)
         centre = arrays.rounded(arrays.padded_sum(raw) / agents)
-        offset = jnp.where(exists, raw - centre[None, :], 0.0)
+        # One agent has nobody to differ from; what rounding leaves must not be stretched.
+        offset = jnp.where(exists & (agents > 1.0), raw - centre[None, :], 0.0)
         # The most the offsets of an arm can be stretched with every mean still in [0, 1].
         down = level / jnp.maximum(-jnp.min(offset, axis=0), 1e-300)
         up = (1.0 - level) / jnp.maximum(jnp.max(offset, axis=0), 1e-300)
@@ -175,9 +179,7 @@ class Problem:
     probabilities: np.ndarray | None
     _digest: str = field(repr=False)
 
-    def __init__(
-        self, means: Any, agents: int | None = None, rewards: RewardLaw = _BERNOULLI
-    ) -> None:
+    def __init__(self, means: Any, agents: Any = None, rewards: Any = _BERNOULLI) -> None:
         """Fixes the means.
 
         Args:
@@ -211,7 +213,7 @@ class Problem:
         arms: Any,
         spread: Any,
         instance_gap: Any,
-        rewards: RewardLaw,
+        rewards: Any,
         probabilities: Any = None,
     ) -> None:
         agents = count("agents", agents, 1, MAX_AGENTS, "give the number of agents M")
@@ -251,7 +253,7 @@ class Problem:
         arms: int,
         spread: float,
         instance_gap: float | None,
-        rewards: RewardLaw,
+        rewards: Any,
     ) -> Problem:
         law = _checked_law(rewards)
         if law.low > 0.0 or law.high < 1.0:
@@ -262,7 +264,7 @@ class Problem:
         return problem
 
     @classmethod
-    def uniform(cls, agents: int, arms: int, rewards: RewardLaw = _BERNOULLI) -> Problem:
+    def uniform(cls, agents: int, arms: int, rewards: Any = _BERNOULLI) -> Problem:
         """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A)."""
         return cls._drawn(agents, arms, 0.0, None, rewards)
 
@@ -273,7 +275,7 @@ class Problem:
         arms: int,
         spread: float = 1.0,
         instance_gap: float | None = None,
-        rewards: RewardLaw = _BERNOULLI,
+        rewards: Any = _BERNOULLI,
     ) -> Problem:
         """Agents differ: global means as in `uniform` or `with_gap`, plus a zero-sum perturbation.
 
@@ -291,7 +293,7 @@ class Problem:
 
     @classmethod
     def with_gap(
-        cls, agents: int, arms: int, instance_gap: float, rewards: RewardLaw = _BERNOULLI
+        cls, agents: int, arms: int, instance_gap: float, rewards: Any = _BERNOULLI
     ) -> Problem:
         """Each seed draws means whose smallest gap is ``instance_gap``.
 
@@ -307,7 +309,7 @@ class Problem:
         return cls._drawn(agents, arms, 0.0, instance_gap, rewards)
 
     @classmethod
-    def ratings(cls, levels: Any, probabilities: Any, agents: int | None = None) -> Problem:
+    def ratings(cls, levels: Any, probabilities: Any, agents: Any = None) -> Problem:
         """Rewards are ratings: finitely many levels, each with a probability.
 
         Rewards, means and regret are scaled to [0, 1]: (level - lowest) / (highest - lowest).
@@ -347,9 +349,9 @@ class Problem:
     @classmethod
     def from_file(
         cls,
-        path: str | os.PathLike[str],
-        agents: int | None = None,
-        rewards: RewardLaw | None = None,
+        path: Any,
+        agents: Any = None,
+        rewards: Any = None,
     ) -> Problem:
         """Reads fixed means, or ratings, from a CSV or an NPZ file.
 

@@ -109,7 +109,7 @@ class Law:
             object.__setattr__(static, name, None)
         return static, values
 
-    def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
+    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
         """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
         return (means,)
 
@@ -183,14 +183,17 @@ class Law:
     ) -> Float[Array, " lane"]:
         """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
 
+        def made(number: Array) -> Bool[Array, " lane"]:
+            return number.astype(jnp.float64) < pulls
+
         def pull(state: tuple[Array, Array]) -> tuple[Array, Array]:
             number, total = state
             reward = self.one(uniform(k0, k1, lane, number), *parameters)
-            return number + 1, total + jnp.where(number < pulls, reward, 0.0)
+            return number + 1, total + jnp.where(made(number), reward, 0.0)
 
         start = (jnp.uint32(0), jnp.zeros(pulls.shape))
         start = arrays.varying_like(start, k0, k1, lane, pulls, *parameters)
-        return lax.while_loop(lambda state: jnp.any(state[0] < pulls), pull, start)[1]
+        return lax.while_loop(lambda state: jnp.any(made(state[0])), pull, start)[1]
 
 
 @dataclass(frozen=True)
@@ -259,7 +262,7 @@ class Gaussian(Law):
         """Returns the law in words."""
         return f"Gaussian rewards, sd {self.sd!r}"
 
-    def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
+    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
         """Returns the means and the deviation, shared by all rows."""
         return means, jnp.broadcast_to(traced["sd"], (1, means.shape[1]))
 
@@ -455,7 +458,7 @@ class Ratings(FiniteSupport):
 
     name: ClassVar[str] = "ratings"
 
-    levels: tuple[float, ...]  # type: ignore[misc]
+    levels: Any  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", _checked_levels(self.levels))
@@ -467,7 +470,7 @@ class Ratings(FiniteSupport):
             shown = [*shown[:2], "...", shown[-1]]
         return f"ratings {', '.join(shown)}"
 
-    def parameters(self, means: Float[Array, "row arm"], **traced: Array) -> tuple[Array, ...]:
+    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
         """Returns the columns of a table ``probabilities`` [row, arm, level]."""
         return tuple(jnp.moveaxis(traced["probabilities"], -1, 0))
 
@@ -482,10 +485,12 @@ def _checked_levels(levels: Any) -> tuple[float, ...]:
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     try:
-        given = list(levels) if not isinstance(levels, (str, bytes, dict, set)) else None
-    except TypeError:
-        given = None
-    if given is None or not 2 <= len(given) <= MAX_LEVELS:
+        # The length first: a range may be endless.
+        fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
+        given = list(levels) if fits else []
+    except (TypeError, OverflowError):
+        given = []
+    if not given:
         refuse("levels", levels, allowed, remedy)
     found = tuple(
         real(f"levels[{i}]", level, -1e15, 1e15, remedy) + 0.0 for i, level in enumerate(given)
@@ -581,7 +586,7 @@ def group_sum(
         # A block of agents at a time: many lanes for one call, few for memory.
         block = min(rows, _BLOCK)
         mine = jnp.any(member > 0.0, axis=1)
-        last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1), 0))
+        last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))
 
         def agents_of(state: tuple[Array, Array]) -> tuple[Array, Array]:
             first, total = state

@@ -27,7 +27,7 @@ _SMOOTH_VARIANCE = 40.0
 _SMALL_VARIANCE = 4.0
 # A law in steps whose characteristic function is, beyond frequency 1, at most exp(-_DECAY) has no
 # comb that its cumulants could not show.
-_DECAY = 4.8 * math.pi
+_DECAY = 5.6 * math.pi
 # The largest number of trials whose integers float64 holds exactly.
 MAX_TRIALS = 2**53
 
@@ -124,8 +124,8 @@ def smooth_quantile(
 
 
 def is_smooth(
-    cumulants: Sequence[Array] | Float[Array, "7 lane"], lattice: bool = True
-) -> Bool[Array, " lane"]:
+    cumulants: Sequence[Array] | Float[Array, "7 ..."], lattice: bool = True
+) -> Bool[Array, ...]:
     """Tells where six cumulants give the law: the induced one is then within 1e-6 of it.
 
     The standardised cumulants must be small together, the variance at least 40 and the law no comb.

@@ -56,9 +56,10 @@ def read(path: Any) -> Table:
     """
     try:
         path = Path(path)
-        path.exists()
-    except (TypeError, ValueError):
+    except TypeError:
         refuse("means", path, "the path of a .csv or .npz file", "give a text or a path")
+    if "\0" in str(path):
+        refuse("means", str(path), "the path of a .csv or .npz file", "drop the null character")
     reader = {".csv": _read_csv, ".npz": _read_npz}.get(path.suffix.lower())
     if reader is None:
         refuse("means", str(path), "a .csv or .npz file", "convert it")

@@ -10,7 +10,7 @@ import json
 import math
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,27 @@ EVENTS = {
 # Coordinates of a cell that are no parameters of its own.
 _DERIVED = {"algorithm", "title", "reporting", "wait", "time", "slot", "seed", "meter"}
 _SIZES = (("agents", "M = ", "agent"), ("arms", "K = ", "arm"), ("horizon", "T = ", "slot"))
+
+
+def swept(finals: xr.Dataset) -> list[str]:
+    """Returns the swept parameters of a table of final values."""
+    return [str(name) for name in finals.sizes if name != "meter"]
+
+
+def arrays(finals: xr.Dataset, names: Iterable[str], dims: Sequence[str]) -> list[np.ndarray]:
+    """Returns variables of a table over these parameters; of others the first value's."""
+    rest = {name: 0 for name in swept(finals) if name not in dims}
+    everywhere = xr.DataArray(np.zeros([finals.sizes[name] for name in dims]), dims=list(dims))
+    chosen = (finals[name].isel(rest, missing_dims="ignore") for name in names)
+    return [xr.broadcast(each, everywhere)[0].transpose(*dims).values for each in chosen]
+
+
+def grouped(words: Mapping[str, Any]) -> dict[Any, str]:
+    """Returns, by what is said of some labels, these labels."""
+    found: dict[Any, list[str]] = {}
+    for label, said in words.items():
+        found.setdefault(said, []).append(label)
+    return {said: " / ".join(labels) for said, labels in found.items()}
 
 
 def is_number(value: Any) -> bool:
@@ -116,20 +137,17 @@ def seeds_per_cell(finals: xr.Dataset) -> str:
     number = counted("", most, "seed")
     if fewest < most:
         number = f"{whole(fewest)} to {number}"
-    cells = math.prod(size for name, size in finals.sizes.items() if name != "meter")
-    return number + (" per cell" if cells > 1 else "")
+    return number + " per cell" * any(finals.sizes[name] > 1 for name in swept(finals))
 
 
-def meters(data: xr.Dataset) -> list[str]:
-    """Returns the meters on which peer links cost something, with their words, if there are any."""
-    if "links" not in data or not {"meter", "side", "priced"} <= set(data.coords):
-        return []
+def meters(data: xr.Dataset) -> str:
+    """Names the meters on which peer links cost something, if there are any."""
+    if "links" not in data or not {"side", "priced", "counts"} <= set(data.coords):
+        return ""
     over = [dim for dim in data.links.dims if dim != "meter"]
-    chosen = (data.side == "peer") & data.priced & (data.links.fillna(0).max(over) > 0)
-    names = data.meter.values[chosen.values]
-    words = data.counts.values[chosen.values] if "counts" in data.coords else names
-    pairs = zip(names, words, strict=True)
-    return [f"meter {name}" + (f": {told}" if told != name else "") for name, told in pairs]
+    chosen = ((data.side == "peer") & data.priced & (data.links.max(over) > 0)).values
+    pairs = zip(data.meter.values[chosen], data.counts.values[chosen], strict=True)
+    return " + ".join(f"meter {name}: {told}" for name, told in pairs)
 
 
 def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
@@ -139,21 +157,24 @@ def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
     for event, words in EVENTS.items():
         found = {label: _befell(band, event) for label, band in bands.items()}
         (common, often), *_ = Counter(found.values()).most_common(1)
-        seeds, ends = common
+        share, ends = common
         if often == len(bands) and ends:
-            whose = " seeds of every run" if often > 1 else " seeds"[: None if note else 0]
-            sentences.append(f"{seeds}{whose} {words} ({note + ' ' if note else ''}{ends})")
+            seeds = " seeds" * bool(note or often > 1) + " of every run" * (often > 1)
+            sentences.append(f"{share}{seeds} {words} ({f'{note} {ends}'.strip()})")
         else:
-            if often > 1:  # with none recorded at all, too
+            if often > 1:
                 found = {k: v for k, v in found.items() if v != common} | {"all others": common}
-            each = [f"{k}: {v[0]}" + (f" ({v[1]})" if v[1] else "") for k, v in found.items()]
-            sentences.append(f"Seeds that {words}{note and f' ({note})'}: {'; '.join(each)}")
+            told = "; ".join(
+                f"{label}: {share}" + f" ({ends})" * bool(ends)
+                for label, (share, ends) in found.items()
+            )
+            sentences.append(f"Seeds that {words}{f' ({note})' * bool(note)}: {told}")
         note = ""  # the next sentence's numbers are of the same kind
     return sentences
 
 
 def _befell(band: xr.Dataset, event: str) -> tuple[str, str]:
-    """Returns how many of a run's seeds an event befell, and the interval."""
+    """Returns how many of a run's seeds an event befell, and the interval if that is known."""
     if event not in band:
         return "not recorded", ""
     return _share(band[event], band.seeds), _range(band[f"{event}_lower"], band[f"{event}_upper"])
@@ -162,15 +183,11 @@ def _befell(band: xr.Dataset, event: str) -> tuple[str, str]:
 def events_of_cells(finals: xr.Dataset) -> list[str]:
     """Says how many seeds of all cells went wrong, and in which cell most did."""
     interval = f"{_percent(finals)} Clopper–Pearson interval "
-    dims = [name for name in finals.sizes if name != "meter"]
+    dims = swept(finals)
     sentences: list[str] = []
     for event, words in EVENTS.items():
         names = (event, f"{event}_lower", f"{event}_upper", "seeds")
-        shape = xr.DataArray(np.zeros([finals.sizes[dim] for dim in dims]), dims=dims)
-        bad, low, high, seeds = (
-            values.transpose(*dims).values
-            for values in xr.broadcast(*(finals[name] for name in names), shape)[:4]
-        )
+        bad, low, high, seeds = arrays(finals, names, dims)
         # Of cells where it happened equally often, the one that is least sure.
         worst = max(np.ndindex(bad.shape), key=lambda at: (bad[at] / seeds[at], high[at]))
         ends = interval + _range(low[worst], high[worst])

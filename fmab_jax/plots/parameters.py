@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -86,9 +87,8 @@ def plot_parameter(
             places = places + (index - (lines - 1) / 2) * min(0.15, 0.7 / lines)
         colour = own["color"]
         axes.vlines(places, lower[:, index], upper[:, index], color=colour, linewidth=0.8)
-        for ends in (lower[:, index], upper[:, index]):
-            cap: dict[str, Any] = {"linestyle": "none", "marker": "_", "color": colour}
-            axes.plot(places, ends, markersize=1.5 * mark, **cap)
+        ends = np.concatenate([lower[:, index], upper[:, index]])
+        axes.plot(np.tile(places, 2), ends, "_", markersize=1.5 * mark, color=colour)
         drawn = np.array(mean[:, index])
         if ticks.broken:
             places, drawn = (np.insert(values, -1, np.nan) for values in (places, drawn))
@@ -103,14 +103,11 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
-    caption = caption_of(finals, dims, f"Points: {bars(finals)}", metric=metric)
-    return style.finish(
-        figure,
-        handles if hue else [],
-        caption,
-        fit=lambda: _fit_horizontal(axes, ticks),
-        height=_HEIGHT,
-    )
+    words = f"Points: means over the seeds; bars: {finals.attrs['description']}"
+    caption = caption_of(finals, words, paid=metric == "cost")
+    legend = handles if hue else []
+    fit = functools.partial(_fit_horizontal, axes, ticks)
+    return style.finish(figure, legend, caption, fit=fit, height=_HEIGHT)
 
 
 def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> Figure:
@@ -170,8 +167,8 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         _fit_vertical(axes, up)
 
     def caption() -> str:
-        wide, tall = _inches(axes)
-        texts, power = _numbers(mean, (wide / columns, tall / rows))
+        box = axes.get_window_extent()
+        texts, power = _numbers(mean, box.width / figure.dpi, box.height / figure.dpi)
         words = "Colours: means over the seeds"
         if texts is not None:
             for (row, column), value in np.ndenumerate(mean):
@@ -184,7 +181,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
         band = f"Band: {finals.attrs['description']}; its half-width is at most {widest}"
-        return caption_of(finals, [x, y], words, f"{band} of the mean", metric=metric)
+        return caption_of(finals, words, f"{band} of the mean", paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 
@@ -203,7 +200,7 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
     attrs = {"level", "description"}
     attrs |= {"server_price", "peer_price"} if "cost" in metrics else set()
     missing = [name for name in needed if name not in finals] + sorted(attrs - set(finals.attrs))
-    dims = swept(finals)
+    dims = captions.swept(finals)
     missing += [f"coordinate {name}" for name in dims if name not in finals.coords]
     if missing:
         refuse("finals", f"without {', '.join(missing)}", "a table of final values", remedy)
@@ -230,11 +227,6 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         refuse("hue", f"{hue} ({finals.sizes[hue]} values)", allowed, "select fewer of them")
 
 
-def swept(finals: xr.Dataset) -> list[str]:
-    """Returns the swept parameters of a table."""
-    return [str(name) for name in finals.sizes if name != "meter"]
-
-
 def values_of(coordinate: xr.DataArray) -> list[Any]:
     """Returns the values of a parameter as plain Python objects; no limit is infinite."""
     unlimited = bool(coordinate.attrs.get("none"))
@@ -244,14 +236,8 @@ def values_of(coordinate: xr.DataArray) -> list[Any]:
 
 def triple(finals: xr.Dataset, metric: str, dims: Sequence[str]) -> list[np.ndarray]:
     """Returns a metric's mean and the ends of its band over these dimensions, and no others."""
-    everywhere = xr.DataArray(np.zeros([finals.sizes[dim] for dim in dims]), dims=list(dims))
-    found = []
-    for end in ("", "_lower", "_upper"):
-        variable = finals[_VARIABLES[metric] + end]
-        rest = {dim: 0 for dim in variable.dims if dim not in dims}
-        values, _ = xr.broadcast(variable.isel(rest), everywhere)
-        found.append(values.transpose(*dims).values.astype(float))
-    return found
+    names = [_VARIABLES[metric] + end for end in ("", "_lower", "_upper")]
+    return [values.astype(float) for values in captions.arrays(finals, names, dims)]
 
 
 def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
@@ -261,45 +247,34 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
     name, unit = "cumulative regret at T", "(reward, summed over M agents)"
     if metric == "cost":
         server, peer = (written(finals.attrs[f"{side}_price"]) for side in ("server", "peer"))
-        name, unit = (
-            "communication cost at T",
-            f"(price: {server} per server link, {peer} per peer link)",
-        )
+        unit = f"(price: {server} per server link, {peer} per peer link)"
+        name = "communication cost at T"
     if text_size(unit)[0] > limit:
         unit = unit.replace(", ", ",\n")
     return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
 
 
-def bars(finals: xr.Dataset) -> str:
-    """Says what points and bars are."""
-    return f"means over the seeds; bars: {finals.attrs['description']}"
-
-
-def caption_of(
-    finals: xr.Dataset, shown: Sequence[str], *sentences: str, metric: str = "cost"
-) -> str:
-    """Returns the caption: what all cells share, what is drawn, meters, what went wrong."""
-    varied = [name for name in {*swept(finals), *shown} if finals.sizes[name] > 1]
+def caption_of(finals: xr.Dataset, *sentences: str, paid: bool) -> str:
+    """Returns the caption: what all cells share, what is drawn, meters if paid for, bad luck."""
+    varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
     facts = [*captions.facts(finals, varied), captions.seeds_per_cell(finals)]
-    meters = captions.meters(finals) if metric == "cost" else []
-    peers = [f"Peer links are counted on the {' / '.join(meters)}"] if meters else []
-    events = captions.events_of_cells(finals)
-    return ". ".join([", ".join(facts), *sentences, *peers, *events]) + "."
+    said = [", ".join(facts), *sentences]
+    if paid and (meters := captions.meters(finals)):
+        said.append(f"Peer links are counted on the {meters}")
+    return ". ".join([*said, *captions.events_of_cells(finals)]) + "."
 
 
 def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
     """Refuses several values of a parameter that the figure does not show."""
-    others = {n: finals.sizes[n] for n in swept(finals) if finals.sizes[n] > 1 and n not in dims}
+    open_dims = [name for name in captions.swept(finals) if name not in dims]
+    others = {name: finals.sizes[name] for name in open_dims if finals.sizes[name] > 1}
     if others:
         value = ", ".join(f"{size} values of {name}" for name, size in others.items())
         name = next(iter(others))
         example = finals[name].values.tolist()[0]
-        refuse(
-            "finals",
-            value,
-            f"one value of every parameter except {', '.join(dims)}",
-            f"select it with .sel({name}={example!r}) or --select {name}={example}",
-        )
+        allowed = f"one value of every parameter except {', '.join(dims)}"
+        remedy = f"select it with .sel({name}={example!r}) or --select {name}={example}"
+        refuse("finals", value, allowed, remedy)
 
 
 def _ticks(coordinate: xr.DataArray) -> _Ticks:
@@ -352,11 +327,6 @@ def _scale_parameter(axes: Axes, ticks: _Ticks) -> None:
         axes.annotate("//", (middle, 0), va="center", fontsize=FONT, bbox=box, **place)
 
 
-def _inches(axes: Axes) -> np.ndarray:
-    """Returns width and height of axes in inches."""
-    return np.array(axes.get_window_extent().size) / axes.figure.dpi
-
-
 def _thinned(places: np.ndarray, sizes: Sequence[float]) -> list[int]:
     """Returns which labels stay, from the last one backwards, so that none touches another."""
     kept: list[int] = []
@@ -401,28 +371,23 @@ def _fit_vertical(axes: Axes, ticks: _Ticks) -> None:
     axes.set_yticks(ticks.places[kept], [labels[i] for i in kept], parse_math=False)
 
 
-def _numbers(values: np.ndarray, room: tuple[float, float]) -> tuple[list[list[str]] | None, int]:
-    """Returns texts that fit the cells of a map, in units of a power of ten, or None."""
-    if values.shape[1] > 12:
-        return None, 0
+def _numbers(values: np.ndarray, wide: float, tall: float) -> tuple[list[list[str]] | None, int]:
+    """Returns texts that fit the cells of a map of this size, in a power of ten, or None."""
 
     def text(value: float, digits: int) -> str:
-        if value == 0:
-            return "0"
         size = int(f"{value:.{digits - 1}e}".partition("e")[2])
-        return f"{value:.{max(0, digits - 1 - size)}f}"
+        return f"{value:.{max(0, digits - 1 - size)}f}" if value else "0"
 
+    rows, columns = values.shape
     for digits, share in ((3, 0.85), (2, 0.92)):  # a third digit only where there is ample room
         fitting = []
-        for power in (0, 3, 6, 9, -3):
+        for power in (0, 3, 6, 9, -3) if columns <= 12 else ():
             scaled = values / 10.0**power
             exact = power == 0 and bool((values == np.round(values)).all())
             texts = [[text(v, 1 if exact else digits) for v in row] for row in scaled.tolist()]
-            sizes = [text_size(cell) for row in texts for cell in row]
-            wide, tall = (max(size[i] for size in sizes) for i in (0, 1))
-            if wide <= share * room[0] and tall <= 1.05 * room[1]:
-                fitting.append((wide, abs(power), texts, power))
+            widest, tallest = np.max([text_size(cell) for row in texts for cell in row], axis=0)
+            if widest <= share * wide / columns and tallest <= 1.05 * tall / rows:
+                fitting.append((widest, abs(power), texts, power))
         if fitting:
-            _, _, texts, power = min(fitting, key=lambda choice: choice[:2])
-            return texts, power
+            return min(fitting, key=lambda choice: choice[:2])[2:]
     return None, 0

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from fmab_jax.plots import parameters, style
+from fmab_jax.plots import captions, parameters, style
 from fmab_jax.plots.captions import told
 from fmab_jax.plots.parameters import values_of
 from fmab_jax.plots.style import FONT, counted, text_size
@@ -45,7 +45,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         ValueError: For a table that is not one.
     """
     parameters.check(finals, ["regret", "cost"], {"hue": hue})
-    dims = parameters.swept(finals)
+    dims = captions.swept(finals)
     regret, regret_lower, regret_upper, cost, cost_lower, cost_upper = (
         each.ravel()
         for metric in ("regret", "cost")
@@ -101,10 +101,10 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         least = "no other cell has at most its cost and its regret, and less of one"
         return parameters.caption_of(
             finals,
-            varied,
-            f"Points: {parameters.bars(finals)}",
+            f"Points: means over the seeds; bars: {finals.attrs['description']}",
             f"Filled, on the line: the Pareto front ({least}), {len(front)} of "
             f"{counted('', cost.size, 'cell')}, {number} of them labelled",
+            paid=True,
         )
 
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)

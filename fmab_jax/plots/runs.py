@@ -126,6 +126,9 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     if "regret" not in data:
         refuse("runs", "without regret", "a result with curves", "sweep with keep='curves'")
     dims = [str(dim) for dim in data.regret.dims if dim not in ("seed", "time")]
+    for name in dims:
+        if name not in data.coords:
+            refuse("runs", f"without coordinate {name}", "a labelled result", "pass it unchanged")
     shape = [data.sizes[dim] for dim in dims]
     runs: dict[str, xr.Dataset] = {}
     for place in np.ndindex(*shape):
@@ -262,13 +265,13 @@ def _caption(
     first, *others = facts.values()
     shared = [fact for fact in first if all(fact in other for other in others)]
     sentences = [", ".join(shared)] if shared else []
-    groups: dict[str, list[str]] = {}
+    differing = {}
     for label, own in facts.items():
         said = {label.lower(), *label.lower().split(", "), *map(str.lower, shared)}
-        words = ", ".join(fact for fact in own if fact.lower() not in said)
-        groups.setdefault(words, []).append(label)
-    differing = [f"{' / '.join(labels)}: {words}" for words, labels in groups.items() if words]
-    sentences += ["; ".join(differing)] if differing else []
+        differing[label] = ", ".join(fact for fact in own if fact.lower() not in said)
+    groups = captions.grouped(differing).items()
+    listed = [f"{labels}: {words}" for words, labels in groups if words]
+    sentences += ["; ".join(listed)] if listed else []
     some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
     sentences += captions.events_of_runs(bands)
@@ -280,17 +283,14 @@ def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float])
     sentences = []
     if prices != (1.0, 1.0):
         sentences.append(f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link")
-    groups: dict[str, list[str]] = {}
-    for label, data in runs.items():
-        counted = any(values.any() for values in _links(data).values())
-        words = " + ".join(captions.meters(data)) if counted else "No links"
-        groups.setdefault(words, []).append(label)
-    for words, labels in groups.items():
-        whose = f"{' / '.join(labels)}"
-        if words == "No links" and len(runs) > 1:
-            sentences.append(f"No links: {whose}")
-        elif words and words != "No links":
-            others = any(word not in ("", "No links", words) for word in groups)
-            end = f" ({whose})" if others else ""
-            sentences.append(f"Peer links are counted on the {words}{end}")
+    silent = {
+        label: not any(values.any() for values in _links(data).values())
+        for label, data in runs.items()
+    }
+    meters = captions.grouped({label: captions.meters(data) for label, data in runs.items()})
+    for meter in filter(None, meters):
+        whose = f" ({meters[meter]})" if len(set(meters) - {""}) > 1 else ""
+        sentences.append(f"Peer links are counted on the {meter}{whose}")
+    if any(silent.values()) and len(runs) > 1:
+        sentences.append(f"No links: {captions.grouped(silent)[True]}")
     return sentences

@@ -132,6 +132,7 @@ def _ruler() -> RendererAgg:
     return FigureCanvasAgg(Figure(dpi=100)).get_renderer()
 
 
+@functools.lru_cache(4096)
 def text_size(text: str) -> tuple[float, float]:
     """Returns width and height of a text of one or more lines, in inches."""
     font, lines = FontProperties(size=FONT), text.split("\n")
@@ -200,7 +201,9 @@ def finish(
         return tall + (height - sum(column) * total if height else 0)
 
     for _ in range(3):  # tick labels, the layout and the height depend on each other
-        tall = place(tall, PAD)
+        before, tall = tall, place(tall, PAD)
+        if abs(tall - before) < 0.005:
+            break
     words = wrapped(caption if isinstance(caption, str) else caption(), wide - 2 * PAD)
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, words, va="bottom", **font)

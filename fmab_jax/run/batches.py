@@ -28,7 +28,7 @@ from fmab_jax.core.problems import BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse
-from fmab_jax.run import resources, schema
+from fmab_jax.run import contract, resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
 MAX_HORIZON = 10**12
@@ -181,7 +181,6 @@ def _padded_points(wanted: int) -> int:
 
 def room_for(agents: int) -> int:
     """Returns the rows that agents are padded to where their number shapes an array."""
-    return agents
     room = 4
     while room < agents:
         room *= _ROOMS
@@ -212,7 +211,8 @@ def one_trial(
         seed: Selects the trial's; nothing else does.
     """
     key = keys.seed_key(root_seed, seed)
-    return trial.run(problem.draw(key), grid, key)
+    outcome = trial.run(problem.draw(key), grid, key)
+    return contract.shaped(outcome, len(grid), type(trial).__name__)
 
 
 @functools.lru_cache(maxsize=256)
@@ -275,7 +275,9 @@ def run_trials(
             outcome = compiled(*arguments)
             if shared:
                 outcome = multihost_utils.process_allgather(outcome, tiled=True)
-            return start, jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
+            outcome = jax.tree.map(lambda x: np.asarray(x)[: len(seed)], outcome)
+        contract.seen(outcome, seed, work.configs[0].algorithm.name)
+        return start, outcome
 
     starts = iter(range(0, len(work.seeds), batch))
     with ThreadPoolExecutor(threads(devices)) as pool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import random
 from pathlib import Path
 
@@ -624,7 +625,14 @@ def test_refused_paths(tmp_path: Path, monkeypatch):
     # Sparse: it takes no space on disk and must not be read.
     with open("huge.csv", "wb") as file:
         file.truncate(2**40)
-    refused = {
+    refused = {}
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe")
+        Path("pipe.txt").symlink_to("pipe")
+        Path("device.csv").symlink_to("/dev/zero")
+        special = "must be a graph file; this path is no regular file"
+        refused = {"pipe.txt": special, "device.csv": special}
+    refused |= {
         "none.txt": "must be a readable graph file; check the path (no such file or directory)",
         "folder.txt/in.csv": "must be a readable graph file; "
         "check the path (no such file or directory)",

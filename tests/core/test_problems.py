@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from scipy import stats
 
 from fmab_jax.core import keys, problems, tables
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.rewards import Gaussian, Ratings
 
 ALPHA = 1e-6
 SEEDS = 20_000
@@ -712,3 +715,417 @@ def test_every_flipped_bit_of_an_npz(folder: Path):
             assert Problem.from_file("means.npz").means.tolist() == TABLE
         except ValueError as error:
             assert str(error).startswith("means='means.npz': must be "), error
+
+
+# --- problems as values ---
+
+NAMED = {
+    "uniform": lambda: Problem.uniform(5, 4),
+    "agents": lambda: Problem.uniform(6, 4),
+    "arms": lambda: Problem.uniform(5, 3),
+    "spread": lambda: Problem.heterogeneous(5, 4, 0.5),
+    "other spread": lambda: Problem.heterogeneous(5, 4, 0.5000000000000001),
+    "gap": lambda: Problem.with_gap(5, 4, 0.1),
+    "both": lambda: Problem.heterogeneous(5, 4, 0.5, 0.1),
+    "gaussian": lambda: Problem.uniform(5, 4, Gaussian(0.1)),
+    "other sd": lambda: Problem.uniform(5, 4, Gaussian(0.2)),
+    "fixed": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5),
+    "a bit": lambda: Problem([0.1, 0.2, 0.3, 0.4 + 2**-54], 5),
+    "rows": lambda: Problem([[0.1, 0.2, 0.3, 0.4]] * 4 + [[0.1, 0.2, 0.3, 0.5]]),
+    "fixed gaussian": lambda: Problem([0.1, 0.2, 0.3, 0.4], 5, Gaussian(0.1)),
+    "ratings": lambda: Problem.ratings([1, 2, 3], np.full((4, 3), 1 / 3), 5),
+    "levels": lambda: Problem.ratings([1, 2, 4], np.full((4, 3), 1 / 3), 5),
+    "shares": lambda: Problem.ratings([1, 2, 3], [[0.5, 0, 0.5]] * 4, 5),
+}
+
+
+def test_problems_are_values():
+    """Catches equality by identity, a hash that forgets a field, or texts that two problems share.
+
+    The texts name what agents and arms do not: captions and file names are made of them.
+    """
+    first, again = ([make() for make in NAMED.values()] for _ in range(2))
+    assert first == again and list(map(hash, first)) == list(map(hash, again))
+    assert len(set(first)) == len(NAMED)
+    described = [json.dumps(problem.describe(), allow_nan=False) for problem in first]
+    assert len(set(described)) == len(NAMED)
+    texts = [tuple(p.settings().items()) for p in first if (p.agents, p.arms) == (5, 4)]
+    assert len(set(texts)) == len(texts) == len(NAMED) - 2
+    assert Problem.uniform(5, 4) != "problem"
+    assert Problem([0.0, 0.5], 2) == Problem([-0.0, 0.5], 2)
+    assert Problem([[0.5, 0.25]] * 3) == Problem([0.5, 0.25], 3)
+
+
+def test_settings_name_what_differs_from_the_default():
+    """Catches a setting that is left out, or named although nobody set it."""
+    assert Problem.uniform(5, 4).settings() == {}
+    problem = Problem.heterogeneous(5, 4, 0.5, 0.1, Gaussian(0.25))
+    assert problem.settings() == {
+        "spread": "spread = 0.5",
+        "instance_gap": "smallest gap = 0.1",
+        "rewards": "Gaussian rewards, sd 0.25",
+    }
+    ratings = NAMED["ratings"]()
+    assert ratings.settings()["rewards"] == "ratings 1, 2, 3"
+    assert ratings.settings()["means"].startswith("fixed means ")
+
+
+# --- room for more agents ---
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem.heterogeneous(5, 6),
+        Problem.heterogeneous(5, 6, 0.4, 0.1),
+        Problem.heterogeneous(1, 6),
+        Problem(np.random.default_rng(0).random((5, 6))),
+        Problem(np.random.default_rng(0).normal(size=(5, 6)), rewards=Gaussian(0.5)),
+        Problem.ratings([1, 2, 5], np.random.default_rng(0).dirichlet(np.ones(3), (5, 6))),
+    ],
+    ids=["drawn", "gap", "one", "fixed", "gaussian", "ratings"],
+)
+def test_room_for_more_agents_changes_no_bit(problem: Problem):
+    """Catches a mean, gap or parameter that depends on rows which do not exist."""
+    tight = instances(problem, 30)
+    agents = problem.agents
+    for room in (agents, agents + 1, 8, 13, 64):
+        wide = instances(problem, 30, room=room)
+        assert wide.means.shape == (30, room, 6)
+        np.testing.assert_array_equal(wide.means[:, :agents], tight.means)
+        assert (wide.means[:, agents:] == 0).all()
+        np.testing.assert_array_equal(wide.gaps, tight.gaps)
+        np.testing.assert_array_equal(wide.smallest_gap, tight.smallest_gap)
+        for there, here in zip(wide.parameters, tight.parameters, strict=True):
+            np.testing.assert_array_equal(there[:, : here.shape[1]][:, :agents], here)
+    trees = {jax.tree.structure(Problem.heterogeneous(m, 6).bind(8)) for m in (2, 5, 8)}
+    assert len(trees) == 1
+
+
+def test_room_is_at_least_the_agents():
+    """Catches agents that are dropped to fit a room, and a room where agents are alike."""
+    with pytest.raises(ValueError, match=r"^room=4: must be a whole number in \[5, "):
+        Problem.heterogeneous(5, 6).bind(4)
+    assert Problem.uniform(5, 6).bind(64).rows == 1
+
+
+def test_bound_problems_differ_where_compilations_do():
+    """Catches a value in the tree's structure, which would compile anew for each."""
+
+    def structure(problem: Problem) -> Any:
+        return jax.tree.structure(problem.bind())
+
+    assert structure(Problem.uniform(5, 4)) == structure(Problem.uniform(9, 4))
+    assert structure(Problem.with_gap(5, 4, 0.1)) == structure(Problem.with_gap(5, 4, 0.2))
+    alike = [structure(Problem.uniform(5, 4, Gaussian(sd))) for sd in (0.1, 0.2)]
+    assert alike[0] == alike[1] != structure(Problem.uniform(5, 4))
+    assert structure(Problem.uniform(5, 4)) != structure(Problem.uniform(5, 3))
+    assert structure(Problem([0.1] * 4, 5)) != structure(Problem.uniform(5, 4))
+
+
+# --- laws of rewards ---
+
+
+def test_means_of_ratings():
+    """Catches ratings that are not scaled, or probabilities in another order."""
+    table = np.random.default_rng(1).dirichlet(np.ones(4), (3, 5))
+    levels = np.array([1, 2, 4, 9])
+    problem = Problem.ratings(levels, table)
+    due = table @ (levels - 1) / 8
+    np.testing.assert_allclose(problem.means, due, rtol=1e-14)
+    found = instances(problem, 2)
+    np.testing.assert_allclose(found.means, [due] * 2, rtol=1e-14)
+    np.testing.assert_allclose(np.stack(found.parameters, -1), [table] * 2, rtol=1e-14)
+    global_mean = due.mean(axis=0)
+    np.testing.assert_allclose(found.gaps[0], global_mean.max() - global_mean, atol=1e-15)
+    alike = Problem.ratings(levels, table[0], agents=7)
+    assert (alike.agents, alike.rows, alike.homogeneous) == (7, 1, True)
+    assert alike == Problem.ratings(levels, [table[0]] * 7)
+    assert problem.fixed(3) is problem
+
+
+def test_gaussian_means_may_be_any_finite_number():
+    """Catches Bernoulli's range forced upon other laws, and a fixed draw that loses its law."""
+    problem = Problem([[-5.0, 3.0], [1e6, 0.0]], rewards=Gaussian(0.5))
+    found = instances(problem, 1)
+    np.testing.assert_array_equal(found.gaps, [[0, 499997.5 - 1.5 + 0.0 + 0.0]])
+    mean, sd = found.parameters
+    np.testing.assert_array_equal(mean, [problem.means])
+    np.testing.assert_array_equal(sd, [[[0.5, 0.5]]])
+    drawn = Problem.heterogeneous(3, 4, rewards=Gaussian(2.0))
+    assert drawn.fixed(1).rewards == Gaussian(2.0)
+    np.testing.assert_array_equal(drawn.fixed(1).means, Problem.heterogeneous(3, 4).fixed(1).means)
+
+
+TABLE_SUM = "must be 1 in sum over levels; divide the cell by its sum"
+LAW_REFUSALS = [
+    (lambda: Problem([0.5], 2, "normal"), "rewards='normal': must be a reward law such as "),
+    (lambda: Problem([0.5], 2, Gaussian), "rewards=<class "),
+    (
+        lambda: Problem.uniform(2, 3, Ratings([1, 2])),
+        "rewards='ratings 1, 2': must be a law that follows from means; "
+        "state ratings with Problem.ratings(levels, probabilities)",
+    ),
+    (
+        lambda: Problem([0.5, INF], 2, Gaussian(1)),
+        "means[1]=inf: must be a finite number; give the mean of each arm",
+    ),
+    (lambda: Problem.ratings([1, 2], [[0.5, 0.4]], 3), f"probabilities[0]=0.9: {TABLE_SUM}"),
+    (
+        lambda: Problem.ratings([1, 2], [[[0.5, 0.5], [0.5, 0.5000001]]]),
+        f"probabilities[0, 1]=1.0000000999999998: {TABLE_SUM}",
+    ),
+    (
+        lambda: Problem.ratings([1, 2], [[1.5, -0.5]], 3),
+        "probabilities[0, 0]=1.5: must be in [0, 1]; probabilities of a cell sum to 1",
+    ),
+    (
+        lambda: Problem.ratings([1, 2], [[NAN, 0.5]], 3),
+        "probabilities[0, 0]=nan: must be in [0, 1]; probabilities of a cell sum to 1",
+    ),
+    (
+        lambda: Problem.ratings([1, 2, 3], [[0.5, 0.5]], 3),
+        "probabilities=(1, 2): must be a table with 3 levels, its last axis; "
+        "give one probability per level",
+    ),
+    (
+        lambda: Problem.ratings([1, 2], [[0.5, 0.5]]),
+        "agents=None: must be given with [arm, level] probabilities; "
+        "pass agents=M or [agent, ...] probabilities",
+    ),
+    (
+        lambda: Problem.ratings([1, 2], [0.5, 0.5], 3),
+        "probabilities=(2,): must be an array shaped [arm, level] or [agent, arm, level], "
+        "not empty; give a whole table",
+    ),
+    (lambda: Problem.ratings([2, 1], [[0.5, 0.5]], 3), "levels=[2, 1]: must be increasing; "),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), LAW_REFUSALS, ids=[t[:24] for _, t in LAW_REFUSALS])
+def test_refusals_of_laws(call: Any, text: str):
+    """Catches a law that does not fit its means, and probabilities that are none."""
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert str(refused.value).startswith(text)
+
+
+class _Loud:
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("no array")
+
+
+MISREAD = {
+    "complex": np.array([0.5 + 0.1j, 0.2]),
+    "complex without imaginary part": np.array([0.5 + 0j, 0.2]),
+    "text": ["0.5", "0.2"],
+    "byte text": np.array([b"0.5"]),
+    "objects": np.array([0.5, "0.2"], object),
+    "beyond float": [0.5, 10**400],
+    "an integer beyond 2^63": [0, 2**70],
+    "fractions": [Fraction(1, 2)],
+    "durations": np.array([1, 0], "m8[s]"),
+    "dates": np.array(["2020-01-01"], "M8[D]"),
+    "records": np.array([(0.5,)], [("a", float)]),
+    "truths": [True, False],
+    "no array at all": _Loud(),
+}
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_values_that_numpy_would_read_as_something_else(name: str):
+    """Catches an imaginary part that is dropped, text that is parsed, or a traceback."""
+    with pytest.raises(ValueError, match="^means=.*: must be an array of numbers; "):
+        Problem(MISREAD[name], 2)
+
+
+def test_masked_means():
+    """Catches masked entries that come back to life; an unused mask is no harm."""
+    values = np.ma.masked_array([0.5, 0.2], mask=[False, True])
+    with pytest.raises(ValueError) as refused:
+        Problem(values, 2)
+    assert str(refused.value) == (
+        "means='masked values': must be an array without gaps; fill the masked entries"
+    )
+    values.mask = False
+    assert Problem(values, 2).means.tolist() == [[0.5, 0.2]]
+
+
+def test_endless_ranges_are_not_read():
+    """Catches a range of 10^12, or 10^30, that is made into an array."""
+    for size in (10**12, 10**30):
+        with pytest.raises(ValueError, match="^means=.*: must be at most 10,000,000 rows; "):
+            Problem(range(size), 2)
+
+
+def test_agents_that_are_an_array():
+    """Catches NumPy's complaint about the truth of an array, in place of a refusal."""
+    with pytest.raises(ValueError) as refused:
+        Problem([[0.5], [0.4]], np.array([2, 2]))
+    assert str(refused.value) == f"agents=array([2, 2]): {WHOLE_AGENTS}"
+    with pytest.raises(ValueError, match="^agents=1000"):
+        Problem([[0.5], [0.4]], 10**400)
+
+
+# --- doors of files ---
+
+PIPE = "must be a plain file; it is a pipe or a device: copy its content"
+
+
+@pytest.mark.parametrize("name", ["means.csv", "means.npz"])
+def test_pipes_and_devices_are_refused(name: str, folder: Path):
+    """Catches a reader that waits for ever at a pipe, or reads a device without end."""
+    os.mkfifo(name)
+    assert refusal(name) == f"means={name!r}: {PIPE}"
+    Path(name).unlink()
+    for target in ("/dev/zero", "/dev/null", "pipe.csv"):
+        if target == "pipe.csv":
+            os.mkfifo(target)
+        Path(name).symlink_to(target)
+        assert refusal(name) == f"means={name!r}: {PIPE}"
+        Path(name).unlink()
+
+
+def test_a_file_that_becomes_a_pipe_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Catches a check before the file is opened, and none after."""
+    os.mkfifo("means.csv")
+    Path("plain.csv").write_bytes(b"0.1,0.2\n")
+    plain = os.stat("plain.csv")
+    monkeypatch.setattr(os, "stat", lambda *_, **__: plain)
+    with pytest.raises(ValueError) as refused:
+        Problem.from_file("means.csv")
+    monkeypatch.undo()
+    assert str(refused.value) == f"means='means.csv': {PIPE}"
+
+
+def test_links_to_plain_files_are_read(folder: Path):
+    """Catches links refused where they are only read through."""
+    Path("plain.csv").write_bytes(b"0.1,0.2\n0.3,0.4\n")
+    Path("means.csv").symlink_to("plain.csv")
+    assert Problem.from_file("means.csv").means.tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    Path("lost.csv").symlink_to("nothing.csv")
+    assert refusal("lost.csv") == (
+        "means='lost.csv': must be a readable file; No such file or directory"
+    )
+
+
+@pytest.mark.parametrize("path", [None, 3, b"means.csv", "means\0.csv", ["means.csv"]])
+def test_paths_that_are_no_paths(path: Any):
+    """Catches a TypeError of pathlib, or of the file system, in place of one line."""
+    with pytest.raises(ValueError, match="^means=.*: must be the path of a .csv or .npz file; "):
+        Problem.from_file(path)
+
+
+def test_a_huge_header_is_not_read(folder: Path):
+    """Catches an array file whose header claims gigabytes, and compresses to nothing."""
+    length = 200 * 2**20
+    data = b"\x93NUMPY\2\0" + struct.pack("<I", length) + b" " * length
+    with zipfile.ZipFile("means.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("means.npy", data)
+    del data
+    tracemalloc.start()
+    try:
+        assert refusal("means.npz") == NOT_NPZ
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_line_of_too_many_columns(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Catches a line that is turned into numbers before anybody counts them."""
+    monkeypatch.setattr(tables, "_MAX_COLUMNS", 3)
+    Path("means.csv").write_bytes(b"0.1,0.1,0.1,0.1\n")
+    assert refusal("means.csv") == (
+        "means='means.csv, line 1': must be at most 1,000,000 columns; use fewer arms"
+    )
+
+
+LONG = b"""agent,arm,value
+10,1,5
+10,1,4
+9,1,1
+9,2,1
+10,2,5
+10,1,4
+9,1,3
+9,2,1
+"""
+
+
+def test_observed_ratings(folder: Path):
+    """Catches labels in the order of their text, or frequencies over the wrong axis."""
+    Path("ratings.csv").write_bytes(LONG)
+    problem = Problem.from_file("ratings.csv")
+    due = [[[0.5, 0.5, 0, 0], [1, 0, 0, 0]], [[0, 0, 2 / 3, 1 / 3], [0, 0, 0, 1]]]
+    assert problem == Problem.ratings([1, 3, 4, 5], due)
+    assert problem.kind == "ratings" and problem.rewards == Ratings([1, 3, 4, 5])
+    np.testing.assert_allclose(problem.means, [[0.25, 0], [(1.5 + 1) / 3, 1]], rtol=1e-15)
+    Path("one.csv").write_bytes(b"agent,arm,value\nme,b,1\nme,a,0\nme,a,1\n")
+    shared = Problem.from_file("one.csv", agents=4)
+    assert shared.agents == 4 and shared.means.tolist() == [[0.5, 1.0]]
+
+
+BAD_LONG = {
+    "empty cell": (
+        LONG.replace(b"10,2,5\n", b""),
+        "means='ratings.csv, agent 10, arm 2': must be rated at least once; "
+        "drop that agent or arm, or add what was observed",
+    ),
+    "nothing": (
+        b"agent,arm,value\n",
+        "means='ratings.csv, no line at all': must be rated at least once; "
+        "drop that agent or arm, or add what was observed",
+    ),
+    "one level": (
+        b"agent,arm,value\n1,1,3\n",
+        "levels=[3.0]: must be 2 to 1,000 increasing numbers; "
+        "give the possible ratings, such as [1, 2, 3, 4, 5]",
+    ),
+    **{
+        name: (
+            LONG + line + b"\n",
+            "means='ratings.csv, line 10': must be an observed rating; "
+            "give agent, arm and a number in every line",
+        )
+        for name, line in {
+            "no value": b"9,1,",
+            "no agent": b",1,3",
+            "nan": b"9,1,nan",
+            "underscore": b"9,1,1_0",
+            "overflow": b"9,1,1e999",
+            "four cells": b"9,1,3,4",
+            "text": b"9,1,good",
+        }.items()
+    },
+    "one label twice": (
+        LONG + b"09,1,3\n",
+        "means='ratings.csv': must be one label per agent; "
+        "two labels are the same number: write it in one way",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LONG)
+def test_bad_observed_ratings(name: str, folder: Path):
+    """Catches a cell that is made up, or a line that is skipped."""
+    data, text = BAD_LONG[name]
+    Path("ratings.csv").write_bytes(data)
+    assert refusal("ratings.csv") == text
+
+
+def test_ratings_in_an_npz(folder: Path):
+    """Catches probabilities read as means, or a law that is overruled in silence."""
+    table = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))
+    np.savez("ratings.npz", levels=[1, 2, 7], probabilities=table, other=np.ones(3))
+    problem = Problem.from_file("ratings.npz")
+    assert problem == Problem.ratings([1, 2, 7], table)
+    with pytest.raises(ValueError, match="^rewards=Gaussian.*: must be left out with a file of r"):
+        Problem.from_file("ratings.npz", rewards=Gaussian(1))
+    np.savez("square.npz", levels=[[1, 2]], probabilities=table)
+    assert refusal("square.npz") == "levels=(1, 2): must be one row of numbers; save levels [level]"
+    np.savez("text.npz", levels=["a", "b"], probabilities=table)
+    assert refusal("text.npz") == (
+        "means='text.npz': must be numbers, at most 1 GiB; save float64 means"
+    )
+    np.savez("means.npz", means=[[-3.0, 2.0]])
+    assert Problem.from_file("means.npz", rewards=Gaussian(1)).rewards == Gaussian(1)

@@ -528,7 +528,7 @@ def test_uniforms_are_the_bits_of_jax(size: int):
 def test_uniforms_are_symmetric_about_one_half(monkeypatch: pytest.MonkeyPatch):
     """Catches 0 or 1 among the uniforms (infinite noise) or a lattice that is off centre."""
     ends = jnp.array([0, 0, 2**32 - 1], jnp.uint32), jnp.array([0, 2**12, 2**32 - 1], jnp.uint32)
-    monkeypatch.setattr(samplers, "_threefry", lambda *_: ends)
+    monkeypatch.setattr(keys, "_threefry", lambda *_: ends)
     zero = jnp.uint32(0)
     u = np.asarray(keys.uniform(zero, zero, jnp.zeros(3, jnp.uint32)))
     np.testing.assert_array_equal(u, [2.0**-53, 3 * 2.0**-53, 1 - 2.0**-53])
@@ -798,6 +798,42 @@ def test_needed_elements_do_not_depend_on_the_mask():
         np.testing.assert_array_equal(sample(jnp.asarray(mask)), np.where(mask, full, 0.0))
 
 
+@pytest.mark.parametrize("size", [1, 5, 8, 50])
+def test_zeros_at_the_end_change_no_sum(size: int):
+    """Catches an order of summation that the length of the array decides."""
+    values = np.random.default_rng(size).normal(size=(size, 30))
+    due = np.asarray(arrays.pairwise_sum(jnp.asarray(values)))
+    np.testing.assert_allclose(due, values.sum(axis=0), rtol=0, atol=1e-13)
+    for longer in (size + 1, 13, 64, 100):
+        wide = np.zeros((max(size, longer), 30))
+        wide[:size] = values
+        np.testing.assert_array_equal(arrays.pairwise_sum(jnp.asarray(wide)), due)
+
+
+def test_tables_are_gathered_where_they_lie():
+    """Catches a column of another lane or seed, with tables batched, shared and broadcast."""
+    rng = np.random.default_rng(0)
+    x, need = rng.random((6, 3, 7)), rng.random((6, 3, 7)) < 0.4
+    own, shared, member = rng.random((6, 5, 1, 7)), rng.random((5, 3, 7)), rng.random((6, 4, 3, 1))
+
+    def sample(x, own, shared, member):
+        return x + 10 * own[1] + 100 * shared[2] + 1000 * member[3]
+
+    def one(need, x, own, member):
+        return arrays.masked_map(sample, need, x, own, jnp.asarray(shared), member, parts=64)
+
+    due = x + 10 * own[:, 1] + 100 * shared[2] + 1000 * member[:, 3]
+    found = jax.jit(jax.vmap(one))(need, x, own, member)
+    np.testing.assert_allclose(found, np.where(need, due, 0), rtol=1e-15)
+    # A second batch axis that only some operands have.
+    more = rng.random((2, 6, 3, 7))
+    twice = jax.vmap(jax.vmap(one), (None, 0, None, None))
+    due = more + (due - x)
+    np.testing.assert_allclose(
+        jax.jit(twice)(need, more, own, member), np.where(need, due, 0), rtol=1e-15
+    )
+
+
 # --- independence and keys ---
 
 
@@ -841,7 +877,7 @@ def test_keys_are_unique():
 
     @jax.jit
     @jax.vmap
-    def keys(seed):
+    def all_words(seed):
         key = keys.seed_key(jnp.uint32(0), seed)
         rounds, streams, agents = jnp.arange(31), jnp.arange(5), jnp.arange(20)
         both = jax.vmap(jax.vmap(keys.stream_key, (None, None, 0)), (None, 0, None))
@@ -849,7 +885,7 @@ def test_keys_are_unique():
         mine = jax.vmap(both, (0, None, None))(own, rounds, streams[:2])
         return [both(key, rounds, streams), mine, keys.Words(*jax.random.key_data(key))]
 
-    parts = keys(jnp.arange(300, dtype=jnp.uint32))
+    parts = all_words(jnp.arange(300, dtype=jnp.uint32))
     merged = [
         np.asarray(k0).ravel().astype(np.uint64) << np.uint64(32) | np.asarray(k1).ravel()
         for k0, k1 in parts
@@ -862,7 +898,7 @@ def test_keys_are_unique():
 RUNS = [
     (fmab_jax.cdp_mab(3.0, participation=0.6), Problem.heterogeneous(4, 6)),
     (fmab_jax.cdp_mab(3.0), Problem.with_gap(20, 6, 0.1)),
-    (fmab_jax.ddp_mab(3.0, "ring"), Problem.heterogeneous(5, 6, spread=0.5, gap=0.05)),
+    (fmab_jax.ddp_mab(3.0, "ring"), Problem.heterogeneous(5, 6, spread=0.5, instance_gap=0.05)),
 ]
 
 
@@ -881,7 +917,7 @@ def test_a_run_uses_no_random_number_twice(number: int, monkeypatch: pytest.Monk
         )
         return cipher(*inputs)
 
-    monkeypatch.setattr(samplers, "_threefry", tapped)
+    monkeypatch.setattr(keys, "_threefry", tapped)
     algorithm, problem = RUNS[number]
     horizon = 10**5
     shape, rule, _ = elimination.plan(algorithm, problem, horizon)

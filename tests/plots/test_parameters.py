@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -13,18 +14,40 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
-from fmab_jax.plots import parameters as sweep_plots
-from fmab_jax.plots import runs as plots
-from fmab_jax.plots.parameters import plot_heat, plot_parameter, plot_pareto
+from fmab_jax.plots import pareto, style
+from fmab_jax.plots.parameters import plot_heat, plot_parameter
+from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import save_figure
 
 BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
 EPSILONS = [0.1, 0.3, 0.5, 1.0]
 GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]
+# What a sweep says of its dimensions: long name, symbol, words of "none".
+WORDS = {
+    "epsilon": ("privacy parameter ε", "ε", "no noise"),
+    "participation": ("participation p", "p", ""),
+    "rounds": ("round budget R", "R", "no round budget"),
+    "horizon": ("horizon T (slots)", "T", ""),
+    "agents": ("agents M", "M", ""),
+    "graph": ("graph", "", ""),
+    "problem": ("problem", "", ""),
+}
+METERS = {
+    "meter": ["server", "bound", "used"],
+    "side": ("meter", ["server", "peer", "peer"]),
+    "priced": ("meter", [True, True, False]),
+    "counts": ("meter", ["agent-server links", "diameter x edges", "edges that carry data"]),
+}
 
 
 def table(
-    *, fold: float = 3.0, cost_fold: float = 5.0, noise: float = 0.01, lost: int = 0, **swept: list
+    *,
+    fold: float = 3.0,
+    cost_fold: float = 5.0,
+    noise: float = 0.01,
+    lost: int = 0,
+    worse: int = 0,
+    **swept: list,
 ) -> xr.Dataset:
     """Makes a table of final values: regret falls and cost rises along every parameter."""
     rng = np.random.default_rng(0)
@@ -36,26 +59,31 @@ def table(
         "cost": 100 * cost_fold**share * np.exp(noise * rng.normal(size=shape)),
         "rounds_made": 3 + 4 * share,
     }
-    flags = np.zeros(shape)
-    flags.flat[0] = lost
     dims = tuple(swept)
-    variables = {"seeds": 1000, "best_arm_lost": (dims, flags.astype(int))}
+    variables = {"seeds": 1000}
     for name, mean in means.items():
         variables[name] = (dims, mean)
         variables[f"{name}_lower"] = (dims, 0.97 * mean)
         variables[f"{name}_upper"] = (dims, 1.05 * mean)
-    variables["best_arm_lost_lower"] = (dims, 0.8 * flags / 1000)
-    variables["best_arm_lost_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
-    coords = {}
+    for name, number in (("best_arm_lost", lost), ("worse_arm_played", worse)):
+        flags = np.zeros(shape)
+        flags.flat[0] = number
+        variables[name] = (dims, flags.astype(int))
+        variables[f"{name}_lower"] = (dims, 0.8 * flags / 1000)
+        variables[f"{name}_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
+    variables["links"] = ((*dims, "meter"), means["cost"][..., None] * [0.25, 0.5, 0.125])
+    coords = dict(METERS)
     for name, values in swept.items():
         kinds = {isinstance(value, str) for value in values}
-        coords[name] = np.array(values, object) if len(kinds) == 2 else values
+        labels = np.array(values, object) if len(kinds) == 2 else np.array(values)
+        words = zip(("long_name", "symbol", "none"), WORDS[name], strict=True)
+        coords[name] = (name, labels, dict(words))
     facts = {"epsilon": 0.5, "agents": 50, "arms": 100, "horizon": 10**6}
     return xr.Dataset(
         variables,
         coords,
         {name: value for name, value in facts.items() if name not in swept}
-        | {"algorithm": "cdp", "level": 0.9, "description": BAND}
+        | {"title": "DDP-MAB", "level": 0.9, "description": BAND}
         | {"server_price": 2.0, "peer_price": 1.0},
     )
 
@@ -87,7 +115,7 @@ def bars(figure: Figure) -> list[np.ndarray]:
 @pytest.mark.parametrize("metric", ["regret", "cost", "rounds"])
 def test_a_line_shows_the_means_of_the_table_and_their_bars(metric):
     """Would catch cells swapped between lines, another metric, or the budget drawn as rounds."""
-    data = table(rounds=[2, 5, 3], epsilon=EPSILONS).transpose("epsilon", "rounds")
+    data = table(rounds=[2, 5, 3], epsilon=EPSILONS).transpose("epsilon", "rounds", ...)
     figure = plot_parameter(data, "rounds", "epsilon", metric=metric)
     name = "rounds_made" if metric == "rounds" else metric
     shown = lines(figure)
@@ -106,6 +134,8 @@ def test_a_line_shows_the_means_of_the_table_and_their_bars(metric):
         "rounds": "rounds completed by T",
     }[metric]  # fmt: skip
     assert figure.axes[0].get_xlabel() == "round budget R"
+    axes = plot_parameter(table(rounds=["none", 2, 4]), "rounds").axes[0]
+    assert [label.replace("\n", " ") for label in ticks(axes.xaxis)][-1] == "no round budget"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +276,7 @@ def test_numbers_are_left_out_where_they_do_not_fit(columns, written):
 def test_the_front_is_what_nothing_beats(points, front):
     """Would catch beaten cells filled, ties that drop both cells, or a step of the wrong sense."""
     cost, regret = np.array(points, float).T
-    np.testing.assert_array_equal(sweep_plots._front(cost, regret), front)
+    np.testing.assert_array_equal(pareto._front(cost, regret), front)
     data = table(epsilon=list(range(1, len(points) + 1)))
     for name, values in (("cost", cost), ("regret", regret)):
         for end in ("", "_lower", "_upper"):
@@ -257,7 +287,7 @@ def test_the_front_is_what_nothing_beats(points, front):
     assert step.get_drawstyle() == "steps-post"
     hollow, filled = marks
     assert hollow.get_markerfacecolor() == "white"
-    assert filled.get_markerfacecolor() == filled.get_color() == plots.COLOURS[0]
+    assert filled.get_markerfacecolor() == filled.get_color() == style.COLOURS[0]
     np.testing.assert_array_equal(
         np.transpose(filled.get_data()), np.array(points, float)[sorted(front)]
     )
@@ -276,7 +306,7 @@ def test_the_front_of_random_cells_is_that_of_the_definition():
             any(c <= a and r <= b and (c, r) != (a, b) for c, r in zip(cost, regret, strict=True))
             for a, b in zip(cost, regret, strict=True)
         ]
-        found = sweep_plots._front(cost, regret)
+        found = pareto._front(cost, regret)
         assert sorted(found) == np.flatnonzero(~np.array(beaten)).tolist()
         assert (np.diff(cost[found]) >= 0).all()
 
@@ -292,7 +322,7 @@ def test_every_cell_has_a_point_and_both_bars():
         cells = data.sel(participation=p)
         expected = np.stack([cells.cost.values.ravel(), cells.regret.values.ravel()], axis=1)
         mine = [line for line in axes.lines if line.get_label() == ["p = 0.2", "p = 1"][index]]
-        assert {line.get_color() for line in mine} == {plots.COLOURS[index]}
+        assert {line.get_color() for line in mine} == {style.COLOURS[index]}
         drawn = np.concatenate([np.transpose(line.get_data()) for line in mine])
         np.testing.assert_array_equal(np.sort(drawn, axis=0), np.sort(expected, axis=0))
         assert {tuple(row) for row in drawn} == {tuple(row) for row in expected}
@@ -323,28 +353,61 @@ def test_labels_name_the_cells_of_the_front():
 
 
 def test_the_caption_states_what_the_cells_share_and_the_band():
-    """Would catch a figure without its setting, its band, or its worst count of lost best arms."""
-    data = table(epsilon=EPSILONS, participation=[0.4, 1.0], rounds=["none"], lost=20)
+    """Would catch a figure without its setting, its band, or its worst counts of seeds."""
+    data = table(
+        epsilon=EPSILONS, participation=[0.4, 1.0], rounds=["none"], lost=20, worse=30
+    ).assign_attrs(settings=json.dumps({"weights": "weights by components", "rounds": "R = 9"}))
+    fixed = "K = 100 arms, T = 10⁶ slots, weights by components, no round budget"
     assert caption(plot_parameter(data, "epsilon", "participation")) == (
-        "cdp, M = 50 agents, K = 100 arms, T = 10⁶ slots, no round budget, 1000 seeds per cell. "
-        f"Points: means over the seeds; bars: {BAND}. Seeds that lost the best arm: 20 of 8000; "
-        "most in a cell: 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4."
+        f"DDP-MAB, M = 50 agents, {fixed}, 1000 seeds per cell. "
+        f"Points: means over the seeds; bars: {BAND}. 20 of 8000 seeds lost the best arm, most in "
+        "a cell 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4. "
+        "30 of 8000 decided for a worse arm at T, most in a cell 30 of 1000 (2.4–3.9 %) at "
+        "ε = 0.1, p = 0.4."
     )
     one = data.sel(epsilon=0.3, participation=1.0)
-    one.attrs["algorithm"] = "cdp, ddp"
+    one.attrs["title"] = "CDP-MAB, DDP-MAB"
     assert caption(plot_pareto(one)) == (
-        "cdp, ddp, ε = 0.3, M = 50 agents, K = 100 arms, T = 10⁶ slots, p = 1, no round budget, "
+        f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, "
         f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
         "front (no other cell has at most its cost and its regret, and less of one), 1 of 1 cell, "
-        "0 of them labelled. Seeds that lost the best arm: 0 of 1000 (90 % Clopper–Pearson "
-        "interval 0–0.3 %)."
+        "0 of them labelled. Peer links are counted on the meter bound: diameter x edges. "
+        "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "
+        "decided for a worse arm at T (0–0.3 %)."
     )
     data = table(horizon=[10**4, 10**6], agents=[5, 50])
     data["seeds"] = ("agents", [200, 3000])
     text = caption(plot_heat(data, "horizon", "agents"))
-    assert text.startswith("cdp, ε = 0.5, K = 100 arms, 200 to 3000 seeds per cell. Colours")
-    lost = "0 of 6400, 0 in every cell (90 % Clopper–Pearson interval 0–0.3 % in a cell)."
-    assert text.endswith(lost)
+    assert text.startswith("DDP-MAB, ε = 0.5, K = 100 arms, 200 to 3000 seeds per cell. Colours")
+    assert text.endswith(
+        "0 of 6400 seeds lost the best arm, 0 in every cell (90 % Clopper–Pearson interval 0–0.3 % "
+        "in a cell). 0 of 6400 decided for a worse arm at T, 0 in every cell (0–0.3 % in a cell)."
+    )
+
+
+def test_the_meter_of_the_cost_is_named_where_cost_is_drawn():
+    """Would catch a meter that nobody pays for, or one named where no cost is shown."""
+    data = table(epsilon=EPSILONS, graph=GRAPHS)
+    named = "Peer links are counted on the meter bound: diameter x edges."
+    assert named in caption(plot_parameter(data, "epsilon", "graph", metric="cost"))
+    assert named in caption(plot_heat(data, "epsilon", "graph", metric="cost"))
+    assert "meter" not in caption(plot_parameter(data, "epsilon", "graph"))
+    silent = data.assign(links=data.links * [1, 0, 0])
+    assert "meter" not in caption(plot_parameter(silent, "epsilon", "graph", metric="cost"))
+
+
+def test_a_parameter_without_words_is_called_by_its_name():
+    """Would catch a figure that knows parameters by name, or fails where words are missing."""
+    data = table(rounds=["none", 2, 3], epsilon=EPSILONS)
+    data = data.rename(rounds="explore_first", epsilon="step_size")
+    for name in ("explore_first", "step_size"):
+        data[name].attrs = {}
+    figure = plot_parameter(data, "explore_first", "step_size")
+    assert figure.axes[0].get_xlabel() == "explore first"
+    assert list(lines(figure)) == [f"step size = {value:g}" for value in EPSILONS]
+    assert ticks(figure.axes[0].xaxis) == ["none", "2", "3"]
+    one = data.sel(explore_first="none")
+    assert ", explore first = none, 1000 seeds" in caption(plot_parameter(one, "step_size"))
 
 
 def fine(low: float, high: float, number: int) -> list[float]:
@@ -496,7 +559,7 @@ PAIR = GOOD.isel(participation=0)
             lambda: plot_parameter(GOOD.drop_vars(["cost", "seeds"]), "epsilon", metric="cost"),
             "finals='without cost, seeds': must be a table of final values",
         ),
-        (lambda: plot_pareto(GOOD.drop_attrs()), "finals='without algorithm, description, level"),
+        (lambda: plot_pareto(GOOD.drop_attrs()), "finals='without description, level, peer_price"),
         (lambda: plot_pareto(GOOD.drop_vars("graph")), "finals='without coordinate graph'"),
         (lambda: plot_pareto(GOOD.rename(graph="seed")), "finals=('epsilon', 'seed', "),
         (lambda: plot_pareto(GOOD.isel(graph=[])), "finals='no value of graph': must be at least"),

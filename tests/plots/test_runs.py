@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,49 +17,75 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import fmab_jax as fmab
-from fmab_jax.analysis import theory
 from fmab_jax.analysis.bands import confidence_band, lost_interval
 from fmab_jax.plots import runs as plots
-from fmab_jax.plots.runs import COLOURS, plot_runs, save_figure
+from fmab_jax.plots.runs import cells, plot_runs, save_figure
+from fmab_jax.plots.style import COLOURS
+from fmab_jax.run import batches, simulate
 
 LINEAR = 100 * np.arange(1, 101)
 LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
 
 
+METERS = {
+    "server": ("server", True, "agent-server links"),
+    "bound": ("peer", True, "diameter x edges"),
+    "used": ("peer", False, "edges that carry data"),
+    "edges": ("peer", True, "edges of the components"),
+    "sac": ("peer", False, "hops to the sinks"),
+}
+
+
 def result(
-    algorithm: str = "cdp_mab",
+    title: str = "CDP-MAB",
     *,
     server: int = 50,
     peer: int = 0,
+    meters: tuple[str, str] = ("bound", "used"),
     lost: int = 0,
+    worse: int = 0,
     seeds: int = 40,
     times: np.ndarray = LINEAR,
     seed: int = 0,
+    settings: dict[str, str] | None = None,
     **attrs: object,
 ) -> xr.Dataset:
-    """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds."""
+    """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds.
+
+    Peer links are 2 ``peer`` a round on the first of the two meters, ``peer`` on the second.
+    """
     rng = np.random.default_rng(seed)
     knee = times[-1] * rng.uniform(0.05, 0.3, (seeds, 1))
     rounds = (times[None, :, None] >= knee[:, :, None] * [0.1, 0.3, 1.0]).sum(axis=2)
-    flags = np.zeros(seeds, bool)
-    flags[:lost] = True
+    found = {"server": server} if server else {}
+    found |= {meters[0]: 2 * peer, meters[1]: peer} if peer else {}
+    side, priced, counts = (
+        zip(*(METERS[name] for name in found), strict=True) if found else [()] * 3
+    )
     grid = ("seed", "time")
     return xr.Dataset(
         {
             "regret": (grid, 20.0 * np.minimum(times, knee) + 0.5 * times),
-            "server_links": (grid, server * rounds),
-            "peer_links_bound": (grid, 2 * peer * rounds),
-            "peer_links_used": (grid, peer * rounds),
+            "links": ((*grid, "meter"), rounds[..., None] * np.array([*found.values()], np.int64)),
         },
-        coords={"seed": np.arange(seeds), "time": times, "best_arm_lost": ("seed", flags)},
+        coords={
+            "seed": np.arange(seeds),
+            "time": times,
+            "best_arm_lost": ("seed", np.arange(seeds) < lost),
+            "worse_arm_played": ("seed", np.arange(seeds) < worse),
+            "meter": ("meter", np.array([*found], str)),
+            "side": ("meter", np.array(side, str)),
+            "priced": ("meter", np.array(priced, bool)),
+            "counts": ("meter", np.array(counts, str)),
+        },
         attrs={
-            "algorithm": algorithm,
+            "algorithm": title.partition("-")[0].lower(),
+            "title": title,
             "epsilon": 0.5,
             "agents": 50,
             "arms": 100,
             "horizon": int(times[-1]),
-            "meter_bound": "bound",
-            "meter_used": "used",
+            "settings": json.dumps(settings or {}),
         }
         | attrs,
     )
@@ -86,20 +113,22 @@ def test_lines_are_means_and_shades_are_bands(kind):
         assert shade.get_facecolor()[0, :3] == pytest.approx(to_rgb(line.get_color()))
 
 
-def test_both_kinds_of_link_are_drawn_where_they_occur():
-    """Would catch server and peer links swapped, the bound meter, or a line for absent links."""
-    runs = {
-        "hybrid": result("hdp_mab", server=20, peer=80),
-        "gossip": result("ddp_mab", server=0, peer=98, seed=1),
-        "alone": result("single_mab", server=0, seed=2),
-    }
-    figure = plot_runs(runs)
-    hybrid, gossip = runs["hybrid"], runs["gossip"]
+def links(data: xr.Dataset, meter: str) -> xr.DataArray:
+    """Returns the mean links so far on one meter."""
+    return data.links.sel(meter=meter).mean("seed")
+
+
+def test_every_side_that_has_links_is_drawn_on_the_meter_that_costs():
+    """Would catch sides swapped, the meter that nobody pays for, or a line for absent links."""
+    hybrid = result("HDP-MAB", server=20, peer=80, meters=("edges", "sac"))
+    flooding = result("DDP-MAB", server=0, peer=98, seed=1)
+    alone = result("Single-agent MAB", server=0, seed=2)
+    figure = plot_runs({"hybrid": hybrid, "flooding": flooding, "alone": alone})
     expected = [
-        ("o", hybrid.server_links.mean("seed")),
-        ("s", hybrid.peer_links_used.mean("seed")),
-        ("s", gossip.peer_links_used.mean("seed")),
-        ("None", 0 * gossip.server_links.mean("seed")),
+        ("o", links(hybrid, "server")),
+        ("s", links(hybrid, "edges")),
+        ("s", links(flooding, "bound")),
+        ("None", 0 * alone.time),
     ]
     lines = figure.axes[1].lines
     for line, (marker, values) in zip(lines, expected, strict=True):
@@ -109,48 +138,203 @@ def test_both_kinds_of_link_are_drawn_where_they_occur():
     assert [line.get_color() for line in lines] == [colours[i] for i in (0, 0, 1, 2)]
     legend = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
     assert legend == ["server links", "peer links"]
-    assert "No links: alone." in caption(figure)
+    assert caption(figure).endswith(
+        "Peer links are counted on the meter edges: edges of the components (hybrid). "
+        "Peer links are counted on the meter bound: diameter x edges (flooding). No links: alone."
+    )
 
 
 def test_prices_turn_links_into_cost():
     """Would catch prices swapped, or another meter than communication_cost's, or unnamed."""
-    data = result("hdp_mab", server=20, peer=80)
+    data = result("HDP-MAB", server=20, peer=80, meters=("edges", "sac"))
     figure = plot_runs(data, server_price=50, peer_price=2)
     (line,) = figure.axes[1].lines
-    cost = 50 * data.server_links + 2 * data.peer_links_bound
-    np.testing.assert_allclose(line.get_ydata(), cost.mean("seed"), rtol=1e-14)
+    cost = 50 * links(data, "server") + 2 * links(data, "edges")
+    np.testing.assert_allclose(line.get_ydata(), cost, rtol=1e-14)
     assert "cost" in figure.axes[1].get_ylabel()
-    assert "Cost: 50 per server link, 2 per peer link." in caption(figure)
-    assert "meter 'bound'." in caption(figure)
+    assert "Cost: 50 per server link, 2 per peer link. Peer links are counted on the meter " in (
+        caption(figure)
+    )
+    assert caption(figure).endswith(" meter edges: edges of the components.")
+
+
+def test_a_meter_of_a_name_of_its_own_is_drawn_and_named():
+    """Would catch a side or a meter that is known by name only."""
+    data = result(server=0, peer=7).assign_coords(
+        meter=["mine", "other"], side=("meter", ["peer", "peer"]), priced=("meter", [False, True])
+    )
+    figure = plot_runs(data)
+    (line,) = figure.axes[1].lines
+    np.testing.assert_array_equal(line.get_ydata(), links(data, "other"))
+    assert "on the meter other: edges that carry data." in caption(figure)
 
 
 def test_caption_of_one_run_states_the_facts():
-    """Would catch a figure without its setting, its band, or its count of lost best arms."""
-    data = result(lost=3, times=1000 * LINEAR)
+    """Would catch a figure without its setting, its band, or its counts of what befell seeds."""
+    settings = {"participation": "p = 0.4", "rewards": "Gaussian rewards, sd 0.1"}
+    data = result(lost=3, worse=5, times=1000 * LINEAR, settings=settings)
     text = caption(plot_runs(data, level=0.9))
     band = confidence_band(data.regret, 0.9)
-    low, high = (f"{100 * end:.3g}" for end in lost_interval(3, 40, 0.9))
+    lost, worse = (
+        "–".join(f"{100 * end:.3g}" for end in lost_interval(number, 40, 0.9)) for number in (3, 5)
+    )
     assert text == (
-        "cdp_mab, ε = 0.5, M = 50 agents, K = 100 arms, T = 10⁷ slots, 40 seeds. "
-        f"Lines: means over the seeds; shaded: {band.attrs['description']}. Seeds that lost the "
-        f"best arm (90 % Clopper–Pearson interval): 3 of 40 ({low}–{high} %)."
+        "CDP-MAB, ε = 0.5, M = 50 agents, K = 100 arms, T = 10⁷ slots, p = 0.4, Gaussian rewards, "
+        f"sd 0.1, 40 seeds. Lines: means over the seeds; shaded: {band.attrs['description']}. "
+        f"3 of 40 seeds lost the best arm (90 % Clopper–Pearson interval {lost} %). "
+        f"5 of 40 decided for a worse arm at T ({worse} %)."
     )
 
 
 def test_caption_of_several_runs_says_once_what_they_share():
     """Would catch a count under the wrong label, or a differing setting passed off as shared."""
     runs = {
-        "few": result("ddp_mab", server=0, peer=9, lost=2, agents=5, meter_used="used"),
-        "many": result("hdp_mab", peer=7, lost=0, epsilon=float("inf"), meter_used="sac"),
+        "few": result("DDP-MAB", server=0, peer=9, lost=2, agents=5, settings={"graph": "ring"}),
+        "many": result("HDP-MAB", peer=7, epsilon=float("inf"), settings={"rounds": "R = 3"}),
+        "R = 2": result("HDP-MAB", peer=7, agents=5, settings={"rounds": "R = 2"}),
     }
     text = caption(plot_runs(runs))
-    assert text.startswith("K = 100 arms, T = 10⁴ slots, 40 seeds. Lines: ")
-    assert "few (ddp_mab, ε = 0.5, M = 5 agents): 2 of 40 (0.611–16.9 %); " in text
-    assert "many (hdp_mab, no noise, M = 50 agents): 0 of 40 (0–8.81 %)." in text
-    assert "Peer links are counted on the meter 'used' / 'sac'." in text
-    assert "40 of 40 (91.2–100 %)" in caption(plot_runs(result(lost=40)))
-    unknown = result().drop_vars("best_arm_lost")
-    assert "interval): not recorded." in caption(plot_runs(unknown))
+    assert text.startswith(
+        "K = 100 arms, T = 10⁴ slots, 40 seeds. few: DDP-MAB, ε = 0.5, M = 5 agents, ring; many: "
+        "HDP-MAB, no noise, M = 50 agents, R = 3; R = 2: HDP-MAB, ε = 0.5, M = 5 agents. Lines: "
+    )
+    assert (
+        "Seeds that lost the best arm (95 % Clopper–Pearson interval): few: 2 of 40 (0.611–16.9 %);"
+        " all others: 0 of 40 (0–8.81 %). 0 of 40 seeds of every run decided for a worse arm at T "
+        "(0–8.81 %). Peer links are counted on the meter bound: diameter x edges."
+    ) in text
+    assert "40 of 40 seeds lost the best arm (95 % Clopper–Pearson interval 91.2–100 %)." in (
+        caption(plot_runs(result(lost=40)))
+    )
+    unknown = result(worse=1).drop_vars("best_arm_lost")
+    end = "Seeds that lost the best arm (95 % Clopper–Pearson interval): "
+    assert f"{end}CDP-MAB: not recorded. 1 of 40 decided" in caption(plot_runs(unknown))
+    worse = {"a": result(worse=1), "b": result(worse=2)}
+    assert caption(plot_runs(worse)).endswith(
+        "Seeds that decided for a worse arm at T: a: 1 of 40 (0.0633–13.2 %); "
+        "b: 2 of 40 (0.611–16.9 %)."
+    )
+
+
+BASE = fmab.Problem.uniform(20, 5)
+VARIANTS: dict[str, Callable[[], tuple[fmab.Algorithm, fmab.Problem, int]]] = {
+    "plain": lambda: (fmab.cdp_mab(0.5), BASE, 1000),
+    "privacy": lambda: (fmab.cdp_mab(0.50000001), BASE, 1000),
+    "no noise": lambda: (fmab.cdp_mab(None), BASE, 1000),
+    "p": lambda: (fmab.cdp_mab(0.5, participation=0.4), BASE, 1000),
+    "another p": lambda: (fmab.cdp_mab(0.5, participation=0.45), BASE, 1000),
+    "R": lambda: (fmab.cdp_mab(0.5, rounds=3), BASE, 1000),
+    "gap": lambda: (fmab.cdp_mab(0.5, rounds=3, schedule_gap=0.1), BASE, 1000),
+    "agents": lambda: (fmab.cdp_mab(0.5), fmab.Problem.uniform(21, 5), 1000),
+    "arms": lambda: (fmab.cdp_mab(0.5), fmab.Problem.uniform(20, 6), 1000),
+    "horizon": lambda: (fmab.cdp_mab(0.5), BASE, 1001),
+    "graph": lambda: (fmab.ddp_mab(0.5, graph="ring"), BASE, 1000),
+    "another graph": lambda: (fmab.ddp_mab(0.5, graph="star"), BASE, 1000),
+    "components": lambda: (fmab.hdp_mab(0.5, components="10x2:star"), BASE, 1000),
+    "more components": lambda: (fmab.hdp_mab(0.5, components="5x4:star"), BASE, 1000),
+    "weights": lambda: (fmab.hdp_mab(0.5, "10x2:star", weights="components"), BASE, 1000),
+    "alone": lambda: (fmab.single_mab(0.5), BASE, 1000),
+}
+
+
+def test_no_two_different_runs_carry_the_same_caption():
+    """Would catch a setting that a run has and its caption does not tell."""
+    found = {}
+    for name, make in VARIANTS.items():
+        algorithm, problem, horizon = make()
+        config = batches.bound(
+            algorithm, problem, horizon, times=3, spacing="linear", sum_agents=True
+        )
+        found[name] = result().assign_attrs(simulate.facts(config))
+    plain = result().assign_attrs(found["plain"].attrs)
+    laws = ("Gaussian rewards, sd 0.1", "Gaussian rewards, sd 0.2", "ratings of 5 levels")
+    for law in laws:
+        found[law] = plain.assign_attrs(settings=json.dumps({"rewards": law}))
+    found["root"] = plain.assign_attrs(root_seed=7)
+    found["by agent"] = plain.assign_attrs(config=json.dumps({"sum_agents": False}))
+    found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
+    band = confidence_band(plain.regret, kind="pointwise")
+    captions = {
+        name: plots._caption({"": data}, {"": band}, (1.0, 1.0)) for name, data in found.items()
+    }
+    assert len(set(captions.values())) == len(found) == len(VARIANTS) + 6
+    # In one figure, too, all but the default's own facts are told.
+    text = caption(plot_runs(found, kind="pointwise"))
+    for name, own in captions.items():
+        for fact in own.partition(". Lines")[0].split(", "):
+            assert fact in text, (name, fact)
+
+
+def swept() -> xr.Dataset:
+    """Makes the curves of a sweep of privacy and graph, with fewer seeds in one of the cells."""
+    rows = []
+    for index in range(2):
+        row = [
+            result("DDP-MAB", server=0, peer=9 * (1 + index), seed=2 * index + place, lost=index)
+            for place in range(2)
+        ]
+        rows.append(xr.concat(row, "graph", coords="different", compat="equals", join="outer"))
+    data = xr.concat(rows, "epsilon", coords="different", compat="equals", join="outer")
+    words = {"long_name": "privacy parameter ε", "symbol": "ε", "none": "no noise"}
+    del data.attrs["epsilon"]
+    return data.assign_coords(
+        epsilon=("epsilon", np.array([0.1, "none"], object), words),
+        graph=("graph", ["ring", "star"], {"long_name": "graph", "symbol": "", "none": ""}),
+    ).assign(seeds=(("epsilon", "graph"), [[40, 40], [40, 30]]))
+
+
+def test_a_sweep_is_drawn_cell_by_cell():
+    """Would catch cells swapped, seeds that a cell does not have, or parameters known by name."""
+    data = swept()
+    runs = cells(data)
+    assert list(runs) == ["ε = 0.1, ring", "ε = 0.1, star", "no noise, ring", "no noise, star"]
+    assert [run.sizes["seed"] for run in runs.values()] == [40, 40, 40, 30]
+    figure = plot_runs(data)
+    for line, epsilon, graph in zip(
+        figure.axes[0].lines, (0.1, 0.1, "none", "none"), ("ring", "star") * 2, strict=True
+    ):
+        cell = data.sel(epsilon=epsilon, graph=graph)
+        mean = cell.regret[: int(cell.seeds)].mean("seed")
+        np.testing.assert_allclose(line.get_ydata(), mean, rtol=1e-12)
+    text = caption(figure)
+    assert text.startswith("DDP-MAB, M = 50 agents, K = 100 arms, T = 10⁴ slots. ε = 0.1, ring / ")
+    assert " / no noise, ring: 40 seeds; no noise, star: 30 seeds. Lines" in text
+    # What was selected is told, though no label says it.
+    one = caption(plot_runs(data.sel(epsilon="none")))
+    assert one.startswith("DDP-MAB, no noise, M = 50 agents, K = 100 arms, T = 10⁴ slots. ring: 40")
+    assert "ε = 0.1, M = 50 agents, K = 100 arms, T = 10⁴ slots, ring, 40 seeds. Lines" in caption(
+        plot_runs({"a": data.isel(epsilon=0, graph=0), "b": data.isel(epsilon=0, graph=0)})
+    )
+
+
+def test_a_sweep_of_algorithms_says_which_is_which():
+    """Would catch a title that is shared by mistake, or lost where it differs by cell."""
+    pair = [result(title).drop_attrs() for title in ("CDP-MAB", "HDP-MAB")]
+    data = xr.concat(pair, "algorithm").assign_coords(
+        algorithm=("algorithm", ["cdp", "hdp"], {"long_name": "algorithm", "symbol": ""}),
+        title=("algorithm", ["CDP-MAB", "HDP-MAB"]),
+        epsilon=("algorithm", [0.5, np.inf]),
+        reporting=("algorithm", [50, 5]),
+    )
+    figure = plot_runs(data)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["cdp", "hdp"]
+    assert caption(figure).startswith(
+        "40 seeds. cdp: CDP-MAB, ε = 0.5; hdp: HDP-MAB, no noise. Lines"
+    )
+
+
+def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
+    """Would catch curves drawn against the numbers of their slots."""
+    data = xr.concat([result(), result(seed=1)], "horizon").drop_vars("time")
+    slots = np.stack([LINEAR, 10 * LINEAR])
+    data = data.assign_coords(slot=(("horizon", "time"), slots), horizon=[10**4, 10**5])
+    figure = plot_runs(data)
+    for line, own in zip(figure.axes[0].lines, slots, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), own)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "horizon = 10⁴",
+        "horizon = 10⁵",
+    ]
 
 
 def test_slots_are_logarithmic_only_where_the_grid_is():
@@ -163,7 +347,7 @@ def test_slots_are_logarithmic_only_where_the_grid_is():
 
 def test_links_of_different_magnitude_are_drawn_on_a_logarithmic_axis():
     """Would catch server links flattened to zero below the links of a dense graph."""
-    cloud, dense = result(), result("ddp_mab", server=0, peer=1225)
+    cloud, dense = result(), result("DDP-MAB", server=0, peer=1225)
     assert plot_runs({"cloud": cloud, "dense": dense}).axes[1].get_yscale() == "log"
     assert plot_runs({"cloud": cloud, "half": result(server=25)}).axes[1].get_yscale() == "linear"
 
@@ -181,7 +365,7 @@ def test_runs_differ_for_the_colour_blind_and_in_print():
         [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],  # noqa: E501
     ]  # fmt: skip
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    colours = np.array([to_rgb(colour) for colour in plots.COLOURS])
+    colours = np.array([to_rgb(colour) for colour in COLOURS])
     light = np.where(colours > 0.04045, ((colours + 0.055) / 1.055) ** 2.4, colours / 12.92)
     for matrix in blindness:
         seen = np.clip(light @ np.transpose(matrix), 0, 1) @ xyz.T / xyz.sum(axis=1)
@@ -196,8 +380,8 @@ def test_runs_differ_for_the_colour_blind_and_in_print():
 LONG = {
     "CDP-MAB, participation 0.4, homogeneous agents": result(),
     "a_name_without_any_space_at_which_a_line_could_be_broken_to_fit_a_column": result(seed=1),
-    "no $\\formula$, a price": result("hdp_mab", peer=7000, seed=2, lost=1),
-    "d": result("single_mab", server=0, seed=3),
+    "no $\\formula$, a price": result("HDP-MAB", peer=7000, seed=2, lost=1),
+    "d": result("Single-agent MAB", server=0, seed=3),
 }
 
 
@@ -205,15 +389,19 @@ LONG = {
     "runs",
     [
         {"a": result()},
-        {"alone": result("single_mab", server=0, agents=1, times=LOG)},
+        {"alone": result("Single-agent MAB", server=0, agents=1, times=LOG)},
         {"big": result(server=123_456, times=10**8 * LINEAR)},
         {
             name: result(seed=i, peer=10**i)
             for i, name in enumerate(["star", "ring", "path", "all"])
         },
+        {
+            f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
+            for i, p in itertools.product(range(1, 6), (0.4, 1))
+        },
         LONG,
     ],
-    ids=["one", "alone", "large", "four", "long"],
+    ids=["one", "alone", "large", "four", "ten", "long"],
 )
 def test_everything_fits_a_column_and_nothing_overlaps(runs):
     """Would catch letters cut off at the edge, a legend over data, or print below 7 points."""
@@ -259,7 +447,9 @@ def test_a_figure_is_saved_at_print_quality_with_the_same_bytes(tmp_path, ending
     figure = plot_runs(result())
     path = save_figure(figure, tmp_path / f"a.{ending}")
     content = path.read_bytes()
-    save_figure(figure, str(path))
+    with pytest.raises(ValueError, match="must be a file that does not exist yet; pass overwrite"):
+        save_figure(figure, str(path))
+    save_figure(figure, str(path), overwrite=True)
     assert path.read_bytes() == content and os.listdir(tmp_path) == [path.name]
     if ending == "png":
         assert content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -282,7 +472,7 @@ def test_a_failed_save_leaves_the_old_figure(tmp_path, monkeypatch, step):
 
     monkeypatch.setattr(figure if step == "savefig" else os, step, fail)
     with pytest.raises(OSError, match="No space left"):
-        save_figure(figure, path)
+        save_figure(figure, path, overwrite=True)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.png"]
 
 
@@ -304,7 +494,7 @@ print(json.dumps([same, "matplotlib.pyplot" in sys.modules]))
 
 
 GOOD = result()
-SWEPT = xr.concat([GOOD, GOOD], "participation")
+SWEPT = xr.concat([GOOD, GOOD], "p")
 
 
 @pytest.mark.parametrize(
@@ -312,8 +502,15 @@ SWEPT = xr.concat([GOOD, GOOD], "participation")
     [
         (lambda: plot_runs({}), "runs=[]: must be 1 to 28 results"),
         (lambda: plot_runs({"a": GOOD, "b": SWEPT}), "runs['b']="),
-        (lambda: plot_runs(GOOD.drop_vars("regret")), "runs['cdp_mab']='without regret': "),
-        (lambda: plot_runs(GOOD.drop_attrs()), "runs['run']='without agents, algorithm, arms, "),
+        (lambda: plot_runs(GOOD.drop_vars("regret")), "runs='without regret': must be a result "),
+        (lambda: plot_runs(GOOD.drop_vars("side")), "runs['CDP-MAB']='without side': must be a "),
+        (lambda: plot_runs(GOOD.drop_attrs()), "runs['run']='without title': must be a result of"),
+        (
+            lambda: plot_runs(xr.concat([GOOD] * 29, "p").assign_coords(p=range(29))),
+            "runs='29 cells': must be at most 28",
+        ),
+        (lambda: plot_runs(SWEPT), "runs='without coordinate p': must be"),
+        (lambda: plot_runs(SWEPT.assign_coords(p=("p", [1, 1]))), "runs='p = 1': must be cells"),
         (lambda: plot_runs(GOOD.isel(seed=[0])), "seeds=1: must be a whole number in [2, "),
         (lambda: plot_runs(GOOD, level=95), "level=95: must be"),
         (lambda: plot_runs(GOOD, kind="sd"), "kind='sd': must be"),
@@ -334,15 +531,12 @@ def test_bad_input_is_refused_in_one_line(call, start):
 
 def test_bounds_lie_over_their_runs():
     """Would catch a bound drawn for another run, or left out of the caption."""
-    problem = fmab.Problem([0.2, 0.5, 0.9], 4)
-    data = fmab.simulate(fmab.cdp_mab(1.0), problem, 1000, 4, times=5)
-    table = fmab.cdp_mab(1.0).exchange(4)
-    curve = theory.regret_curve(data.time.values, [0.7, 0.4, 0.0], table, 1000, 1.0)
+    data = result()
+    curve = 3.0 * data.regret.mean("seed").values
     figure = plot_runs({"a": data, "b": data}, bounds={"b": curve})
     drawn = [line for line in figure.axes[0].get_lines() if line.get_linewidth() == 0.8]
     assert len(drawn) == 1 and drawn[0].get_color() == COLOURS[1]
     np.testing.assert_array_equal(drawn[0].get_ydata(), curve)
-    assert (curve >= data.regret.mean("seed").values).all()
     assert any("theorems' bounds" in text.get_text().replace("\n", " ") for text in figure.texts)
     with pytest.raises(ValueError, match="^bounds='c'"):
         plot_runs({"a": data}, bounds={"c": curve})

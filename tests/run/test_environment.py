@@ -90,7 +90,7 @@ def child(work):
     read, write = os.pipe()
     number = os.fork()
     if number == 0:
-        signal.alarm(60)
+        signal.alarm(20)
         try:
             work()
             said = "done"
@@ -105,6 +105,10 @@ def child(work):
     return said
 
 
+# Where there is no fork, the tests of it are skipped.
+if not hasattr(os, "fork"):
+    print(json.dumps(found))
+    sys.exit()
 found["simulate after fork"] = child(bits)
 found["fixed after fork"] = child(lambda: problem.fixed(3))
 found["sweep after fork"] = child(
@@ -145,7 +149,7 @@ def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -
     assert found[setting] == found["plain"]
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 @pytest.mark.parametrize("work", ["simulate", "fixed", "sweep"])
 def test_a_child_of_a_process_that_used_jax_is_refused(work: str, found: dict[str, str]) -> None:
     """Would catch a child that waits for ever for threads that a fork does not copy."""

@@ -24,7 +24,7 @@ from fmab_jax.cli import stated
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.sweeps import study, study_file
-from fmab_jax.sweeps.study import Study, until_precise, state
+from fmab_jax.sweeps.study import Study, state, until_precise
 
 BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
 

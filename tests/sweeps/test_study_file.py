@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import re
 from pathlib import Path
@@ -106,6 +107,7 @@ NO_KEY = "must be left out: there is no such key; "
 WHOLE = "must be a whole number in"
 EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
 NOT_TOML = "must be TOML; "
+NUL = r"must be free of NUL characters; drop the \u0000"
 DEEP = "must be TOML of at most 8 levels; it is nested too deeply"
 
 # name: (the file, the line that refuses it; STUDY is the file's name).
@@ -253,12 +255,19 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a carriage return alone": (PLAIN.replace("\n", "\r"), f"STUDY {NOT_TOML}"),
     "two carriage returns": (PLAIN.replace("\n", "\r\r\n"), f"STUDY {NOT_TOML}"),
     "not UTF-8": (b"\xff\xfe" + PLAIN.encode("utf-16-le"), f"STUDY {NOT_TOML}'utf-8' codec can't"),
-    "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 byt"),
-    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be a TOML file of at most"),
+    "10 MB": (PLAIN + 10_000_000 * "#", "STUDY must be a TOML file of at most 65,536 bytes"),
+    "10 MB on one line": ("horizon = " + 10_000_000 * "9", "STUDY must be a TOML file of at"),
     "10 000 brackets": (epsilon(10_000 * "[" + 10_000 * "]"), f"STUDY {DEEP}"),
     "10 000 braces": (epsilon(10_000 * "{a=" + "1" + 10_000 * "}"), f"STUDY {DEEP}"),
     "10 000 dots": (PLAIN + ".".join(10_000 * ["a"]) + " = 1", f"STUDY {DEEP}"),
     "a table of 10 000 dots": (PLAIN + f"[{'.'.join(10_000 * ['a'])}]", f"STUDY {DEEP}"),
+    "60 KB of dots": (PLAIN + 30_000 * "a." + "a = 1", f"STUDY {DEEP}"),
+    "dots beside quotes": (PLAIN + 10_000 * "'a' . " + "a = 1", f"STUDY {DEEP}"),
+    "dots beside numbers": (PLAIN + 9_000 * "1.2 . " + "a = 1", f"STUDY {DEEP}"),
+    "dots beside signs": (PLAIN + 10_000 * "0.0-" + "a = 1", f"STUDY {DEEP}"),
+    "a NUL in a text": (changed('keep = "\\u0000"'), f"STUDY {NUL}"),
+    "a NUL in a list": (changed(parameters='graph = ["a\\u0000.csv"]'), f"STUDY {NUL}"),
+    "a NUL in a key": (changed('"\\u0000" = 1'), f"STUDY {NUL}"),
     "9 brackets": (epsilon(9 * "[" + "1" + 9 * "]"), f"STUDY {DEEP}"),
     "a label in a label": (epsilon("{a = {b = 1}}"), f"epsilon={{'b': 1}}: {EPSILON}"),
 }  # fmt: skip
@@ -283,23 +292,45 @@ def test_a_snippet_is_refused_with_this_line(
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("nowhere.toml", "readable TOML file; check the path (no such file or directory)"),
-        ("folder.toml", "TOML file; this path is no regular file"),
-        ("a\0b.toml", "path; check the path (it holds a NUL character)"),
-        ("s.toml/x.toml", "readable TOML file; check the path (not a directory)"),
-        (300 * "x" + ".toml", "readable TOML file; check the path (file name too long)"),
+        ("nowhere.toml", "a readable TOML file; check the path (no such file or directory)"),
+        ("folder.toml", "a TOML file; this path is no regular file"),
+        ("a\0b.toml", "a path; check the path (it holds a NUL character)"),
+        ("s.toml/x.toml", "a readable TOML file; check the path (not a directory)"),
+        (300 * "x" + ".toml", "a readable TOML file; check the path (file name too long)"),
+        ("pipe.toml", "a TOML file; this path is no regular file"),
+        ("device.toml", "a TOML file; this path is no regular file"),
+        (3, "a path, as text or pathlib.Path; write it in quotes"),
+        (b"s.toml", "a path, as text or pathlib.Path; write it in quotes"),
     ],
 )
 def test_a_path_without_a_study_is_refused(
-    path: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Any, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Would catch an OSError, or a reason that is not the system's."""
+    """Would catch an OSError, a reason that is not the system's, a pipe that is waited for."""
     monkeypatch.chdir(tmp_path)
     Path("folder.toml").mkdir()
     Path("s.toml").write_text(PLAIN)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("fifo")
+        Path("pipe.toml").symlink_to("fifo")
+        Path("device.toml").symlink_to("/dev/zero")
+    elif path in ("pipe.toml", "device.toml"):
+        pytest.skip("there are no pipes here")
     with pytest.raises(ValueError) as error:
         read_study(path)
-    assert str(error.value).endswith(f": must be a {reason}")
+    assert str(error.value).endswith(f": must be {reason}")
+
+
+def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch the dots of numbers counted as those of a key, and links refused."""
+    monkeypatch.chdir(tmp_path)
+    numbers = [f"{sign}{i}.5{end}" for i in range(300) for sign in "+-" for end in ("", "e-3")]
+    Path("s.toml").write_text(epsilon(f"[{', '.join(numbers)}]") + "# " + 300 * "a.")
+    Path("link.toml").symlink_to("s.toml")
+    document = read_study("link.toml")
+    assert document["parameters"]["epsilon"] == [float(number) for number in numbers]
 
 
 @pytest.mark.parametrize("text", ["1e6", "1e3", "0.25", "1", "1.0", "none", "inf", "1e-3"])

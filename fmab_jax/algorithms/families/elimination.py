@@ -608,8 +608,9 @@ def _noise(
     need: Bool[Array, " arm"],
     arms_of_all: int,
 ) -> Float[Array, "heard arm"]:
-    if not trial.filling.noisy:
-        return arms.noise
+    # Rewards without a range are refused with noise: what is left is none.
+    if not trial.filling.noisy or not math.isfinite(trial.law.sensitivity):
+        return jnp.zeros_like(arms.noise)
     words = keys.stream_key(key, number, keys.NOISE)
     sizes = trial.noise_sizes
     lane = keys.lanes(sizes.shape[0], arms.arm, arms_of_all)

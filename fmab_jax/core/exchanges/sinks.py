@@ -22,8 +22,8 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
     A sink is an agent of smallest eccentricity (ties: lowest number). The slowest component decides
     the wait, max_q max(ecc(sink_q) - 1, 0) slots; then Q sinks upload.
 
-    Peer links are counted on two meters. ``edges`` is sum_q |E_q|, which alone fits the paper's figure
-    11; ``sac`` is sum_q sum_i dist(i, sink_q) (theorem 4).
+    Peer links are counted on two meters. ``edges`` is sum_q |E_q|, which alone fits the paper's
+    figure 11; ``sac`` is sum_q sum_i dist(i, sink_q) (theorem 4).
 
     Args:
         components: A list of connected undirected networkx graphs G_1..G_Q of at most 5,000 nodes

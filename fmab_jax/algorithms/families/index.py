@@ -1,0 +1,509 @@
+"""Index policies: every agent pulls one arm in every slot, and may talk at the end of the slot.
+
+The family owns the loop over slots, the rewards, the exact curves on the grid, the communications
+and what they cost; a filling states what agents know (`init`, `update`), what they pull (`choose`)
+and what they tell each other (`due`, `communicate`). One uniform per (slot, agent) makes a reward,
+so a seed's results depend neither on the batch nor on how many rows agents are padded to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.core import arrays, exchanges, keys
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.rewards import Law
+from fmab_jax.errors import refuse
+from fmab_jax.parameters import parameters_of
+
+Scalar = Float[Array, ""]
+Own = dict[str, Any]
+State = Any
+
+MAX_HORIZON = 10**8
+MAX_STEPS = 10**13
+"""Most slots x rows x arms of one seed: about a day of a core."""
+
+# Slots between two looks at the grid, so that recording costs little.
+_BLOCK = 32
+# What the compiled loop holds for a seed: copies of the state, bytes per agent and recorded slot;
+# measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
+_COPIES = 2
+_BYTES_PER_AGENT = 400
+_BYTES_PER_POINT = 48
+# Streams of round 0 that only this family draws from: numbers of `choose` and of `communicate`.
+_CHOOSING, _TALKING = keys.NOISE, keys.PARTICIPATION
+
+
+class Slot(NamedTuple):
+    """What a filling may know of a slot.
+
+    Attributes:
+        number: t = 1, 2, ..., int64; 0 in `init`.
+        time: t, float64.
+        horizon: T, float64.
+        agents: M, float64.
+        sharing: Agents whose pulls a row of the state counts: M where all share one row, else 1.
+        neighbours: [agent, degree] who is beside whom, in ascending order, padded with -1; [0, 0]
+            without `IndexPolicy.network`.
+        words: Key of the slot's random numbers; see `uniform`.
+    """
+
+    number: Int[Array, ""]
+    time: Scalar
+    horizon: Scalar
+    agents: Scalar
+    sharing: Scalar
+    neighbours: Int[Array, "agent degree"]
+    words: keys.Words
+
+    def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
+        """Returns uniforms: the same if asked twice, others in another slot or function.
+
+        Functions with numbers of their own are `choose` and `communicate`.
+        """
+        lane = keys.lanes(rows, jnp.arange(columns, dtype=jnp.uint32), columns)
+        return keys.uniform(*self.words, lane, self.number.astype(jnp.uint32))
+
+    def random_neighbour(self) -> Int[Array, " agent"]:
+        """Returns a uniformly drawn neighbour of each agent; itself where it has none."""
+        rows, most = self.neighbours.shape
+        itself = jnp.arange(rows, dtype=jnp.int32)
+        if not most:
+            return itself
+        degree = jnp.sum(self.neighbours >= 0, axis=1, dtype=jnp.int32)
+        drawn = (self.uniform(rows)[:, 0] * degree.astype(jnp.float64)).astype(jnp.int32)
+        picked = at(self.neighbours, jnp.clip(drawn, 0, jnp.maximum(degree - 1, 0)))
+        return jnp.where(degree > 0, picked, itself)
+
+
+class Tally(NamedTuple):
+    """What most policies know: how often an arm was pulled, and the sum of its rewards."""
+
+    pulls: Float[Array, "row arm"]
+    sums: Float[Array, "row arm"]
+
+
+def first_best(values: Float[Array, "row arm"]) -> Int[Array, " row"]:
+    """Returns each row's arm of largest value; ties go to the lowest arm."""
+    top = jnp.max(values, axis=1, keepdims=True)
+    position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
+    # Two plain reductions: XLA's argmax does not vectorise on CPUs.
+    return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
+
+
+def upper_bound(
+    pulls: Float[Array, "row arm"], sums: Float[Array, "row arm"], width: Scalar
+) -> Float[Array, "row arm"]:
+    """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled."""
+    # One division instead of two.
+    return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
+
+
+def at(values: Array, column: Int[Array, " row"]) -> Array:
+    """Returns the element of each row in a column of its own; one row stands for all."""
+    row = jnp.minimum(jnp.arange(column.shape[0], dtype=jnp.int32), values.shape[0] - 1)
+    return values.at[row, column].get(mode="promise_in_bounds")
+
+
+@dataclass(frozen=True)
+class IndexPolicy(Algorithm):
+    """The family: a filling states what its agents pull, and what they know and tell each other.
+
+    A filling is a frozen dataclass with some of these static functions of arrays:
+
+    * ``choose(state, slot, own)``: the arm that each row pulls, int32 [row]; the only one that it
+      must state. Ties go to the lowest arm (`first_best`).
+    * ``init(rows, arms, slot, own)``: the state, a NamedTuple of arrays whose leading axis is the
+      row; by default a `Tally` of zeros.
+    * ``update(state, pulls, rewards, slot, own)``: the state after a slot; ``pulls`` and
+      ``rewards`` are [row, arm], zero except at what was pulled; by default they are added up.
+    * ``due(slot, own)``: whether agents communicate at the end of this slot; by default never. Each
+      time counts as one round and costs the links of the exchange.
+    * ``communicate(state, slot, own)``: the state after a communication; by default the same.
+    * ``in_play(state)``: which arms a row may still pull; by default all.
+    * ``commit(state)``: the arm that a row would commit to; by default the one pulled most.
+
+    A row is an agent, or all of them where `shared`: then every agent pulls the row's arm, each
+    with a reward of its own, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a
+    `Slot`; ``own`` holds every parameter that is a number, by name, as float64 scalars. Whatever is
+    random comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
+    may depend on them. The family freezes the state after the horizon.
+
+    Attributes:
+        homogeneous_only: Whether agents whose means differ are refused.
+    """
+
+    homogeneous_only: ClassVar[bool] = False
+
+    @staticmethod
+    def init(rows: int, arms: int, slot: Slot, own: Own) -> State:
+        """Returns what is known before the first slot."""
+        return Tally(jnp.zeros((rows, arms)), jnp.zeros((rows, arms)))
+
+    @staticmethod
+    def choose(state: State, slot: Slot, own: Own) -> Int[Array, " row"]:
+        """Returns the arm that each row pulls in this slot."""
+        raise NotImplementedError
+
+    @staticmethod
+    def update(
+        state: State,
+        pulls: Float[Array, "row arm"],
+        rewards: Float[Array, "row arm"],
+        slot: Slot,
+        own: Own,
+    ) -> State:
+        """Returns what is known after the rewards of this slot."""
+        return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
+
+    @staticmethod
+    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+        """Tells whether agents communicate at the end of this slot."""
+        return jnp.bool_(False)
+
+    @staticmethod
+    def communicate(state: State, slot: Slot, own: Own) -> State:
+        """Returns what is known after a communication."""
+        return state
+
+    @staticmethod
+    def in_play(state: State) -> Bool[Array, "row arm"]:
+        """Tells which arms each row may still pull."""
+        return jnp.ones_like(state.pulls, bool)
+
+    @staticmethod
+    def commit(state: State) -> Int[Array, " row"]:
+        """Returns the arm that each row would commit to."""
+        return first_best(state.pulls)
+
+    @property
+    def shared(self) -> bool:
+        """Whether all agents share one row of the state, and pull the same arm."""
+        return False
+
+    def network(self, agents: int) -> nx.Graph | None:
+        """Returns the graph whose neighbours `Slot` tells, if the filling needs one."""
+        return None
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns what a communication costs; by default nobody hears anybody."""
+        return exchanges.alone(agents)
+
+    def values(self) -> dict[str, float]:
+        """Returns what the filling finds in ``own``: every parameter that is a number."""
+        given = {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {
+            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
+        }
+
+    def bind(
+        self,
+        problem: Problem,
+        horizon: int,
+        *,
+        exchange: Exchange,
+        sum_agents: bool = True,
+        room: int | None = None,
+    ) -> IndexTrial:
+        """Returns the trial; arguments as in `Algorithm.bind`.
+
+        Raises:
+            ValueError: If there are too many slots, or agents differ and may not.
+        """
+        if horizon > MAX_HORIZON:
+            remedy = f"{self.name} steps slot by slot: give a shorter horizon"
+            refuse("horizon", horizon, f"at most {MAX_HORIZON:,}", remedy)
+        rows = 1 if self.shared else problem.agents
+        if horizon * rows * problem.arms > MAX_STEPS:
+            limit = max(1, MAX_STEPS // (rows * problem.arms))
+            allowed = f"at most {limit:,} with {problem.agents:,} agents and {problem.arms:,} arms"
+            refuse("horizon", horizon, allowed, f"{self.name} looks at every arm in every slot")
+        if self.homogeneous_only and not problem.homogeneous:
+            allowed = f"one whose agents share their means, for {self.name}"
+            refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        room = problem.agents if room is None else room
+        rows = 1 if self.shared else room
+        own = {name: np.float64(value) for name, value in self.values().items()}
+        neighbours = _neighbours(self.network(problem.agents), room)
+        filling: Any = type(self)
+        return IndexTrial(
+            filling=filling,
+            law=problem.rewards.bind()[0],
+            room=room,
+            shared=self.shared,
+            state_rows=_state_rows(filling, rows, problem.arms, tuple(own), neighbours.shape),
+            horizon=np.int64(horizon),
+            agents=np.float64(problem.agents),
+            neighbours=neighbours,
+            own=own,
+        )
+
+
+def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
+    """Returns each node's neighbours in ascending order, padded with -1."""
+    if graph is None:
+        return np.empty((0, 0), np.int32)
+    beside = [sorted(graph[node]) for node in range(graph.number_of_nodes())]
+    table = np.full((room, max(map(len, beside))), -1, np.int32)
+    for row, nodes in zip(table, beside, strict=False):
+        row[: len(nodes)] = nodes
+    return table
+
+
+@lru_cache(maxsize=1024)
+def _state_rows(
+    filling: Any, rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
+) -> int:
+    """Returns how many rows of arms, in float64, a filling's state is worth."""
+
+    def init() -> State:
+        zero, word = jnp.float64(0.0), jnp.uint32(0)
+        beside, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
+        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, words)
+        return filling.init(rows, arms, slot, dict.fromkeys(own, zero))
+
+    with jax.enable_x64(True):
+        leaves = jax.tree.leaves(jax.eval_shape(init))
+    return -(-sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) // (8 * arms))
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    meta_fields=["filling", "law", "room", "shared", "state_rows"],
+    data_fields=["horizon", "agents", "neighbours", "own"],
+)
+@dataclass(frozen=True)
+class IndexTrial:
+    """An index policy bound to a problem.
+
+    Attributes:
+        filling: The policy, for its functions. Static, as are the next four.
+        law: Of the rewards.
+        room: Rows that agents are padded to.
+        shared: All agents share one row of the state.
+        state_rows: Rows of arms, in float64, that the state is worth.
+        horizon: T in slots, int64.
+        agents: M.
+        neighbours: As in `Slot`.
+        own: The policy's values.
+    """
+
+    filling: type[IndexPolicy]
+    law: Law
+    room: int
+    shared: bool
+    state_rows: int
+    horizon: Any
+    agents: Any
+    neighbours: Any
+    own: dict[str, Any]
+
+    waits: ClassVar[bool] = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of the state."""
+        return 1 if self.shared else self.room
+
+    def elements(self) -> int:
+        """Returns how many rows of arms the loop holds for one seed: the state and the index.
+
+        A batch of so many stays in a core's cache.
+        """
+        return self.state_rows + self.rows
+
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Returns the memory of one seed at work."""
+        held = 8 * arms * (_COPIES * self.state_rows + self.rows) + 8 * np.size(self.neighbours)
+        return held + self.room * _BYTES_PER_AGENT + points * _BYTES_PER_POINT
+
+    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+        """Runs one seed; arguments as in `Trial.run`."""
+        run = _start(self, instance, grid, key)
+        blocks = largest(-(-self.horizon // _BLOCK))
+        # The number of blocks is that of the longest run of a batch: its other runs stand still.
+        block = lax.while_loop(
+            lambda carry: carry[0] < blocks,
+            lambda carry: (carry[0] + 1, _block(self, instance, grid, key, *carry)),
+            (jnp.zeros_like(blocks), run),
+        )
+        return _outcome(self, instance, block[1])
+
+
+def _over_batch(reduce: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Returns a function of a scalar that, under ``vmap``, is the same for the whole batch.
+
+    A loop or a branch that depends on such a scalar stays one loop or branch under ``vmap``.
+    """
+
+    @custom_vmap
+    def same(value: Array) -> Array:
+        return value
+
+    @same.def_vmap
+    def rule(size: int, is_batched: list[bool], value: Array) -> tuple[Array, bool]:
+        return same(reduce(value)), False
+
+    return same
+
+
+largest = _over_batch(lambda values: jnp.max(values, axis=0))
+anywhere = _over_batch(lambda values: jnp.any(values, axis=0))
+
+
+class _Run(NamedTuple):
+    """What the next block of slots needs, and the curves so far."""
+
+    state: State
+    regret: Float[Array, ""]
+    rounds: Int[Array, ""]
+    regret_curve: Float[Array, " time"]
+    rounds_curve: Int[Array, " time"]
+
+
+def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Run:
+    slot = _slot(trial, key, jnp.int64(0), _CHOOSING)
+    state = trial.filling.init(trial.rows, instance.gaps.shape[0], slot, trial.own)
+    blank = jnp.zeros(grid.shape)
+    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32))
+    return arrays.varying_like(run, jax.random.key_data(key))
+
+
+def _slot(trial: IndexTrial, key: Array, number: Int[Array, ""], stream: int) -> Slot:
+    agents = jnp.asarray(trial.agents)
+    return Slot(
+        number=number,
+        time=number.astype(jnp.float64),
+        horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
+        agents=agents,
+        sharing=agents if trial.shared else jnp.ones_like(agents),
+        neighbours=jnp.asarray(trial.neighbours),
+        words=keys.stream_key(key, 0, stream),
+    )
+
+
+def _block(
+    trial: IndexTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    block: Int[Array, ""],
+    run: _Run,
+) -> _Run:
+    """Runs some slots, then records those that the grid asks for."""
+    before = block.astype(jnp.int64) * _BLOCK
+    numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
+    state, (arms, talked) = lax.scan(partial(_step, trial, instance, key), run.state, numbers)
+
+    gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
+    if trial.shared:
+        rate = gaps[:, 0] * trial.agents
+    else:
+        rate = arrays.padded_sum(jnp.where(_real(trial)[:, None], gaps.T, 0.0))
+    # Sums up to each slot, in one order.
+    place = jnp.arange(_BLOCK)
+    upto = place[:, None] <= place[None, :]
+    regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
+    rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
+
+    inside = (grid > before) & (grid <= before + _BLOCK)
+    position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
+    return _Run(
+        state=state,
+        regret=regret[-1],
+        rounds=rounds[-1],
+        regret_curve=jnp.where(inside, regret[position], run.regret_curve),
+        rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
+    )
+
+
+def _step(
+    trial: IndexTrial, instance: Instance, key: Array, state: State, number: Int[Array, ""]
+) -> tuple[State, tuple[Int[Array, " row"], Int[Array, ""]]]:
+    """One slot: choose, pull, learn, talk; returns what was pulled and whether agents talked."""
+    filling, own = trial.filling, trial.own
+    running = number <= trial.horizon
+    slot = _slot(trial, key, number, _CHOOSING)
+    arm = filling.choose(state, slot, own)
+
+    rewards = _rewards(trial, instance, key, number, arm)
+    pulled = jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :] == arm[:, None]
+    after = filling.update(
+        state,
+        jnp.where(pulled, slot.sharing, 0.0),
+        jnp.where(pulled, rewards[:, None], 0.0),
+        slot,
+        own,
+    )
+    state = _kept(running, after, state)
+
+    due = filling.due(slot, own) & running
+    if filling.communicate is not IndexPolicy.communicate:
+        talking = _slot(trial, key, number, _TALKING)
+        state = lax.cond(
+            anywhere(due),
+            lambda state: _kept(due, filling.communicate(state, talking, own), state),
+            lambda state: state,
+            state,
+        )
+    return state, (arm, due.astype(jnp.int32))
+
+
+def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:
+    return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
+
+
+def _rewards(
+    trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
+) -> Float[Array, " row"]:
+    """Returns each row's reward of this slot, a sum over agents where they share it."""
+    words = keys.stream_key(key, 0, keys.REWARD)
+    agent = jnp.arange(trial.room, dtype=jnp.uint32)
+    uniform = keys.uniform(*words, agent, number.astype(jnp.uint32))
+    pulled = jnp.broadcast_to(arm, (trial.room,))
+    reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
+    if not trial.shared:
+        return reward
+    return arrays.padded_sum(jnp.where(_real(trial), reward, 0.0))[None]
+
+
+def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
+    """Tells agents from padding."""
+    return jnp.arange(trial.room, dtype=jnp.float64) < trial.agents
+
+
+def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
+    playing = trial.filling.in_play(run.state)
+    best = jnp.any(playing & (instance.gaps == 0.0)[None, :], axis=1)
+    commit = trial.filling.commit(run.state).astype(jnp.int32)
+    gap = instance.gaps.at[commit].get(mode="promise_in_bounds")
+    real = jnp.ones(1, bool) if trial.shared else _real(trial)
+    votes = commit[:, None] == jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :]
+    most = jnp.sum(votes & real[:, None], axis=0, dtype=jnp.int32)
+    active = jnp.sum(playing, axis=1, dtype=jnp.int32)
+    lost = jnp.sum(real & ~best, dtype=jnp.int32)
+    agents = jnp.asarray(trial.agents)
+    return Outcome(
+        regret=run.regret_curve,
+        waiting_regret=None,
+        rounds_by=run.rounds_curve,
+        rounds=run.rounds,
+        active_arms=jnp.max(jnp.where(real, active, 0)),
+        chosen_arm=jnp.argmax(most).astype(jnp.int32),
+        agents_lost=lost * agents.astype(jnp.int32) if trial.shared else lost,
+        final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
+    )

@@ -1,0 +1,128 @@
+"""GosInE: agents play few arms each, and recommend their best one to a random neighbour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import networkx as nx
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.exchanges.table import uniform_weights
+from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.parameters import Real, parameter
+
+
+class Known(NamedTuple):
+    """What an agent knows: all its own history, and which arms it plays.
+
+    Attributes:
+        pulls: Of each arm, ever.
+        sums: Of the rewards.
+        lately: Pulls in this phase.
+        sticky: Arms that the agent never gives up.
+        upper: The better of the two other arms, U.
+        lower: The one that a recommendation replaces, L.
+    """
+
+    pulls: Float[Array, "agent arm"]
+    sums: Float[Array, "agent arm"]
+    lately: Float[Array, "agent arm"]
+    sticky: Bool[Array, "agent arm"]
+    upper: Int[Array, " agent"]
+    lower: Int[Array, " agent"]
+
+
+@dataclass(frozen=True)
+class GosInE(IndexPolicy):
+    """GosInE, synchronous: UCB on ceil(K/M) sticky arms and two more, which gossip improves.
+
+    Phase j ends at slot j^3. Then every agent asks a uniformly drawn neighbour for the arm that it
+    pulled most in the phase: one integer, M links. Agents share their means.
+
+    Attributes:
+        graph: Who may be asked; see `fmab_jax.core.graphs.make`.
+        alpha: Of the confidence width; 4 is the authors'.
+    """
+
+    name: ClassVar[str] = "gosine"
+    title: ClassVar[str] = "GosInE"
+    source: ClassVar[str] = "Chawla, Sankararaman, Ganesh and Shakkottai, AISTATS 2020, their code"
+    heard: ClassVar[str] = "one random neighbour after each phase"
+    trusted: ClassVar[str] = "neighbours, with the arm played most"
+    homogeneous_only: ClassVar[bool] = True
+
+    graph: Any = parameter(
+        GraphOf(),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default="complete",
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
+    alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=4.0)
+
+    def network(self, agents: int) -> nx.Graph:
+        """Returns the graph."""
+        return network(self.graph, agents)
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of one message to every agent at the end of a phase."""
+        self.network(agents)
+        links = ((PEER, agents if agents > 1 else 0),)
+        return Exchange("recommendation", agents, agents, uniform_weights(agents), links=links)
+
+    @staticmethod
+    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+        """Deals out consecutive arms: ceil(K/M) sticky ones from i ceil(K/M) on, then U and L."""
+        count = jnp.ceil(arms / slot.agents).astype(jnp.int32)
+        first = jnp.arange(rows, dtype=jnp.int32) * count
+        from_first = (jnp.arange(arms, dtype=jnp.int32)[None, :] - first[:, None]) % arms
+        none = jnp.zeros((rows, arms))
+        upper, lower = (first + count) % arms, (first + count + 1) % arms
+        return Known(none, none, none, from_first < count, upper, lower)
+
+    @staticmethod
+    def in_play(state: Known) -> Bool[Array, "agent arm"]:
+        """Returns the sticky arms, U and L."""
+        arm = jnp.arange(state.pulls.shape[1], dtype=jnp.int32)[None, :]
+        return state.sticky | (arm == state.upper[:, None]) | (arm == state.lower[:, None])
+
+    @staticmethod
+    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+        """Returns argmax mean + sqrt(alpha log t / n) over the arms in play."""
+        index = upper_bound(state.pulls, state.sums, own["alpha"] * jnp.log(slot.time))
+        return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
+
+    @staticmethod
+    def update(
+        state: Known,
+        pulls: Float[Array, "agent arm"],
+        rewards: Float[Array, "agent arm"],
+        slot: Slot,
+        own: Own,
+    ) -> Known:
+        """Counts, ever and in this phase."""
+        counted = IndexPolicy.update(state, pulls, rewards, slot, own)
+        return counted._replace(lately=state.lately + pulls)
+
+    @staticmethod
+    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+        """Tells whether t = j^3 for a whole j."""
+        root = jnp.rint(jnp.cbrt(slot.time))
+        return root * root * root == slot.time
+
+    @staticmethod
+    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+        """Keeps the better of U and L as U; L becomes the neighbour's best arm, if it is new."""
+        swap = at(state.lately, state.upper) < at(state.lately, state.lower)
+        upper = jnp.where(swap, state.lower, state.upper)
+        lower = jnp.where(swap, state.upper, state.lower)
+        heard = first_best(state.lately)[slot.random_neighbour()]
+        new = ~at(GosInE.in_play(state), heard)
+        lower = jnp.where(new, heard, lower)
+        return state._replace(upper=upper, lower=lower, lately=jnp.zeros_like(state.lately))

@@ -1,0 +1,180 @@
+"""The tests of the contract, for this package's algorithms and for anybody's own."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import tree_leaves_with_path
+
+from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.core.problems import Problem
+from fmab_jax.errors import count
+from fmab_jax.run import batches
+from fmab_jax.run.contract import PROMISES, broken
+from fmab_jax.run.resources import checked_devices
+from fmab_jax.run.simulate import simulate
+
+# Rounding of a regret that is summed over many slots.
+_ROUNDING = 1e-9
+_ALPHA = 1e-6
+
+
+def check_algorithm(
+    algorithm: Algorithm,
+    problem: Problem | None = None,
+    *,
+    horizon: int = 600,
+    seeds: int = 24,
+    reference: Callable[[np.random.Generator, np.ndarray, int], float] | None = None,
+    runs: int = 300,
+) -> list[str]:
+    """Runs the tests of the contract on an algorithm, this package's or anybody's own.
+
+    Args:
+        algorithm: Configured, such as ``MyUCB(alpha=2)``.
+        problem: On what; by default 5 agents that share 7 arms.
+        horizon: T; every slot is recorded once.
+        seeds: How many, at least 8.
+        reference: A slow simulation to compare with: (random generator, means [agent, arm], T) to
+            the final regret of one run on these means. Without one the law is not checked.
+        runs: Of the reference; four times as many seeds are compared with it.
+
+    Returns:
+        A line for each promise that was checked, or not and why.
+
+    Raises:
+        Refusal: For the first promise that is broken; the line says which, and what was seen.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> len(fmab.check_algorithm(fmab.cdp_mab(0.5), horizon=300))
+        11
+    """
+    # This room is above: batches calls what is here for every batch.
+    seeds = count("seeds", seeds, 8, 10**5, "give at least 8 seeds")
+    problem = Problem.uniform(5, 7) if problem is None else problem
+    devices = checked_devices(None)
+    told = []
+
+    def kept(promise: str, note: str = "") -> None:
+        told.append(f"{'not checked' if note else 'kept'}: {PROMISES[promise]}{note}")
+
+    def run(
+        config: batches.Config, batch: int = 8, which: Any = None, used: Any = devices[:1]
+    ) -> Outcome:
+        configs = [config] if which is None else [config, other]
+        order = np.zeros(seeds, np.int32) if which is None else which
+        work = batches.Work(configs, order, np.arange(seeds), 0)
+        parts = dict(batches.run_trials(work, batch, tuple(used)))
+        ordered = [parts[start] for start in sorted(parts)]
+        return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
+
+    twin = copy.copy(algorithm)
+    if twin != algorithm or hash(twin) != hash(algorithm):
+        broken(algorithm, "value", "a copy that is not equal")
+    if not dataclasses.is_dataclass(algorithm):
+        broken(algorithm, "value", "a class that is no dataclass")
+    try:
+        json.dumps(algorithm.describe(), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        broken(algorithm, "value", f"a description that is not JSON ({error})")
+    kept("value")
+    # Every slot, which also shows that regret is exact wherever it is recorded.
+    dense = batches.bound(algorithm, problem, horizon, times=np.arange(horizon + 1))
+    # A neighbour of the same program that ends sooner.
+    short = np.arange(horizon + 1) * max(1, horizon // 3) // horizon
+    other = dense._replace(
+        trial=algorithm.bind(
+            problem, int(short[-1]), exchange=dense.exchange, room=batches.room_for(problem.agents)
+        ),
+        grid=np.pad(short, (0, len(dense.grid) - len(short)), mode="edge"),
+    )
+    every = run(dense)
+    for promise in ("outcome", "finite", "grows", "rounds"):
+        kept(promise)
+    _at_most(algorithm, every, dense)
+    slots = np.unique(np.geomspace(1, horizon, 7).astype(np.int64))
+    some = run(batches.bound(algorithm, problem, horizon, times=slots))
+    _same(algorithm, "exact", every.regret[:, slots], some.regret[:, : len(slots)])
+    kept("exact")
+    _same(algorithm, "batch", every, run(dense, batch=4 * 8))
+    mixed = np.arange(seeds, dtype=np.int32) % 2
+    own = jax.tree.map(lambda x: x[mixed == 0], (every, run(dense, which=mixed)))
+    _same(algorithm, "batch", *own)
+    kept("batch")
+    batches.executable.cache_clear()
+    _same(algorithm, "again", every, run(dense))
+    kept("again")
+    wide = batches.bound(
+        algorithm,
+        problem,
+        horizon,
+        times=np.arange(horizon + 1),
+        room=4 * batches.room_for(problem.agents),
+    )
+    _same(algorithm, "room", every, run(wide))
+    kept("room")
+    if len(devices) > 1:
+        _same(algorithm, "devices", every, run(dense, batch=8 * len(devices), used=devices))
+        kept("devices")
+    else:
+        kept("devices", " There is one device here.")
+    if reference is None:
+        kept("law", " There is no reference.")
+    else:
+        _same_law(algorithm, problem, horizon, reference, runs)
+        kept("law")
+    return told
+
+
+def _at_most(algorithm: Algorithm, outcome: Outcome, config: Any) -> None:
+    """Checks that no slot costs more than the worst arm for every agent."""
+    slots = config.grid.astype(np.float64)
+    most = config.problem.agents * slots * (1.0 if config.problem.drawn else _largest(config))
+    over = outcome.regret > most[None, :] * (1 + _ROUNDING) + _ROUNDING
+    if over.any() and np.isfinite(config.problem.rewards.sensitivity):
+        seed, slot = (int(i) for i in np.argwhere(over)[0])
+        what = f"regret {outcome.regret[seed, slot]} of seed {seed} by slot {config.grid[slot]}"
+        broken(algorithm, "grows", what)
+
+
+def _largest(config: Any) -> float:
+    means = np.asarray(config.problem.means).mean(axis=0)
+    return float(means.max() - means.min())
+
+
+def _same(algorithm: Algorithm, promise: str, first: Any, second: Any) -> None:
+    pairs = zip(tree_leaves_with_path(first), jax.tree.leaves(second), strict=True)
+    for (path, one), two in pairs:
+        points = min(np.shape(one)[-1], np.shape(two)[-1]) if np.ndim(one) > 1 else None
+        here, there = (np.asarray(x)[..., :points] if points else np.asarray(x) for x in (one, two))
+        if here.tobytes() != there.tobytes():
+            seed = int(np.argwhere((here != there).reshape(len(here), -1).any(axis=1))[0, 0])
+            field = jax.tree_util.keystr(path).strip(".[]'") or "regret"
+            broken(algorithm, promise, f"{field} of seed {seed} that differs")
+
+
+def _same_law(
+    algorithm: Algorithm,
+    problem: Problem,
+    horizon: int,
+    reference: Callable[[np.random.Generator, np.ndarray, int], float],
+    runs: int,
+) -> None:
+    from scipy.stats import ks_2samp
+
+    fixed = problem.fixed(0)
+    means = np.broadcast_to(fixed.means, (fixed.agents, fixed.arms))
+    rng = np.random.default_rng(20240607)
+    slow = np.array([reference(rng, np.array(means), horizon) for _ in range(runs)])
+    data = simulate(algorithm, fixed, horizon, 4 * runs, times=1)
+    chance = ks_2samp(slow, data.regret.values[:, -1]).pvalue
+    if chance < _ALPHA:
+        ends = f"means {slow.mean():.6g} and {data.regret.values[:, -1].mean():.6g}"
+        broken(algorithm, "law", f"p = {chance:.2g} (Kolmogorov-Smirnov), {ends}")

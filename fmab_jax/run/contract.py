@@ -1,0 +1,104 @@
+"""What every algorithm promises: one sentence each, which is told when it is broken.
+
+`seen` looks at every batch of every run, since it costs next to nothing; `check_algorithm`, in
+`analysis.conformance`, runs an algorithm in the ways that results must not depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.errors import Refusal
+
+PROMISES = {
+    "value": "Equal parameters make an equal algorithm, and its description is JSON.",
+    "outcome": "A trial returns an Outcome: per field a number, or one for each recorded slot.",
+    "finite": "Regret is a finite number at every recorded slot.",
+    "grows": "Regret is at least 0, at most agents x slots x largest gap, and never decreases.",
+    "rounds": "Completed rounds never decrease, and the last number of them is `rounds`.",
+    "exact": "A curve has the same value at a slot, whichever other slots are recorded.",
+    "batch": "A seed's bits depend on its configuration and the seed, not on batch or neighbours.",
+    "again": "Running the same trials again, compiled anew, gives the same bits.",
+    "room": "Rows that agents are padded to change no bit.",
+    "devices": "The number of devices changes no bit.",
+    "law": "Final regret has the law of the slow reference.",
+}
+"""By a short name, what an algorithm promises."""
+
+# Rounding of a regret that is summed over many slots.
+_ROUNDING = 1e-9
+
+
+def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
+    """Raises the refusal of an algorithm that does not keep a promise.
+
+    Args:
+        algorithm: Whose.
+        promise: A key of `PROMISES`.
+        what: What was seen.
+
+    Raises:
+        Refusal: Always.
+    """
+    name = algorithm if isinstance(algorithm, str) else algorithm.name or type(algorithm).__name__
+    line = f"{name} breaks the contract of algorithms: {PROMISES[promise]} Seen: {what}"
+    raise Refusal.line(line)
+
+
+def shaped(outcome: Any, points: int, name: str) -> Outcome:
+    """Checks, while a trial is traced, that it returns what is promised.
+
+    Raises:
+        Refusal: If it returns anything else.
+    """
+    if not isinstance(outcome, Outcome):
+        broken(name, "outcome", f"a {type(outcome).__name__}")
+    over_time = ("regret", "waiting_regret", "rounds_by")
+    for field, value in outcome._asdict().items():
+        if value is None and field == "waiting_regret":
+            continue
+        wanted = (points,) if field in over_time else ()
+        found = np.shape(value)
+        if found != wanted:
+            broken(name, "outcome", f"{field} of shape {found} in place of {wanted}")
+        whole = field not in ("regret", "waiting_regret", "final_gap")
+        if np.dtype(value.dtype).kind not in ("iu" if whole else "f"):
+            broken(name, "outcome", f"{field} of type {value.dtype}")
+    return outcome
+
+
+def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None:
+    """Checks a batch of results.
+
+    Args:
+        outcome: With a leading axis of seeds, on the host.
+        seeds: Of the batch.
+        name: The algorithm's.
+
+    Raises:
+        Refusal: If a promise about every single trial is broken.
+    """
+    regret = outcome.regret
+    rules = (
+        ("finite", np.isfinite(regret), "regret"),
+        ("grows", regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0), "regret"),
+        ("grows", _grows(regret), "regret"),
+        ("rounds", _grows(outcome.rounds_by), "rounds"),
+    )
+    for promise, kept, what in rules:
+        if not kept.all():
+            seed, slot = (int(i) for i in np.argwhere(~kept)[0])
+            values = regret if what == "regret" else outcome.rounds_by
+            value = values[seed, slot].item()
+            place = f"{what} {value} of seed {seeds[seed]} at recorded slot {slot + 1}"
+            broken(name, promise, place)
+
+
+def _grows(values: np.ndarray) -> np.ndarray:
+    """Tells where a value is not below the one before, up to rounding."""
+    spare = _ROUNDING * np.maximum(np.abs(values[:, -1:]), 1.0)
+    return np.diff(values, axis=1, prepend=values[:, :1]) >= -spare

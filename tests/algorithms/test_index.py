@@ -1,0 +1,375 @@
+"""Index policies against slow twins, draw by draw and in law; bits; edges; refusals; memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import index_twins as twins
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.stats
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.families import index
+from fmab_jax.algorithms.families.index import IndexPolicy
+from fmab_jax.core import keys
+from fmab_jax.run import batches
+
+ALPHA = 1e-6
+# Ulps by which sums over agents may depend on the padding.
+ROOM_ULPS = 4
+SHARED = [[0.62, 0.31, 0.5, 0.83, 0.47, 0.12, 0.77, 0.29]]
+# Agents whose own best arms differ.
+UNEQUAL = np.random.default_rng(5).uniform(size=(5, 8)).round(2).tolist()
+AGENTS, HORIZON = 5, 350
+
+# name: (package's algorithm, twin, whether it is told of neighbours, means)
+SETTINGS = {
+    "alone": (fmab.ucb1(), twins.ucb1, False, SHARED),
+    "alone, narrow": (fmab.ucb1(alpha=0.3), partial(twins.ucb1, alpha=0.3), False, SHARED),
+    "alone, unequal": (fmab.ucb1(), twins.ucb1, False, UNEQUAL),
+    "pooled": (fmab.ucb1(pooled=True), twins.pooled_ucb1, False, SHARED),
+    "pooled, unequal": (fmab.ucb1(pooled=True), twins.pooled_ucb1, False, UNEQUAL),
+    "gosine, ring": (fmab.gosine(twins.ring(AGENTS)), twins.gosine, True, SHARED),
+    "gosine, narrow": (
+        fmab.gosine(twins.ring(AGENTS), alpha=0.5),
+        partial(twins.gosine, alpha=0.5),
+        True,
+        SHARED,
+    ),
+}
+
+
+def problem_of(means, agents=AGENTS):
+    return fmab.Problem(means) if len(means) > 1 else fmab.Problem(means[0], agents)
+
+
+def gaps_of(means):
+    every = np.mean(means, axis=0)
+    return every.max() - every
+
+
+def uniforms(seed, horizon, agents, stream):
+    with jax.enable_x64(True):
+        key = keys.seed_key(jnp.uint32(0), jnp.uint32(seed))
+        words = keys.stream_key(key, 0, stream)
+        lane = jnp.arange(agents, dtype=jnp.uint32)[None, :]
+        slot = jnp.arange(horizon + 1, dtype=jnp.uint32)[:, None]
+        return np.asarray(keys.uniform(*words, lane, slot))
+
+
+def same_draws(seed, horizon, agents, means, graph, twin, talks):
+    """The twin's run with the very numbers that the package draws."""
+    rewards = uniforms(seed, horizon, agents, keys.REWARD)
+    picks = uniforms(seed, horizon, agents, keys.PARTICIPATION)
+    reward, neighbour = twins.given_chance(means, graph, rewards, picks)
+    arguments = (means, agents, horizon, reward, neighbour)
+    return twin(*(arguments if talks else arguments[:-1]))
+
+
+def assert_is_the_twin(data, i, run, gaps, horizon):
+    """Everything that a run says of one seed, recomputed from what the twin did."""
+    one = data.isel(seed=i)
+    np.testing.assert_allclose(one.regret, twins.regret(run, gaps), rtol=1e-12, atol=1e-12)
+    committed = [twins.lowest_best(pulls) for pulls in run.pulls]
+    best = set(np.flatnonzero(gaps < 1e-12))
+    assert one.rounds_made == len(run.talks)
+    assert one.active_arms == max(map(len, run.playing))
+    assert one.chosen_arm == np.bincount(committed).argmax()
+    assert one.agents_lost == sum(not (best & mine) for mine in run.playing)
+    assert one.final_gap == pytest.approx(np.mean(gaps[committed]), abs=1e-12)
+    agents = len(run.pulls)
+    made = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])
+    expected = {"server": agents * made, "peer": agents * made * (agents > 1)}
+    assert bool(run.talks) == bool(data.sizes["meter"])
+    for meter in data.meter.values:
+        np.testing.assert_array_equal(one.links.sel(meter=meter), expected[meter])
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
+    """Would catch any decision, sum or count of links that the pseudo-code does not make.
+
+    The grid is every slot from 0 on, so the curve must be the sum of the gaps of the twin's pulls.
+    """
+    algorithm, twin, talks, means = SETTINGS[name]
+    times = np.arange(HORIZON + 1)
+    data = fmab.simulate(algorithm, problem_of(means), HORIZON, 6, times=times)
+    graph = twins.ring(AGENTS)
+    for seed in range(6):
+        run = same_draws(seed, HORIZON, AGENTS, means, graph, twin, talks)
+        assert_is_the_twin(data, seed, run, gaps_of(means), HORIZON)
+
+
+EDGES = {
+    "fewer slots than arms": (3, 6, 3),
+    "one agent": (1, 4, 70),
+    "one arm": (3, 1, 40),
+    "one slot": (2, 3, 1),
+    "more agents than arms": (7, 3, 65),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "edge"),
+    [("gosine", edge) for edge in EDGES]
+    + [(name, edge) for name in ("alone", "pooled") for edge in list(EDGES)[:3]],
+)
+def test_edges_are_those_of_the_slow_twin(name, edge):
+    """Would catch a block, a grid or a share of arms that assumes more than one of anything."""
+    agents, arms, horizon = EDGES[edge]
+    means = [[0.5, 0.9, 0.2, 0.7, 0.4, 0.6][:arms]]
+    graph = nx.complete_graph(agents)
+    algorithm, twin, talks = {
+        "alone": (fmab.ucb1(), twins.ucb1, False),
+        "pooled": (fmab.ucb1(pooled=True), twins.pooled_ucb1, False),
+        "gosine": (fmab.gosine(), twins.gosine, True),
+    }[name]
+    times = np.arange(horizon + 1)
+    data = fmab.simulate(algorithm, problem_of(means, agents), horizon, 3, times=times)
+    for seed in range(3):
+        run = same_draws(seed, horizon, agents, means, graph, twin, talks)
+        assert_is_the_twin(data, seed, run, gaps_of(means), horizon)
+
+
+def p_values(name, runs, change=lambda algorithm: algorithm):
+    """Of regret at three slots and of lost agents, the package against the twin's own numbers."""
+    algorithm, twin, talks, means = SETTINGS[name]
+    times = [40, 150, HORIZON]
+    data = fmab.simulate(change(algorithm), problem_of(means), HORIZON, runs, times=times)
+    graph, gaps = twins.ring(AGENTS), gaps_of(means)
+    theirs = np.empty((runs, len(times)))
+    for i in range(runs):
+        reward, neighbour = twins.own_chance(means, graph, i)
+        arguments = (means, AGENTS, HORIZON, reward, neighbour)
+        theirs[i] = twins.regret(twin(*(arguments if talks else arguments[:-1])), gaps)[times]
+    ours = data.regret.values
+    found = [scipy.stats.ks_2samp(ours[:, j], theirs[:, j]).pvalue for j in range(len(times))]
+    spread = np.sqrt((ours.var(0, ddof=1) + theirs.var(0, ddof=1)) / runs)
+    z = (ours.mean(0) - theirs.mean(0)) / np.maximum(spread, 1e-12)
+    return np.array([*found, *2 * scipy.stats.norm.sf(abs(z))])
+
+
+@pytest.mark.parametrize("name", ["alone", "pooled", "gosine, ring"])
+def test_the_law_is_that_of_the_slow_twin(name):
+    """Would catch rewards or neighbours that are not independent, or of another law."""
+    assert p_values(name, 300).min() > ALPHA
+
+
+def test_the_comparison_sees_another_alpha():
+    """Would catch a comparison too weak to tell alpha = 2 from 1.5."""
+    assert p_values("alone", 300, lambda _: fmab.ucb1(alpha=1.5)).min() < ALPHA
+
+
+def outcomes(configs, seeds, batch):
+    """[config] of every field, all configs in the same batches."""
+    which = np.repeat(np.arange(len(configs)), len(seeds))
+    work = batches.Work(configs, which, np.tile(seeds, len(configs)), 0)
+    found = {}
+    for start, outcome in batches.run_trials(work, batch, tuple(jax.local_devices())):
+        for name, values in outcome._asdict().items():
+            if values is not None:
+                found.setdefault(name, {})[start] = values
+    joined = {n: np.concatenate([v[s] for s in sorted(v)]) for n, v in found.items()}
+    return [
+        {n: v[i * len(seeds) : (i + 1) * len(seeds)] for n, v in joined.items()}
+        for i in range(len(configs))
+    ]
+
+
+EACH = {
+    "alone": fmab.ucb1(),
+    "pooled": fmab.ucb1(pooled=True),
+    "gosine": fmab.gosine("star"),
+}
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_bits_depend_on_neither_batch_nor_neighbours(name):
+    """Would catch rounding that a batch decides, and a finished run that goes on learning.
+
+    Runs of other horizons and other alphas share the batch; some end in the middle of a block.
+    """
+    problem = fmab.Problem.uniform(6, 11)
+    shape = dict(times=25)
+    make = type(EACH[name])
+    own = {"pooled": dict(pooled=True), "gosine": dict(graph="star"), "alone": {}}[name]
+    wanted = [(333, 2.0), (65, 0.7), (1000, 2.0)]
+    configs = [batches.bound(make(alpha=a, **own), problem, t, **shape) for t, a in wanted]
+    assert len({config.program for config in configs}) == 1
+    seeds = np.array([3, 0, 11, 7, 2])
+    together = outcomes(configs, seeds, 16)
+    for config, found in zip(configs, together, strict=True):
+        for batch, order in ((2, seeds), (8, seeds[::-1])):
+            alone = outcomes([config], order, batch)[0]
+            for field, values in alone.items():
+                values = values if order is seeds else values[::-1]
+                np.testing.assert_array_equal(values, found[field], err_msg=field)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_padding_of_agents_changes_nothing(name):
+    """Would catch a row without an agent that is heard, counted or drawn for."""
+    problem = fmab.Problem.uniform(5, 7)
+    plain, padded = (
+        outcomes([batches.bound(EACH[name], problem, 300, room=room)], np.arange(8), 8)[0]
+        for room in (5, 13)
+    )
+    for field, values in plain.items():
+        if field in ("regret", "final_gap"):
+            np.testing.assert_array_max_ulp(values, padded[field], ROOM_ULPS)
+        else:
+            np.testing.assert_array_equal(values, padded[field], err_msg=field)
+
+
+DEVICES = """
+import jax, numpy as np, sys
+import fmab_jax as fmab
+found = []
+for algorithm in (fmab.ucb1(), fmab.ucb1(pooled=True), fmab.gosine("star")):
+    data = fmab.simulate(algorithm, fmab.Problem.uniform(4, 9), 200, 16, times=10)
+    found += [data.regret.values, data.rounds_made.values[:, None]]
+assert len(jax.devices()) == int(sys.argv[2])
+np.save(sys.argv[1], np.hstack(found))
+"""
+
+
+@pytest.mark.slow
+def test_bits_do_not_depend_on_the_devices(tmp_path):
+    """Would catch a loop or a branch that one device decides for another."""
+    saved = []
+    for devices in (1, 2):
+        path = tmp_path / f"{devices}.npy"
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        command = [sys.executable, "-c", DEVICES, str(path), str(devices)]
+        subprocess.run(command, check=True, env=environment)
+        saved.append(np.load(path))
+    np.testing.assert_array_equal(*saved)
+
+
+def test_phases_of_gosine_end_at_cubes():
+    """Would catch a cube root that is off by a rounding, for every phase that can be run."""
+
+    def due(number):
+        zero = jnp.float64(0.0)
+        beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
+        slot = index.Slot(number, number.astype(jnp.float64), zero, zero, zero, beside, words)
+        return fmab.gosine.due(slot, {})
+
+    cubes = np.arange(1, 465) ** 3
+    slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
+    with jax.enable_x64(True):
+        found = np.asarray(jax.vmap(due)(jnp.asarray(slots)))
+    np.testing.assert_array_equal(slots[found], cubes)
+
+
+def test_links_of_gosine_are_exact():
+    """Would catch a phase counted a slot late, or twice: M links at slots 1, 8, 27, ..., 1000."""
+    times = [0, 1, 7, 8, 26, 27, 63, 64, 999, 1000]
+    data = fmab.simulate(fmab.gosine(), fmab.Problem.uniform(6, 4), 1000, 8, times=times)
+    links = data.links.sel(meter="peer")
+    expected = 6 * np.array([0, 1, 1, 2, 2, 3, 3, 4, 9, 10])
+    np.testing.assert_array_equal(links, np.broadcast_to(expected, links.shape))
+
+
+class Walk(NamedTuple):
+    last: jax.Array
+    heard: jax.Array
+
+
+@dataclass(frozen=True)
+class Wanderer(IndexPolicy):
+    """Pulls a random arm; remembers the last slot, and what it drew when it talked."""
+
+    name: ClassVar[str] = "wanderer"
+
+    @staticmethod
+    def init(rows, arms, slot, own):
+        return Walk(jnp.zeros((rows, 1)), slot.uniform(rows))
+
+    @staticmethod
+    def choose(state, slot, own):
+        return (slot.uniform(state.last.shape[0])[:, 0] * 10.0).astype(jnp.int32)
+
+    @staticmethod
+    def update(state, pulls, rewards, slot, own):
+        return state._replace(last=jnp.full_like(state.last, slot.time))
+
+    @staticmethod
+    def due(slot, own):
+        return slot.number % 7 == 0
+
+    @staticmethod
+    def communicate(state, slot, own):
+        return state._replace(heard=slot.uniform(state.heard.shape[0]))
+
+    @staticmethod
+    def in_play(state):
+        return jnp.arange(10.0)[None, :] < 10.0 * state.heard
+
+    @staticmethod
+    def commit(state):
+        return (state.last[:, 0] % 10.0).astype(jnp.int32)
+
+
+def test_a_filling_may_draw_and_keep_whatever_it_likes():
+    """Would catch numbers that repeat over slots, agents or purposes, and a state that runs on.
+
+    The wanderer commits to the last slot's last digit; its regret is that of uniform play; the arms
+    in play say which number it drew at slot 203, which is the one with that identity.
+    """
+    means = np.linspace(0.05, 0.95, 10)
+    problem = fmab.Problem(means, 4)
+    configs = [batches.bound(Wanderer(), problem, t, times=10) for t in (203, 66)]
+    first, second = outcomes(configs, np.arange(200), 128)
+    assert (first["chosen_arm"] == 3).all() and (second["chosen_arm"] == 6).all()
+    assert (first["rounds"] == 29).all() and (second["rounds"] == 9).all()
+    drawn = np.array([uniforms(seed, 203, 4, keys.PARTICIPATION)[203] for seed in range(3)])
+    np.testing.assert_array_equal(first["active_arms"][:3], np.ceil(10 * drawn).max(axis=1))
+    gap, pulls = means.max() - means, 4 * 203
+    z = (first["regret"][:, 9] - pulls * gap.mean()) / np.sqrt(pulls * gap.var())
+    assert scipy.stats.kstest(z, "norm").pvalue > ALPHA
+    assert abs(scipy.stats.pearsonr(z, second["regret"][:, 9]).statistic) > 0.3
+
+
+def test_runs_that_would_never_end_and_unequal_agents_are_refused():
+    """Would catch a run of years that starts, and GosInE where its recommendations mislead."""
+    with pytest.raises(ValueError, match="horizon=100000001: must be at most 100,000,000; ucb1"):
+        fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(2, 2), 10**8 + 1, 1)
+    with pytest.raises(ValueError, match="at most 10,000,000 with 1,000 agents and 1,000 arms"):
+        fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(1000, 1000), 10**8, 1)
+    with pytest.raises(ValueError, match="problem='heterogeneous': must be one whose agents share"):
+        fmab.simulate(fmab.gosine(), fmab.Problem.heterogeneous(4, 5), 100, 1)
+    with pytest.raises(ValueError, match="graph"):
+        fmab.simulate(fmab.gosine(nx.path_graph(3)), fmab.Problem.uniform(4, 5), 100, 1)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_memory_is_estimated_and_nothing_is_scattered(name):
+    """Would catch an estimate that a run exceeds, or a program that crawls on accelerators."""
+    for agents, arms, points in ((50, 100, 100), (3, 400, 1000)):
+        config = batches.bound(EACH[name], fmab.Problem.uniform(agents, arms), 5000, times=points)
+        compiled = batches.executable(config.program, 16, tuple(jax.local_devices()))
+        sizes = compiled.memory_analysis()
+        used = (
+            sizes.temp_size_in_bytes + sizes.argument_size_in_bytes + sizes.output_size_in_bytes
+        ) / 16
+        assert used <= config.bytes_per_seed <= 5 * used, (agents, used, config.bytes_per_seed)
+        assert "scatter(" not in compiled.as_text()
+
+
+@pytest.mark.slow
+def test_gosine_has_the_scale_of_an_independent_run():
+    """Would catch a reading of GosInE that costs another order: about 13,400 and 1,050 links."""
+    data = fmab.simulate(fmab.gosine(), fmab.Problem.uniform(50, 100), 10**4, 48)
+    assert 0.85 < float(data.regret[:, -1].mean()) / 13_400 < 1.15
+    np.testing.assert_array_equal(data.links[:, -1, 0], 1050)

@@ -1,0 +1,136 @@
+"""Index policies slot by slot in plain Python, from the pseudo-code; slow, and nobody's loop.
+
+Every function takes ``reward(slot, agent, arm)`` and, where agents talk, ``neighbour(slot, agent)``
+in place of random numbers, so that a run can be compared draw by draw or in law.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import NamedTuple
+
+import networkx as nx
+import numpy as np
+
+
+class Run(NamedTuple):
+    actions: np.ndarray
+    """[slot, agent]"""
+    talks: list[int]
+    """Slots after which agents communicated."""
+    pulls: list[list[int]]
+    """[agent][arm], as each agent knows them."""
+    playing: list[set[int]]
+    """[agent] arms in play at the end."""
+
+
+def lowest_best(values: list[float]) -> int:
+    return values.index(max(values))
+
+
+def bound(pulls: int, total: float, width: float) -> float:
+    return total / pulls + math.sqrt(width / pulls) if pulls else math.inf
+
+
+def ucb1(means, agents, horizon, reward, alpha=2.0):
+    arms = len(means[0])
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(agents)]
+    sums = [[0.0] * arms for _ in range(agents)]
+    for t in range(1, horizon + 1):
+        for i in range(agents):
+            width = alpha * math.log(t)
+            k = lowest_best([bound(pulls[i][k], sums[i][k], width) for k in range(arms)])
+            pulls[i][k] += 1
+            sums[i][k] += reward(t, i, k)
+            actions[t - 1, i] = k
+    return Run(actions, [], pulls, [set(range(arms))] * agents)
+
+
+def pooled_ucb1(means, agents, horizon, reward, alpha=2.0):
+    arms = len(means[0])
+    actions = np.empty((horizon, agents), int)
+    pulls, sums = [0] * arms, [0.0] * arms
+    for t in range(1, horizon + 1):
+        width = alpha * math.log(agents * t)
+        k = lowest_best([bound(pulls[k], sums[k], width) for k in range(arms)])
+        for i in range(agents):
+            pulls[k] += 1
+            sums[k] += reward(t, i, k)
+        actions[t - 1] = k
+    talks = list(range(1, horizon + 1))
+    return Run(actions, talks, [pulls] * agents, [set(range(arms))] * agents)
+
+
+def gosine(means, agents, horizon, reward, neighbour, alpha=4.0):
+    arms = len(means[0])
+    share = -(-arms // agents)
+    sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
+    upper = [(i * share + share) % arms for i in range(agents)]
+    lower = [(i * share + share + 1) % arms for i in range(agents)]
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(agents)]
+    sums = [[0.0] * arms for _ in range(agents)]
+    lately = [[0] * arms for _ in range(agents)]
+    talks, phase = [], 1
+    for t in range(1, horizon + 1):
+        for i in range(agents):
+            width, mine = alpha * math.log(t), sticky[i] | {upper[i], lower[i]}
+            index = [bound(pulls[i][k], sums[i][k], width) for k in range(arms)]
+            k = lowest_best([index[k] if k in mine else -math.inf for k in range(arms)])
+            pulls[i][k] += 1
+            lately[i][k] += 1
+            sums[i][k] += reward(t, i, k)
+            actions[t - 1, i] = k
+        if t == phase**3:
+            told = [lowest_best(lately[i]) for i in range(agents)]
+            for i in range(agents):
+                mine = sticky[i] | {upper[i], lower[i]}
+                if lately[i][upper[i]] < lately[i][lower[i]]:
+                    upper[i], lower[i] = lower[i], upper[i]
+                heard = told[neighbour(t, i)]
+                if heard not in mine:
+                    lower[i] = heard
+            lately = [[0] * arms for _ in range(agents)]
+            talks.append(t)
+            phase += 1
+    playing = [sticky[i] | {upper[i], lower[i]} for i in range(agents)]
+    return Run(actions, talks, pulls, playing)
+
+
+def own_chance(means, graph, seed):
+    """Rewards and neighbours from Python's own generator."""
+    generator = random.Random(seed)
+    beside = {i: sorted(graph[i]) for i in graph}
+
+    def reward(slot, agent, arm):
+        return float(generator.random() < means[min(agent, len(means) - 1)][arm])
+
+    def neighbour(slot, agent):
+        return generator.choice(beside[agent]) if beside[agent] else agent
+
+    return reward, neighbour
+
+
+def given_chance(means, graph, rewards, neighbours):
+    """Rewards and neighbours from tables of uniforms [slot, agent]."""
+    beside = {i: sorted(graph[i]) for i in graph}
+
+    def reward(slot, agent, arm):
+        return float(rewards[slot, agent] < means[min(agent, len(means) - 1)][arm])
+
+    def neighbour(slot, agent):
+        some = beside[agent]
+        return some[int(neighbours[slot, agent] * len(some))] if some else agent
+
+    return reward, neighbour
+
+
+def regret(run: Run, gaps: np.ndarray) -> np.ndarray:
+    """[slot 0..T]"""
+    return np.concatenate([[0.0], np.cumsum(gaps[run.actions].sum(axis=1))])
+
+
+def ring(agents: int) -> nx.Graph:
+    return nx.cycle_graph(agents) if agents > 2 else nx.path_graph(agents)

@@ -1,0 +1,149 @@
+"""Telling progress never decides a run: standard error that is closed, full, or gone."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fmab_jax.errors import Refusal
+from fmab_jax.files import told
+from fmab_jax.sweeps.progress import Plan, Progress, teller_of
+
+PACKAGE = Path(__file__).parents[2]
+PLAN = Plan(2, 3, False, 2, 1, 6, 6, 1, 100, 1000, 100, 1000)
+SMALL = "--agents 2 --arms 2 --horizon 50 --seeds 4 --times 5"
+SWEEP = f"sweep cdp --epsilon 0.5 1 {SMALL}"
+RUN = f"run cdp --epsilon 0.5 --no-figure {SMALL}"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder of compiled programs, so that each is compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def fmab(words: str, redirection: str, folder: Path, cache: Path) -> subprocess.CompletedProcess:
+    paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
+    given = {"PYTHONPATH": os.pathsep.join(paths), "JAX_COMPILATION_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        ["sh", "-c", f'exec "$0" -m fmab_jax {words} {redirection}', sys.executable],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | given,
+    )
+
+
+NOWHERE = [
+    "2>&-",
+    pytest.param(
+        "2>/dev/full", marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such")
+    ),
+]
+
+
+@pytest.mark.parametrize("redirection", NOWHERE)
+def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path, cache: Path) -> None:
+    """Would catch a sweep that ends for want of standard error, or says 120 at its end."""
+    done = fmab(f"{SWEEP} --out kept", redirection, tmp_path, cache)
+    assert done.returncode == 0
+    assert "2 cells, 1 compilation" in done.stdout
+    # Lines of progress went neither into the table nor into a file that got the closed number.
+    assert "trials/s" not in done.stdout
+    kept = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert len(kept) == 3 and not any(b"compiling" in path.read_bytes() for path in kept)
+    again = fmab("show kept", "", tmp_path, cache)
+    assert again.returncode == 0 and not again.stderr
+
+
+@pytest.mark.parametrize("redirection", NOWHERE)
+def test_a_run_that_cannot_tell_writes_its_result(
+    redirection: str, tmp_path: Path, cache: Path
+) -> None:
+    """Would catch a run whose result is lost because nobody hears of it."""
+    done = fmab(f"{RUN} --out x", redirection, tmp_path, cache)
+    assert done.returncode == 0 and "wrote x.nc" in done.stdout
+    assert (tmp_path / "x.nc").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("redirection", NOWHERE)
+def test_a_refusal_that_nobody_hears_keeps_its_status(
+    redirection: str, tmp_path: Path, cache: Path
+) -> None:
+    """Would catch a refusal that ends as another error, or is printed among the results."""
+    done = fmab("run cdp --horizon 0", redirection, tmp_path, cache)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+class Broken(io.StringIO):
+    """A stream in memory that takes nothing."""
+
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+def everything(teller: Progress) -> None:
+    """Tells all there is to tell."""
+    with teller:
+        teller.planned(PLAN)
+        teller.damaged("x: damaged")
+        teller.extended(8)
+        teller.compiling(1, 1)
+        teller.calibrated(3.0)
+        teller.advanced(4)
+        teller.written(1, 0.5)
+        teller.advanced(2)
+
+
+@pytest.mark.parametrize("stream", [None, Broken(), "closed"], ids=["none", "broken", "closed"])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_bars_and_lines_are_dropped_where_they_cannot_be_written(
+    stream: object, terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch an error of the stream that reaches the sweep, from a bar or from a line."""
+    if stream == "closed":
+        stream = io.StringIO()
+        stream.close()
+    if terminal and isinstance(stream, Broken):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    teller = teller_of(True, True)
+    everything(teller)
+    assert type(teller).__name__ == (
+        "_Bar" if terminal and isinstance(stream, Broken) else "_Lines"
+    )
+
+
+def test_what_can_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch lines that are dropped although somebody listens."""
+    heard = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", heard)
+    everything(teller_of(True, True))
+    lines = heard.getvalue().splitlines()
+    assert lines[0].startswith("2 cells x 3 seeds = 6 trials: 1 compilation, 1 unit, ")
+    assert lines[1:4] == ["x: damaged", "compiling program 1 of 1", "expected to take 3 s"]
+    assert lines[4].startswith("6 of 8 trials, ") and lines[4].endswith(
+        "1 of 2 cells done, widest 95 % interval +-50 % of the mean"
+    )
+    assert len(lines) == 5
+
+
+def test_a_descriptor_gets_the_text_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """Would catch text that waits in a buffer, or letters that the encoding lacks raising."""
+    told().write("half a \udcff line\n")
+    assert capfd.readouterr().err.startswith("half a ")
+
+
+def test_progress_is_true_false_or_somebody_who_is_told() -> None:
+    """Would catch a text or a number taken for True."""
+    for value in ("yes", 1, [], 0.0):
+        with pytest.raises(Refusal, match="^progress=.*: must be True or False; or a Progress$"):
+            teller_of(value, True)  # type: ignore[arg-type]
+    mine = Progress()
+    assert teller_of(mine, False) is mine
+    assert type(teller_of(False, True)) is Progress and type(teller_of(True, False)) is Progress
