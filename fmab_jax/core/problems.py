@@ -30,6 +30,7 @@ MAX_AGENTS = 10**7
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
 _MAX_FILE_BYTES = 1 << 30
+_MAX_MEANS = 1 << 27
 # Bytes that drawing an instance holds at its peak, for each mean; measured by the tests.
 _BYTES_PER_MEAN = 112
 
@@ -96,7 +97,7 @@ class Problem:
                 [0, 1], or if ``agents`` contradicts it.
         """
         remedy = "give one row per agent, all equally long"
-        array = array_of("means", means, _MAX_FILE_BYTES // 8, "an array of numbers", remedy)
+        array = array_of("means", means, _MAX_MEANS, "an array of numbers", remedy)
         with np.errstate(over="ignore"):
             array = np.array(array, np.float64)
         if array.ndim not in (1, 2) or array.size == 0:
