@@ -294,7 +294,7 @@ REFUSED = [
     (lambda: Problem([[0.5, 0.5], [0.5, 1 + 2**-52]]), f"means[1, 1]=1.0000000000000002: {RANGE}"),
     (
         lambda: Problem([[0.5, None]]),
-        "means=[[0.5, None]]: must be an array of numbers; give one row per agent, all equally long",
+        f"means=[[0.5, None]]: {NUMBERS}",
     ),
     (lambda: Problem([], 2), f"means=(0,): {SHAPE}"),
     (lambda: Problem([[]]), f"means=(1, 0): {SHAPE}"),
