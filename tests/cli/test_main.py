@@ -225,7 +225,7 @@ def test_options_reach_the_simulation(
     said(
         capsys,
         "run cdp --participation 0.4 --rounds 3 --gap 0.0625 --epsilon_message=5 --agents 7 "
-        "--arms 1_0 --horizon 1e6 --seeds 2e3 --root-seed 4 --times 5 1e2 --log-time --spread 0.5 "
+        "--arms 10 --horizon 1e6 --seeds 2e3 --root-seed 4 --times 5 1e2 --log-time --spread 0.5 "
         "--smallest-gap 0.25 --no-data --no-figure",
     )
     algorithm, problem, horizon, seeds, options = canned.pop()
