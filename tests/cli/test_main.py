@@ -342,7 +342,11 @@ def test_ends_are_drawn_where_curves_are_too_many(
 # Pairs that differ in one thing; and names that a reader can tell.
 APART = [
     ("run cdp", "fmab-cdp"),
-    ("run cdp --epsilon 1 --agents 50 --participation 1.0 --horizon 1e5", None),
+    (
+        "run cdp --epsilon 1 --agents 50 --participation 1.0 --horizon 1e5 --rewards bernoulli "
+        "--times 100 --rounds none --level 0.95",
+        None,
+    ),
     ("run cdp --participation 0.4 --rounds 3", "fmab-cdp-R-3-p-0.4"),
     ("run cdp --participation 0.4001 --rounds 3", None),
     ("run cdp --epsilon 1 2.50", "fmab-cdp-epsilon-1_2.5"),
