@@ -242,7 +242,7 @@ def file_name(
     certain = owner is None or owner.__module__.startswith("fmab_jax.")
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if field.name in skip or value in (field.default, (_USUAL.get(field.name),)):
+        if field.name in skip or value in (field.default, (_USUAL.get(field.name, UNSET),)):
             continue
         values = value if isinstance(value, tuple) else (value,)
         key, each = field.name, known.get(field.name)
