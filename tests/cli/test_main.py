@@ -840,7 +840,7 @@ def test_bounds_are_those_of_the_theory(
     own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     means = fmab.Problem.uniform(6, 4).fixed(3).means[0]
     table = base.named(name)(0.5, **own).exchange(6)
-    how = {} if rounds is None else {"rounds": rounds, "gap": 0.25}
+    how = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
     for place, make in enumerate((theory.bounds, theory.closed_form)):
         found = make(means.max() - means, table, 10**5, 0.5, **how)
         for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):
