@@ -24,6 +24,20 @@ def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     return values[0]
 
 
+def exact_sum(values: Float[Array, "n ..."], scale: Float[Array, ""]) -> Float[Array, ...]:
+    """Sums over the first axis, to 2^-62 of ``scale``, with the same bits in any order.
+
+    Args:
+        values: At most 10^6 numbers in [0, scale].
+        scale: A power of two.
+    """
+    # Whole multiples of two steps, each sum of which has fewer than 53 bits.
+    units = values / scale
+    coarse = jnp.floor(units * 2.0**31)
+    fine = jnp.round((units * 2.0**31 - coarse) * 2.0**31)
+    return scale * (jnp.sum(coarse, axis=0) * 2.0**-31 + jnp.sum(fine, axis=0) * 2.0**-62)
+
+
 def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     """Sums over the first axis by folding halves, as if padded with zeros to a power of two.
 

@@ -411,7 +411,7 @@ def _run(
     clock, decision, arms = state.clock, state.decision, state.arms
     rate = trial.agents * decision.chosen_gap
     decided = (decision.active == 1) | _spent(trial, decision)
-    exploring = _mean_gap(arms, decision.active.astype(jnp.float64))
+    exploring = _mean_gap(arms, decision.active.astype(jnp.float64), _scale(instance))
     return Outcome(
         regret=extend(clock.regret_curve, grid, clock.slot, clock.regret, rate),
         waiting_regret=clock.waiting_curve if trial.waits else None,
@@ -482,13 +482,21 @@ def _explore(
     return lax.while_loop(unfinished, body, state)
 
 
+def _scale(instance: Instance) -> Float[Array, ""]:
+    """Returns a power of two that no gap exceeds."""
+    _, exponent = jnp.frexp(jnp.max(instance.gaps))
+    return jnp.ldexp(jnp.ones(()), exponent)
+
+
 def _spent(trial: EliminationTrial, decision: _Decision) -> Bool[Array, ""]:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
-def _mean_gap(arms: _Arms, active: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the gap of exploration: of the active arms, played in turn."""
-    return arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
+def _mean_gap(
+    arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
+    return arrays.exact_sum(jnp.where(arms.alive, arms.gap, 0.0), scale) / active
 
 
 def _epoch(
@@ -523,7 +531,7 @@ def _epoch(
     end = state.clock.slot + (epoch.active * epoch.fresh).astype(jnp.int64)
     fits = end <= trial.horizon
     explored = jnp.minimum(end, trial.horizon)
-    rate = trial.agents * arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / epoch.active
+    rate = trial.agents * _mean_gap(arms, epoch.active, _scale(instance))
     clock = _passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     rewarded, disturbed = _drawn(trial, instance, key, number, epoch, arms, need)
