@@ -631,5 +631,5 @@ def law_of(value: Any, field: str = "rewards") -> Law:
             deviation = number_of(value.partition(":")[2])
         except ValueError:
             refuse(field, value, allowed, "write gaussian:0.1 for a deviation of 0.1")
-        return Gaussian(deviation)
+        return Gaussian(0.0 if deviation is None else deviation)
     refuse(field, value, allowed, "write bernoulli, or gaussian:0.1")

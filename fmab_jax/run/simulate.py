@@ -239,7 +239,8 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     size = (len(seeds), config.points)
     stored = dict(collected.arrays)
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
-    data, coords = {}, {}
+    data: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
     for variable in schema.VARIABLES:
         values = variable.of(stored)
         dims: tuple[str, ...] = ("seed", "time") if variable.over_time else ("seed",)

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parameters import parameters_of
 
 Scalar = Float[Array, ""]
 
@@ -111,9 +111,7 @@ class Elimination(Algorithm):
         """Returns what the equations find in ``epoch.own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
-            name: float(value)
-            for name, value in given.items()
-            if isinstance(value, (int, float)) and value is not UNSET
+            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
         }
 
     def bind(
@@ -492,9 +490,7 @@ def _spent(trial: EliminationTrial, decision: _Decision) -> Bool[Array, ""]:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
-def _mean_gap(
-    arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]
-) -> Float[Array, ""]:
+def _mean_gap(arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]) -> Float[Array, ""]:
     """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
     return arrays.exact_sum(jnp.where(arms.alive, arms.gap, 0.0), scale) / active
 
