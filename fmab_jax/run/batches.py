@@ -91,8 +91,7 @@ class Config(NamedTuple):
     @property
     def elements(self) -> int:
         """(agent, arm) elements that the loop holds for one seed."""
-        rows = max(self.trial.elements(), 1 if self.problem.homogeneous else self.problem.agents)
-        return rows * self.problem.arms
+        return self.trial.elements() * self.problem.arms
 
     @property
     def result_bytes(self) -> int:

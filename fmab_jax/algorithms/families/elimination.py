@@ -273,12 +273,14 @@ class EliminationTrial:
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
-        return max(1, self.room, *np.shape(self.member))
+        # Agents that sum out are looked at once, when the run begins.
+        return max(1, self.room, np.shape(self.member)[1] // 4, np.shape(self.member)[0])
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
         copies = max(1, self.room) if self.alone else 1
-        return self.elements() * arms * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
+        rows = max(1, self.room, *np.shape(self.member))
+        return rows * arms * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
