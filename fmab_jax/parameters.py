@@ -109,8 +109,11 @@ class Real(Kind):
         )
 
     def text(self, value: Any) -> str:
-        """Writes four digits."""
-        return str(self.none) if value is None else f"{value:.4g}"
+        """Writes six digits, or all of them where six do not tell the value."""
+        if value is None:
+            return str(self.none)
+        text = f"{value:.6g}"
+        return text if float(text) == value else repr(value)
 
     def label(self, value: Any) -> Any:
         """Returns a whole number as an int, so that 1 and 1.0 have one label."""

@@ -78,8 +78,8 @@ class Trial(Protocol):
     def elements(self) -> int:
         """Returns how many (agent, arm) elements the loop holds for one seed."""
 
-    def bytes_per_seed(self, points: int) -> int:
-        """Returns the memory of one seed at work, with so many recorded slots."""
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Returns the memory of one seed at work, with so many recorded slots and arms."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,4 +43,10 @@ class DDP(PaperElimination):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of flooding the graph."""
-        return exchanges.flooding(network(self.graph, agents))
+        return _flooding(self.graph, agents)
+
+
+@functools.lru_cache(maxsize=256)
+def _flooding(graph: Any, agents: int) -> Exchange:
+    """Works out hop distances once for each graph, not for each epsilon."""
+    return exchanges.flooding(network(graph, agents))

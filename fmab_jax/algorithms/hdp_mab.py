@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -48,14 +49,20 @@ class HDP(PaperElimination):
         "What weighs the same; components is the paper's print, biased where they differ.",
         default="agents",
         remedy="'agents' is unbiased",
-        symbol="weight by",
+        symbol="weights",
         label="weights",
     )
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of the sinks."""
         spec = equal_parts(agents) if self.components is None else self.components
-        return exchanges.sinks(parts(spec, agents), self.weights)
+        return _sinks(spec, self.weights, agents)
+
+
+@functools.lru_cache(maxsize=256)
+def _sinks(spec: Any, weights: str, agents: int) -> Exchange:
+    """Works out hop distances once for each specification, not for each epsilon."""
+    return exchanges.sinks(parts(spec, agents), weights)
 
 
 def equal_parts(agents: int) -> str:

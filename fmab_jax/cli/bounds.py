@@ -74,7 +74,8 @@ def execute(call: Call) -> None:
         document["root_seed"] = options.root_seed
         document |= stated.tables_of(options, owner, call.words)
         config = study_file.study_of(document).points[0].config
-        algorithm, problem = config.algorithm, config.problem
+        algorithm: Any = config.algorithm  # one of the paper's family
+        problem = config.problem
         instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
         means = np.asarray(instance.means).mean(axis=0)
         gaps = means.max() - means

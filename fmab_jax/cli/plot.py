@@ -128,7 +128,8 @@ def _drawn(options: Any, data: xr.Dataset) -> Any:
         if "regret" not in data:
             refuse("keep", "summary", "'curves' for --curves", "draw --x, or keep curves")
         return curves(data, level=0.95 if options.level is None else options.level, **prices)
-    table = final_table(data, level=options.level, **prices).squeeze()
+    table = final_table(data, level=options.level, **prices)
+    table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
     if options.x is None:
         from fmab_jax.plots.pareto import plot_pareto
 

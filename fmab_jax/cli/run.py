@@ -75,11 +75,7 @@ def execute(call: Call) -> None:
         _check(options)
         drawn = _drawn(options, study)
         figure_path, data_path = _paths(options, owner, study)
-        # At once: the first program takes seconds to compile, and the memory check is quick.
-        told().write("compiling ...\n")
-        from fmab_jax.sweeps import runner
-
-        data = runner.run(study)
+        data = _simulated(study)
     if options.data:
         from fmab_jax.sweeps import exports
 
@@ -98,6 +94,21 @@ def execute(call: Call) -> None:
     )
     for path in call.written:
         print("wrote", path)
+
+
+def _simulated(study: Study) -> xr.Dataset:
+    """Runs a study without a store; says at once that it is compiling, which takes seconds."""
+    from fmab_jax.sweeps import runner
+    from fmab_jax.sweeps.progress import Progress
+
+    class Says(Progress):
+        def compiling(self, layout: int, layouts: int) -> None:
+            told().write(
+                f"compiling {layout} of {layouts} ...\n" if layouts > 1 else "compiling ...\n"
+            )
+
+    # On a terminal the progress bar says so.
+    return runner.run(study, progress=None if told().isatty() else Says())
 
 
 def _check(options: Any) -> None:

@@ -29,6 +29,7 @@ from fmab_jax.cli.options import (
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import UNSET, Parameter, parameters_of
 
+_USUAL = {"horizon": 100_000, "times": 100}
 # Letters that settings may take in the name of a file.
 _LONGEST = 120
 
@@ -129,7 +130,7 @@ def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
     """
     made: dict[str, Any] = {
         "algorithm": owner.name,
-        "horizon": _one_or_more(options.horizon) if options.horizon else 100_000,
+        "horizon": _one_or_more(options.horizon) if options.horizon else _USUAL["horizon"],
         "seeds": options.seeds,
         "root_seed": options.root_seed,
         "keep": options.keep,
@@ -241,7 +242,7 @@ def file_name(
     certain = owner is None or owner.__module__.startswith("fmab_jax.")
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if field.name in skip or value == field.default:
+        if field.name in skip or value in (field.default, (_USUAL.get(field.name),)):
             continue
         values = value if isinstance(value, tuple) else (value,)
         key, each = field.name, known.get(field.name)

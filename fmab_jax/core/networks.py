@@ -123,7 +123,7 @@ class ComponentsOf(Kind):
 
     def plain(self, value: Any) -> Any:
         """Returns the text, or the list with every graph identified."""
-        if isinstance(value, str):
+        if value is None or isinstance(value, str):
             return value
         return [
             [int(item[0]), GraphOf().plain(item[1])]
@@ -136,10 +136,12 @@ class ComponentsOf(Kind):
 
     def text(self, value: Any) -> str:
         """Writes the parts."""
-        return str(self.label(value))
+        return str(self.none if value is None else self.label(value))
 
     def label(self, value: Any) -> Any:
         """Returns the text, or the parts joined by plus signs."""
+        if value is None:
+            return "none"
         if isinstance(value, str):
             return value
         shown = []

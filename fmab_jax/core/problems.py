@@ -24,7 +24,7 @@ from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
 # While a seed's means are drawn on the host.
-_BYTES_PER_MEAN = 80
+_BYTES_PER_MEAN = 112
 MAX_AGENTS = 10**7
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -267,8 +268,8 @@ def _caption(
     sentences = [", ".join(shared)] if shared else []
     differing = {}
     for label, own in facts.items():
-        said = {label.lower(), *label.lower().split(", "), *map(str.lower, shared)}
-        differing[label] = ", ".join(fact for fact in own if fact.lower() not in said)
+        said = {_bare(words) for words in (label, *label.split(", "), *shared)}
+        differing[label] = ", ".join(fact for fact in own if _bare(fact) not in said)
     groups = captions.grouped(differing).items()
     listed = [f"{labels}: {words}" for words, labels in groups if words]
     sentences += ["; ".join(listed)] if listed else []
@@ -276,6 +277,11 @@ def _caption(
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
     sentences += captions.events_of_runs(bands)
     return ". ".join(sentences + _link_sentences(runs, prices)) + "."
+
+
+def _bare(words: str) -> str:
+    """Returns words by which a label and a fact are the same: "ε = 1.0", "T = 500 slots"."""
+    return re.sub(r"\.0\b| (agent|arm|slot)s?$", "", words.lower())
 
 
 def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float]) -> list[str]:

@@ -90,7 +90,7 @@ def sweep(
     run together, cells x seeds in one program.
 
     Args:
-        algorithm: A maker such as `cdp_mab`, its name ("cdp"), or a list of these.
+        algorithm: A maker such as `cdp_mab`, its name (``cdp``), or a list of these.
         problem: A `Problem`, a maker such as ``Problem.uniform``, or a list or dict of Problems;
             left out, each seed draws its means, with agents=50, arms=100, spread=0, problem_gap
             and fixed_instance.

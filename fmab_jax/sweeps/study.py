@@ -40,6 +40,8 @@ from fmab_jax.run.batches import Config, bound, room_for
 from fmab_jax.run.resources import MAX_SEEDS
 
 MAX_CONFIGS = 100_000
+# The default of a maker's parameter that must be given.
+_NEEDED = inspect.Parameter.empty
 # The rooms that a seed's numbers depend on.
 _ENGINE = ("core", "algorithms", "run", "analysis/summary.py")
 # Agents that are padded to at most so many times their number share a program.
@@ -510,7 +512,7 @@ def _maker_name(make: Any) -> str:
 
 
 def _options(make: Any) -> dict[str, Any]:
-    """Returns what can be given to a maker by name, with its default or UNSET.
+    """Returns what can be given to a maker by name, with its default, UNSET or _NEEDED.
 
     Raises:
         ValueError: If it does not say.
@@ -525,7 +527,7 @@ def _options(make: Any) -> dict[str, Any]:
         refuse("algorithm", make, "a maker with named parameters", "wrap it in a function")
     named_ = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {
-        name: UNSET if each.default is each.empty else each.default
+        name: _NEEDED if each.default is each.empty else each.default
         for name, each in given.items()
         if each.kind in named_
     }
@@ -559,7 +561,7 @@ def _made(kind: str, make: Callable[..., Any], chosen: Mapping[str, Any], wanted
     described = isinstance(make, type) and issubclass(make, Described)
     for name, default in options.items():
         # A described class says itself what is missing.
-        if default is UNSET and name not in values and not described:
+        if default is _NEEDED and name not in values and not described:
             refuse(name, UNSET, "given", f"the {kind} {_maker_name(make)} needs it")
     made = make(**values)
     if not isinstance(made, wanted):
@@ -620,7 +622,7 @@ def _add_defaults(axes: Sequence[Axis], settings: dict[str, Any]) -> None:
     defaults: dict[str, list[Any]] = {}
     for make in (*chosen["algorithm"], *chosen["problem"]):
         for name, default in _options(make).items():
-            if name != "root_seed" and default is not UNSET:
+            if name != "root_seed" and default is not UNSET and default is not _NEEDED:
                 defaults.setdefault(name, []).append(default)
     for option, values in defaults.items():
         # Where makers differ, each keeps its own.
@@ -659,7 +661,9 @@ def _axis(name: str, value: Any, known: Parameter | None) -> Axis | None:
     words = {"long_name": name.replace("_", " "), "symbol": name.replace("_", " "), "none": "none"}
     if known is not None:
         none = known.kind.none or "none"
-        words = {"long_name": known.label or name, "symbol": known.symbol, "none": none}
+        # Labels of one's own speak for themselves.
+        symbol = "" if isinstance(value, Mapping) else known.symbol
+        words = {"long_name": known.label or name, "symbol": symbol, "none": none}
     return Axis(name, tuple(labels), tuple(values), words)
 
 

@@ -215,12 +215,13 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
                 np.testing.assert_array_equal(values, found[field], err_msg=field)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", [*EACH, "wanderer"])
 def test_padding_of_agents_changes_nothing(name):
     """Would catch a row without an agent that is heard, counted or drawn for."""
-    problem = fmab.Problem.uniform(5, 7)
+    problem = fmab.Problem.uniform(5, 10)
+    algorithm = EACH.get(name) or Wanderer()
     plain, padded = (
-        outcomes([batches.bound(EACH[name], problem, 300, room=room)], np.arange(8), 8)[0]
+        outcomes([batches.bound(algorithm, problem, 300, room=room)], np.arange(8), 8)[0]
         for room in (5, 13)
     )
     for field, values in plain.items():

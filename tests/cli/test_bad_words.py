@@ -87,6 +87,9 @@ WORDS: list[tuple[str, str]] = [
         "--seeds: must be given once; drop one of them",
     ),
     ("run cdp --epsilon 0", f"--epsilon 0: {EPSILON}"),
+    ("run cdp --epsilon 1e400", f"--epsilon 1e400: {EPSILON}"),
+    ("run cdp --epsilon 1e-99999999999999999999", f"--epsilon 1e-99999999999999999999: {EPSILON}"),
+    ("run cdp --epsilon 1e308", f"--epsilon 1e+308: {EPSILON}"),
     ("run cdp --epsilon 1 -1", f"--epsilon -1: {EPSILON}"),
     ("run ddp --epsilon nan", f"--epsilon nan: {EPSILON}"),
     ("run hdp --epsilon x", f"--epsilon x: {EPSILON}"),
@@ -97,7 +100,7 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         "run cdp --epsilon 1 --epsilon-message 5",
-        "--epsilon-message 5: must be given without epsilon; drop one",
+        "--epsilon-message 5.0: must be given without epsilon; drop one",
     ),
     ("run cdp --participation=0", f"--participation 0: {SHARE}"),
     ("run cdp --rounds 2.5", f"--rounds 2.5: {ROUNDS}"),
@@ -198,8 +201,8 @@ def test_a_run_that_does_not_fit_is_refused_on_the_command_line(
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
     assert main("run cdp --seeds 1e6 --times 1e5 --horizon 1e6".split()) == 2
     assert re.sub("'[0-9.]+ GB'", "'~ GB'", capsys.readouterr().err) == (
-        "fmab: memory='~ GB': must be at most 90% of the 1.0 GB available; "
-        "record fewer times or seeds\n"
+        "fmab: memory='~ GB': must be at most 90 % of the 1 GB free; "
+        "use keep='summary', which does not grow with the seeds, or at most 999 seeds\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -335,6 +335,11 @@ def test_a_sweep_of_horizons_has_slots_of_its_own_per_cell():
         "horizon = 10⁴",
         "horizon = 10⁵",
     ]
+    # What the label says is not said again, whatever its unit or its spelling.
+    data.horizon.attrs = {"symbol": "T"}
+    assert "T = 10⁴:" not in caption(plot_runs(data))
+    ones = {"ε = 1.0": result(epsilon=1.0), "ε = 10.0": result(epsilon=10.0)}
+    assert "slots, 40 seeds. Lines: means" in caption(plot_runs(ones))
 
 
 def test_slots_are_logarithmic_only_where_the_grid_is():

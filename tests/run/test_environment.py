@@ -19,7 +19,7 @@ import contextlib, hashlib, json, os, signal, sys, warnings
 import jax
 from jax.sharding import AxisType
 import fmab_jax as fmab
-from fmab_jax.run import simulation
+from fmab_jax.run import batches as simulation
 
 warnings.simplefilter("ignore")
 signal.alarm(500)

@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "horizon true": (horizon("true"), f"horizon=True: {WHOLE}"),
     "horizon as text": (horizon('"50"'), f"horizon='50': {WHOLE}"),
     "horizon a date": (horizon("1979-05-27"), f"horizon=datetime.date(1979, 5, 27): {WHOLE}"),
-    "epsilon a time": (epsilon("[07:32:00]"), "epsilon=datetime.time(7, 32): must be numbers, te"),
+    "epsilon a time": (epsilon("[07:32:00]"), f"epsilon=datetime.time(7, 32): {EPSILON}"),
     "epsilon nan": (epsilon("nan"), f"epsilon=nan: {EPSILON}"),
     "epsilon -inf": (epsilon("-inf"), f"epsilon=-inf: {EPSILON}"),
     "epsilon as text": (epsilon('"1"'), f"epsilon='1': {EPSILON}"),
@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "none and inf": (epsilon('["none", inf]'), "epsilon='none': must be distinct values; a rep"),
     "both epsilons": (
         changed(parameters="epsilon_message = 1"),
-        "epsilon_message=1: must be given without epsilon; drop one of them",
+        "epsilon_message=1.0: must be given without epsilon; drop one",
     ),
     "none where it means nothing": (
         PLAIN.replace("agents = 2", 'agents = "none"'),
@@ -243,7 +243,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a repeated key": (changed("times = 6"), f"STUDY {NOT_TOML}Cannot overwrite a value (at line "),
     "a repeated table": (PLAIN + PROBLEM, f"STUDY {NOT_TOML}Cannot declare ('problem',) twice"),
     "a table over a value": (changed(end="[horizon]"), f"STUDY {NOT_TOML}Cannot overwrite a value"),
-    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 4, column 7)"),
+    "no value": (changed("keep ="), f"STUDY {NOT_TOML}Invalid value (at line 5, column 7)"),
     "a bare word": (changed("keep = curves"), f"STUDY {NOT_TOML}Invalid value"),
     "JSON": ('{"horizon": 50}', f"STUDY {NOT_TOML}Invalid statement"),
     "unicode digits": (horizon("\u0665\u0660"), f"STUDY {NOT_TOML}Invalid value"),
