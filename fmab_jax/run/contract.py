@@ -114,7 +114,7 @@ def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None
             broken(name, promise, place)
 
 
-def _grows(values: np.ndarray) -> np.ndarray:
+def _grows(values: Any) -> np.ndarray:
     """Tells where a value is not below the one before, up to rounding."""
     spare = _ROUNDING * np.maximum(np.abs(values[:, -1:]), 1.0)
     return np.diff(values, axis=1, prepend=values[:, :1]) >= -spare
