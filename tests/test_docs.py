@@ -146,8 +146,9 @@ def test_the_code_of_a_page_runs(
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_parse(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Would catch a command in a document with an option that there is not."""
-    module = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
-    for owner in (module.Steeper, module.Moss, module.Relayed):
+    own = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
+    short = executed_classes(ROOT / "README.md", monkeypatch)
+    for owner in (own.Steeper, own.Moss, own.Relayed, short.Doubling):
         monkeypatch.setitem(base._loaded, owner.name, owner)
     monkeypatch.chdir(tmp_path)
     for line in commands(page):
