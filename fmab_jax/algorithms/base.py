@@ -13,7 +13,6 @@ import difflib
 import functools
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import re
@@ -23,15 +22,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import refuse
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -81,6 +81,26 @@ class Trial(Protocol):
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work, with so many recorded slots and arms."""
+
+
+def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
+    """Returns what a filling's function returned, as an array, while it is traced.
+
+    Args:
+        what: The function.
+        value: What it returned.
+        shape: That it must have.
+        kinds: NumPy's letters for the types that it may have.
+
+    Raises:
+        TypeError: If it has another shape or type.
+    """
+    found = jnp.asarray(value)
+    if found.shape != shape or found.dtype.kind not in kinds:
+        told = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
+        wanted = f"{told} of shape {shape}"
+        raise TypeError(f"{what} returns {found.dtype} of shape {found.shape}, not {wanted}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -168,9 +188,19 @@ def _source_digest(owner: type) -> str:
             whole.update(inspect.getsource(sys.modules[each.__module__]).encode())
         except (OSError, TypeError, KeyError):
             for name, value in sorted(vars(each).items()):
-                code = getattr(getattr(value, "__func__", value), "__code__", None)
-                whole.update(name.encode() + (code.co_code if code else repr(value).encode()))
+                whole.update(f"{name}={_told(value)};".encode())
     return whole.hexdigest()[:12] if found else ""
+
+
+def _told(value: Any) -> str:
+    """Returns what a function does, or a value is, the same in every process."""
+    value = getattr(value, "fget", getattr(value, "__func__", value))
+    code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
+    if code is not None:
+        return f"{code.co_code.hex()} {code.co_names} {[_told(c) for c in code.co_consts]}"
+    if isinstance(value, frozenset):
+        return repr(sorted(map(repr, value)))
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def modules() -> list[str]:
@@ -204,6 +234,9 @@ def _installed() -> dict[str, type[Algorithm]]:
             reason = " ".join(str(error).split())[:100]
             refuse("entry point", point.value, "one that can be loaded", f"mend it ({reason})")
         owners = [target] if isinstance(target, type) else list(algorithms_in(target))
+        if not owners:
+            remedy = "name the module that defines it, or MODULE:CLASS"
+            refuse("entry point", point.value, "a module that defines an algorithm", remedy)
         for owner in owners:
             _checked_class(owner, f"entry point {point.name}")
             if found.get(owner.name, owner) is not owner:
@@ -251,16 +284,10 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             path = Path(spec)
             if not path.is_file():
                 refuse("plugin", spec, "an existing .py file or a module", "check the path")
-            stem = re.sub(r"\W", "_", path.stem)
-            name = f"fmab_plugin_{stem}_{hashlib.sha256(bytes(path.resolve())).hexdigest()[:8]}"
-            found = importlib.util.spec_from_file_location(name, path)
-            assert found is not None and found.loader is not None
-            module = importlib.util.module_from_spec(found)
-            sys.modules[name] = module
-            found.loader.exec_module(module)
+            module = _imported(path)
         else:
             module = importlib.import_module(spec)
-    except ValueError:
+    except Refusal:
         raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
@@ -271,11 +298,36 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "a module that defines an algorithm", remedy)
     for owner in owners:
         _checked_class(owner, spec)
-        if owner.name in _installed():
+        other = _installed().get(owner.name, _loaded.get(owner.name, owner))
+        # Only a changed version of the same file takes a name over.
+        if other is not owner and (owner.name in _installed() or _file(other) != _file(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
+
+
+def _imported(path: Path) -> ModuleType:
+    """Imports a file, once for each content: no old bytecode runs, and none is written."""
+    source = path.read_bytes()
+    digest = hashlib.sha256(bytes(path.resolve()) + source).hexdigest()[:12]
+    name = f"fmab_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = str(path.resolve())
+    code = compile(source, module.__file__, "exec")
+    sys.modules[name] = module
+    try:
+        exec(code, module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _file(owner: type) -> str | None:
+    return getattr(sys.modules.get(owner.__module__), "__file__", None)
 
 
 def _checked_class(owner: Any, where: str) -> None:
@@ -284,6 +336,7 @@ def _checked_class(owner: Any, where: str) -> None:
     if not _NAME.fullmatch(owner.name):
         remedy = "such as 'my_ucb': small letters, digits and _"
         refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
+    # Asked of the class itself: a parent\'s decorator says nothing of its fields.
     if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
         refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
     parameters_of(owner)

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import count, flag, refuse
+from fmab_jax.errors import Refusal, count, flag, refuse
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
@@ -197,7 +197,12 @@ def room_for(agents: int) -> int:
 @functools.lru_cache(maxsize=1024)
 def exchange_of(algorithm: Algorithm, agents: int) -> Exchange:
     """Returns an algorithm's exchange; worked out once for equal algorithms."""
-    return algorithm.exchange(agents)
+    found = algorithm.exchange(agents)
+    if not isinstance(found, Exchange) or found.agents != agents:
+        allowed = f"an fmab_jax.Exchange of {agents} agents"
+        remedy = "return one, such as fmab_jax.core.exchanges.server(agents)"
+        refuse(f"{type(algorithm).__name__}.exchange", found, allowed, remedy)
+    return found
 
 
 def one_trial(
@@ -217,8 +222,16 @@ def one_trial(
         seed: Selects the trial's; nothing else does.
     """
     key = keys.seed_key(root_seed, seed)
-    outcome = trial.run(problem.draw(key), grid, key)
-    return contract.shaped(outcome, len(grid), type(trial).__name__)
+    owner = getattr(trial, "filling", type(trial))
+    name = getattr(owner, "name", "") or owner.__name__
+    instance = problem.draw(key)
+    try:
+        outcome = trial.run(instance, grid, key)
+    except Refusal:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        contract.broken_by(name, error)
+    return contract.shaped(outcome, len(grid), name)
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import jax.numpy as jnp
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
@@ -49,6 +50,19 @@ def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
     raise Refusal.line(line)
 
 
+def broken_by(algorithm: str, error: Exception) -> NoReturn:
+    """Raises the refusal of an algorithm whose trial fails while it is traced.
+
+    Raises:
+        Refusal: Always; it says which error, and Python shows from where.
+    """
+    told = " ".join(f"{type(error).__name__}: {error}".split())
+    try:
+        broken(algorithm, "outcome", told if len(told) <= 160 else told[:157] + "...")
+    except Refusal as refusal:
+        raise refusal from error
+
+
 def shaped(outcome: Any, points: int, name: str) -> Outcome:
     """Checks, while a trial is traced, that it returns what is promised.
 
@@ -66,8 +80,9 @@ def shaped(outcome: Any, points: int, name: str) -> Outcome:
         if found != wanted:
             broken(name, "outcome", f"{field} of shape {found} in place of {wanted}")
         whole = field not in ("regret", "waiting_regret", "final_gap")
-        if np.dtype(value.dtype).kind not in ("iu" if whole else "f"):
-            broken(name, "outcome", f"{field} of type {value.dtype}")
+        kind = jnp.result_type(value)
+        if kind.kind not in ("iu" if whole else "f"):
+            broken(name, "outcome", f"{field} of type {kind}")
     return outcome
 
 
@@ -88,6 +103,7 @@ def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None
         ("grows", regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0), "regret"),
         ("grows", _grows(regret), "regret"),
         ("rounds", _grows(outcome.rounds_by), "rounds"),
+        ("rounds", outcome.rounds_by[:, -1:] == outcome.rounds[:, None], "rounds"),
     )
     for promise, kept, what in rules:
         if not kept.all():

@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.core import arrays, keys, rewards, samplers
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
@@ -412,8 +412,10 @@ def _run(
     rate = trial.agents * decision.chosen_gap
     decided = (decision.active == 1) | _spent(trial, decision)
     exploring = _mean_gap(arms, decision.active.astype(jnp.float64), _scale(instance))
+    regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
     return Outcome(
-        regret=extend(clock.regret_curve, grid, clock.slot, clock.regret, rate),
+        # What no number led to is none.
+        regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, regret),
         waiting_regret=clock.waiting_curve if trial.waits else None,
         rounds_by=decision.rounds_curve,
         rounds=decision.rounds,
@@ -473,6 +475,8 @@ def _explore(
 
     def unfinished(state: _State) -> Bool[Array, ""]:
         exploring = (state.clock.slot < last) & ~_spent(trial, state.decision)
+        # An equation that yields no number would never end.
+        exploring &= ~jnp.isnan(state.pulls)
         return exploring & (state.decision.active > enough)
 
     def body(state: _State) -> _State:
@@ -522,7 +526,8 @@ def _epoch(
     )
     # Lines 3-4: how long. A length past the horizon need not be representable.
     longest = epoch.previous + epoch.horizon + 1.0
-    pulls = jnp.clip(filling.pulls_per_arm(epoch), epoch.previous + 1.0, longest)
+    asked = checked("pulls_per_arm", filling.pulls_per_arm(epoch), (), "f")
+    pulls = jnp.clip(asked, epoch.previous + 1.0, longest)
     epoch = epoch._replace(pulls=pulls, fresh=pulls - epoch.previous)
 
     # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
@@ -549,7 +554,9 @@ def _epoch(
     else:
         aggregate = _aggregate(trial, key, number, rewarded, disturbed) / epoch.fresh
     behind = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf)) - aggregate
-    alive = arms.alive & ~filling.leaves(behind, filling.radius(epoch))
+    radius = checked("radius", filling.radius(epoch), (), "f")
+    leaving = checked("leaves", filling.leaves(behind, radius), behind.shape, "b")
+    alive = arms.alive & ~leaving
     chosen = _first_best(aggregate[None, :], alive)[0]
     after = _Decision(
         active=jnp.sum(alive, dtype=jnp.int32),
@@ -563,7 +570,8 @@ def _epoch(
         lambda new, old: jnp.where(completed, new, old), (after, alive), (before, arms.alive)
     )
     arms = arms._replace(alive=alive, successes=successes, noise=noise)
-    return _State(number, epoch.pulls, clock, decision, arms)
+    known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
+    return _State(number, known, clock, decision, arms)
 
 
 def _passed(

@@ -21,7 +21,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.core import arrays, exchanges, keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
@@ -410,6 +410,8 @@ def _block(
     state, (arms, talked) = lax.scan(partial(_step, trial, instance, key), run.state, numbers)
 
     gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
+    # An arm that does not exist has no gap.
+    gaps = jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
     if trial.shared:
         rate = gaps[:, 0] * trial.agents
     else:
@@ -438,7 +440,7 @@ def _step(
     filling, own = trial.filling, trial.own
     running = number <= trial.horizon
     slot = _slot(trial, key, number, _CHOOSING)
-    arm = filling.choose(state, slot, own)
+    arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
 
     rewards = _rewards(trial, instance, key, number, arm)
     pulled = jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :] == arm[:, None]

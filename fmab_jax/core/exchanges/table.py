@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import count
+from fmab_jax.errors import count, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -94,7 +94,23 @@ class Exchange:
     ledger: Ledger | None = None
 
     def __post_init__(self) -> None:
-        """Makes the weights read-only, so that the table cannot change after it was made."""
+        """Checks the table, and makes the weights read-only, so that it cannot change.
+
+        Raises:
+            ValueError: If an entry is out of range.
+        """
+        count("exchange.agents", self.agents, 1, AGENTS_MAX, "give the number of agents")
+        remedy = "give how many agents enter a round's aggregate"
+        count("exchange.reporting", self.reporting, 1, self.agents, remedy)
+        count("exchange.wait", self.wait, 0, 2**53, "give the slots of waiting")
+        weights = np.asarray(self.weights)
+        if weights.shape != (self.agents,) or not abs(weights.sum() - 1.0) <= 1e-9:
+            allowed = f"an array of {self.agents} numbers, 1 in sum"
+            refuse("exchange.weights", weights, allowed, "give 1/M for every agent")
+        for each in self.links:
+            if len(each) != 2 or not isinstance(each[0], Meter):
+                refuse("exchange.links", each, "(Meter, links of a round) each", "make a Meter")
+            count(f"exchange.links[{each[0].name}]", each[1], 0, 2**53, "give links of a round")
         self.weights.setflags(write=False)
 
     @property

@@ -1,0 +1,208 @@
+"""What the documents say is so: their code runs, their commands parse, their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.algorithms import base
+from fmab_jax.cli import main, options
+from fmab_jax.run.contract import PROMISES
+from fmab_jax.run.schema import VARIABLES
+from fmab_jax.sweeps import study_file
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What makes the code of a page small; the words around it stay.
+SMALL = (
+    (r"agents=50, arms=100", "agents=6, arms=5"),
+    (r"horizon=10\*\*\d", "horizon=2000"),
+    (r"seeds=10\*?\*?\d+", "seeds=16"),
+)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Returns the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+
+
+def small(code: str) -> str:
+    """Returns code at small sizes."""
+    for large, little in SMALL:
+        code = re.sub(large, little, code)
+    return code
+
+
+def executed(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> ModuleType:
+    """Runs the Python blocks of a page, one after the other, in a folder; returns their names."""
+    monkeypatch.chdir(folder)
+    matplotlib.use("Agg")
+    module = ModuleType(f"page_{page.stem.lower()}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for number, code in enumerate(blocks(page, "python")):
+        exec(compile(small(code), f"{page.name}, block {number + 1}", "exec"), module.__dict__)
+    return module
+
+
+def commands(page: Path) -> list[str]:
+    """Returns the lines of a page's shell blocks that start fmab, and those inside its text."""
+    lines = [
+        line for kind in ("bash", "text") for each in blocks(page, kind) for line in each.split("\n")
+    ]
+    found = [match for line in lines for match in re.findall(r"(?:^|bin/)(fmab .*)", line)]
+    prose = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+    quoted = re.findall(r"`(fmab [a-z]+ (?:--|[a-z./]+)[^`|…]*)`", prose)
+    return found + [each for each in quoted if not re.search(r"\.\.\.|[A-Z]{3}", each)]
+
+
+def test_the_worked_examples_run_and_do_what_they_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an example that no longer runs, or whose printed settings are others."""
+    page = executed(ROOT / "docs/own_algorithm.md", monkeypatch, tmp_path)
+    told = capsys.readouterr().out
+    assert '"factor": "q = 4"' in told
+    assert '"rewards": "three-point rewards, middle 0.8"' in told
+    assert (tmp_path / "steeper.png").stat().st_size > 10_000
+    assert page.data.sizes["factor"] == 2
+    # One uplink message of each of the 8 - 3 agents that are no relays.
+    relayed = fmab.simulate(page.Relayed(0.5, branches=3), page.problem, 2000, 8)
+    made = relayed.rounds_made.values
+    assert made.max() > 0
+    assert np.array_equal(relayed.links.sel(meter="uplink").values[:, -1], 5 * made)
+    assert np.array_equal(relayed.links.sel(meter="server").values[:, -1], 3 * made)
+    # Each quarter of a gap needs sixteen times the pulls of a whole one.
+    few, many = (
+        fmab.simulate(page.Steeper(None, factor=q), page.problem, 2000, 8) for q in (1.5, 4)
+    )
+    assert few.rounds_made.mean() > 2 * many.rounds_made.mean()
+
+
+def test_the_page_of_promises_lists_all_of_them() -> None:
+    """Would catch a promise that the page lacks, or that it words otherwise."""
+    page = (ROOT / "docs/own_algorithm.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([A-Z].*?\.) \|", page, re.M)
+    assert rows == list(PROMISES.values())
+
+
+def test_the_study_of_the_page_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Would catch a study file in a document that is refused, or states another grid."""
+    page = ROOT / "docs/own_algorithm.md"
+    module = executed_classes(page, monkeypatch)
+    monkeypatch.setitem(base._loaded, "steeper", module.Steeper)
+    text = next(each for each in blocks(page, "toml") if "algorithm" in each)
+    path = tmp_path / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    study = study_file.study_of(study_file.read_study(path))
+    assert [(axis.name, axis.labels) for axis in study.axes] == [
+        ("epsilon", (0.1, 1)),
+        ("factor", (2, 4)),
+    ]
+    entry = next(each for each in blocks(page, "toml") if "entry-points" in each)
+    assert list(tomllib.loads(entry)["project"]["entry-points"]) == ["fmab_jax.algorithms"]
+
+
+def executed_classes(page: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Runs only the definitions of a page: imports, functions and classes."""
+    import ast
+
+    module = ModuleType(f"classes_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for code in blocks(page, "python"):
+        tree = ast.parse(code)
+        tree.body = [
+            node
+            for node in tree.body
+            if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef))
+            or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name))
+            and node.targets[0].id.isupper()
+        ]
+        exec(compile(tree, page.name, "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/sweeps.md"])
+def test_the_code_of_a_page_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Would catch an example of the API that no longer runs, and names of variables that moved."""
+    module = executed(ROOT / name, monkeypatch, tmp_path)
+    if name == "README.md":
+        assert {path.name for path in tmp_path.iterdir()} >= {"run.nc", "run.png", "eps.png"}
+        assert module.data.sizes["epsilon"] == 4
+    else:
+        assert list(module.data.regret_quantile.dims) == ["epsilon", "quantile"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_parse(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Would catch a command in a document with an option that there is not."""
+    own = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
+    short = executed_classes(ROOT / "README.md", monkeypatch)
+    for owner in (own.Steeper, own.Moss, own.Relayed, short.Doubling):
+        monkeypatch.setitem(base._loaded, owner.name, owner)
+    monkeypatch.chdir(tmp_path)
+    for line in commands(page):
+        words = re.sub(r" --plugin \S+", "", line.split("#")[0].split("&&")[0])
+        _, command = main.find(shlex.split(words)[1:])
+        options.parse(command)
+
+
+def test_there_are_commands_to_check() -> None:
+    """Would catch a check that finds no commands, and so says nothing."""
+    found = {page.name: len(commands(page)) for page in PAGES}
+    assert found["README.md"] >= 3 and found["sweeps.md"] >= 6 and found["own_algorithm.md"] >= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    """Would catch a link to a file that moved, and to a heading that is no more."""
+    for text, target in re.findall(r"!?\[([^\]]*)\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if target.startswith(("http:", "https:", "mailto:")):
+            continue
+        path, _, heading = target.partition("#")
+        linked = (page.parent / path) if path else page
+        assert linked.exists(), (page.name, text, target)
+        if heading:
+            slugs = {
+                re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+                for line in linked.read_text("utf-8").split("\n")
+                if line.startswith("#")
+            }
+            assert heading in slugs, (page.name, target)
+
+
+def test_tables_of_the_readme_are_whole() -> None:
+    """Would catch an algorithm, a command or a variable that the README lacks."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name in base._installed():
+        assert re.search(rf"^\| `{name}` \|", readme, re.M), name
+    for command in main._COMMANDS:
+        assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command
+    for variable in VARIABLES:
+        assert f"`{variable.name}`" in readme, variable.name
+
+
+def test_main_and_test_commands_are_marked_once() -> None:
+    """Would catch a README whose commands the check of a change would not find."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for marker in ("main-command", "test-command"):
+        assert len(re.findall(rf"^<!-- {marker} -->\n```bash\n.+\n```", readme, re.M)) == 1
+    assert not (ROOT / "first.png").exists()
+
+
+def test_documents_use_the_present_names() -> None:
+    """Would catch an old name that is still told."""
+    old = r"exploitation_regret|server_links|peer_links|exchange\.gossip|fmab\.precision|--unit\b"
+    for page in [*PAGES, *(ROOT / "docs/examples").iterdir()]:
+        found = re.search(old, page.read_text("utf-8"))
+        assert not found or page.name == "CHANGELOG.md", (page.name, found)
