@@ -116,8 +116,10 @@ class ComponentsOf(Kind):
             if isinstance(item, (nx.Graph, FixedGraph)):
                 items.append(graph.checked(f"{name}[{q}]", item, remedy))
             elif isinstance(item, (tuple, list)) and len(item) == 2:
+                graphs.refuse_no_size(item[0], f"{name}[{q}]", item)
                 items.append((item[0], graph.checked(f"{name}[{q}]", item[1], remedy)))
             else:
+                graphs.refuse_no_size(item, f"{name}[{q}]")
                 items.append(item)
         return tuple(items)
 

@@ -277,9 +277,10 @@ class Study:
             ValueError: If a value, or a combination of values, is refused.
         """
         problem = functools.cache(self._problem)
+        checked: dict[tuple[str, int], Any] = {}
         made = []
         for chosen in self._choices():
-            algorithm = self._algorithm(chosen)
+            algorithm = self._algorithm(chosen, checked)
             options = _chosen(chosen["problem"], chosen)
             made.append(
                 (algorithm, problem(chosen["problem"], _hashed(options)), chosen["horizon"])
@@ -339,8 +340,21 @@ class Study:
         for values in itertools.product(*(axis.values for axis in self.axes)):
             yield self.settings | dict(zip(names, values, strict=True))
 
-    def _algorithm(self, chosen: dict[str, Any]) -> Algorithm:
-        return _made("algorithm", chosen["algorithm"], chosen, Algorithm)
+    def _algorithm(
+        self, chosen: Mapping[str, Any], checked: dict[tuple[str, int], Any]
+    ) -> Algorithm:
+        make = chosen["algorithm"]
+        if isinstance(make, type) and issubclass(make, Described):
+            # A graph is read and checked once, not for each epsilon.
+            values = {}
+            for name, field in _fields_of(make).items():
+                if name in chosen and chosen[name] is not UNSET:
+                    key = name, id(chosen[name])
+                    if key not in checked:
+                        checked[key] = field.check(chosen[name])
+                    values[name] = checked[key]
+            chosen = values
+        return _made("algorithm", make, chosen, Algorithm)
 
     def _problem(self, make: Any, options: tuple[tuple[str, Any], ...]) -> Problem:
         if isinstance(make, Problem):
@@ -424,6 +438,9 @@ def state(
         algorithm, parameters = _taken_apart(algorithm, parameters)
     problem, parameters = _spelt_out(problem, parameters)
     makers = _algorithms(algorithm)
+    for name, value in (("algorithm", makers), ("problem", problem)):
+        if not _each(value):
+            refuse(name, value, "not empty", "give at least one value")
     known = _known_parameters(_each(makers), _each(problem))
     given = {"algorithm": makers, "problem": problem, **parameters, "horizon": horizon}
     for name, value in parameters.items():
@@ -609,8 +626,9 @@ def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str,
 
 
 def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> None:
-    near = difflib.get_close_matches(name, known, n=1)
-    listed = ", ".join(sorted(set(known) - {"algorithm", "problem"}))
+    others = sorted(set(known) - {"algorithm", "problem"})
+    near = difflib.get_close_matches(name, others, n=1)
+    listed = ", ".join(others)
     remedy = f"did you mean {near[0]}?" if near else f"choose from {listed}"
     first = _each(value)[0] if _each(value) else value
     refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)
