@@ -22,7 +22,7 @@ def result(**attrs: Any) -> xr.Dataset:
     return xr.Dataset(
         {"regret": (("seed", "time"), values, {"units": "reward"})},
         {"time": [1, 5, 9]},
-        {"algorithm": "cdp", "epsilon": 0.5, **attrs},
+        {"algorithm": "cdp", "epsilon": 0.5, "schema": 2, **attrs},
     )
 
 

@@ -39,7 +39,7 @@ class Told(Progress):
 def swept(store: Path, keep: str, **changes: Any) -> xr.Dataset:
     more: dict[str, Any] = {}
     if keep == "summary":
-        more = dict(until=fmab.precision(relative=1e-9, max_seeds=16))
+        more = dict(until=fmab.until_precise(relative=1e-9, max_seeds=16))
     return fmab.sweep(
         "cdp", store=store, seeds=16, keep=keep, **{"progress": False, **STUDY, **more, **changes}
     )

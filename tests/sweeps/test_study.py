@@ -364,7 +364,7 @@ def test_each_gap_goes_where_its_name_says() -> None:
     made = small(schedule_gap=0.25, instance_gap=0.125).points[0]
     found = made.described["schedule_gap"], made.described["problem"]["instance_gap"]
     assert found == (0.25, 0.125)
-    arrays = made.config.trial.own["schedule_gap"], made.config.bound.parameters["instance_gap"]
+    arrays = made.config.trial.own["schedule_gap"], made.config.bound.values["instance_gap"]
     assert [float(value) for value in arrays] == [0.25, 0.125]
     own = small("cdp", fmab.Problem.with_gap, instance_gap=0.125).points[0]
     found = own.described["schedule_gap"], own.described["problem"]["instance_gap"]
@@ -631,7 +631,7 @@ def test_provenance_changes_with_the_engine_alone(
     try:
         before = now()
         assert before["platform"] == "cpu" and before["numpy"] == np.__version__
-        monkeypatch.setattr(study.resources, "files", lambda package: tmp_path / package)
+        monkeypatch.setattr(study.files, "files", lambda package: tmp_path / package)
         assert now() == before
         (folder / "plots" / "runs.py").write_text("# not part of any number\n")
         assert now() == before
