@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax.core import graphs
+from fmab_jax.errors import length, refuse
 from fmab_jax.parameters import Kind
 
 # Attributes of a netCDF file hold 64 KB.
@@ -109,8 +110,11 @@ class ComponentsOf(Kind):
             if not any(graphs.names_file(part) for part in value.replace(":", "+").split("+")):
                 return value
             value = graphs.parts_of(value)
-        if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not len(value):
+        if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not length(value):
             graphs.components(value, 1)  # which refuses it, and says why
+        if length(value) > graphs.AGENTS_MAX:
+            allowed = f"at most {graphs.AGENTS_MAX:,} components"
+            refuse(name, length(value), allowed, "for example '1x100' for a hundred single agents")
         items = []
         for q, item in enumerate(value):
             if isinstance(item, (nx.Graph, FixedGraph)):

@@ -488,7 +488,7 @@ def _checked_levels(levels: Any) -> tuple[float, ...]:
         # The length first: a range may be endless.
         fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
         given = list(levels) if fits else []
-    except (TypeError, OverflowError):
+    except Exception:  # no length, or somebody's own list
         given = []
     if not given:
         refuse("levels", levels, allowed, remedy)

@@ -65,7 +65,7 @@ ROOMY = {
     "drawn": (PATHS["drawn"], PROBLEM),
     "waiting": (PATHS["waiting"], PROBLEM),
     "unequal": (PATHS["pooled"], UNEQUAL),
-    "fixed": (PATHS["pooled"], UNEQUAL.fixed(3)),
+    "fixed": (PATHS["pooled"], UNEQUAL.fixed(0)),
     "alone": (PATHS["alone"], PROBLEM),
     "alone, unequal": (PATHS["alone"], UNEQUAL),
     "components": (fmab.hdp_mab(0.5, "5:ring+6:star", weights="components"), PROBLEM),
@@ -87,7 +87,7 @@ def test_rows_of_padding_change_no_bit(path):
         found.append(collected.arrays)
     # Each room is a program of its own: there was something to pad.
     assert len(programs) == 3
-    assert len(set(found[0]["regret"][:, -1])) == 20
+    assert len(set(found[0]["regret"][:, -1])) > 5
     for other in found[1:]:
         assert {n: v.tobytes() for n, v in other.items()} == {
             n: v.tobytes() for n, v in found[0].items()
