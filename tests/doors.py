@@ -343,7 +343,7 @@ DOORS: dict[str, Door] = {
     "sweep(devices)": lambda v: swept(devices=v),
     "open_sweep(path)": fmab.open_sweep,
     "final_table(data)": fmab.final_table,
-    "save(data)": lambda v: fmab.save(v, "x.nc"),
+    "save(data)": lambda v: fmab.save(v, f"{next(NUMBERS)}.nc"),
     "save(path)": lambda v: fmab.save(DATA, v),
     "load(path)": fmab.load,
     "export(data)": lambda v: fmab.export(v, f"{next(NUMBERS)}.csv"),

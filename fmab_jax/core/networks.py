@@ -13,6 +13,7 @@ import numpy as np
 
 from fmab_jax.core import graphs
 from fmab_jax.errors import length, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.parameters import Kind
 
 # Attributes of a netCDF file hold 64 KB.
@@ -79,7 +80,7 @@ class GraphOf(Kind):
         if isinstance(value, nx.Graph):
             return FixedGraph.of(value, where=name)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
-            text = os.fspath(value)
+            text = value if isinstance(value, str) else str(checked_path(name, value))
             return FixedGraph.of(graphs.read(text, name), text, name)
         return graphs.checked_name(value, name)
 

@@ -183,6 +183,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
 def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     """Refuses what is not the result of one configuration; returns it by its slots."""
     field = f"runs[{label!r}]"
+    if not isinstance(data, xr.Dataset):
+        refuse(field, type(data).__name__, "a result of simulate", "pass it unchanged")
     missing = {"regret", "links"} - set(data)
     missing |= {"side", "priced"} - set(data.coords)
     if not {"title", "algorithm"} & {*data.attrs, *data.coords}:
