@@ -20,7 +20,15 @@ PACKAGE = Path(__file__).parents[1]
 # What each door lets through, out of the values of tests/doors.py; all else ends in a refusal.
 ACCEPTED: dict[str, set[str]] = {
     "cdp_mab(epsilon)": {"None", "10**30", "2**64", "inf", "5e-324", "float16 inf", "Fraction"},
-    "cdp_mab(epsilon_message)": {"None", "10**30", "2**64", "inf", "5e-324", "float16 inf", "Fraction"},
+    "cdp_mab(epsilon_message)": {
+        "None",
+        "10**30",
+        "2**64",
+        "inf",
+        "5e-324",
+        "float16 inf",
+        "Fraction",
+    },
     "cdp_mab(rounds)": {"None"},
     "cdp_mab(schedule_gap)": {"None", "5e-324"},
     "cdp_mab(participation)": {"5e-324"},

@@ -624,7 +624,7 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     if isinstance(value, Law):
         return value
     allowed = "a reward law: bernoulli, gaussian:SD, or an object such as fmab_jax.Gaussian(0.1)"
-    if value == "bernoulli":
+    if isinstance(value, str) and value == "bernoulli":
         return Bernoulli()
     if isinstance(value, str) and value.startswith("gaussian:"):
         try:

@@ -240,9 +240,7 @@ def test_gossip_numbers_agents_by_sorted_label():
     """Would catch meters computed on labels instead of agents 0..M-1."""
     ring = nx.cycle_graph(8)
     spread = nx.relabel_nodes(ring, {agent: 10 * agent - 35 for agent in ring})
-    assert (
-        exchange.flooding(spread).on("used") == exchange.flooding(ring).on("used") == 31
-    )
+    assert exchange.flooding(spread).on("used") == exchange.flooding(ring).on("used") == 31
 
 
 # Shares as people write and compute them: hundredths, thousandths, a sweep, sums of tenths.

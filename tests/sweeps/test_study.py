@@ -114,7 +114,9 @@ def test_the_last_axis_is_the_fastest() -> None:
         for point in made.points
     ]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    assert [float(point.config.trial.own["epsilon"]) for point in made.points] == [e for _, e, _ in found]
+    assert [float(point.config.trial.own["epsilon"]) for point in made.points] == [
+        e for _, e, _ in found
+    ]
     assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
 
@@ -512,7 +514,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(rounds=[None, 2, None]), f"rounds='none': {REPEATED}"),
     (lambda: small(["cdp", "cdp"]), "algorithm='cdp': must be distinct values; label different"),
     (
-        lambda: small([lambda epsilon: fmab.cdp_mab(epsilon), lambda epsilon: fmab.ddp_mab(epsilon)]),
+        lambda: small(
+            [lambda epsilon: fmab.cdp_mab(epsilon), lambda epsilon: fmab.ddp_mab(epsilon)]
+        ),
         "algorithm='<lambda>': must be distinct values; label different ones: {'label': value}",
     ),
     (lambda: small("ddp", graph=["ring", "ring"]), f"graph='ring': {REPEATED}"),
@@ -522,7 +526,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: small(epsilon=range(1, 100_002)),
         "configurations=100001: must be at most 100,000; ",
     ),
-    (lambda: small(agents=range(10**15)), "configurations=1000000000000000: must be at most 100,000; "),
+    (
+        lambda: small(agents=range(10**15)),
+        "configurations=1000000000000000: must be at most 100,000; ",
+    ),
     (
         lambda: small(epsilon=range(1, 1001), horizon=range(1, 102)),
         "configurations=101000: must be at most 100,000; sweep fewer values",
