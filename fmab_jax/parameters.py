@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from fmab_jax.errors import count, real, refuse
 
 
@@ -96,7 +98,9 @@ class Real(Kind):
 
     def checked(self, name: str, value: Any, remedy: str) -> float | None:
         """Returns a float in the range; None for infinity where None has a meaning."""
-        if self.none is not None and isinstance(value, float) and value == math.inf:
+        # An endless amount is none; no share is endless.
+        endless = isinstance(value, (float, np.floating)) and value == math.inf
+        if self.none is not None and self.high > 1 and endless:
             return None
         return real(
             name,

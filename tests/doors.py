@@ -28,7 +28,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.errors import Refusal
-from fmab_jax.run import simulation
+from fmab_jax.run import batches
 
 
 class Colour(enum.Enum):
@@ -201,16 +201,27 @@ RUN = fmab.cdp_mab(1.0)
 CURVES = xr.DataArray(np.arange(12.0).reshape(4, 3), dims=("seed", "time"))
 
 
+EVENTS = ("best_arm_lost", "worse_arm_played")
+
+
 def result() -> xr.Dataset:
     """Returns something in the shape of a result of `simulate`."""
-    series = ("regret", "exploitation_regret", "server_links", "peer_links_bound")
+    links = xr.DataArray(np.ones((4, 3, 2), int), dims=("seed", "time", "meter"))
     data = xr.Dataset(
-        {name: CURVES.copy() for name in (*series, "peer_links_used")},
-        {"seed": np.arange(4), "time": [1, 2, 3]},
+        {"regret": CURVES.copy(), "waiting_regret": CURVES.copy(), "links": links},
+        {
+            "seed": np.arange(4),
+            "time": [1, 2, 3],
+            "meter": ["bound", "used"],
+            "side": ("meter", ["peer", "peer"]),
+            "priced": ("meter", [True, False]),
+            "counts": ("meter", ["a", "b"]),
+        },
     )
-    data.attrs = {"algorithm": "cdp", "agents": 3, "arms": 4, "horizon": 3, "epsilon": 1.0}
-    data.attrs |= {"meter_bound": "bound", "meter_used": "used", "epsilon_message": 3.0}
-    return data.assign_coords(best_arm_lost=("seed", np.zeros(4, bool)))
+    data.attrs = {"algorithm": "ddp", "agents": 3, "arms": 4, "horizon": 3, "epsilon": 1.0}
+    data.attrs |= {"title": "DDP-MAB", "settings": "{}", "epsilon_message": 3.0}
+    events = {name: ("seed", np.zeros(4, bool)) for name in EVENTS}
+    return data.assign_coords(events)
 
 
 DATA = result()
@@ -232,13 +243,22 @@ def simulated(**changes: Any) -> Any:
 def ends() -> xr.Dataset:
     """Returns something in the shape of `final_table`'s."""
     table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
+    meter = {"side": "server", "priced": True, "counts": "links"}
+    table = table.assign_coords(
+        {"meter": ["server"], **{name: ("meter", [value]) for name, value in meter.items()}}
+    )
+    for name, symbol in (("epsilon", "ε"), ("participation", "p")):
+        table[name].attrs = {"long_name": name, "symbol": symbol, "none": "none"}
     size = (2, 2)
-    for name in ("regret", "cost", "rounds_made", "best_arm_lost"):
+    for name in ("regret", "cost", "rounds_made", *EVENTS):
         for end in ("", "_lower", "_upper"):
             table[name + end] = (("epsilon", "participation"), np.ones(size))
-    table["seeds"] = (("epsilon", "participation"), np.full(size, 10))
+    for name in ("seeds", "undecided"):
+        table[name] = (("epsilon", "participation"), np.full(size, 10))
+    table["links"] = (("epsilon", "participation", "meter"), np.ones((*size, 1)))
     prices = {"server_price": 1.0, "peer_price": 1.0}
-    table.attrs = {"algorithm": "cdp", "level": 0.95, "description": "x", **prices}
+    table.attrs = {"algorithm": "cdp", "title": "CDP-MAB", "settings": "{}", **prices}
+    table.attrs |= {"level": 0.95, "description": "x"}
     return table
 
 
@@ -248,7 +268,7 @@ DOORS: dict[str, Door] = {
     "cdp_mab(epsilon)": fmab.cdp_mab,
     "cdp_mab(epsilon_message)": lambda v: fmab.cdp_mab(epsilon_message=v),
     "cdp_mab(rounds)": lambda v: fmab.cdp_mab(1.0, rounds=v),
-    "cdp_mab(gap)": lambda v: fmab.cdp_mab(1.0, gap=v),
+    "cdp_mab(schedule_gap)": lambda v: fmab.cdp_mab(1.0, schedule_gap=v),
     "cdp_mab(participation)": lambda v: fmab.cdp_mab(1.0, participation=v),
     "ddp_mab(graph)": lambda v: fmab.ddp_mab(1.0, graph=v).exchange(3),
     "hdp_mab(components)": lambda v: fmab.hdp_mab(1.0, components=v).exchange(3),
@@ -261,6 +281,11 @@ DOORS: dict[str, Door] = {
     "Problem.uniform(arms)": lambda v: fmab.Problem.uniform(3, v),
     "Problem.heterogeneous(spread)": lambda v: fmab.Problem.heterogeneous(3, 4, v),
     "Problem.with_gap(gap)": lambda v: fmab.Problem.with_gap(3, 4, v),
+    "Problem.uniform(rewards)": lambda v: fmab.Problem.uniform(3, 4, v),
+    "Problem.ratings(levels)": lambda v: fmab.Problem.ratings(v, [[0.5, 0.5]]),
+    "Problem.ratings(probabilities)": lambda v: fmab.Problem.ratings([0, 1], v),
+    "Gaussian(sd)": fmab.Gaussian,
+    "Ratings(levels)": fmab.Ratings,
     "Problem.from_file(path)": fmab.Problem.from_file,
     "Problem.fixed(seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(v),
     "Problem.fixed(root_seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(0, v),
@@ -287,9 +312,9 @@ DOORS: dict[str, Door] = {
     "lost_interval(seeds)": lambda v: lost_interval(1, v),
     "paired_difference(first)": lambda v: fmab.paired_difference(v, CURVES),
     "paired_difference(second)": lambda v: fmab.paired_difference(CURVES, v),
-    "precision(relative)": fmab.precision,
-    "precision(level)": lambda v: fmab.precision(0.1, level=v),
-    "precision(max_seeds)": lambda v: fmab.precision(0.1, max_seeds=v),
+    "until_precise(relative)": fmab.until_precise,
+    "until_precise(level)": lambda v: fmab.until_precise(0.1, level=v),
+    "until_precise(max_seeds)": lambda v: fmab.until_precise(0.1, max_seeds=v),
     "sweep(algorithm)": lambda v: swept(algorithm=v),
     "sweep(problem)": lambda v: swept(problem=v),
     "sweep(epsilon)": lambda v: swept(epsilon=v),
@@ -301,6 +326,9 @@ DOORS: dict[str, Door] = {
     "sweep(agents)": lambda v: swept(problem=None, arms=3, agents=v),
     "sweep(spread)": lambda v: swept(problem=None, agents=3, arms=3, spread=v),
     "sweep(fixed_instance)": lambda v: swept(problem=None, agents=3, arms=3, fixed_instance=v),
+    "sweep(schedule_gap)": lambda v: swept(schedule_gap=v),
+    "sweep(instance_gap)": lambda v: swept(problem=None, agents=3, arms=3, instance_gap=v),
+    "sweep(rewards)": lambda v: swept(problem=None, agents=3, arms=3, rewards=v),
     "sweep(root_seed)": lambda v: swept(root_seed=v),
     "sweep(times)": lambda v: swept(times=v),
     "sweep(spacing)": lambda v: swept(spacing=v),
@@ -310,12 +338,12 @@ DOORS: dict[str, Door] = {
     "sweep(store)": lambda v: swept(store=v),
     "sweep(worker)": lambda v: swept(store="there", worker=v),
     "sweep(allow_changes)": lambda v: swept(store="there", allow_changes=v),
-    "sweep(unit)": lambda v: swept(unit=v),
+    "sweep(chunk)": lambda v: swept(chunk=v),
     "sweep(batch)": lambda v: swept(batch=v),
     "sweep(devices)": lambda v: swept(devices=v),
     "open_sweep(path)": fmab.open_sweep,
     "final_table(data)": fmab.final_table,
-    "save(data)": lambda v: fmab.save(v, "x.nc"),
+    "save(data)": lambda v: fmab.save(v, f"{next(NUMBERS)}.nc"),
     "save(path)": lambda v: fmab.save(DATA, v),
     "load(path)": fmab.load,
     "export(data)": lambda v: fmab.export(v, f"{next(NUMBERS)}.csv"),
@@ -381,7 +409,7 @@ def outcome(door: Door, value: Any) -> str:
 
 def main() -> None:
     """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
-    simulation.executable = Executable()  # type: ignore[assignment]
+    batches.executable = Executable()  # type: ignore[assignment]
     with contextlib.suppress(ImportError):
         import resource
 

@@ -502,12 +502,25 @@ def _grammar(spec: str) -> list[_Run]:
     return runs
 
 
+_COMPONENTS = "for example components='20x5:star' or components=[20, (30, 'ring')]"
+
+
+def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
+    """Refuses an item of a list of components, shown as ``item``, whose size is no whole number.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
+        allowed = "a networkx graph, a size or a (size, graph) pair"
+        refuse(field, size if item is None else item, allowed, _COMPONENTS)
+
+
 def _listed(spec: Any) -> list[_Run]:
-    remedy = "for example components='20x5:star' or components=[20, (30, 'ring')]"
     if isinstance(spec, nx.Graph):
         refuse("components", _shown(spec), "a text or a list", "put the graph in a list")
     if not isinstance(spec, Sequence) or isinstance(spec, (bytes, bytearray)) or not spec:
-        refuse("components", spec, "a text or a non-empty list of components", remedy)
+        refuse("components", spec, "a text or a non-empty list of components", _COMPONENTS)
     runs: list[_Run] = []
     for q, item in enumerate(spec):
         field = f"components[{q}]"
@@ -515,8 +528,7 @@ def _listed(spec: Any) -> list[_Run]:
             runs.append((item.number_of_nodes(), 1, item))
             continue
         size, graph = item if _is_pair(item) else (item, "complete")
-        if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-            refuse(field, item, "a networkx graph, a size or a (size, graph) pair", remedy)
+        refuse_no_size(size, field, item)
         runs.append((count(field, size, 1, AGENTS_MAX, "change the size"), 1, graph))
     return runs
 

@@ -12,6 +12,8 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax.core import graphs
+from fmab_jax.errors import length, refuse
+from fmab_jax.files import checked_path
 from fmab_jax.parameters import Kind
 
 # Attributes of a netCDF file hold 64 KB.
@@ -78,7 +80,7 @@ class GraphOf(Kind):
         if isinstance(value, nx.Graph):
             return FixedGraph.of(value, where=name)
         if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
-            text = os.fspath(value)
+            text = value if isinstance(value, str) else str(checked_path(name, value))
             return FixedGraph.of(graphs.read(text, name), text, name)
         return graphs.checked_name(value, name)
 
@@ -109,15 +111,20 @@ class ComponentsOf(Kind):
             if not any(graphs.names_file(part) for part in value.replace(":", "+").split("+")):
                 return value
             value = graphs.parts_of(value)
-        if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not len(value):
+        if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not length(value):
             graphs.components(value, 1)  # which refuses it, and says why
+        if length(value) > graphs.AGENTS_MAX:
+            allowed = f"at most {graphs.AGENTS_MAX:,} components"
+            refuse(name, length(value), allowed, "for example '1x100' for a hundred single agents")
         items = []
         for q, item in enumerate(value):
             if isinstance(item, (nx.Graph, FixedGraph)):
                 items.append(graph.checked(f"{name}[{q}]", item, remedy))
             elif isinstance(item, (tuple, list)) and len(item) == 2:
+                graphs.refuse_no_size(item[0], f"{name}[{q}]", item)
                 items.append((item[0], graph.checked(f"{name}[{q}]", item[1], remedy)))
             else:
+                graphs.refuse_no_size(item, f"{name}[{q}]")
                 items.append(item)
         return tuple(items)
 

@@ -19,13 +19,15 @@ from fmab_jax.core import arrays, keys, tables
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import array_of, count, length, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
 # While a seed's means are drawn on the host.
 _BYTES_PER_MEAN = 112
 MAX_AGENTS = 10**7
+# Of an array of means or ratings: a gigabyte.
+_MAX_ENTRIES = 1 << 27
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
 # What probabilities may lack of 1; they are then scaled to it.
@@ -516,19 +518,12 @@ def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         refuse(field, "masked values", "an array without gaps", "fill the masked entries")
     try:
-        if len(values) > MAX_AGENTS:
-            refuse(field, type(values).__name__, f"at most {MAX_AGENTS:,} rows", "use fewer")
-    except TypeError:
-        pass  # no length: refused below
-    except OverflowError:
-        refuse(field, values, f"at most {MAX_AGENTS:,} rows", "use fewer")
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError, MemoryError):
-        refuse(field, values, allowed, remedy)
-    # Complex numbers, texts, dates and objects would be read as something else.
-    if array.dtype.kind not in "iuf":
-        refuse(field, values, allowed, remedy)
+        rows = length(values)
+    except Exception:  # no length, or somebody's own: refused below
+        rows = 0
+    if rows > MAX_AGENTS:
+        refuse(field, type(values).__name__, f"at most {MAX_AGENTS:,} rows", "use fewer")
+    array = array_of(field, values, _MAX_ENTRIES, allowed, remedy)
     if array.ndim not in axes or array.size == 0:
         remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
         refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)

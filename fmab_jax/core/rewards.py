@@ -511,7 +511,7 @@ def _checked_levels(levels: Any) -> tuple[float, ...]:
         # The length first: a range may be endless.
         fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
         given = list(levels) if fits else []
-    except (TypeError, OverflowError):
+    except Exception:  # no length, or somebody's own list
         given = []
     if not given:
         refuse("levels", levels, allowed, remedy)
@@ -647,7 +647,7 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     if isinstance(value, Law):
         return value
     allowed = "a reward law: bernoulli, gaussian:SD, or an object such as fmab_jax.Gaussian(0.1)"
-    if value == "bernoulli":
+    if isinstance(value, str) and value == "bernoulli":
         return Bernoulli()
     if isinstance(value, str) and value.startswith("gaussian:"):
         try:

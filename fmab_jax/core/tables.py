@@ -56,7 +56,7 @@ def read(path: Any) -> Table:
     """
     try:
         path = Path(path)
-    except TypeError:
+    except Exception:  # no path, or somebody's own
         refuse("means", path, "the path of a .csv or .npz file", "give a text or a path")
     if "\0" in str(path):
         refuse("means", str(path), "the path of a .csv or .npz file", "drop the null character")

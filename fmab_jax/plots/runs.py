@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.bands import confidence_band
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import array_of, price, refuse
 from fmab_jax.files import whole_file
 from fmab_jax.plots import captions, style
 from fmab_jax.run.simulate import communication_cost
@@ -76,13 +76,18 @@ def plot_runs(
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {label: _checked(label, data) for label, data in runs.items()}
     prices = (
-        real("server_price", server_price, 0, math.inf, "use 1", open_high=True),
-        real("peer_price", peer_price, 0, math.inf, "use 1", open_high=True),
+        price("server_price", server_price),
+        price("peer_price", peer_price),
     )
     bands = {label: confidence_band(data.regret, level, kind) for label, data in runs.items()}
-    for label, values in (bounds or {}).items():
-        if label not in runs or np.shape(values) != runs[label].time.shape:
-            refuse("bounds", label, "a run's label, with a value per slot", "see regret_curve")
+    allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
+    if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
+        refuse("bounds", bounds, allowed, remedy)
+    bounds = {} if bounds is None else bounds
+    for label, values in bounds.items():
+        slots = runs[label].time.shape if label in runs else ()
+        if array_of("bounds", values, 10**6, allowed, remedy).shape != slots:
+            refuse("bounds", label, "a run's label, with a value per slot", remedy)
 
     heights = (1.65, 1.2)
     figure, (regret, links) = style.panels(heights)
@@ -92,7 +97,7 @@ def plot_runs(
         lower, upper = band.lower.values, band.upper.values
         regret.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
         handles += regret.plot(time, band["mean"].values, label=label, **own)
-        if bounds and label in bounds:
+        if label in bounds:
             thin: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
             regret.plot(time, bounds[label], color=own["color"], **thin)
     _draw_links(links, runs, prices)
@@ -183,6 +188,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
 def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     """Refuses what is not the result of one configuration; returns it by its slots."""
     field = f"runs[{label!r}]"
+    if not isinstance(data, xr.Dataset):
+        refuse(field, type(data).__name__, "a result of simulate", "pass it unchanged")
     missing = {"regret", "links"} - set(data)
     missing |= {"side", "priced"} - set(data.coords)
     if not {"title", "algorithm"} & {*data.attrs, *data.coords}:

@@ -14,9 +14,8 @@ import xarray as xr
 
 from fmab_jax.errors import refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.run.schema import VERSION
 
-SCHEMA = 2
-"""Version of what a file of results holds."""
 _DIGEST, _SCHEMA = "sha256", "schema"
 
 
@@ -44,7 +43,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         for name, variable in data.variables.items()
         if variable.ndim
     }
-    versioned = data.assign_attrs({_SCHEMA: SCHEMA})
+    versioned = data.assign_attrs({_SCHEMA: VERSION})
     marked = versioned.assign_attrs({_DIGEST: _digest(versioned)})
     # HDF5 dies on a full disk; in memory it cannot, and plain bytes fail with a plain error.
     whole = io.BytesIO()
@@ -75,11 +74,11 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     if digest is None:
         refuse("path", str(path), "a result of fmab_jax.save", "it is some other netCDF file")
     found = data.attrs.get(_SCHEMA)
-    if not isinstance(found, (int, np.integer)) or found != SCHEMA:
+    if not isinstance(found, (int, np.integer)) or found != VERSION:
         _refuse_version(path, found)
     if digest != _digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
-    del data.attrs[_SCHEMA]
+    data.attrs[_SCHEMA] = int(found)
     return data
 
 
@@ -88,10 +87,10 @@ def _refuse_version(path: Path, found: Any) -> NoReturn:
     version = "of the first version"
     if isinstance(found, (int, np.integer)):
         version = f"of schema {found}"
-        remedy = "use the newer package that wrote it" if found > SCHEMA else remedy
+        remedy = "use the newer package that wrote it" if found > VERSION else remedy
     elif found is not None:
         version = "of no known schema"
-    refuse("path", str(path), f"a result of schema {SCHEMA}", f"it is {version}: {remedy}")
+    refuse("path", str(path), f"a result of schema {VERSION}", f"it is {version}: {remedy}")
 
 
 def _digest(data: xr.Dataset) -> str:

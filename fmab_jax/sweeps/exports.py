@@ -79,6 +79,10 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         if "regret_covariance" in cell:
             variances = np.diagonal(cell.regret_covariance.values).copy()
             cell = cell.assign(regret_variance=("time", variances))
+        # One column for each meter.
+        for name in [n for n, v in cell.data_vars.items() if "meter" in v.dims]:
+            for number, meter in enumerate(cell.meter.values):
+                cell[f"{name}_{meter}"] = cell[name].isel(meter=number, drop=True)
         keep = [n for n, v in cell.variables.items() if set(v.dims) <= set(over) and n not in dims]
         frame = cell[[n for n in keep if n not in cell.dims]].to_dataframe(dim_order=over)
         frame = frame.reset_index()

@@ -203,10 +203,13 @@ class Results:
                 values = self.chunk(part.entry)[name][part.row]
                 out[inside] = values[seeds[inside] - first][(slice(None), *time)]
 
-    def has(self, cell: str, name: str) -> bool:
-        """Tells whether the cell's chunks hold an array of this name."""
+    def has(self, cell: str, name: str, seed: int = 0) -> bool:
+        """Tells whether the cell's chunks, that of a seed if there is one, hold an array."""
         parts = self.parts.get(cell)
-        return not parts or name in self.chunk(parts[0].entry)
+        if not parts:
+            return True
+        holding = next((part for part in parts if part.start <= seed < part.stop), parts[0])
+        return name in self.chunk(holding.entry)
 
     def moments(self, cell: str, name: str, stop: int) -> summary.Moments:
         """Returns the merged moments of a summarised series."""
@@ -537,8 +540,10 @@ class _Lazy(BackendArray):
         dtype = schema.DTYPES[name] if self.dtype.kind != "f" else np.dtype(np.float64)
         blank = np.nan if dtype.kind == "f" else 0
         out = np.full((len(seeds), *(len(each) for each in time)), blank, dtype)
-        absent = not self.results.has(self.grid.hashes[index], name)
         # Where nobody waits there is no such series: zero wherever there is anything.
+        seed = int(seeds[0]) if len(seeds) else 0
+        waiting = name == "waiting_regret"
+        absent = waiting and not self.results.has(self.grid.hashes[index], name, seed)
         stored = "rounds_by" if absent else name
         self.results.fill(out, self.grid.hashes[index], stored, seeds, time)
         return out * 0 if absent else out

@@ -276,14 +276,19 @@ class Study:
         Raises:
             ValueError: If a value, or a combination of values, is refused.
         """
-        problem = functools.cache(self._problem)
+        checked: dict[tuple[str, int], Any] = {}
+        problems: dict[tuple[Any, ...], Problem] = {}
         made = []
         for chosen in self._choices():
-            algorithm = self._algorithm(chosen)
-            options = _chosen(chosen["problem"], chosen)
-            made.append(
-                (algorithm, problem(chosen["problem"], _hashed(options)), chosen["horizon"])
-            )
+            make = chosen["algorithm"]
+            algorithm = _made("algorithm", make, _checked(make, chosen, checked), Algorithm)
+            make = chosen["problem"]
+            options = _checked(make, _chosen(make, chosen), checked)
+            # The study holds every value, so that its id stands for it.
+            key = id(make), *((name, id(value)) for name, value in sorted(options.items()))
+            if key not in problems:
+                problems[key] = self._problem(make, options)
+            made.append((algorithm, problems[key], chosen["horizon"]))
         sizes = [problem.agents for _, problem, _ in made]
         # Numbers of agents that are not far apart share one program.
         shared = room_for(max(sizes)) if max(sizes) <= _ROOMY * min(sizes) else None
@@ -339,10 +344,7 @@ class Study:
         for values in itertools.product(*(axis.values for axis in self.axes)):
             yield self.settings | dict(zip(names, values, strict=True))
 
-    def _algorithm(self, chosen: dict[str, Any]) -> Algorithm:
-        return _made("algorithm", chosen["algorithm"], chosen, Algorithm)
-
-    def _problem(self, make: Any, options: tuple[tuple[str, Any], ...]) -> Problem:
+    def _problem(self, make: Any, options: Mapping[str, Any]) -> Problem:
         if isinstance(make, Problem):
             return make
         chosen = dict(options)
@@ -425,6 +427,9 @@ def state(
         algorithm, parameters = _taken_apart(algorithm, parameters)
     problem, parameters = _spelt_out(problem, parameters)
     makers = _algorithms(algorithm)
+    for name, value in (("algorithm", makers), ("problem", problem)):
+        if not _each(value):
+            refuse(name, value, "not empty", "give at least one value")
     known = _known_parameters(_each(makers), _each(problem))
     given = {"algorithm": makers, "problem": problem, **parameters, "horizon": horizon}
     for name, value in parameters.items():
@@ -574,9 +579,23 @@ def _chosen(make: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
     return {name: chosen[name] for name in _options(make) if name in chosen}
 
 
-def _hashed(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Returns options as something to look up; lists become tuples."""
-    return tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in sorted(options.items()))
+def _checked(
+    make: Any, chosen: Mapping[str, Any], checked: dict[tuple[str, int], Any]
+) -> Mapping[str, Any]:
+    """Returns what was chosen for a described class, checked; for other makers, as it is.
+
+    A graph is so read and checked once, not for each epsilon.
+    """
+    if not (isinstance(make, type) and issubclass(make, Described)):
+        return chosen
+    values = {}
+    for name, field in _fields_of(make).items():
+        if name in chosen and chosen[name] is not UNSET:
+            key = f"{make.__name__}.{name}", id(chosen[name])
+            if key not in checked:
+                checked[key] = field.check(chosen[name])
+            values[name] = checked[key]
+    return values
 
 
 def _each(given: Any) -> list[Any]:
@@ -610,8 +629,9 @@ def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str,
 
 
 def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> None:
-    near = difflib.get_close_matches(name, known, n=1)
-    listed = ", ".join(sorted(set(known) - {"algorithm", "problem"}))
+    others = sorted(set(known) - {"algorithm", "problem"})
+    near = difflib.get_close_matches(name, others, n=1)
+    listed = ", ".join(others)
     remedy = f"did you mean {near[0]}?" if near else f"choose from {listed}"
     first = _each(value)[0] if _each(value) else value
     refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)

@@ -65,8 +65,8 @@ def check_gossip(graph: nx.Graph) -> exchange.Exchange:
     assert {(i, j): hops[i, j] for i, j in others} == played.arrival
     assert table.diameter == played.slots
     assert table.wait == max(played.slots - 1, 0)
-    assert table.peer_links_bound == sum(graph.number_of_edges() for _ in range(played.slots))
-    assert table.peer_links_used == played.edge_slots()
+    assert table.on("bound") == sum(graph.number_of_edges() for _ in range(played.slots))
+    assert table.on("used") == played.edge_slots()
     assert table.ledger == exchange.Ledger(
         adv=len(played.adv),
         req=len(played.req),
@@ -84,9 +84,9 @@ def check_sinks(parts: list[nx.Graph]) -> exchange.Exchange:
     first = [sum(len(graph) for graph in parts[:q]) for q in range(len(parts))]
     assert table.sinks == tuple(start + one.sink for start, one in zip(first, played, strict=True))
     assert table.wait == max(max(one.slots - 1, 0) for one in played)
-    assert table.peer_links_used == sum(len(one.forwards) for one in played)
-    assert table.peer_links_bound == sum(graph.number_of_edges() for graph in parts)
-    assert table.server_links == len(parts)
+    assert table.on("sac") == sum(len(one.forwards) for one in played)
+    assert table.on("edges") == sum(graph.number_of_edges() for graph in parts)
+    assert table.on("server") == len(parts)
     assert table.agents == table.reporting == sum(len(graph) for graph in parts)
     return table
 
@@ -106,7 +106,7 @@ def test_random_graphs_match_the_protocols_message_by_message():
     # The battery must hold single agents, long waits and graphs where not every edge carries DATA.
     assert {1, 2, 60} <= {table.agents for table in tables}
     assert max(table.wait for table in tables) > 30
-    assert sum(table.peer_links_used < table.peer_links_bound for table in tables) > 100
+    assert sum(table.on("used") < table.on("bound") for table in tables) > 100
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 16, 50])
@@ -122,8 +122,8 @@ def test_petersen_graph():
     """Would catch a wrong wait or bound where diameter, girth and degree are known by heart."""
     table = check_gossip(nx.petersen_graph())
     # Ten agents, 15 edges, diameter 2; every agent has 3 neighbours and 6 agents at distance 2.
-    assert (table.wait, table.peer_links_bound) == (1, 30)
-    assert check_sinks([nx.petersen_graph()]).peer_links_used == 3 + 2 * 6
+    assert (table.wait, table.on("bound")) == (1, 30)
+    assert check_sinks([nx.petersen_graph()]).on("sac") == 3 + 2 * 6
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,12 @@ def test_petersen_graph():
 def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
     """Would catch meters that drift from the project's published counts at M = 50."""
     table = exchange.flooding(graphs.make(name, 50))
-    assert (table.wait, table.peer_links_bound, table.peer_links_used) == (wait, bound, used)
-    assert table.meters == ("bound", "used")
+    assert (table.wait, table.on("bound"), table.on("used")) == (wait, bound, used)
+    assert [meter.name for meter, _ in table.links] == ["bound", "used"]
+    assert [meter.priced for meter, _ in table.links] == [True, False]
     # In the ring's last slot an agent advertises the two observations of slot 24, never slot 25's.
     assert table.ledger == ledger
-    assert (table.server_links, table.reporting, table.uniform) == (0, 50, True)
+    assert (table.on("server"), table.reporting, table.uniform) == (0, 50, True)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +163,12 @@ def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
 def test_table_two_by_hand(spec, agents, edges, sac, wait, servers):
     """Would catch a hybrid meter, wait or server count that differs from table II's geometry."""
     table = exchange.sinks(graphs.components(spec, agents))
-    assert (table.peer_links_bound, table.peer_links_used) == (edges, sac)
-    assert (table.wait, table.server_links) == (wait, servers)
-    assert table.meters == ("edges", "sac")
-    assert table.peer_links_used == check_sinks(graphs.components(spec, agents)).peer_links_used
+    assert (table.on("edges"), table.on("sac")) == (edges, sac)
+    assert (table.wait, table.on("server")) == (wait, servers)
+    assert [meter.name for meter, _ in table.links] == ["server", "edges", "sac"]
+    assert [meter.side for meter, _ in table.links] == ["server", "peer", "peer"]
+    assert [meter.priced for meter, _ in table.links] == [True, True, False]
+    assert table.on("sac") == check_sinks(graphs.components(spec, agents)).on("sac")
 
 
 def test_table_two_case_four_random_components():
@@ -174,16 +177,17 @@ def test_table_two_case_four_random_components():
     table = check_sinks(parts)
     assert len({frozenset(map(frozenset, graph.edges())) for graph in parts}) == 5
     # A component of 20 agents has 19 forwards at least, one for each agent besides its sink.
-    assert 5 * 19 < table.peer_links_used < table.peer_links_bound
-    assert table.server_links == 5 and table.sizes == (20,) * 5
+    assert 5 * 19 < table.on("sac") < table.on("edges")
+    assert table.on("server") == 5 and table.sizes == (20,) * 5
 
 
 def test_one_agent_components_are_the_central_server():
     """Would catch a hybrid of single agents that waits, pays peers or weighs unlike CDP-MAB."""
     hybrid = exchange.sinks(graphs.components("1x30", 30))
     central = exchange.server(30)
-    for name in ("reporting", "wait", "server_links", "peer_links_bound", "peer_links_used"):
-        assert getattr(hybrid, name) == getattr(central, name), name
+    assert (hybrid.reporting, hybrid.wait) == (central.reporting, central.wait) == (30, 0)
+    for meter in ("server", "edges", "sac"):
+        assert hybrid.on(meter) == central.on(meter) == (30 if meter == "server" else 0), meter
     assert np.array_equal(hybrid.weights, central.weights)
     assert hybrid.sinks == tuple(range(30))
 
@@ -194,7 +198,7 @@ def test_equal_components_passed_as_one_object_or_as_copies_agree():
     shared = exchange.sinks([star, ring, star, ring])
     copied = exchange.sinks([nx.Graph(star), nx.Graph(ring), nx.Graph(star), nx.Graph(ring)])
     # A ring of 6: distances 1, 1, 2, 2, 3; a star of 6: five leaves.
-    assert shared.peer_links_used == copied.peer_links_used == 2 * (9 + 5)
+    assert shared.on("sac") == copied.on("sac") == 2 * (9 + 5)
     assert shared.sinks == copied.sinks == (0, 6, 12, 18)
     assert shared.wait == copied.wait == 2
 
@@ -222,21 +226,21 @@ def test_weights_cannot_be_changed():
 def test_alone_and_server_at_full_size():
     """Would catch an M x M table behind a server, or links and waits that nobody pays."""
     table = exchange.server(10**6, 0.25)
-    assert (table.reporting, table.server_links) == (250_000, 250_000)
+    assert (table.reporting, table.on("server")) == (250_000, 250_000)
     assert table.uniform and table.weights.sum() == pytest.approx(1, abs=1e-9)
     single = exchange.alone(10**6)
-    assert (single.reporting, single.server_links) == (1, 0)
+    assert (single.reporting, single.on("server")) == (1, 0)
     for one in (table, single):
-        assert (one.wait, one.peer_links_bound, one.peer_links_used) == (0, 0, 0)
+        assert one.wait == 0
+    assert [(meter.name, meter.side) for meter, _ in table.links] == [("server", "server")]
+    assert single.links == () and single.alone and not table.alone
 
 
 def test_gossip_numbers_agents_by_sorted_label():
     """Would catch meters computed on labels instead of agents 0..M-1."""
     ring = nx.cycle_graph(8)
     spread = nx.relabel_nodes(ring, {agent: 10 * agent - 35 for agent in ring})
-    assert (
-        exchange.flooding(spread).peer_links_used == exchange.flooding(ring).peer_links_used == 31
-    )
+    assert exchange.flooding(spread).on("used") == exchange.flooding(ring).on("used") == 31
 
 
 # Shares as people write and compute them: hundredths, thousandths, a sweep, sums of tenths.

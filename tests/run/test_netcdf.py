@@ -22,7 +22,7 @@ def result(**attrs: Any) -> xr.Dataset:
     return xr.Dataset(
         {"regret": (("seed", "time"), values, {"units": "reward"})},
         {"time": [1, 5, 9]},
-        {"algorithm": "cdp", "epsilon": 0.5, **attrs},
+        {"algorithm": "cdp", "epsilon": 0.5, "schema": 2, **attrs},
     )
 
 
@@ -84,7 +84,7 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
     (tmp_path / "folder.nc").mkdir()
     with pytest.raises(Refusal, match="a folder has that name"):
         fmab.save(result(), tmp_path / "folder.nc", overwrite=True)
-    with pytest.raises(Refusal, match="leave the NUL character out"):
+    with pytest.raises(Refusal, match="it holds a NUL character"):
         fmab.save(result(), "a\0b.nc")
     assert sorted(os.listdir(tmp_path)) == ["folder.nc", "link.nc", "x.nc"]
 

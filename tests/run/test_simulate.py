@@ -11,7 +11,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import networkx as nx
 import numpy as np
 import protocols
 import pytest
@@ -61,6 +60,40 @@ def test_a_seed_has_the_same_bits_in_every_batch(path):
     assert len(set(reference)) == 200
 
 
+# What shapes an array by the number of agents.
+ROOMY = {
+    "drawn": (PATHS["drawn"], PROBLEM),
+    "waiting": (PATHS["waiting"], PROBLEM),
+    "unequal": (PATHS["pooled"], UNEQUAL),
+    "fixed": (PATHS["pooled"], UNEQUAL.fixed(0)),
+    "alone": (PATHS["alone"], PROBLEM),
+    "alone, unequal": (PATHS["alone"], UNEQUAL),
+    "components": (fmab.hdp_mab(0.5, "5:ring+6:star", weights="components"), PROBLEM),
+}
+
+
+@pytest.mark.parametrize("path", ROOMY)
+def test_rows_of_padding_change_no_bit(path):
+    """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
+    algorithm, problem = ROOMY[path]
+    programs, found = set(), []
+    for room in (11, 16, 37):
+        config = batches.bound(algorithm, problem, 20_000, times=10, room=room)
+        programs.add(config.program)
+        work = batches.Work([config], np.zeros(20, np.int32), range(20), 0)
+        collected = batches.Collected(20, config.points)
+        for start, outcome in batches.run_trials(work, 32, (jax.devices()[0],)):
+            collected.put(start, outcome)
+        found.append(collected.arrays)
+    # Each room is a program of its own: there was something to pad.
+    assert len(programs) == 3
+    assert len(set(found[0]["regret"][:, -1])) > 5
+    for other in found[1:]:
+        assert {n: v.tobytes() for n, v in other.items()} == {
+            n: v.tobytes() for n, v in found[0].items()
+        }
+
+
 def test_more_seeds_and_other_orders_change_no_seed():
     """Would catch results that depend on how many seeds were asked for, or in which order."""
     many = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
@@ -96,7 +129,7 @@ def test_four_devices_give_the_bits_of_one_and_never_talk():
     root = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-c", ON_DEVICES, str(root)],
-        env=env | {"PYTHONPATH": str(root.parents[1])},
+        env=env | {"PYTHONPATH": os.pathsep.join(map(str, (root.parents[1], root.parent)))},
         capture_output=True,
         text=True,
         timeout=300,
@@ -167,9 +200,10 @@ def test_links_are_rounds_times_the_exchange_table():
     """Would catch a meter under the wrong name or counted per slot."""
     # A ring of 10: its last hop meets in the middle, so that the meters differ.
     problem = fmab.Problem.uniform(agents=10, arms=20)
-    graph = nx.cycle_graph(10)
-    used, bound = protocols.gis(graph).data_edges, 5 * 10
+    ring = {agent: [(agent - 1) % 10, (agent + 1) % 10] for agent in range(10)}
+    used, bound = protocols.flood(ring).edge_slots(), 5 * 10
     data = fmab.simulate(PATHS["waiting"], problem, 20_000, 50, batch=64)
+    assert data.side.values.tolist() == ["peer", "peer"]
     rounds = data.rounds_made.values
     assert data.meter.values.tolist() == ["bound", "used"] and bound != used
     np.testing.assert_array_equal(data.links.sel(meter="bound")[:, -1], rounds * bound)

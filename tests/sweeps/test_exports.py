@@ -21,8 +21,10 @@ from fmab_jax.sweeps.exports import export, tidy
 
 PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
 SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
-SERIES = ("regret", "exploitation_regret", "server_links", "peer_links_bound", "peer_links_used")
+SERIES = ("regret", "waiting_regret")
 PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
+PER_SEED += ("worse_arm_played", "final_gap")
+EVENTS = ("best_arm_lost", "worse_arm_played", "undecided")
 ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 
 
@@ -105,6 +107,9 @@ def test_tables_of_curves_hold_a_row_for_each_cell_seed_and_slot(
     assert frame.time.tolist() == list(range(10)) * 80
     for name in SERIES:
         np.testing.assert_array_equal(frame[name], data[name].values.ravel(), name)
+    links = data.links.sel(meter="server").values.ravel()
+    np.testing.assert_array_equal(frame.links_server, links)
+    assert links.max() > 0 and "links" not in frame
     for name in PER_SEED:
         values = np.repeat(data[name].values.ravel(), 10)
         np.testing.assert_array_equal(frame[name].to_numpy(), values, name)
@@ -122,9 +127,11 @@ def test_tables_of_summaries_hold_a_row_for_each_cell_and_slot(
     assert frame.columns[:3].tolist() == ["epsilon", "horizon", "time"]
     assert frame.epsilon.tolist() == ["0.5"] * 20 + ["none"] * 20
     assert frame.horizon.tolist() == ([2000] * 10 + [20_000] * 10) * 2
-    for name in ("regret_mean", "server_links_mean", "server_links_variance"):
-        np.testing.assert_array_equal(frame[name], data[name].values.ravel(), name)
-    for name in ("rounds_made_mean", "rounds_made_variance", "seeds", "best_arm_lost", "undecided"):
+    np.testing.assert_array_equal(frame.regret_mean, data.regret_mean.values.ravel())
+    for name in ("links_mean", "links_variance"):
+        expected = data[name].sel(meter="server").values.ravel()
+        np.testing.assert_array_equal(frame[f"{name}_server"], expected, name)
+    for name in ("rounds_made_mean", "rounds_made_variance", "seeds", *EVENTS):
         np.testing.assert_array_equal(frame[name], np.repeat(data[name].values.ravel(), 10), name)
     curves = swept["curves"].regret.var("seed", ddof=1).values.ravel()
     np.testing.assert_allclose(frame.regret_variance, curves, rtol=1e-9)
@@ -140,7 +147,9 @@ def test_a_single_run_is_exported_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(frame.seed, np.repeat(np.arange(20), 10))
     np.testing.assert_array_equal(frame.time, np.tile(data.time.values, 20))
     np.testing.assert_array_equal(frame.regret, data.regret.values.ravel())
-    np.testing.assert_array_equal(frame.rounds, np.repeat(data.rounds.values, 10))
+    np.testing.assert_array_equal(frame.rounds_made, np.repeat(data.rounds_made.values, 10))
+    links = data.links.sel(meter="server").values.ravel()
+    np.testing.assert_array_equal(frame.links_server, links)
     xr.testing.assert_identical(stored(export(data, tmp_path / "x.nc")), data)
 
 

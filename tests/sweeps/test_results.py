@@ -20,10 +20,11 @@ from scipy import stats
 import fmab_jax as fmab
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import moments_band
+from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import Damaged
 from fmab_jax.sweeps import results
 from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps.results import Memory, Results, final_table, open_results, open_sweep
+from fmab_jax.sweeps.results import Memory, Results, open_results, open_sweep
 from fmab_jax.sweeps.store import Entry, Store
 
 # 2 x 2 cells of one program; three chunks for each cell.
@@ -33,8 +34,9 @@ SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
 WAITING: dict[str, Any] = dict(
     agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
 )
-SERIES = ("regret", "waiting_regret", "server_links", "peer_links_bound", "peer_links_used")
-PER_SEED = ("active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
+SERIES = ("regret", "waiting_regret", "links")
+PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "final_gap")
+EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +63,12 @@ def alone(algorithm: Any, horizon: int) -> xr.Dataset:
 
 
 def same_cell(cell: xr.Dataset, expected: xr.Dataset) -> None:
-    for name in (*SERIES, *PER_SEED):
+    for name in (*SERIES, *PER_SEED, *EVENTS):
         np.testing.assert_array_equal(cell[name].values, expected[name].values, name)
         assert cell[name].dtype == expected[name].dtype, name
-        if name != "best_arm_lost":
-            assert cell[name].attrs["units"] == expected[name].attrs["units"]
-    np.testing.assert_array_equal(cell.rounds_made.values, expected.rounds.values)
+        assert cell[name].attrs["units"] == expected[name].attrs["units"]
+    for name in ("meter", "side", "priced", "counts"):
+        assert cell[name].values.tolist() == expected[name].values.tolist(), name
     slots = cell.slot if "slot" in cell.coords else cell.time
     np.testing.assert_array_equal(slots.values, expected.time.values)
     np.testing.assert_array_equal(cell.seed.values, expected.seed.values)
@@ -84,7 +86,7 @@ def test_every_cell_is_what_simulate_gives(stores: Path) -> None:
             algorithm = fmab.cdp_mab(math.inf if epsilon is None else epsilon, rounds=rounds)
             cell = data.sel(epsilon=epsilon or "none", rounds=rounds or "none")
             same_cell(cell, alone(algorithm, 20_000))
-    assert int(data.server_links.max()) > 0
+    assert int(data.links.sel(meter="server").max()) > 0
 
 
 def test_cells_that_wait_lie_beside_cells_that_do_not(stores: Path) -> None:
@@ -199,7 +201,7 @@ def indexers(size: int) -> st.SearchStrategy[Any]:
 
 
 @given(
-    st.sampled_from(["regret", "server_links", "rounds_made", "best_arm_lost"]),
+    st.sampled_from(["regret", "links", "rounds_made", "best_arm_lost"]),
     st.data(),
 )
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -385,7 +387,7 @@ def test_unfinished_curves_are_nan_where_they_are_missing(stores: Path, curves: 
         results.dataset(found, "here")
     data = results.dataset(found, "here", partial=True)
     assert data.seeds.values.tolist() == [[20, 16], [8, 0]]
-    for name in (*SERIES, "rounds_made", *PER_SEED[:3]):
+    for name in (*SERIES, *PER_SEED):
         for place in np.ndindex(2, 2):
             seeds = int(data.seeds[place])
             values, expected = data[name].values[place], curves[name].values[place]
@@ -473,7 +475,7 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
     for name in SERIES:
         mean = curves[name].mean("seed")
         np.testing.assert_allclose(data[f"{name}_mean"], mean, rtol=1e-12, err_msg=name)
-        if "links" in name:
+        if name == "links":
             variance = curves[name].astype(float).var("seed", ddof=1)
             np.testing.assert_allclose(data[f"{name}_variance"], variance, rtol=1e-9, atol=1e-12)
     rounds = curves.rounds_made.astype(float)
@@ -481,7 +483,8 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
     np.testing.assert_allclose(
         data.rounds_made_variance, rounds.var("seed", ddof=1), rtol=1e-9, atol=1e-12
     )
-    np.testing.assert_array_equal(data.best_arm_lost, curves.best_arm_lost.sum("seed"))
+    for name in EVENTS:
+        np.testing.assert_array_equal(data[name], curves[name].sum("seed"), name)
     np.testing.assert_array_equal(data.undecided, (curves.chosen_arm < 0).sum("seed"))
     for place in np.ndindex(2, 2):
         regret = curves.regret.values[place]
@@ -506,7 +509,7 @@ def test_summaries_do_not_depend_on_the_chunks(stores: Path) -> None:
         np.testing.assert_allclose(
             other[name], data[name], rtol=1e-10, atol=1e-12, err_msg=str(name)
         )
-    for name in ("regret_histogram", "seeds", "best_arm_lost", "undecided", "regret_quantile"):
+    for name in ("regret_histogram", "seeds", *EVENTS, "undecided", "regret_quantile"):
         np.testing.assert_array_equal(other[name], data[name])
 
 
@@ -519,7 +522,7 @@ def test_final_table_by_hand(stores: Path, curves: xr.Dataset, keep: str) -> Non
     for place in np.ndindex(2, 2):
         series = {
             "regret": curves.regret.values[place][:, -1],
-            "cost": 3.0 * curves.server_links.values[place][:, -1],
+            "cost": 3.0 * curves.links.sel(meter="server").values[place][:, -1],
             "rounds_made": curves.rounds_made.values[place].astype(float),
         }
         for name, values in series.items():
@@ -527,13 +530,16 @@ def test_final_table_by_hand(stores: Path, curves: xr.Dataset, keep: str) -> Non
             expected = [values.mean(), values.mean() - half, values.mean() + half]
             found = [float(table[f"{name}{end}"][place]) for end in ("", "_lower", "_upper")]
             assert found == pytest.approx(expected, rel=1e-9), name
-        lost = int(curves.best_arm_lost.values[place].sum())
-        exact = stats.binomtest(lost, 20).proportion_ci(0.9, method="exact")
-        ends = [float(table[f"best_arm_lost{end}"][place]) for end in ("_lower", "_upper")]
-        assert int(table.best_arm_lost[place]) == lost
-        assert ends == pytest.approx(list(exact), rel=1e-9, abs=1e-11)
-        links = curves.server_links.values[place][:, -1].mean()
-        assert float(table.server_links[place]) == pytest.approx(links, rel=1e-12)
+        for name in EVENTS:
+            lost = int(curves[name].values[place].sum())
+            exact = stats.binomtest(lost, 20).proportion_ci(0.9, method="exact")
+            ends = [float(table[f"{name}{end}"][place]) for end in ("_lower", "_upper")]
+            assert int(table[name][place]) == lost
+            assert ends == pytest.approx(list(exact), rel=1e-9, abs=1e-11)
+        links = curves.links.sel(meter="server").values[place][:, -1].mean()
+        found = float(table.links.sel(meter="server")[place])
+        assert found == pytest.approx(links, rel=1e-12)
+        assert int(table.undecided[place]) == (curves.chosen_arm.values[place] < 0).sum()
     assert (table.attrs["level"], table.attrs["server_price"]) == (0.9, 3.0)
     assert table.attrs["description"] == "90 % confidence interval of the mean (Student t)"
     np.testing.assert_array_equal(table.seeds, 20)
@@ -546,12 +552,13 @@ def test_peer_links_cost_what_the_papers_meter_counts(stores: Path, keep: str) -
     data = open_sweep(stores / f"waiting-{keep}")
     table = final_table(data, server_price=7, peer_price=5)
     curves = open_sweep(stores / "waiting-curves").isel(time=-1)
-    cost = 5.0 * curves.peer_links_bound.values
+    cost = 5.0 * curves.links.sel(meter="bound").values
     half = stats.t.ppf(0.975, 19) * cost.std(axis=-1, ddof=1) / np.sqrt(20)
     np.testing.assert_allclose(table.cost, cost.mean(axis=-1), rtol=1e-12)
     np.testing.assert_allclose(table.cost_upper, cost.mean(axis=-1) + half, rtol=1e-9)
-    used, bound = (curves[f"peer_links_{n}"].mean("seed") for n in ("used", "bound"))
-    np.testing.assert_allclose(table.peer_links_used, used, rtol=1e-12)
+    used, bound = (curves.links.sel(meter=n).mean("seed") for n in ("used", "bound"))
+    np.testing.assert_allclose(table.links.sel(meter="used"), used, rtol=1e-12)
+    np.testing.assert_allclose(table.links.sel(meter="bound"), bound, rtol=1e-12)
     assert (used < bound).sel(graph="ring").all()
 
 
@@ -588,12 +595,15 @@ def test_a_sweep_until_precise_is_judged_by_its_looks() -> None:
     assert int(data.seeds.min()) < int(data.seeds.max())
 
 
+X = {"long_name": "an x", "symbol": "x", "none": "no x"}
+
+
 def header(**facts: list[Any]) -> dict[str, Any]:
     """Returns a header of hand-made cells, over x and y."""
     plain = dict(
         algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
     )
-    plain |= dict(reporting=4, wait=0, waits=False, links=[4, 0, 0], meters=["bound", "used"])
+    plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings="{}")
     cells = [
         {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
         for i in range(4)
@@ -603,7 +613,8 @@ def header(**facts: list[Any]) -> dict[str, Any]:
         "hash": "h",
         "study": {"root_seed": 3},
         "made_by": {"numpy": "2"},
-        "dims": [["x", [1, "none"]], ["y", [0.5, 2]]],
+        "dims": [["x", [1, "none"], X], ["y", [0.5, 2], X]],
+        "meters": [["server", "server", True, "links"], ["bound", "peer", True, "links"]],
         "keep": "curves",
         "seeds": 1,
         "until": None,
@@ -620,7 +631,9 @@ def test_facts_lie_over_the_dimensions_that_change_them() -> None:
         epsilon_message=[4.0, 8.0, 4.0, 8.0],
         wait=[1, 2, 3, 4],
         algorithm=["cdp", "ddp", "cdp", "ddp"],
-        meters=[["bound", "used"], ["edges", "sac"]] * 2,
+        title=["CDP-MAB", "DDP-MAB"] * 2,
+        links=[{"server": 4}, {"bound": 6}] * 2,
+        settings=[json.dumps({"a": "1", "b": "2"}), json.dumps({"a": "1"})] * 2,
     )
     data = results.dataset(Results(made, Memory(), []), "here", partial=True)
     assert data.epsilon.dims == ("x",) and data.epsilon.values.tolist() == [1.0, math.inf]
@@ -628,7 +641,11 @@ def test_facts_lie_over_the_dimensions_that_change_them() -> None:
     assert data.wait.values.tolist() == [[1, 2], [3, 4]] and "reporting" not in data.coords
     assert data.x.values.tolist() == [1, "none"] and data.y.values.tolist() == [0.5, 2.0]
     assert data.attrs["algorithm"] == "cdp, ddp" and "epsilon" not in data.attrs
-    assert (data.attrs["meter_bound"], data.attrs["meter_used"]) == ("bound/edges", "used/sac")
+    assert data.attrs["title"] == "CDP-MAB, DDP-MAB"
+    assert json.loads(data.attrs["settings"]) == {"a": "1"}
+    assert data.x.attrs == X and data.links.dims == ("x", "y", "seed", "time", "meter")
+    assert data.meter.values.tolist() == ["server", "bound"]
+    assert data.side.values.tolist() == ["server", "peer"]
     assert (data.attrs["root_seed"], data.attrs["numpy_version"]) == (3, "2")
     assert data.time.values.tolist() == [5, 10]
     mixed = header(grid=[0, 1, 0, 1])

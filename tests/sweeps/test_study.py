@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families.elimination import Algorithm
+from fmab_jax.algorithms import ddp_mab
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
-from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs
+from fmab_jax.core import exchanges, graphs
+from fmab_jax.run import batches
 from fmab_jax.sweeps import study, study_file
 from fmab_jax.sweeps.study import Study, state, until_precise
 
@@ -109,16 +109,21 @@ def test_the_last_axis_is_the_fastest() -> None:
         "horizon": [10, 20],
     }
     assert made.shape == (2, 3, 2)
-    found = [(s.config["algorithm"], s.config["epsilon"], s.config["horizon"]) for s in made.points]
+    found = [
+        tuple(point.described[name] for name in ("algorithm", "epsilon", "horizon"))
+        for point in made.points
+    ]
     assert found == list(itertools.product(["cdp", "single"], [0.1, 0.5, 1.0], [10, 20]))
-    assert [float(point.config.rule.epsilon) for point in made.points] == [e for _, e, _ in found]
+    assert [float(point.config.trial.own["epsilon"]) for point in made.points] == [
+        e for _, e, _ in found
+    ]
     assert [int(point.config.grid[-1]) for point in made.points] == [t for *_, t in found]
 
 
 def test_one_list_of_components_is_a_value_and_several_are_swept() -> None:
     """Would catch the sizes of one hybrid structure taken for three structures."""
     one = small("hdp", components=[1, (2, "path"), nx.path_graph(3)], agents=6)
-    assert one.axes == () and one.points[0].cell.exchange.sizes == (1, 2, 3)
+    assert one.axes == () and one.points[0].config.exchange.sizes == (1, 2, 3)
     swept = small("hdp", components=[[1, 5], ["3", "3"][:0] or [3, 3], [6]], agents=6)
     assert [point.config.exchange.sizes for point in swept.points] == [(1, 5), (3, 3), (6,)]
     texts = small("hdp", components=["1,5", "3x2"], agents=6)
@@ -190,7 +195,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "p": {"participation": 0.5},
     "R": {"rounds": 2},
     "another R": {"rounds": 3},
-    "gap": {"rounds": 2, "gap": 0.3},
+    "gap": {"rounds": 2, "schedule_gap": 0.3},
     "T": {"horizon": 51},
     "times": {"times": 6},
     "slots": {"times": [1, 2, 3, 4, 50]},
@@ -257,7 +262,7 @@ ALIKE: dict[str, tuple[Callable[[], Study], Callable[[], Study]]] = {
     "name, maker": (lambda: small(["cdp", "ddp"]), lambda: small((fmab.cdp_mab, fmab.ddp_mab))),
     "default, said": (
         small,
-        lambda: small(rounds=None, gap=None, participation=1, spread=0, root_seed=0),
+        lambda: small(rounds=None, schedule_gap=None, participation=1, spread=0, root_seed=0),
     ),
     "slots with and without T": (
         lambda: small(times=[10, 20]),
@@ -348,21 +353,36 @@ def test_a_description_survives_json() -> None:
         described = made.describe()
         assert json.loads(json.dumps(described, allow_nan=False)) == described
     assert described["until"] == {"relative": 0.5, "level": 0.95, "max_seeds": 10**6}
-    assert (described["epsilon"], described["spread"], described["gap"]) == (1, 0, None)
+    assert (described["epsilon"], described["spread"]) == (1, 0)
+    assert (described["schedule_gap"], described["instance_gap"]) == (None, None)
 
 
 # ---------------------------------------------------------------------------------------------
 # Makers.
 
 
-def test_ambiguous_names_go_to_the_algorithm() -> None:
-    """Would catch gap, which both know, reaching the problem, or instance_gap the algorithm."""
-    made = small(gap=0.25, instance_gap=0.125).points[0]
-    assert (made.config["gap"], made.config["problem"]["gap"]) == (0.25, 0.125)
-    assert (float(made.cell.rule.gap), float(made.cell.parameters["gap"])) == (0.25, 0.125)
+def test_each_gap_goes_where_its_name_says() -> None:
+    """Would catch schedule_gap reaching the problem, or instance_gap the algorithm."""
+    made = small(schedule_gap=0.25, instance_gap=0.125).points[0]
+    found = made.described["schedule_gap"], made.described["problem"]["instance_gap"]
+    assert found == (0.25, 0.125)
+    arrays = made.config.trial.own["schedule_gap"], made.config.bound.values["instance_gap"]
+    assert [float(value) for value in arrays] == [0.25, 0.125]
     own = small("cdp", fmab.Problem.with_gap, instance_gap=0.125).points[0]
-    assert (own.config["gap"], own.config["problem"]["gap"]) == (None, 0.125)
+    found = own.described["schedule_gap"], own.described["problem"]["instance_gap"]
+    assert found == (None, 0.125)
     assert own.hash == small(instance_gap=0.125).points[0].hash
+
+
+def test_a_parameter_that_both_take_goes_to_both() -> None:
+    """Would catch a name that algorithm and problem share given to only one of them."""
+
+    def mine(epsilon: float, arms: int) -> fmab.Algorithm:
+        return fmab.cdp_mab(epsilon * arms)
+
+    made = small(mine, arms=[2, 3]).points
+    found = [(point.described["epsilon"], point.described["problem"]["arms"]) for point in made]
+    assert found == [(2.0, 2), (3.0, 3)]
 
 
 def test_defaults_stay_with_their_maker() -> None:
@@ -398,9 +418,11 @@ def test_a_graph_made_by_a_maker_is_its_own(tmp_path: Path) -> None:
     assert len(set(hashes(made))) == 12
 
 
-def test_hops_are_worked_out_and_graphs_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hops_are_worked_out_and_graphs_read_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Would catch an all-pairs search, or a file read, for each epsilon of a graph."""
-    calls = {"distances": 0, "describe": 0, "flooding": 0}
+    calls = {"distances": 0, "validated": 0, "flooding": 0, "read": 0}
 
     def counting(module: Any, name: str) -> None:
         original = getattr(module, name)
@@ -411,17 +433,32 @@ def test_hops_are_worked_out_and_graphs_described_once(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(module, name, counted)
 
+    edges = tmp_path / "path.txt"
+    edges.write_text("".join(f"{i} {i + 1}\n" for i in range(10)))
+    ddp_mab._flooding.cache_clear()
+    batches.exchange_of.cache_clear()
     counting(graphs, "distances")
-    counting(graphs, "describe")
-    counting(exchange, "flooding")
-    made = small(
-        "ddp", graph=["ring", nx.path_graph(6)], epsilon=[0.1, 0.5, 1, None], agents=6,
-        horizon=[10, 20, 30],
-    )  # fmt: skip
-    points = made.points
-    assert calls == {"distances": 2, "describe": 2, "flooding": 2}
-    assert len(points) == 24 and len({id(point.config.exchange) for point in points}) == 2
-    assert made.points is points
+    counting(graphs, "validated")
+    counting(exchanges, "flooding")
+    counting(graphs, "read")
+
+    def made(epsilons: list[float | None]) -> Study:
+        return small(
+            "ddp", graph=["ring", nx.path_graph(11), edges], epsilon=epsilons, agents=11,
+            horizon=[10, 20, 30],
+        )  # fmt: skip
+
+    one = len(made([0.3]).points), dict(calls)
+    # A path of 11 is the same graph, whether networkx or a file says so.
+    assert one[0] == 9 and (one[1]["distances"], one[1]["flooding"]) == (2, 2)
+    calls.update(dict.fromkeys(calls, 0))
+    study = made([0.1, 0.5, 1, None])
+    points = study.points
+    # The same graphs at other values of epsilon: their tables are at hand.
+    assert calls == {**one[1], "distances": 0, "flooding": 0, "validated": calls["validated"]}
+    assert calls["validated"] <= one[1]["validated"]
+    assert len(points) == 36 and len({id(point.config.exchange) for point in points}) == 2
+    assert study.points is points
 
 
 def test_a_problem_is_made_once_for_all_that_share_it() -> None:
@@ -442,27 +479,28 @@ def test_a_problem_is_made_once_for_all_that_share_it() -> None:
 
 NOT_TAKEN = "must be left out: neither algorithm nor problem takes it; "
 EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
-REPEATED = "must be distinct values; a repeated value repeats its cells"
+REPEATED = "must be distinct values; a repeated value repeats its configurations"
 
 # (what is stated, the line that refuses it).
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(epsilom=1), f"epsilom=1: {NOT_TAKEN}did you mean epsilon?"),
     (lambda: small(agent=1), f"agent=1: {NOT_TAKEN}did you mean agents?"),
     (lambda: small(partcipation=[1]), f"partcipation=1: {NOT_TAKEN}did you mean participation?"),
-    (lambda: small(problem_agents=1), f"problem_agents=1: {NOT_TAKEN}did you mean instance_gap?"),
+    (lambda: small(problem_agents=1), f"problem_agents=1: {NOT_TAKEN}did you mean agents?"),
     (lambda: small("cdp", FIXED), f"agents=2: {NOT_TAKEN}choose from epsilon, "),
     (lambda: small("ddp", participation=1), f"participation=1: {NOT_TAKEN}choose from agents, "),
     (lambda: small(graph="ring"), f"graph='ring': {NOT_TAKEN}"),
-    (lambda: small("cpd"), "algorithm='cpd': must be 'cdp' or 'ddp' or 'hdp' or 'single'; did you"),
-    (lambda: small(["cdp", "none"]), "algorithm='none': must be 'cdp' or"),
-    (lambda: small(fmab.cdp_mab(1)), "algorithm=Algorithm(name='cdp'"),
+    (lambda: small("cpd"), "algorithm='cpd': must be one of cdp, ddp, fed1_ucb, gosine, "),
+    (lambda: small(["cdp", "none"]), "algorithm='none': must be one of cdp, ddp, "),
+    (lambda: small(fmab.cdp_mab(1)), "epsilon=1: must be left out with a configured algorithm; "),
+    (lambda: small([fmab.cdp_mab(1)]), "algorithm=CDP(epsilon=1.0, "),
     (lambda: small(max), "algorithm=<built-in function max>: must be a maker with named"),
     (lambda: small(lambda epsilon: None), "algorithm=None: must be a maker that returns an Algori"),
     (lambda: small("cdp", lambda agents, arms: 5), "problem=5: must be a maker that returns an"),
     (lambda: small("cdp", 5), "problem=5: must be a Problem or a function that makes one"),
     (
         lambda: small("cdp", fmab.Problem.uniform, **ALONE),
-        "agents=None: must be given; the problem uniform needs it",
+        "agents=<not given>: must be given; the problem uniform needs it",
     ),
     (lambda: small(epsilon=OUT), "epsilon=<not given>: must be given, or epsilon_message"),
     (lambda: small(epsilon=[]), "epsilon=[]: must be not empty; give at least one value"),
@@ -476,7 +514,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(rounds=[None, 2, None]), f"rounds='none': {REPEATED}"),
     (lambda: small(["cdp", "cdp"]), "algorithm='cdp': must be distinct values; label different"),
     (
-        lambda: small([lambda epsilon: fmab.cdp_mab(epsilon), lambda gap: fmab.ddp_mab(gap)]),
+        lambda: small(
+            [lambda epsilon: fmab.cdp_mab(epsilon), lambda epsilon: fmab.ddp_mab(epsilon)]
+        ),
         "algorithm='<lambda>': must be distinct values; label different ones: {'label': value}",
     ),
     (lambda: small("ddp", graph=["ring", "ring"]), f"graph='ring': {REPEATED}"),
@@ -484,23 +524,27 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(epsilon={1: 1, "1": 2}), "epsilon='1': must be distinct values; "),
     (
         lambda: small(epsilon=range(1, 100_002)),
-        "cells=100001: must be at most 100,000; ",
+        "configurations=100001: must be at most 100,000; ",
     ),
-    (lambda: small(agents=range(10**15)), "cells=1000000000000000: must be at most 100,000; "),
+    (
+        lambda: small(agents=range(10**15)),
+        "configurations=1000000000000000: must be at most 100,000; ",
+    ),
     (
         lambda: small(epsilon=range(1, 1001), horizon=range(1, 102)),
-        "cells=101000: must be at most 100,000; sweep fewer values",
+        "configurations=101000: must be at most 100,000; sweep fewer values",
     ),
     (lambda: small(epsilon=[1, 0]), f"epsilon=0: {EPSILON}"),
     (lambda: small(epsilon=[math.nan]), f"epsilon=nan: {EPSILON}"),
     (lambda: small(epsilon=[True]), f"epsilon=True: {EPSILON}"),
-    (lambda: small(epsilon=[1j]), "epsilon=1j: must be numbers, texts, None, graphs or problems"),
+    (lambda: small(epsilon=[1j]), f"epsilon=1j: {EPSILON}"),
     (lambda: small(epsilon=[[[0.1]]]), f"epsilon=[[0.1]]: {EPSILON}"),
     (lambda: small(epsilon=[object]), f"epsilon=<class 'object'>: {EPSILON}"),
     (lambda: small(epsilon=np.ones((1, 1))), f"epsilon=array([[1.]]): {EPSILON}"),
-    (lambda: small(epsilon=[1], epsilon_message=1), "epsilon_message=1: must be given without"),
+    (lambda: small(epsilon=[1], epsilon_message=1), "epsilon_message=1.0: must be given without"),
     (lambda: small(instance_gap=0), "instance_gap=0: must be a number in [1e-09, 1); "),
-    (lambda: small(gap=0), "gap=0: must be a number in (0, 1]; "),
+    (lambda: small(schedule_gap=0), "schedule_gap=0: must be a number in (0, 1]; "),
+    (lambda: small(gap=0), f"gap=0: {NOT_TAKEN}choose from agents, "),
     (lambda: small(fixed_instance=-1), "fixed_instance=-1: must be a whole number in [0, 4,294,96"),
     (lambda: small("hdp", components=[[()]]), "components[0]=(): must be a networkx graph, a size"),
     (lambda: small("hdp", components=[]), "components=[]: must be not empty; "),
@@ -545,6 +589,16 @@ def test_a_bad_study_is_refused_in_one_line(place: int) -> None:
     assert str(error.value).startswith(line) and "\n" not in str(error.value)
 
 
+def test_a_configured_algorithm_is_its_class_with_its_parameters() -> None:
+    """Would catch a parameter of an instance that is dropped, or another study for the same."""
+    given = small(fmab.cdp_mab(0.5, rounds=3, participation=0.5), epsilon=OUT)
+    said = small("cdp", epsilon=0.5, rounds=3, participation=0.5)
+    assert (hashes(given), given.hash) == (hashes(said), said.hash)
+    assert given.points[0].config.trial.own["rounds"] == 3.0
+    message = small(fmab.cdp_mab(epsilon_message=2), epsilon=OUT)
+    assert hashes(message) == hashes(small(epsilon=OUT, epsilon_message=2))
+
+
 def test_a_hundred_thousand_cells_are_accepted() -> None:
     """Would catch a bound off by one, or labels compared each with each (10^10 comparisons)."""
     made = small(epsilon=np.arange(1, 100_001) / 7)
@@ -578,18 +632,18 @@ def test_provenance_changes_with_the_engine_alone(
     shutil.copytree(source, folder, dirs_exist_ok=True)
 
     def now() -> dict[str, str]:
-        study._source_digest.cache_clear()
+        study._engine_digest.cache_clear()
         return study.provenance(jax.devices("cpu"))
 
     try:
         before = now()
         assert before["platform"] == "cpu" and before["numpy"] == np.__version__
-        monkeypatch.setattr(study.resources, "files", lambda package: tmp_path / package)
+        monkeypatch.setattr(study.files, "files", lambda package: tmp_path / package)
         assert now() == before
         (folder / "plots" / "runs.py").write_text("# not part of any number\n")
         assert now() == before
         seen = {before["fmab_jax"]}
-        rooms = ("core/samplers", "core/exchanges/__init__", "run/simulation", "analysis/summary")
+        rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
         for name in (*rooms, "algorithms/families/elimination", "core/graphs"):
             with (folder / f"{name}.py").open("a") as file:
                 file.write("# changed\n")
@@ -598,22 +652,22 @@ def test_provenance_changes_with_the_engine_alone(
             seen.add(changed["fmab_jax"])
         assert len(seen) == 7
     finally:
-        study._source_digest.cache_clear()
+        study._engine_digest.cache_clear()
 
 
 def test_an_algorithm_of_one_s_own_has_its_own_exchange():
     """Would catch a subclass that is run with the exchange of the algorithm it changes."""
 
-    class Late(Algorithm):
+    @dataclasses.dataclass(frozen=True)
+    class Late(fmab.ddp_mab):
+        """Waits five slots more."""
+
         def exchange(self, agents):
             found = super().exchange(agents)
             return dataclasses.replace(found, wait=found.wait + 5)
 
-    def late(epsilon, graph):
-        return Late("ddp", epsilon, graph=graph)
-
     made = study.state(
-        {"usual": fmab.ddp_mab, "late": late},
+        {"usual": fmab.ddp_mab, "late": Late},
         fmab.Problem.uniform(6, 3),
         epsilon=1,
         graph=["ring", "star"],

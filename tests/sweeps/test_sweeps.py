@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.run import simulation
+from fmab_jax.run import batches, resources
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.store import Store
 
@@ -90,22 +90,22 @@ def whole(tmp_path_factory):
 
 def test_a_grid_compiles_once_per_array_shape():
     """Would catch epsilon, p, R, T, gap or, where agents sum out, M frozen into a program."""
-    before = simulation.executable.cache_info().misses
+    before = batches.executable.cache_info().misses
     teller = Counted()
     data = fmab.sweep(
         "cdp", fmab.Problem.uniform, agents=[2, 9, 10**4], arms=3, epsilon=[0.1, 1, None],
-        rounds=[None, 2, 3], gap=[None, 0.1], horizon=[100, 2000], seeds=2, times=8,
+        rounds=[None, 2, 3], schedule_gap=[None, 0.1], horizon=[100, 2000], seeds=2, times=8,
         batch=16, progress=teller,
     )  # fmt: skip
     assert data.sizes["agents"] * data.sizes["epsilon"] * data.sizes["rounds"] == 27
-    assert simulation.executable.cache_info().misses <= before + 1
+    assert batches.executable.cache_info().misses <= before + 1
     assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (108, 1)
     # Nothing was frozen: every parameter matters somewhere.
     final = data.regret.isel(time=-1).mean("seed")
     for dim in ("agents", "epsilon", "rounds", "horizon"):
         assert float(final.std(dim).max()) > 0, dim
     budgeted = final.sel(rounds=2)
-    assert float(abs(budgeted.sel(gap="none") - budgeted.sel(gap=0.1)).max()) > 0
+    assert float(abs(budgeted.sel(schedule_gap="none") - budgeted.sel(schedule_gap=0.1)).max()) > 0
     # Part of the agents, and another number of arms, are another shape each.
     teller = Counted()
     fmab.sweep(
@@ -113,6 +113,21 @@ def test_a_grid_compiles_once_per_array_shape():
         epsilon=1, horizon=50, seeds=2, times=8, batch=16, progress=teller,
     )  # fmt: skip
     assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (6, 4)
+
+
+def test_numbers_of_agents_and_graphs_share_two_programs():
+    """Would catch a compilation for each number of agents, or for each graph."""
+    batches.executable.cache_clear()
+    data = fmab.sweep(
+        "ddp", fmab.Problem.uniform, agents=range(10, 61, 10), graph=["ring", "star", "complete"],
+        arms=3, epsilon=1, horizon=3000, seeds=4, times=8, batch=16, progress=False,
+    )  # fmt: skip
+    assert data.regret.shape == (6, 3, 4, 8) and data.attrs["compilations"] <= 2
+    # Nothing was frozen: agents and graphs matter.
+    final = data.regret.isel(time=-1).mean("seed")
+    assert len(set(final.values.ravel().tolist())) == 18
+    waits = data.wait.transpose("agents", "graph").values.tolist()
+    assert waits == [[agents // 2 - 1, 1, 0] for agents in range(10, 61, 10)]
 
 
 def test_cells_share_their_seeds(whole):
@@ -214,7 +229,7 @@ CHANGES = {
     "epsilon": dict(epsilon=[0.5, 1]),
     "rounds": dict(rounds=[None, 3]),
     "horizon": dict(horizon=2001),
-    "gap": dict(gap=0.1),
+    "schedule_gap": dict(schedule_gap=0.1),
     "times": dict(times=[1, 2, 3, 4, 5, 6, 7, 2000]),
     "spacing": dict(spacing="log"),
     "root_seed": dict(root_seed=1),
@@ -320,7 +335,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(tmp_path, monkeypatc
         ValueError, match=r"^disk='[\d.]+ GB': must be at most 90 % of the 1 GB free"
     ):
         swept(tmp_path / "run", **huge)
-    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 10**9)
     with pytest.raises(ValueError, match=r"^memory='.* GB'.*'summary'.*or at most [\d,]+ seeds$"):
         swept(None, **huge)
     assert list(tmp_path.iterdir()) == []
