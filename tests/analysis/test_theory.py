@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import networkx as nx
@@ -491,3 +492,17 @@ def test_refusals_of_the_rest():
         theory.epochs([0, 0.1], 0, 100, 0.5)
     with pytest.raises(Refusal, match="^epochs="):
         theory.pair_failure(2, 1, 0.5, 100, -1)
+
+
+def test_a_wait_costs_slot_by_slot():
+    """Would catch a wait that the curve charges at once, when it begins or when it is over."""
+    table = exchange.flooding(RING)
+    slow = dataclasses.replace(table, wait=500)
+    instant = dataclasses.replace(table, wait=0)
+    slots = np.arange(0, 10**5 + 1)
+    curves = [theory.regret_curve(slots, GAPS, each, 10**5, 0.5) for each in (slow, instant)]
+    waiting = np.diff(curves[0] - curves[1])
+    most = table.agents * np.max(GAPS)
+    assert waiting.max() <= most * (1 + 1e-9)
+    # A wait goes on at one rate for all of its slots.
+    assert 400 <= (waiting > 0.5 * waiting.max()).sum()

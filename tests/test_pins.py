@@ -1,0 +1,26 @@
+"""Results are, bit by bit, those whose digests are committed."""
+
+from __future__ import annotations
+
+import json
+
+import pins
+import pytest
+
+KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
+HERE = KNOWN["digests"].get(pins.platform())
+
+
+@pytest.mark.skipif(HERE is None, reason="no digests for this device and version of JAX")
+@pytest.mark.parametrize("name", pins.ROW)
+def test_a_result_has_its_committed_bits(name):
+    """Would catch any change of a draw, a rounding or a count that nobody meant to make."""
+    assert pins.ROW[name]() == HERE[name], "if meant: python tests/pins.py --write REASON"
+
+
+def test_every_change_of_a_digest_has_its_reason():
+    """Would catch digests that were replaced without saying why, or for which rows."""
+    first, *later = KNOWN["history"]
+    assert len(first["changed"]) == first["rows"] >= 40
+    assert all(each["reason"] and set(each["changed"]) <= set(pins.ROW) for each in later)
+    assert HERE is None or set(HERE) == set(pins.ROW)
