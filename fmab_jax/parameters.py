@@ -276,7 +276,6 @@ def parameter(
 _INFERRED: Mapping[Any, Callable[..., Kind]] = {float: Real, int: Whole, bool: Flag, str: Word}
 
 
-@functools.cache
 def parameters_of(owner: type) -> Mapping[str, Parameter]:
     """Returns the parameters of a dataclass by name, in order.
 
@@ -286,6 +285,12 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
     Raises:
         ValueError: If a plain field's annotation says none of these.
     """
+    # A checker takes a class with fields for something that cannot be looked up.
+    return _parameters_of(typing.cast(Any, owner))
+
+
+@functools.cache
+def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     found = {}
     hints = typing.get_type_hints(owner)
     for each in dataclasses.fields(owner):

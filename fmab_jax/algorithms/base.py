@@ -17,6 +17,7 @@ import inspect
 import pkgutil
 import re
 import sys
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -166,13 +167,17 @@ class Algorithm(Described):
         return described | ({"code": foreign} if foreign else {})
 
 
-@functools.cache
 def source_digest(owner: type) -> str:
     """Returns a hash of the source of a class that is not this package's; "" for this package's.
 
     A changed plug-in is another algorithm. Of a class whose source cannot be found, the compiled
     code stands for it.
     """
+    return _source_digest(typing.cast(Any, owner))
+
+
+@functools.cache
+def _source_digest(owner: type) -> str:
     whole = hashlib.sha256()
     found = False
     for each in owner.__mro__:
@@ -332,7 +337,7 @@ def _checked_class(owner: Any, where: str) -> None:
         remedy = "such as 'my_ucb': small letters, digits and _"
         refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
     # Asked of the class itself: a parent's decorator says nothing of its fields.
-    if "__dataclass_params__" not in vars(owner):
+    if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
         refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
     parameters_of(owner)
 

@@ -183,7 +183,7 @@ def _same_law(
     from scipy.stats import ks_2samp
 
     fixed = problem.fixed(0)
-    means = np.broadcast_to(fixed.means, (fixed.agents, fixed.arms))
+    means = np.broadcast_to(np.asarray(fixed.means), (fixed.agents, fixed.arms))
     rng = np.random.default_rng(20240607)
     slow = np.array([reference(rng, np.array(means), horizon) for _ in range(runs)])
     data = simulate(algorithm, fixed, horizon, 4 * runs, times=1)

@@ -83,7 +83,7 @@ def execute(call: Call) -> None:
         smallest = float(gaps[gaps > 0].min(initial=1.0))
         how: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
         if algorithm.rounds is not None:
-            how |= {"rounds": algorithm.rounds, "gap": algorithm.schedule_gap or smallest}
+            how |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
         epsilon = algorithm.privacy(config.exchange)["epsilon"]
         found = [
             bound(gaps, config.exchange, config.horizon, epsilon, **how)

@@ -28,7 +28,6 @@ from fmab_jax.files import told
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from fmab_jax.sweeps.study import Study
 
@@ -146,7 +145,7 @@ def _drawn(options: Any, study: Study) -> str:
     return "parameters"
 
 
-def _figure(data: xr.Dataset, options: Any, drawn: str) -> Figure:
+def _figure(data: xr.Dataset, options: Any, drawn: str) -> Any:
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     if drawn == "curves":
         return curves(data, level=options.level, kind=options.band, **prices)
@@ -160,7 +159,7 @@ def _figure(data: xr.Dataset, options: Any, drawn: str) -> Figure:
     return plot_parameter(table, x, hue[0] if hue else None)
 
 
-def curves(data: xr.Dataset, **how: Any) -> Figure:
+def curves(data: xr.Dataset, **how: Any) -> Any:
     """Draws regret and links over time, a curve for each configuration."""
     from fmab_jax.plots import runs as plots
 

@@ -242,14 +242,15 @@ def file_name(
     certain = owner is None or owner.__module__.startswith("fmab_jax.")
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
-        if field.name in skip or value in (field.default, (_USUAL.get(field.name),)):
+        if field.name in skip or value in (field.default, (_USUAL.get(field.name, UNSET),)):
             continue
         values = value if isinstance(value, tuple) else (value,)
         key, each = field.name, known.get(field.name)
         if each is not None:
-            if len(values) == 1 and each.check(values[0]) == default_of(each, usual(owner)):
-                continue
             values = tuple(each.kind.label(each.check(item)) for item in values)
+            default = default_of(each, usual(owner))
+            if default is not UNSET and values == (each.kind.label(each.check(default)),):
+                continue
             if each.symbol.isascii() and symbols.count(each.symbol) == 1:
                 key = each.symbol or key
         parts.append(re.sub(r"[^A-Za-z0-9]", "-", key))

@@ -24,6 +24,20 @@ def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     return values[0]
 
 
+def exact_sum(values: Float[Array, "n ..."], scale: Float[Array, ""]) -> Float[Array, ...]:
+    """Sums over the first axis, to 2^-62 of ``scale``, with the same bits in any order.
+
+    Args:
+        values: At most 10^6 numbers in [0, scale].
+        scale: A power of two.
+    """
+    # Whole multiples of two steps, each sum of which has fewer than 53 bits.
+    units = values / scale
+    coarse = jnp.floor(units * 2.0**31)
+    fine = jnp.round((units * 2.0**31 - coarse) * 2.0**31)
+    return scale * (jnp.sum(coarse, axis=0) * 2.0**-31 + jnp.sum(fine, axis=0) * 2.0**-62)
+
+
 def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     """Sums over the first axis by folding halves, as if padded with zeros to a power of two.
 
@@ -47,11 +61,12 @@ def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
 
 
 def masked_map(
-    sample: Callable[..., Array],
+    sample: Callable[..., Any],
     need: Bool[Array, ...],
     *operands: Array,
     parts: int = 16,
-) -> Float[Array, ...]:
+    outputs: int | None = None,
+) -> Any:
     """Applies an elementwise sampler where it is needed, and gives 0 elsewhere.
 
     Under ``vmap`` the whole batch is one long list: the needed elements are gathered and sampled a
@@ -59,12 +74,14 @@ def masked_map(
 
     Args:
         sample: Maps equally long vectors to one float64 vector, element by element.
-        need: Which elements to sample.
+        need: Which elements to sample; of the shape of what is returned.
         *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
             with an axis more is a table [row, *shape]: ``sample`` gets its columns, as
             [row, lane]. Tables are gathered from where they lie, never flattened or copied.
         parts: A chunk is this part of all elements, or of 4096 if they are fewer; many where few
             are expected to be needed.
+        outputs: How many vectors ``sample`` returns, where it returns a tuple of them: then a tuple
+            of arrays is returned. What is needed is then gathered only once for all.
     """
     shape = need.shape
     tables = tuple(x.ndim > len(shape) for x in operands)
@@ -75,28 +92,33 @@ def masked_map(
         else jnp.broadcast_to(x, shape).reshape(-1)
         for x, table in zip(operands, tables, strict=True)
     ]
-    return _masked(sample, tables, (), shape, parts)(need.reshape(-1), *flat).reshape(shape)
+    several = sample if outputs is not None else lambda *own: (sample(*own),)
+    whole = _masked(several, tables, (), shape, parts, outputs or 1)
+    found = tuple(x.reshape(shape) for x in whole(need.reshape(-1), *flat))
+    return found if outputs is not None else found[0]
 
 
 def _masked(
-    sample: Callable[..., Array],
+    sample: Callable[..., tuple[Array, ...]],
     tables: tuple[bool, ...],
     batch: tuple[int, ...],
     shape: tuple[int, ...],
     parts: int,
-) -> Callable[..., Array]:
+    outputs: int,
+) -> Callable[..., tuple[Array, ...]]:
     """Returns the map over lanes [batch * shape], tables lying as [*batch, row, *shape]."""
 
     def column(table: Array) -> _Table:
         return _Table(table, (*batch, *shape), len(batch))
 
     @custom_vmap
-    def whole(need: Array, *operands: Array) -> Array:
+    def whole(need: Array, *operands: Array) -> tuple[Array, ...]:
         found = [column(x) if table else x for x, table in zip(operands, tables, strict=True)]
-        return fill(sample, need, jnp.zeros_like(need, jnp.float64), *found, parts=parts)
+        blank = (jnp.zeros_like(need, jnp.float64),) * outputs
+        return fill(sample, need, blank, *found, parts=parts)
 
     @whole.def_vmap
-    def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Array, bool]:
+    def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Any, Any]:
         flat = []
         for x, mapped, table in zip(operands, is_batched, (False, *tables), strict=True):
             if table:
@@ -104,8 +126,9 @@ def _masked(
             else:
                 x = x if mapped else jnp.broadcast_to(x, (size, *x.shape))
                 flat.append(x.reshape(-1))
-        larger = _masked(sample, tables, (size, *batch), shape, parts)
-        return larger(*flat).reshape(size, -1), True
+        larger = _masked(sample, tables, (size, *batch), shape, parts, outputs)
+        found = tuple(x.reshape(size, -1) for x in larger(*flat))
+        return found, (True,) * outputs
 
     return whole
 
@@ -138,31 +161,37 @@ jax.tree_util.register_dataclass(_Table, ["values"], ["sizes", "rows_at"])
 
 
 def fill(
-    sample: Callable[..., Array],
+    sample: Callable[..., Any],
     need: Bool[Array, " lane"],
-    value: Float[Array, " lane"],
+    value: Any,
     *operands: Any,
     parts: int = 16,
-) -> Float[Array, " lane"]:
-    """Replaces ``value`` by ``sample(*operands)`` where needed, a chunk of elements at a time."""
+) -> Any:
+    """Replaces ``value`` by ``sample(*operands)`` where needed, a chunk of elements at a time.
+
+    ``value`` is a vector, or a tuple of them; ``sample`` returns the same.
+    """
     size = need.shape[0]
     chunk = min(size, max(4096 // parts, size // parts))
     ranks = jnp.cumsum(need, dtype=jnp.int32)
     total = ranks[-1]
 
-    def one_chunk(state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def one_chunk(state: tuple[Array, Any]) -> tuple[Array, Any]:
         done, found = state
         # Past the last needed element the chunk repeats it.
         wanted = jnp.minimum(done + 1 + jnp.arange(chunk, dtype=jnp.int32), total)
         lane = jnp.searchsorted(ranks, wanted)
         fresh = sample(*(x[lane] for x in operands))
-        return done + chunk, lax.dynamic_update_slice(found, fresh, (done,))
+        kept = jax.tree.map(lambda x, new: lax.dynamic_update_slice(x, new, (done,)), found, fresh)
+        return done + chunk, kept
 
     room = -(-size // chunk) * chunk
-    start = varying_like((jnp.int32(0), jnp.zeros(room)), need, *operands)
+    blank = jax.tree.map(lambda x: jnp.zeros(room), value)
+    start = varying_like((jnp.int32(0), blank), need, *operands)
     found = lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
     # Back by gathering: accelerators scatter slowly.
-    return jnp.where(need, found[jnp.maximum(ranks - 1, 0)], value)
+    place = jnp.maximum(ranks - 1, 0)
+    return jax.tree.map(lambda new, old: jnp.where(need, new[place], old), found, value)
 
 
 def varying_like(tree: Any, *others: Any) -> Any:

@@ -173,6 +173,17 @@ class Law:
         few = ~self.smooth(cumulants)
         return arrays.fill(self.few, few, sums, k0, k1, lane, pulls, *parameters)
 
+    def total_of_few(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples what `total` does, where most sums are expected to be small; not under vmap."""
+        return self.total(k0, k1, lane, pulls, *parameters)
+
     def few(
         self,
         k0: UInt32[Array, " lane"],
@@ -236,6 +247,18 @@ class Bernoulli(Law):
     ) -> Float[Array, " lane"]:
         """Samples Binomial(pulls, p)."""
         return samplers.binomial_quantile(uniform(k0, k1, lane), pulls, parameters[0])
+
+    def total_of_few(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+    ) -> Float[Array, " lane"]:
+        """Samples Binomial(pulls, p), sooner where all are small."""
+        u = uniform(k0, k1, lane)
+        return samplers.binomial_quantile(u, pulls, parameters[0], few=True)
 
 
 @dataclass(frozen=True)
@@ -597,7 +620,7 @@ def group_sum(
             count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
             each = [k0[None, :], k1[None, :], lane, count, *own]
             flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
-            found = law.total(*flat).reshape(lane.shape)
+            found = law.total_of_few(*flat).reshape(lane.shape)
             return first + block, total + arrays.padded_sum(found)
 
         start = (jnp.int32(0), jnp.zeros(arm.shape))
@@ -631,5 +654,5 @@ def law_of(value: Any, field: str = "rewards") -> Law:
             deviation = number_of(value.partition(":")[2])
         except ValueError:
             refuse(field, value, allowed, "write gaussian:0.1 for a deviation of 0.1")
-        return Gaussian(deviation)
+        return Gaussian(0.0 if deviation is None else deviation)
     refuse(field, value, allowed, "write bernoulli, or gaussian:0.1")

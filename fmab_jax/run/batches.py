@@ -32,6 +32,8 @@ from fmab_jax.run import contract, resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
 MAX_HORIZON = 10**12
+FEW_TRIALS = 5000
+"""So many trials take less time than a program saves that compiles quickly."""
 # Sizes that recorded slots and, where they shape an array, agents are padded to, so that runs of
 # nearby sizes share a program.
 _POINTS = (2, 10, 25, 50, 100)
@@ -89,8 +91,7 @@ class Config(NamedTuple):
     @property
     def elements(self) -> int:
         """(agent, arm) elements that the loop holds for one seed."""
-        rows = max(self.trial.elements(), 1 if self.problem.homogeneous else self.problem.agents)
-        return rows * self.problem.arms
+        return self.trial.elements() * self.problem.arms
 
     @property
     def result_bytes(self) -> int:
@@ -136,6 +137,7 @@ def bound(
     spacing: str = "linear",
     sum_agents: bool = True,
     room: int | None = None,
+    quick: bool = False,
 ) -> Config:
     """Checks one configuration and binds it to arrays; arguments as in `simulate`.
 
@@ -148,6 +150,8 @@ def bound(
         sum_agents: Draw totals where that is exact.
         room: Rows that agents are padded to where they shape an array; by default a size that
             nearby numbers of agents share.
+        quick: Prefer a program that compiles quickly to one that runs quickly, where the algorithm
+            offers both; their bits are equal.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -165,6 +169,8 @@ def bound(
     exchange = exchange_of(algorithm, problem.agents)
     room = room_for(problem.agents) if room is None else room
     trial = algorithm.bind(problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room)
+    if quick and hasattr(trial, "quick"):
+        trial = trial.quick()
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)

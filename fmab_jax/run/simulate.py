@@ -70,10 +70,16 @@ def simulate(
         ValueError: If an argument is out of range or the run would not fit into memory.
     """
     started = time.perf_counter()
-    config = batches.bound(
-        algorithm, problem, horizon, times=times, spacing=spacing, sum_agents=sum_agents
-    )
     chosen = _checked_seeds(seeds)
+    config = batches.bound(
+        algorithm,
+        problem,
+        horizon,
+        times=times,
+        spacing=spacing,
+        sum_agents=sum_agents,
+        quick=len(chosen) <= batches.FEW_TRIALS,
+    )
     root_seed = keys.checked_seed("root_seed", root_seed)
     used = resources.checked_devices(devices)
     needs = config.needs(len(chosen), used, batch)
@@ -233,7 +239,8 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     size = (len(seeds), config.points)
     stored = dict(collected.arrays)
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
-    data, coords = {}, {}
+    data: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
     for variable in schema.VARIABLES:
         values = variable.of(stored)
         dims: tuple[str, ...] = ("seed", "time") if variable.over_time else ("seed",)

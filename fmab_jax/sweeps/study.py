@@ -36,7 +36,7 @@ from fmab_jax.errors import choice, count, flag, length, real, refuse, shown
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
 from fmab_jax.run import resources
-from fmab_jax.run.batches import Config, bound, room_for
+from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
 from fmab_jax.run.resources import MAX_SEEDS
 
 MAX_CONFIGS = 100_000
@@ -368,6 +368,7 @@ class Study:
             spacing=self.spacing,
             sum_agents=self.sum_agents,
             room=room,
+            quick=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
         )
         # All that recorded slots depend on, besides what configs share, is the horizon.
         grid = config.points, config.horizon

@@ -342,7 +342,11 @@ def test_ends_are_drawn_where_curves_are_too_many(
 # Pairs that differ in one thing; and names that a reader can tell.
 APART = [
     ("run cdp", "fmab-cdp"),
-    ("run cdp --epsilon 1 --agents 50 --participation 1.0 --horizon 1e5", None),
+    (
+        "run cdp --epsilon 1 --agents 50 --participation 1.0 --horizon 1e5 --rewards bernoulli "
+        "--times 100 --rounds none --level 0.95",
+        None,
+    ),
     ("run cdp --participation 0.4 --rounds 3", "fmab-cdp-R-3-p-0.4"),
     ("run cdp --participation 0.4001 --rounds 3", None),
     ("run cdp --epsilon 1 2.50", "fmab-cdp-epsilon-1_2.5"),
@@ -836,7 +840,7 @@ def test_bounds_are_those_of_the_theory(
     own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
     means = fmab.Problem.uniform(6, 4).fixed(3).means[0]
     table = base.named(name)(0.5, **own).exchange(6)
-    how = {} if rounds is None else {"rounds": rounds, "gap": 0.25}
+    how = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
     for place, make in enumerate((theory.bounds, theory.closed_form)):
         found = make(means.max() - means, table, 10**5, 0.5, **how)
         for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parameters import parameters_of
 
 Scalar = Float[Array, ""]
 
@@ -111,9 +111,7 @@ class Elimination(Algorithm):
         """Returns what the equations find in ``epoch.own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
-            name: float(value)
-            for name, value in given.items()
-            if isinstance(value, (int, float)) and value is not UNSET
+            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
         }
 
     def bind(
@@ -167,6 +165,7 @@ class Elimination(Algorithm):
             noise_by_group=by_group,
             scarce=scarce,
             waits=waits,
+            narrows=True,
             horizon=np.int64(horizon),
             agents=np.float64(agents),
             reporting=np.float64(exchange.reporting),
@@ -205,7 +204,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     jax.tree_util.register_dataclass,
     meta_fields=[
         *("filling", "law", "alone", "room", "plain", "apart"),
-        *("noise_by_group", "scarce", "waits"),
+        *("noise_by_group", "scarce", "waits", "narrows"),
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),
@@ -219,7 +218,7 @@ class EliminationTrial:
     Rewards and noise are held in rows, each the sum over some agents.
 
     Attributes:
-        filling: The algorithm, for its equations. Static, as are the next eight.
+        filling: The algorithm, for its equations. Static, as are the next nine.
         law: Of the rewards.
         alone: Every agent runs the loop by itself, with nobody to hear.
         room: Rows that agents are padded to where their number shapes an array, else 0.
@@ -228,6 +227,8 @@ class EliminationTrial:
         noise_by_group: Rows of noise are sums over agents.
         scarce: Reporting agents are drawn anew each round.
         waits: Agents exploit their local best while messages travel.
+        narrows: The loop goes on in narrower arrays once most arms have left: faster to run, slower
+            to compile, the same bits.
         horizon: T in slots, int64.
         agents: M.
         reporting: N, the agents heard in a round.
@@ -249,6 +250,7 @@ class EliminationTrial:
     noise_by_group: bool
     scarce: bool
     waits: bool
+    narrows: bool
     horizon: Any
     agents: Any
     reporting: Any
@@ -260,14 +262,25 @@ class EliminationTrial:
     member: Any
     own: dict[str, Any]
 
+    @property
+    def noisy(self) -> bool:
+        """Whether messages carry noise; where rewards have no range, it was refused."""
+        return self.filling.noisy and math.isfinite(self.law.sensitivity)
+
+    def quick(self) -> EliminationTrial:
+        """Returns the same trial as a program that takes half as long to compile."""
+        return replace(self, narrows=False)
+
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
-        return max(1, self.room, *np.shape(self.member))
+        # Agents that sum out are looked at once, when the run begins.
+        return max(1, self.room, np.shape(self.member)[1] // 4, np.shape(self.member)[0])
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
         copies = max(1, self.room) if self.alone else 1
-        return self.elements() * arms * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
+        rows = max(1, self.room, *np.shape(self.member))
+        return rows * arms * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
@@ -389,7 +402,8 @@ def _run(
     last: Int[Array, ""],
 ) -> Outcome:
     state = arrays.varying_like(_start(trial, instance, grid), jax.random.key_data(key))
-    steps = widths(instance.gaps.shape[0])
+    arms_of_all = instance.gaps.shape[0]
+    steps = widths(arms_of_all) if trial.narrows else (arms_of_all,)
     for here, following in zip(steps, (*steps[1:], 1), strict=True):
         if here > 1:
             state = state._replace(arms=_compact(state.arms, here))
@@ -397,7 +411,7 @@ def _run(
     clock, decision, arms = state.clock, state.decision, state.arms
     rate = trial.agents * decision.chosen_gap
     decided = (decision.active == 1) | _spent(trial, decision)
-    exploring = _mean_gap(arms, decision.active.astype(jnp.float64))
+    exploring = _mean_gap(arms, decision.active.astype(jnp.float64), _scale(instance))
     regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
     return Outcome(
         # What no number led to is none.
@@ -472,13 +486,19 @@ def _explore(
     return lax.while_loop(unfinished, body, state)
 
 
+def _scale(instance: Instance) -> Float[Array, ""]:
+    """Returns a power of two that no gap exceeds."""
+    _, exponent = jnp.frexp(jnp.max(instance.gaps))
+    return jnp.ldexp(jnp.ones(()), exponent)
+
+
 def _spent(trial: EliminationTrial, decision: _Decision) -> Bool[Array, ""]:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
-def _mean_gap(arms: _Arms, active: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the gap of exploration: of the active arms, played in turn."""
-    return arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / active
+def _mean_gap(arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]) -> Float[Array, ""]:
+    """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
+    return arrays.exact_sum(jnp.where(arms.alive, arms.gap, 0.0), scale) / active
 
 
 def _epoch(
@@ -514,11 +534,10 @@ def _epoch(
     end = state.clock.slot + (epoch.active * epoch.fresh).astype(jnp.int64)
     fits = end <= trial.horizon
     explored = jnp.minimum(end, trial.horizon)
-    rate = trial.agents * arrays.pairwise_sum(jnp.where(arms.alive, arms.gap, 0.0)) / epoch.active
+    rate = trial.agents * _mean_gap(arms, epoch.active, _scale(instance))
     clock = _passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
-    rewarded = _rewards(trial, instance, key, number, epoch, arms, need)
-    disturbed = _noise(trial, key, number, epoch, arms, need, instance.gaps.shape[0])
+    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, arms, need)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
 
     # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
@@ -578,7 +597,7 @@ def _waited(
     return passed._replace(waiting=waiting, waiting_curve=curve)
 
 
-def _rewards(
+def _drawn(
     trial: EliminationTrial,
     instance: Instance,
     key: Array,
@@ -586,47 +605,52 @@ def _rewards(
     epoch: Epoch,
     arms: _Arms,
     need: Bool[Array, " arm"],
-) -> Float[Array, "row arm"]:
+) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
+    """Returns the rewards of an epoch, and the noise on what is sent of them, by row."""
+    width = instance.gaps.shape[0]
+    sizes = (trial.reward_sizes, trial.noise_sizes)
+    needed = [need[None, :] & (each > 0.0)[:, None] for each in sizes]
+    lanes = [keys.lanes(each.shape[0], arms.arm, width) for each in sizes]
+    scale = trial.filling.noise_scale(epoch) * trial.law.sensitivity if trial.noisy else 0.0
+    total = epoch.fresh * sizes[0][:, None]
     words = keys.stream_key(key, number, keys.REWARD)
-    rows = trial.reward_sizes.shape[0]
-    lane = keys.lanes(rows, arms.arm, instance.gaps.shape[0])
-    needed = need[None, :] & (trial.reward_sizes > 0.0)[:, None]
+    disturbing = keys.stream_key(key, number, keys.NOISE)
+
+    def noise(k0: Array, k1: Array, lane: Array, agents: Array) -> Array:
+        if trial.noise_by_group:
+            return samplers.laplace_sum(k0, k1, lane, agents)
+        return samplers.laplace(k0, k1, lane)
+
+    if trial.noisy and not trial.apart and len(sizes[0]) == len(sizes[1]):
+        # In one go: what is needed is looked for only once.
+        def both(*own: Array) -> tuple[Array, Array]:
+            k0, k1, lane, pulls, n0, n1, agents, *parameters = own
+            rewarded = trial.law.total(k0, k1, lane, pulls, *parameters)
+            return rewarded, noise(n0, n1, lane, agents)
+
+        operands = (*words, lanes[0], total, *disturbing, sizes[1][:, None], *arms.parameters)
+        rewarded, found = arrays.masked_map(both, needed[0], *operands, outputs=2)
+        return rewarded, scale * found
     if trial.apart:
-        return rewards.group_sum(
+        rewarded = rewards.group_sum(
             trial.law,
             words,
-            needed,
+            needed[0],
             arms.arm,
-            instance.gaps.shape[0],
+            width,
             epoch.fresh,
             arms.cumulants,
             arms.parameters,
             trial.member,
         )
-    total = epoch.fresh * trial.reward_sizes[:, None]
-    return arrays.masked_map(trial.law.total, needed, *words, lane, total, *arms.parameters)
-
-
-def _noise(
-    trial: EliminationTrial,
-    key: Array,
-    number: Array,
-    epoch: Epoch,
-    arms: _Arms,
-    need: Bool[Array, " arm"],
-    arms_of_all: int,
-) -> Float[Array, "heard arm"]:
-    # Rewards without a range are refused with noise: what is left is none.
-    if not trial.filling.noisy or not math.isfinite(trial.law.sensitivity):
-        return jnp.zeros_like(arms.noise)
-    words = keys.stream_key(key, number, keys.NOISE)
-    sizes = trial.noise_sizes
-    lane = keys.lanes(sizes.shape[0], arms.arm, arms_of_all)
-    needed = need[None, :] & (sizes > 0.0)[:, None]
-    scale = trial.filling.noise_scale(epoch) * trial.law.sensitivity
-    if not trial.noise_by_group:
-        return scale * arrays.masked_map(samplers.laplace, needed, *words, lane)
-    return scale * arrays.masked_map(samplers.laplace_sum, needed, *words, lane, sizes[:, None])
+    else:
+        rewarded = arrays.masked_map(
+            trial.law.total, needed[0], *words, lanes[0], total, *arms.parameters
+        )
+    if not trial.noisy:
+        return rewarded, jnp.zeros_like(arms.noise)
+    found = arrays.masked_map(noise, needed[1], *disturbing, lanes[1], sizes[1][:, None])
+    return rewarded, scale * found
 
 
 def _aggregate(

@@ -41,7 +41,7 @@ class PaperElimination(Elimination):
     noisy: ClassVar[bool] = True
     source: ClassVar[str] = _SOURCE
 
-    epsilon: float | None = parameter(
+    epsilon: Any = parameter(
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "Privacy parameter > 0, or none for no noise.",
         default=UNSET,
@@ -51,7 +51,7 @@ class PaperElimination(Elimination):
         label="privacy parameter ε",
         suggested=1,
     )
-    epsilon_message: float | None = parameter(
+    epsilon_message: Any = parameter(
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
         default=UNSET,
