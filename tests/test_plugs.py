@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -390,7 +391,7 @@ BROKEN = {
     "whole numbers": (Bare(regret=lambda t, key: t.astype(int)), "outcome", "of type int64"),
     "rounds that do not add up": (Bare(regret=lambda t, key: t, last=7), "rounds", "rounds 0"),
     "a curve of its grid": (
-        Bare(regret=lambda t, key: jnp.arange(len(t)) / 100.0),
+        Bare(regret=lambda t, key: jnp.arange(len(t), dtype=jnp.float64) / 100.0),
         "exact",
         "regret of seed",
     ),
@@ -405,7 +406,10 @@ def test_what_breaks_the_contract_is_named_with_its_sentence(what: str) -> None:
     with pytest.raises(Refusal) as caught:
         fmab.check_algorithm(algorithm, problem, horizon=30, seeds=8)
     told = str(caught.value)
-    assert told.startswith(f"{algorithm.name} breaks the contract of algorithms: ")
+    name, _, said = told.partition(" ")
+    # A trial without a family is named by its class where it is traced.
+    assert name in (algorithm.name, "BareTrial")
+    assert said.startswith("breaks the contract of algorithms: ")
     assert PROMISES[promise] in told and seen in told.partition("Seen: ")[2], told
     assert "\n" not in told
 
@@ -436,7 +440,6 @@ def test_an_equation_that_yields_no_number_ends(equation: str) -> None:
         (dict(weights=np.full(3, 1.0)), "exchange.weights"),
         (dict(reporting=4), "exchange.reporting"),
         (dict(wait=-1), "exchange.wait"),
-        (dict(links=(("server", 3),)), "exchange.links"),
         (dict(links=((plugs.UPLINK, -3),)), r"exchange.links\[uplink\]"),
         (dict(agents=4, weights=np.full(4, 1 / 4)), "Own.exchange"),
     ],
@@ -463,23 +466,22 @@ def test_a_changed_file_is_another_configuration(tmp_path: Path) -> None:
     for text in (source, changed):
         path.write_text(text, encoding="utf-8")
         base.load_plugin(str(path))
-        if results:
-            with pytest.raises(Refusal, match="geometric|code|store"):
-                study()
-            shutil.rmtree(store)
-        results.append(study().regret.values)
-    assert not np.array_equal(*results)
+        results.append(study())
+        # Computed anew, in the same store.
+        assert results[-1].attrs["compilations"] == 1
+        assert study().attrs["compilations"] == 0
+    assert not np.array_equal(*(each.regret for each in results))
     assert not (tmp_path / "__pycache__").exists()
     # The source as it was is the configuration that it was.
     path.write_text(source, encoding="utf-8")
-    shutil.rmtree(store)
     base.load_plugin(str(path))
-    assert np.array_equal(study().regret.values, results[0])
+    assert np.array_equal(study().regret, results[0].regret)
 
 
-def test_a_constant_in_code_without_source_counts() -> None:
+def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch a class typed into a session that is taken for an earlier one."""
     made = []
+    monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
     for constant in (0.25, 0.5, 0.25):
         names: dict[str, Any] = {"__name__": "typed_in"}
         exec(
