@@ -56,7 +56,10 @@ def executed(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Modul
 def commands(page: Path) -> list[str]:
     """Returns the lines of a page's shell blocks that start fmab, and those inside its text."""
     lines = [
-        line for kind in ("bash", "text") for each in blocks(page, kind) for line in each.split("\n")
+        line
+        for kind in ("bash", "text")
+        for each in blocks(page, kind)
+        for line in each.split("\n")
     ]
     found = [match for line in lines for match in re.findall(r"(?:^|bin/)(fmab .*)", line)]
     prose = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)

@@ -336,7 +336,7 @@ def _checked_class(owner: Any, where: str) -> None:
     if not _NAME.fullmatch(owner.name):
         remedy = "such as 'my_ucb': small letters, digits and _"
         refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
-    # Asked of the class itself: a parent\'s decorator says nothing of its fields.
+    # Asked of the class itself: a parent's decorator says nothing of its fields.
     if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
         refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
     parameters_of(owner)

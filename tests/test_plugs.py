@@ -1,0 +1,575 @@
+"""A file outside the package is used everywhere; what breaks the contract is named."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import plugs
+import pytest
+import xarray as xr
+from scipy import stats
+
+import fmab_jax as fmab
+from fmab_jax.algorithms import base
+from fmab_jax.algorithms.base import Outcome
+from fmab_jax.cli.main import main
+from fmab_jax.errors import Refusal
+from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
+from fmab_jax.run import batches
+from fmab_jax.run.contract import PROMISES
+
+FILE = str(Path(plugs.__file__))
+MEANS = np.array([0.9, 0.5, 0.1])
+PROBLEM = fmab.Problem(MEANS, agents=6, rewards=plugs.ThreePoint(0.5))
+GAPS = MEANS.max() - MEANS
+SMALL = ["--agents", "6", "--arms", "5", "--horizon", "2000", "--seeds", "16"]
+
+
+@pytest.fixture(autouse=True)
+def _no_plugins_left() -> Iterator[None]:
+    """What a test loads, the next does not know."""
+    before = dict(base._loaded)
+    yield
+    base._loaded.clear()
+    base._loaded.update(before)
+
+
+def test_the_file_is_short() -> None:
+    """Would catch a plug that needs more than forty lines."""
+    import inspect
+
+    for each in (plugs.Geometric, plugs.Greedy, plugs.relays, plugs.ThreePoint):
+        assert len(inspect.getsource(each).splitlines()) <= 40
+
+
+def test_elimination_runs_through_its_own_exchange() -> None:
+    """Would catch equations or links of the file that are not the ones that run."""
+    made = fmab.simulate(plugs.Geometric(first=16, branches=2), PROBLEM, 500, 16, times=100)
+    # Phase 1: 16 pulls of each of 3 arms by 6 agents, in turn, whatever the rewards.
+    phase = made.regret.sel(time=[5, 45])
+    assert np.allclose(phase, 6 * GAPS.mean() * phase.time.values, rtol=1e-12)
+    rounds = made.rounds_made.values
+    assert rounds.max() >= 2
+    last = made.links.isel(time=-1)
+    assert np.array_equal(last.sel(meter="server"), 2 * rounds)
+    assert np.array_equal(last.sel(meter="uplink"), 4 * rounds)
+    cost = fmab.communication_cost(made, 10, 1)[:, -1]
+    assert np.array_equal(cost, 24.0 * rounds)
+    # Gaps of 0.4 and 0.8 are found: nobody plays a worse arm.
+    assert (made.chosen_arm == 0).all() and (made.final_gap == 0).all()
+    assert not made.best_arm_lost.any() and not made.worse_arm_played.any()
+    # A round waits one slot: 6 agents lose at most the largest gap in each.
+    waiting = made.waiting_regret.values[:, -1]
+    assert (waiting <= 6 * GAPS.max() * rounds + 1e-9).all()
+    settings = json.loads(made.attrs["settings"])
+    assert settings["first"] == "n₁ = 16" and settings["rewards"].startswith("three-point")
+    assert (
+        "growth" not in settings
+        and made.attrs["wait"] == 1
+        and made.attrs["title"] == ("Geometric phases")
+    )
+
+
+def test_index_policy_explores_as_it_says() -> None:
+    """Would catch random numbers that are not uniform, or regret that is not its gaps."""
+    made = fmab.simulate(plugs.Greedy(explore=1.0), PROBLEM, 200, 400, times=2)
+    final = made.regret.values[:, -1]
+    # Every pull is one of three arms with equal chance: 6 x 200 independent pulls.
+    deviation = math.sqrt(6 * 200 * GAPS.var())
+    z = (final.mean() - 6 * 200 * GAPS.mean()) / (deviation / math.sqrt(len(final)))
+    assert 2 * stats.norm.sf(abs(z)) > 1e-6
+    spread = final.var(ddof=1) * (len(final) - 1) / deviation**2
+    assert min(stats.chi2.sf(spread, len(final) - 1), stats.chi2.cdf(spread, len(final) - 1)) > 1e-6
+    assert made.sizes["meter"] == 0 and (made.rounds_made == 0).all()
+
+
+def slow_greedy(rng: np.random.Generator, means: np.ndarray, horizon: int) -> float:
+    """Epsilon-greedy on three-point rewards, pull by pull."""
+    agents, arms = means.shape
+    middle = 2 * np.minimum(means, 1 - means)
+    chances = np.stack([1 - means - middle / 2, middle, means - middle / 2], axis=-1)
+    gaps = means.mean(axis=0).max() - means.mean(axis=0)
+    lost = 0.0
+    for agent in range(agents):
+        pulls, sums = np.zeros(arms), np.zeros(arms)
+        for _ in range(horizon):
+            value = np.where(pulls > 0, sums / np.maximum(pulls, 1), np.inf)
+            arm = rng.integers(arms) if rng.random() < 0.3 else int(value.argmax())
+            pulls[arm] += 1
+            sums[arm] += rng.choice((0.0, 0.5, 1.0), p=chances[agent, arm])
+            lost += gaps[arm]
+    return float(lost)
+
+
+def test_policy_and_law_keep_the_contract_beside_a_slow_reference() -> None:
+    """Would catch a law of rewards, or a loop over slots, with another distribution."""
+    problem = fmab.Problem([0.6, 0.5, 0.2], agents=2, rewards=plugs.ThreePoint(1.0))
+    policy = plugs.Greedy(explore=0.3)
+    told = fmab.check_algorithm(policy, problem, horizon=40, seeds=8, reference=slow_greedy)
+    assert len(told) == len(PROMISES)
+    assert f"kept: {PROMISES['law']}" in told
+
+    def other(rng: np.random.Generator, means: np.ndarray, horizon: int) -> float:
+        return 1.2 * slow_greedy(rng, means, horizon)
+
+    with pytest.raises(Refusal, match="law of the slow reference"):
+        fmab.check_algorithm(policy, problem, horizon=40, seeds=8, reference=other)
+
+
+def test_elimination_keeps_the_contract() -> None:
+    """Would catch equations that see batches, neighbours or padding."""
+    problem = fmab.Problem.uniform(3, 4)
+    told = fmab.check_algorithm(plugs.Geometric(), problem, horizon=120, seeds=8)
+    assert [line for line in told if not line.startswith("kept")] == [
+        line
+        for line in told
+        if "device" in line and jax.device_count() == 1 or "no reference" in line
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(base._installed()))
+def test_algorithms_of_the_package_keep_the_contract(name: str) -> None:
+    """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""
+    owner = base.named(name)
+    given: dict[str, Any] = {}
+    if "epsilon" in parameters_of(owner):
+        given["epsilon"] = 0.5
+    if "components" in parameters_of(owner):
+        given["components"] = [2, 1]
+    told = fmab.check_algorithm(owner(**given), fmab.Problem.uniform(3, 4), horizon=60, seeds=8)
+    assert sum(line.startswith("kept") for line in told) >= len(PROMISES) - 2
+
+
+def test_sweep_keeps_results_and_computes_nothing_twice(tmp_path: Path) -> None:
+    """Would catch a plug whose configurations have no stable identity."""
+    study = partial(
+        fmab.sweep,
+        plugs.Geometric,
+        PROBLEM,
+        growth=[2, 4],
+        branches=[1, 3],
+        horizon=500,
+        seeds=16,
+        store=tmp_path / "own",
+    )
+    first, files = study(), {p.name: p.read_bytes() for p in (tmp_path / "own/chunks").iterdir()}
+    second = study()
+    assert second.attrs["compilations"] == 0 and first.attrs["compilations"] == 1
+    assert {p.name: p.read_bytes() for p in (tmp_path / "own/chunks").iterdir()} == files
+    xr.testing.assert_identical(first.regret, second.regret)
+    single = fmab.simulate(plugs.Geometric(growth=4, branches=3), PROBLEM, 500, 16)
+    assert np.array_equal(first.regret.sel(growth=4, branches=3), single.regret)
+    assert first.growth.attrs["long_name"] == "growth g" and first.growth.attrs["symbol"] == "g"
+    table = fmab.final_table(first)
+    expected = first.rounds_made.mean("seed") * 3
+    assert np.allclose(table.links.sel(branches=3, meter="server"), expected.sel(branches=3))
+
+
+def test_command_line_study_file_and_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a command that knows only the package's own algorithms."""
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["run", "geometric", "--plugin", FILE, "--growth", "4", *SMALL, "--out", "own"]) == 0
+    )
+    told = capsys.readouterr().out
+    assert "Geometric phases" in told and "g = 4" in told and "uplink" in told
+    assert Path("own.png").stat().st_size > 10_000
+    ran = fmab.load("own.nc")
+
+    Path("study.toml").write_text(
+        'algorithm = "geometric"\nhorizon = 2000\nseeds = 16\n'
+        "[problem]\nagents = 6\narms = 5\n[parameters]\ngrowth = [2, 4]\n",
+        encoding="utf-8",
+    )
+    base._loaded.clear()
+    assert main(["sweep", "study.toml", "--out", "runs/own"]) == 2
+    assert "load a plug-in" in capsys.readouterr().err and not Path("runs").exists()
+    assert main(["sweep", "study.toml", "--out", "runs/own", "--plugin", FILE]) == 0
+    swept = fmab.open_sweep("runs/own")
+    assert np.array_equal(swept.regret.sel(growth=4), ran.regret)
+    words = ["sweep", "geometric", "--growth", "2", "4", *SMALL]
+    assert main([*words, "--out", "runs/options", "--plugin", FILE]) == 0
+    assert np.array_equal(fmab.open_sweep("runs/options").regret, swept.regret)
+
+    # Results say of themselves what they are: no plug-in is needed to look at them.
+    base._loaded.clear()
+    capsys.readouterr()
+    assert main(["plot", "runs/own", "--x", "growth", "--out", "growth.png"]) == 0
+    assert main(["show", "runs/own"]) == 0
+    assert "Geometric phases" in capsys.readouterr().out
+    assert Path("growth.png").stat().st_size > 10_000
+    figure = fmab.plot_parameter(fmab.final_table(swept), "growth")
+    assert figure.axes[0].get_xlabel() == "growth g"
+
+
+def test_listed_with_what_it_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a table that leaves plug-ins out."""
+    assert main(["algorithms", "--plugin", FILE]) == 0
+    told = capsys.readouterr().out
+    assert "geometric" in told and "branches" in told
+    found = {each["name"]: each for each in fmab.list_algorithms()}
+    assert found["greedy"]["parameters"] == ["explore", "optimistic"]
+    assert found["geometric"]["heard"] == "a root hears relays, relays hear agents"
+
+
+def test_bad_values_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a parameter of a plug-in that is not checked where the package's own are."""
+    assert main(["run", "geometric", "--plugin", FILE, "--growth", "1", *SMALL]) == 2
+    assert capsys.readouterr().err == (
+        "fmab: --growth 1: must be a number in (1, 100]; give a factor above 1\n"
+    )
+    with pytest.raises(Refusal, match=r"growth=0.5: must be a number in \(1, 100\]"):
+        plugs.Geometric(growth=0.5)
+    with pytest.raises(Refusal, match="explore='much': must be a number"):
+        plugs.Greedy(explore="much")  # type: ignore[arg-type]
+
+
+def test_unknown_names_are_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a misspelt name without a hint."""
+    assert main(["run", "geometrik", "--plugin", FILE, *SMALL]) == 2
+    assert capsys.readouterr().err.rstrip().endswith("did you mean geometric?")
+    with pytest.raises(Refusal, match="did you mean 'geometric'"):
+        base.named("geometrick")
+
+
+def test_plain_annotations_are_parameters() -> None:
+    """Would catch a field whose annotation means another kind of value."""
+
+    @dataclass(frozen=True)
+    class Plain(fmab.IndexPolicy):
+        name = "plain"
+
+        width: float = 2.0
+        phases: int = 3
+        often: bool = False
+        word: str = "a"
+        limit: float | None = None
+
+    Plain.__annotations__ = dict(width=float, phases=int, often=bool, word=str, limit=float | None)
+    kinds = {name: type(each.kind) for name, each in parameters_of(Plain).items()}
+    assert kinds == dict(width=Real, phases=Whole, often=Flag, word=Word, limit=Real)
+    assert Plain(limit=None).limit is None and Plain(phases=4.0).phases == 4  # type: ignore[arg-type]
+    assert Plain(limit=0.5).values() == dict(width=2.0, phases=3.0, often=0.0, limit=0.5)
+    with pytest.raises(Refusal, match="phases=2.5: must be a whole number"):
+        Plain(phases=2.5)  # type: ignore[arg-type]
+    with pytest.raises(Refusal, match="often=1: must be True or False"):
+        Plain(often=1)  # type: ignore[arg-type]
+
+
+def test_configurations_are_values() -> None:
+    """Would catch identity by object: equal configurations must share exchanges and results."""
+    one, two, other = plugs.Geometric(growth=4), plugs.Geometric(growth=4.0), plugs.Geometric()
+    assert one == two and hash(one) == hash(two) and one != other
+    assert batches.exchange_of(one, 6) is batches.exchange_of(two, 6)
+    assert one.describe() == two.describe() != other.describe()
+    assert plugs.Geometric(growth=2) != plugs.Greedy()
+
+
+# --- plug-ins that break their contract ---
+
+
+@partial(jax.tree_util.register_dataclass, meta_fields=["regret", "last"], data_fields=["horizon"])
+@dataclass(frozen=True)
+class BareTrial:
+    """A trial of one's own, without a family: its regret is any function of the slots."""
+
+    regret: Any
+    last: int
+    horizon: Any
+
+    def elements(self) -> int:
+        """One row."""
+        return 1
+
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Little."""
+        return 8 * (points + arms)
+
+    def run(self, instance: Any, grid: Any, key: Any) -> Any:
+        """The regret that was asked for."""
+        zero = jnp.int32(0) * jax.random.key_data(key)[0].astype(jnp.int32)
+        curve = self.regret(grid.astype(jnp.float64), key)
+        rounds = jnp.broadcast_to(zero, grid.shape)
+        gap = jnp.float64(0.0)
+        return Outcome(curve, None, rounds, zero + self.last, zero, zero, zero, gap)
+
+
+@dataclass(frozen=True)
+class Bare(fmab.Algorithm):
+    """An algorithm without a family."""
+
+    name = "bare"
+    regret: Any = fmab.parameter(Word(none="none"), "Of a trial.", default=None)
+    last: int = 0
+
+    def __post_init__(self) -> None:
+        """Functions are no words."""
+
+    def describe(self) -> dict[str, Any]:
+        """Enough for these tests."""
+        return {"algorithm": "bare", "last": self.last}
+
+    def settings(self) -> dict[str, str]:
+        """None."""
+        return {}
+
+    def exchange(self, agents: int) -> fmab.Exchange:
+        """Nobody is heard."""
+        return fmab.core.exchanges.alone(agents)
+
+    def bind(self, problem: Any, horizon: int, **_: Any) -> BareTrial:
+        """Binds nothing but the horizon."""
+        return BareTrial(self.regret, self.last, np.int64(horizon))
+
+
+def own_policy(choose: Any, **more: Any) -> Any:
+    """Returns a policy with a function of its own."""
+    made = type("Own", (fmab.IndexPolicy,), {"name": "own", "choose": staticmethod(choose), **more})
+    return dataclass(frozen=True)(made)()
+
+
+def same_arm(state: Any, arm: Any) -> Any:
+    """Every row pulls one arm."""
+    return jnp.broadcast_to(jnp.asarray(arm, jnp.int32), state.pulls.shape[:1])
+
+
+COUNTED = [0]
+
+
+def counting(state: Any, slot: Any, own: Any) -> Any:
+    """Keeps a count between compilations."""
+    COUNTED[0] += 1
+    return same_arm(state, COUNTED[0] % 3)
+
+
+BROKEN = {
+    "a scalar for rows": (own_policy(lambda s, t, o: jnp.int32(0)), "outcome", "choose returns"),
+    "reals for arms": (
+        own_policy(lambda s, t, o: jnp.zeros(s.pulls.shape[0])),
+        "outcome",
+        "choose returns float64",
+    ),
+    "an arm that is none": (own_policy(lambda s, t, o: same_arm(s, 3)), "finite", "regret nan"),
+    "an arm before the first": (own_policy(lambda s, t, o: same_arm(s, -1)), "finite", "nan"),
+    "an unknown parameter": (
+        own_policy(lambda s, t, o: same_arm(s, o["alfa"])),
+        "outcome",
+        "KeyError: 'alfa'",
+    ),
+    "state in Python": (own_policy(counting), "again", "regret of seed"),
+    "randomness in Python": (
+        own_policy(lambda s, t, o: same_arm(s, np.random.randint(10**9) % 3)),
+        "again",
+        "regret of seed",
+    ),
+    "the room": (
+        own_policy(lambda s, t, o: same_arm(s, int(s.pulls.shape[0] > 4))),
+        "room",
+        "regret of seed",
+    ),
+    "no number": (Bare(regret=lambda t, key: t * jnp.nan), "finite", "regret nan of seed 0"),
+    "negative regret": (Bare(regret=lambda t, key: -t), "grows", "regret -"),
+    "falling regret": (Bare(regret=lambda t, key: jnp.abs(t - 9.0)), "grows", "regret"),
+    "too much regret": (Bare(regret=lambda t, key: 1e6 * t), "grows", "by slot"),
+    "a wrong length": (Bare(regret=lambda t, key: t[:-1]), "outcome", "regret of shape"),
+    "whole numbers": (Bare(regret=lambda t, key: t.astype(int)), "outcome", "of type int64"),
+    "rounds that do not add up": (Bare(regret=lambda t, key: t, last=7), "rounds", "rounds 0"),
+    "a curve of its grid": (
+        Bare(regret=lambda t, key: jnp.arange(len(t), dtype=jnp.float64) / 100.0),
+        "exact",
+        "regret of seed",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_breaks_the_contract_is_named_with_its_sentence(what: str) -> None:
+    """Would catch a broken plug-in that passes, or that ends in somebody else's error."""
+    algorithm, promise, seen = BROKEN[what]
+    problem = fmab.Problem(MEANS, agents=3)
+    with pytest.raises(Refusal) as caught:
+        fmab.check_algorithm(algorithm, problem, horizon=30, seeds=8)
+    told = str(caught.value)
+    name, _, said = told.partition(" ")
+    # A trial without a family is named by its class where it is traced.
+    assert name in (algorithm.name, "BareTrial")
+    assert said.startswith("breaks the contract of algorithms: ")
+    assert PROMISES[promise] in told and seen in told.partition("Seen: ")[2], told
+    assert "\n" not in told
+
+
+def elimination(**more: Any) -> Any:
+    """Returns a small elimination with functions of its own."""
+    usual = {
+        "name": "own",
+        "exchange": lambda self, agents: fmab.core.exchanges.server(agents),
+        "pulls_per_arm": staticmethod(lambda epoch: epoch.previous + 5.0),
+        "radius": staticmethod(lambda epoch: 1.0 / jnp.sqrt(epoch.pulls)),
+    }
+    return dataclass(frozen=True)(type("Own", (fmab.Elimination,), usual | more))()
+
+
+@pytest.mark.parametrize("equation", ["pulls_per_arm", "radius"])
+def test_an_equation_that_yields_no_number_ends(equation: str) -> None:
+    """Would catch a run that never ends, or ends with numbers that mean nothing."""
+    algorithm = elimination(**{equation: staticmethod(lambda epoch: epoch.pulls * jnp.nan)})
+    with pytest.raises(Refusal, match="Regret is a finite number"):
+        fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
+
+
+@pytest.mark.parametrize(
+    ("table", "field"),
+    [
+        (dict(weights=np.full(4, 1 / 3)), "exchange.weights"),
+        (dict(weights=np.full(3, 1.0)), "exchange.weights"),
+        (dict(reporting=4), "exchange.reporting"),
+        (dict(wait=-1), "exchange.wait"),
+        (dict(links=((plugs.UPLINK, -3),)), r"exchange.links\[uplink\]"),
+        (dict(agents=4, weights=np.full(4, 1 / 4)), "Own.exchange"),
+    ],
+)
+def test_an_exchange_that_is_no_table_is_refused(table: dict[str, Any], field: str) -> None:
+    """Would catch weights, waits or links that make no sense and are computed with."""
+    usual = {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)} | table
+    algorithm = elimination(exchange=lambda self, agents: fmab.Exchange(**usual))
+    with pytest.raises(Refusal, match=field):
+        fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
+
+
+# --- where plug-ins come from ---
+
+
+def test_a_changed_file_is_another_configuration(tmp_path: Path) -> None:
+    """Would catch results of an old source that are taken for those of a new one."""
+    path, store = tmp_path / "mine.py", tmp_path / "runs"
+    source = Path(FILE).read_text("utf-8")
+    changed = source.replace("jnp.ceil(own[", "jnp.ceil(3 * own[")
+    assert changed != source
+    study = partial(fmab.sweep, "geometric", PROBLEM, growth=[2], horizon=500, seeds=8, store=store)
+    results = []
+    for text in (source, changed):
+        path.write_text(text, encoding="utf-8")
+        base.load_plugin(str(path))
+        results.append(study())
+        # Computed anew, in the same store.
+        assert results[-1].attrs["compilations"] == 1
+        assert study().attrs["compilations"] == 0
+    assert not np.array_equal(*(each.regret for each in results))
+    assert not (tmp_path / "__pycache__").exists()
+    # The source as it was is the configuration that it was.
+    path.write_text(source, encoding="utf-8")
+    base.load_plugin(str(path))
+    assert np.array_equal(study().regret, results[0].regret)
+
+
+def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a class typed into a session that is taken for an earlier one."""
+    made = []
+    monkeypatch.setitem(sys.modules, "typed_in", ModuleType("typed_in"))
+    for constant in (0.25, 0.5, 0.25):
+        names: dict[str, Any] = {"__name__": "typed_in"}
+        exec(
+            "import dataclasses, fmab_jax\n@dataclasses.dataclass(frozen=True)\n"
+            "class Mine(fmab_jax.IndexPolicy):\n    name = 'mine'\n    width: float = 1.0\n"
+            f"    @staticmethod\n    def choose(state, slot, own):\n        return {constant}\n",
+            names,
+        )
+        made.append(base.source_digest(names["Mine"]))
+    assert made[0] == made[2] != made[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("x = 1\n", "a module that defines an algorithm"),
+        ("raise ValueError('no')\n", "ValueError: no"),
+        ("def f(:\n", "SyntaxError"),
+        ("import no_such_module_at_all\n", "no_such_module_at_all"),
+        (
+            "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
+            "@dataclass(frozen=True)\nclass Mine(fmab.cdp_mab):\n    name = 'cdp'\n",
+            "the name of no other algorithm",
+        ),
+        (
+            "import fmab_jax as fmab\nclass Mine(fmab.IndexPolicy):\n    name = 'mine'\n"
+            "    width: float = 1.0\n",
+            "a frozen dataclass",
+        ),
+        (
+            "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
+            "@dataclass(frozen=True)\nclass Mine(fmab.IndexPolicy):\n    name = 'My UCB'\n",
+            "a short plain name",
+        ),
+        (
+            "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
+            "@dataclass(frozen=True)\nclass Mine(fmab.IndexPolicy):\n    name = 'mine'\n"
+            "    arms: list = None\n",
+            "float, int, bool or str",
+        ),
+    ],
+)
+def test_files_that_are_no_plug_ins_are_refused(
+    source: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback in place of one line, and a half that is known afterwards."""
+    path = tmp_path / "mine.py"
+    path.write_text(source, encoding="utf-8")
+    assert main(["algorithms", "--plugin", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert told in error and error.count("\n") == 1, error
+    assert "mine" not in base.known()
+
+
+def test_another_file_cannot_take_a_loaded_name(tmp_path: Path) -> None:
+    """Would catch one plug-in that silently replaces another."""
+    base.load_plugin(FILE)
+    copied = tmp_path / "other.py"
+    shutil.copy(FILE, copied)
+    with pytest.raises(Refusal, match="the name of no other algorithm"):
+        base.load_plugin(str(copied))
+    assert {owner.name for owner in base.load_plugin(FILE)} == {"geometric", "greedy"}
+
+
+PACKAGE = """\
+import json, sys
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+names = [each["name"] for each in fmab.list_algorithms()]
+data = fmab.sweep("geometric", agents=6, arms=5, growth=[2, 4], horizon=500, seeds=8)
+assert main(["algorithms", "--plugin", "their_bandits"]) == 0
+print(json.dumps([names, data.attrs["algorithm"], float(data.regret[0, :, -1].mean())]))
+"""
+
+
+def test_an_installed_package_is_known_by_its_entry_point(tmp_path: Path) -> None:
+    """Would catch entry points that are not looked up, or that clash with themselves."""
+    shutil.copy(FILE, tmp_path / "their_bandits.py")
+    info = tmp_path / "their_bandits-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-bandits\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[fmab_jax.algorithms]\nown = their_bandits\n")
+    roots = [str(tmp_path), str(Path(fmab.__file__).parents[1])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(roots)}
+    done = subprocess.run(
+        [sys.executable, "-c", PACKAGE], env=environment, capture_output=True, text=True, check=True
+    )
+    names, algorithm, regret = json.loads(done.stdout.splitlines()[-1])
+    assert {"geometric", "greedy", "cdp"} <= set(names) and algorithm == "geometric"
+    same = fmab.sweep(plugs.Geometric, agents=6, arms=5, growth=[2, 4], horizon=500, seeds=8)
+    assert regret == float(same.regret[0, :, -1].mean())
