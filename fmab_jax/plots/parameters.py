@@ -192,6 +192,8 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         if metric not in _VARIABLES:
             refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
+    if not isinstance(finals, xr.Dataset):
+        refuse("finals", type(finals).__name__, "a table of final values", remedy)
     needed = [
         f"{name}{end}"
         for name in (*(_VARIABLES[metric] for metric in metrics), *captions.EVENTS)
