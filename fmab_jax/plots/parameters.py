@@ -189,9 +189,11 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
 def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | None]) -> None:
     """Refuses what is not a complete table of final values, and unknown names."""
     for metric in metrics:
-        if metric not in _VARIABLES:
+        if not isinstance(metric, str) or metric not in _VARIABLES:
             refuse("metric", metric, f"one of {', '.join(_VARIABLES)}", "choose one of these")
     remedy = "pass the final values of a sweep unchanged"
+    if not isinstance(finals, xr.Dataset):
+        refuse("finals", type(finals).__name__, "a table of final values", remedy)
     needed = [
         f"{name}{end}"
         for name in (*(_VARIABLES[metric] for metric in metrics), *captions.EVENTS)
@@ -216,7 +218,8 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
             refuse(f"finals.{name}", f"{bad} not finite", allowed, "complete the sweep")
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
-        if parameter is not None and parameter not in dims:
+        given = parameter is not None or field != "hue"
+        if given and (not isinstance(parameter, str) or parameter not in dims):
             allowed = f"one of {', '.join(dims) or 'none'}"
             refuse(field, parameter, allowed, "choose a swept parameter")
     if len(set(names)) < len(names):

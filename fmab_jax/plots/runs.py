@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.errors import array_of, price, refuse
-from fmab_jax.files import whole_file
+from fmab_jax.files import checked_path, whole_file
 from fmab_jax.plots import captions, style
 from fmab_jax.run.simulate import communication_cost
 
@@ -171,7 +171,9 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
         ValueError: For another ending, or an existing file without ``overwrite``.
         OSError: If the folder cannot be written; nothing is left behind.
     """
-    path = Path(path)
+    path = checked_path("path", path)
+    if not isinstance(figure, Figure):
+        refuse("figure", figure, "a figure", "pass what a plot function returned")
     ending = path.suffix.lower()
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
