@@ -1,4 +1,4 @@
-"""What the documents say is so: their code runs, their commands parse, their links lead somewhere."""
+"""The pages for people: their Python runs, their commands parse, and their links lead somewhere."""
 
 from __future__ import annotations
 

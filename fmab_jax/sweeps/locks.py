@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from filelock import SoftFileLock, Timeout
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import Busy
 from fmab_jax.files import PLAIN, naming, opened, write_all
 
 try:
@@ -149,4 +149,4 @@ def _refuse(path: Path, remedy: str) -> NoReturn:
         time.sleep(0.01)  # Whoever has just got the lock has not yet signed it.
     who = f"process {pid} on {host.partition('?')[0]} has done so since {since}"
     writer = file.name.removeprefix("lock-")
-    refuse("store", str(path.parent), f"written by nobody else as {writer!r}", f"{who}: {remedy}")
+    raise Busy(str(path.parent), writer, f"{who}: {remedy}")

@@ -25,7 +25,7 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
-from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.errors import Busy, count, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Program, Work
@@ -646,8 +646,8 @@ def _claim(
                 if old != header and not fewer:
                     folder.write_header(header)
                 return
-        except Refusal as refusal:
-            if "'header'" not in str(refusal):
+        except Busy as busy:
+            if busy.writer != "header":
                 raise
             time.sleep(0.1)
     refuse("store", str(folder.path), "free for its header to be written", "try again")
