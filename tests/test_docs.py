@@ -1,4 +1,4 @@
-"""What the documents say is so: their code runs, their commands parse, their links lead somewhere."""
+"""What the documents say is so: their code runs, commands parse, links lead somewhere."""
 
 from __future__ import annotations
 
