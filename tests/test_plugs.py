@@ -141,7 +141,17 @@ def test_elimination_keeps_the_contract() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(base._installed()))
+# One of each kind by default; every one compiles half a dozen programs.
+QUICK = ("cdp", "fed1_ucb", "gosine")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in sorted(base._installed())
+    ],
+)
 def test_algorithms_of_the_package_keep_the_contract(name: str) -> None:
     """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""
     owner = base.named(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.core import exchanges
@@ -63,6 +64,6 @@ class Fed1UCB(Elimination):
         return jnp.sqrt(variance * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls))
 
     @staticmethod
-    def leaves(behind: Scalar, radius: Scalar) -> Scalar:
+    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
         """Drops an arm whose upper bound lies below the best lower one."""
         return behind > 2.0 * radius
