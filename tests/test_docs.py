@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """The pages for people: their Python runs, their commands parse, and their links lead somewhere."""
-=======
-"""What the documents say is so: their code runs, commands parse, links lead somewhere."""
->>>>>>> docs
 
 from __future__ import annotations
 
