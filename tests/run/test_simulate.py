@@ -65,9 +65,7 @@ ROOMY = {
     "drawn": (PATHS["drawn"], PROBLEM),
     "waiting": (PATHS["waiting"], PROBLEM),
     "unequal": (PATHS["pooled"], UNEQUAL),
-    "fixed": (PATHS["pooled"], UNEQUAL.fixed(0)),
-    "alone": (PATHS["alone"], PROBLEM),
-    "alone, unequal": (PATHS["alone"], UNEQUAL),
+    "alone": (PATHS["alone"], UNEQUAL),
     "components": (fmab.hdp_mab(0.5, "5:ring+6:star", weights="components"), PROBLEM),
 }
 
@@ -77,7 +75,7 @@ def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
     programs, found = set(), []
-    for room in (11, 16, 37):
+    for room in (11, 37):
         config = batches.bound(algorithm, problem, 20_000, times=10, room=room)
         programs.add(config.program)
         work = batches.Work([config], np.zeros(20, np.int32), range(20), 0)
@@ -86,12 +84,10 @@ def test_rows_of_padding_change_no_bit(path):
             collected.put(start, outcome)
         found.append(collected.arrays)
     # Each room is a program of its own: there was something to pad.
-    assert len(programs) == 3
+    assert len(programs) == 2
     assert len(set(found[0]["regret"][:, -1])) > 5
-    for other in found[1:]:
-        assert {n: v.tobytes() for n, v in other.items()} == {
-            n: v.tobytes() for n, v in found[0].items()
-        }
+    bare, padded = ({n: v.tobytes() for n, v in each.items()} for each in found)
+    assert bare == padded
 
 
 def test_more_seeds_and_other_orders_change_no_seed():
