@@ -237,5 +237,5 @@ def test_means_in_a_pipe_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("means.csv", "means.npz"):
         (tmp_path / name).symlink_to("pipe")
-        with pytest.raises(Refusal, match="must be a plain file; it is a pipe or a device: copy its content$"):
+        with pytest.raises(Refusal, match="it is a pipe or a device: copy its content$"):
             problems.Problem.from_file(tmp_path / name)
