@@ -186,10 +186,10 @@ def test_means_that_do_not_fit_are_refused_before_they_are_drawn(
 ) -> None:
     """Would catch 32 GB of means drawn without a look at the free memory."""
     monkeypatch.setattr(resources, "available_bytes", lambda: 10**10)
-    monkeypatch.setattr(problems, "draw_instance", None)
+    monkeypatch.setattr(problems.BoundProblem, "draw", None)
     assert main(words.split()) == 2
     assert capsys.readouterr().err == (
-        "fmab: memory='448.0 GB': must be at most 90% of the 10.0 GB available; "
+        "fmab: memory='640.0 GB': must be at most 90% of the 10.0 GB available; "
         "use fewer agents or arms\n"
     )
 
@@ -237,5 +237,5 @@ def test_means_in_a_pipe_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("means.csv", "means.npz"):
         (tmp_path / name).symlink_to("pipe")
-        with pytest.raises(Refusal, match="must be a file; this path is no regular file$"):
+        with pytest.raises(Refusal, match="it is a pipe or a device: copy its content$"):
             problems.Problem.from_file(tmp_path / name)

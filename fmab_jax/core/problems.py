@@ -24,7 +24,7 @@ from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
 # While a seed's means are drawn on the host.
-_BYTES_PER_MEAN = 112
+_BYTES_PER_MEAN = 160
 MAX_AGENTS = 10**7
 # Of an array of means or ratings: a gigabyte.
 _MAX_ENTRIES = 1 << 27

@@ -24,7 +24,7 @@ from fmab_jax.algorithms.base import Algorithm, Outcome, Trial
 from fmab_jax.core import keys
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import BoundProblem, Problem
+from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal, count, flag, refuse
@@ -168,6 +168,8 @@ def bound(
     grid = time_grid(horizon, times, spacing)
     exchange = exchange_of(algorithm, problem.agents)
     room = room_for(problem.agents) if room is None else room
+    # The largest problems have no room to spare.
+    room = max(problem.agents, min(room, MAX_AGENTS, (2**32 - 1) // problem.arms))
     trial = algorithm.bind(problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room)
     if quick and hasattr(trial, "quick"):
         trial = trial.quick()

@@ -212,6 +212,7 @@ def _read(parameter: Parameter | None, value: Any) -> Any:
         return [_read(parameter, item) for item in value]
     if isinstance(value, Mapping):
         return {label: _read(parameter, item) for label, item in value.items()}
+    # Beyond that a float is written shorter than its digits.
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e18:
         return int(value)
     optional = parameter is not None and parameter.kind.none is not None
