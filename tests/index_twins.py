@@ -105,7 +105,7 @@ def own_chance(means, graph, seed):
     beside = {i: sorted(graph[i]) for i in graph}
 
     def reward(slot, agent, arm):
-        return float(generator.random() < means[min(agent, len(means) - 1)][arm])
+        return float(generator.random() > 1.0 - means[min(agent, len(means) - 1)][arm])
 
     def neighbour(slot, agent):
         return generator.choice(beside[agent]) if beside[agent] else agent
@@ -118,7 +118,7 @@ def given_chance(means, graph, rewards, neighbours):
     beside = {i: sorted(graph[i]) for i in graph}
 
     def reward(slot, agent, arm):
-        return float(rewards[slot, agent] < means[min(agent, len(means) - 1)][arm])
+        return float(rewards[slot, agent] > 1.0 - means[min(agent, len(means) - 1)][arm])
 
     def neighbour(slot, agent):
         some = beside[agent]

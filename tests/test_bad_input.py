@@ -14,9 +14,9 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families.elimination import plan
 from fmab_jax.core import graphs
-from fmab_jax.run import simulation
+from fmab_jax.run import batches
+from fmab_jax.run import resources as run_resources
 
 NAN, INF = math.nan, math.inf
 
@@ -124,8 +124,7 @@ def links(graph: Any, agents: int) -> tuple[int, int, int]:
 
 def sink_links(components: str) -> tuple[int, int, int, int]:
     exchange = fmab.hdp_mab(1.0, components=components).exchange(3)
-    peers = exchange.peer_links_bound, exchange.peer_links_used
-    return exchange.wait, exchange.server_links, *peers
+    return exchange.wait, *(exchange.on(meter) for meter in ("server", "edges", "sac"))
 
 
 def edges(graph: Any, agents: int) -> list[tuple[int, int]]:
@@ -134,7 +133,7 @@ def edges(graph: Any, agents: int) -> list[tuple[int, int]]:
 
 def resolved_epsilon(message: float, agents: int, share: float) -> float:
     algorithm = fmab.cdp_mab(epsilon_message=message, participation=share)
-    return float(plan(algorithm, fmab.Problem.uniform(agents, 4), 100)[1].epsilon)
+    return algorithm.privacy(algorithm.exchange(agents))["epsilon"]
 
 
 # name: (what is computed, its value).
@@ -209,7 +208,7 @@ def band(value: float = 0.0, seeds: int = 2, **options: Any) -> xr.Dataset:
 
 
 def gap_problem(gap: float, arms: int = 4) -> fmab.Problem:
-    return fmab.Problem.with_gap(3, arms, gap=gap)
+    return fmab.Problem.with_gap(3, arms, instance_gap=gap)
 
 
 EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
@@ -289,9 +288,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: fmab.Problem.heterogeneous(3, 4, spread=1.5),
         "spread=1.5: must be a number in [0, 1]; 0 makes the agents alike, 1 is the most",
     ),
-    (lambda: gap_problem(1.0), f"gap=1.0: {SMALLEST}"),
-    (lambda: gap_problem(0), f"gap=0: {SMALLEST}"),
-    (lambda: gap_problem(0.5, 1), "gap=0.5: must be None with one arm; use at least two arms"),
+    (lambda: gap_problem(1.0), f"instance_gap=1.0: {SMALLEST}"),
+    (lambda: gap_problem(0), f"instance_gap=0: {SMALLEST}"),
+    (lambda: gap_problem(0.5, 1), "instance_gap=0.5: must be None with one arm; use at least two arms"),
     (lambda: fmab.Problem([0.9, NAN], agents=3), f"means[1]=nan: {MEAN}"),
     (lambda: fmab.Problem([[0.9, 0.5], [0.9, -0.1]]), f"means[1, 1]=-0.1: {MEAN}"),
     (lambda: fmab.Problem([1.1], agents=3), f"means[0]=1.1: {MEAN}"),
@@ -478,8 +477,8 @@ def test_a_run_too_large_is_refused_before_anything_is_compiled(
     changes: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Would catch a run that starts and is killed, and an estimate that forgets results or work."""
-    monkeypatch.setattr(simulation, "_available_bytes", lambda: 10**9)
-    monkeypatch.setattr(simulation, "executable", None)
+    monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(batches, "executable", None)
     with pytest.raises(ValueError) as caught:
         run(**changes)
     # How much exactly depends on measured bytes per element, which may change.

@@ -17,6 +17,7 @@ from fmab_jax.algorithms.families import elimination
 from fmab_jax.core import exchanges as exchange
 
 ALPHA = 1e-6
+METERS = ("meter", "side", "priced", "counts")
 SHARED = np.array([0.9, 0.7, 0.55, 0.2])
 # Five agents whose own best arms differ; the global means are 0.8, 0.62, 0.5 and 0.3.
 UNEQUAL = np.array(
@@ -273,8 +274,8 @@ def test_limits_are_exact():
     assert_same_bits(run(fmab.cdp_mab(1e100)), silent)
     full = run(fmab.cdp_mab(0.5))
     assert_same_bits(run(fmab.cdp_mab(0.5, participation=0.999)), full)
-    assert_same_bits(run(fmab.hdp_mab(0.5, "1x5")), full)
-    assert_same_bits(run(fmab.ddp_mab(0.5, "complete")), full, ignore=("links",))
+    assert_same_bits(run(fmab.hdp_mab(0.5, "1x5")), full, ignore=("links", *METERS))
+    assert_same_bits(run(fmab.ddp_mab(0.5, "complete")), full, ignore=("links", *METERS))
     assert float(run(fmab.ddp_mab(0.5, "complete")).waiting_regret.sum()) == 0.0
     assert not np.array_equal(full.regret.values, silent.regret.values)
 
@@ -340,8 +341,12 @@ def test_what_is_played_at_the_horizon_costs_its_gap():
         data = run(algorithm, horizon=10_000, times=times)
         rate = np.diff(data.regret.values, axis=1)[:, 0]
         np.testing.assert_allclose(rate, 5 * data.final_gap.values, atol=1e-6)
-        assert len(np.unique(data.final_gap.values.round(6))) > 1
-    assert bool(data.worse_arm_played.any()) is False
+    # A budget that is spent at once leaves a worse arm in some seeds, and the table counts them.
+    hasty = run(fmab.cdp_mab(0.03, rounds=1, schedule_gap=1.0), horizon=10_000, times=times)
+    rate = np.diff(hasty.regret.values, axis=1)[:, 0]
+    np.testing.assert_allclose(rate, 5 * hasty.final_gap.values, atol=1e-6)
+    assert 0 < int(hasty.worse_arm_played.sum()) < hasty.sizes["seed"]
+    np.testing.assert_array_equal(hasty.worse_arm_played.values, rate > 1e-6)
 
 
 def test_certain_rewards_give_the_run_computed_by_hand():

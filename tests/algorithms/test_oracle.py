@@ -95,7 +95,7 @@ def test_round_budget_by_hand() -> None:
     rng = np.random.default_rng(1)
     means = np.array([[1.0, 1.0]] * 9 + [[0.0, 1.0]])  # gap .1
     ten = reference.server(10)
-    result = reference.run(rng, means, 1000, None, exchange=ten, rounds=1, gap=0.5)
+    result = reference.run(rng, means, 1000, None, exchange=ten, rounds=1, schedule_gap=0.5)
     assert result.knots.tolist() == [0, 62, 1000]
     assert result.regret == pytest.approx([0, 31, 31])
     assert (result.rounds, result.active, result.chosen) == (1, (0, 1), 1)

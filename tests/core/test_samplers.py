@@ -19,9 +19,9 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.algorithms.families import elimination
 from fmab_jax.core import arrays, keys, samplers
 from fmab_jax.core.curves import time_grid
+from fmab_jax.run import batches
 from fmab_jax.core.problems import Problem
 
 ALPHA = 1e-6
@@ -389,12 +389,12 @@ def test_no_narrow_numbers_in_the_compiled_run():
     grid = jnp.asarray(time_grid(10**6, 5))
     found = set()
     for algorithm, problem in RUNS:
-        shape, rule, _ = elimination.plan(algorithm, problem, 10**6)
+        config = batches.bound(algorithm, problem, 10**6)
 
-        def run(rule, parameters, seed, shape=shape):
-            return elimination.run_seed(shape, rule, parameters, grid, jnp.uint32(0), seed)
+        def run(trial, bound, seed):
+            return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
 
-        jaxpr = jax.make_jaxpr(run)(rule, problem.parameters, np.uint32(1))
+        jaxpr = jax.make_jaxpr(run)(config.trial, config.bound, np.uint32(1))
         found |= {str(dtype) for dtype in dtypes(jaxpr.jaxpr)}
     assert {"float64", "int64", "uint64"} <= found
     assert not [
@@ -640,7 +640,7 @@ def subsets(seeds, round_):
     def one(seed):
         key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), round_, keys.PARTICIPATION)
         return jnp.sum(
-            jnp.where(samplers.participants(key, 10, jnp.int32(4)), 2 ** jnp.arange(10), 0)
+            jnp.where(samplers.participants(key, jnp.ones(10, bool), jnp.int32(4)), 2 ** jnp.arange(10), 0)
         )
 
     return jax.vmap(one)(seeds)
@@ -675,12 +675,15 @@ def test_participants_are_drawn_anew_each_round():
 def test_number_of_participants(agents: int):
     """Catches one participant too many or too few, at either end."""
     number = jnp.arange(1, agents + 1, dtype=jnp.int32)
+    # Rows that only fill the array are never drawn.
+    real = jnp.arange(64) < agents
     sample = jax.vmap(
-        lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), agents, n), (None, None, 0)
+        lambda k0, k1, n: samplers.participants(keys.Words(k0, k1), real, n), (None, None, 0)
     )
     for seed in range(5):
         heard = sample(*words(seed, 1, keys.PARTICIPATION), number)
         np.testing.assert_array_equal(np.asarray(heard).sum(axis=1), number)
+        assert not np.asarray(heard)[:, agents:].any()
 
 
 # --- the same number per key, whatever the batch ---
@@ -705,7 +708,7 @@ def one_seed(root: Any, seed: Any) -> dict[str, Any]:
         "noise": arrays.masked_map(samplers.laplace, need, *noise, lane),
         "noise_sum": arrays.masked_map(samplers.laplace_sum, need, *noise, lane, terms[None, :]),
         "heard": samplers.participants(
-            keys.stream_key(key, 3, keys.PARTICIPATION), 9, jnp.int32(4)
+            keys.stream_key(key, 3, keys.PARTICIPATION), jnp.ones(9, bool), jnp.int32(4)
         ),
     }
 
@@ -802,12 +805,12 @@ def test_needed_elements_do_not_depend_on_the_mask():
 def test_zeros_at_the_end_change_no_sum(size: int):
     """Catches an order of summation that the length of the array decides."""
     values = np.random.default_rng(size).normal(size=(size, 30))
-    due = np.asarray(arrays.pairwise_sum(jnp.asarray(values)))
+    due = np.asarray(arrays.padded_sum(jnp.asarray(values)))
     np.testing.assert_allclose(due, values.sum(axis=0), rtol=0, atol=1e-13)
     for longer in (size + 1, 13, 64, 100):
         wide = np.zeros((max(size, longer), 30))
         wide[:size] = values
-        np.testing.assert_array_equal(arrays.pairwise_sum(jnp.asarray(wide)), due)
+        np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(wide)), due)
 
 
 def test_tables_are_gathered_where_they_lie():
@@ -920,14 +923,15 @@ def test_a_run_uses_no_random_number_twice(number: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(keys, "_threefry", tapped)
     algorithm, problem = RUNS[number]
     horizon = 10**5
-    shape, rule, _ = elimination.plan(algorithm, problem, horizon)
+    # No rows of padding: they would use numbers that decide nothing.
+    config = batches.bound(algorithm, problem, horizon, room=problem.agents, quick=True)
 
     @jax.jit
-    def run(rule, parameters, seed):
+    def run(trial, bound, seed):
         grid = jnp.asarray(time_grid(horizon, 1))
-        return elimination.run_seed(shape, rule, parameters, grid, jnp.uint32(0), seed)
+        return batches.one_trial(trial, bound, grid, jnp.uint32(0), seed)
 
-    outcomes = [run(rule, problem.parameters, np.uint32(seed)) for seed in range(3)]
+    outcomes = [run(config.trial, config.bound, np.uint32(seed)) for seed in range(3)]
     jax.effects_barrier()
     # The lanes of one call are told apart; chunks repeat their last lane as padding.
     per_call = [np.unique(call, axis=1) for call in calls]
