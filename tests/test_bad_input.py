@@ -46,31 +46,34 @@ VALUES: dict[str, tuple[dict[str, Any], tuple[float, int, int, int, int]]] = {
     "T as a whole float": ({"horizon": 1e4}, (8721.0, 1, 1, 0, 3)),
     # A budget aims at the instance's own gap, 1 here: S_1 = ceil(8 ln(1.6e6) / 3) = 39.
     "R = 1": ({"rounds": 1}, (2223.0, 1, 1, 0, 3)),
-    "R = 1, gap = 1/2": ({"rounds": 1, "gap": 0.5}, (8721.0, 1, 1, 0, 3)),
-    "R > T": ({"rounds": 2000, "gap": 0.5, "horizon": 1000}, (1824.0, 1, 1, 0, 3)),
-    "R = 10^5": ({"rounds": 10**5, "gap": 0.5}, (2223.0, 1, 1, 0, 3)),
+    "R = 1, gap = 1/2": ({"rounds": 1, "schedule_gap": 0.5}, (8721.0, 1, 1, 0, 3)),
+    "R > T": ({"rounds": 2000, "schedule_gap": 0.5, "horizon": 1000}, (1824.0, 1, 1, 0, 3)),
+    "R = 10^5": ({"rounds": 10**5, "schedule_gap": 0.5}, (2223.0, 1, 1, 0, 3)),
     # S(2) is below S_1 = 36, and S(2) = S_1 = 35: an epoch of this schedule would have no pull.
     "n_r = 0, gap = .9, R = 5": (
-        {"means": TWO, "rounds": 5, "gap": 0.9},
+        {"means": TWO, "rounds": 5, "schedule_gap": 0.9},
         (2160.0, 5, 2, 0, 15),
     ),
     "n_r = 0, gap = .5, R = 20": (
-        {"means": TWO, "rounds": 20, "gap": 0.5, "horizon": 964},
+        {"means": TWO, "rounds": 20, "schedule_gap": 0.5, "horizon": 964},
         (1890.0, 20, 2, 0, 60),
     ),
     "n_r = 0, one slot short": (
-        {"means": TWO, "rounds": 20, "gap": 0.5, "horizon": 963},
+        {"means": TWO, "rounds": 20, "schedule_gap": 0.5, "horizon": 963},
         (1890.0, 19, 2, -1, 57),
     ),
     # Ties: nothing to lose, no end to exploring, and the lowest index once a budget is spent.
     "two best arms": ({"means": TWO}, (8262.0, 3, 2, -1, 9)),
-    "two best arms, R = 3": ({"means": TWO, "rounds": 3, "gap": 0.25}, (5184.0, 3, 2, 0, 9)),
+    "two best arms, R = 3": (
+        {"means": TWO, "rounds": 3, "schedule_gap": 0.25},
+        (5184.0, 3, 2, 0, 9),
+    ),
     "duplicate means": ({"means": [1.0, 0.5, 0.5] + 17 * [0.0]}, (8262.0, 1, 1, 0, 3)),
     "all means 1": ({"means": 20 * [1.0]}, (0.0, 1, 20, -1, 3)),
     "all means 0": ({"means": 20 * [0.0]}, (0.0, 1, 20, -1, 3)),
     "all means 1/2, noise": ({"means": 20 * [0.5], "epsilon": 1.0}, (0.0, 1, 20, -1, 3)),
     "all means 1, R = 20": (
-        {"means": 20 * [1.0], "rounds": 20, "gap": 0.5},
+        {"means": 20 * [1.0], "rounds": 20, "schedule_gap": 0.5},
         (0.0, 20, 20, 0, 60),
     ),
     # Noise: without bound the first epoch never ends; with hardly any it is as without.
@@ -96,10 +99,10 @@ def test_a_corner_case_has_its_value(name: str) -> None:
     # A rate is a sum of 20 gaps over 20 arms: rounding, but no more.
     np.testing.assert_allclose(data.regret.values, [[regret]] * 2, rtol=1e-14)
     for variable, expected in (
-        (data.rounds, rounds),
+        (data.rounds_made, rounds),
         (data.active_arms, active),
         (data.chosen_arm, chosen),
-        (data.server_links.isel(time=-1), links),
+        (data.links.sel(meter="server").isel(time=-1), links),
         (data.best_arm_lost, False),
     ):
         assert variable.values.tolist() == [expected] * 2
@@ -108,7 +111,7 @@ def test_a_corner_case_has_its_value(name: str) -> None:
 def test_one_arm_is_played_without_regret_or_round() -> None:
     """Would catch K = 1 exploring, uploading or leaving the arm unchosen."""
     data = fmab.simulate(fmab.cdp_mab(0.1), fmab.Problem([0.3], agents=3), 100, 2, times=1)
-    for variable in (data.regret, data.rounds, data.chosen_arm, data.server_links):
+    for variable in (data.regret, data.rounds_made, data.chosen_arm, data.links):
         assert (variable.values == 0).all()
     assert (data.active_arms.values == 1).all() and not data.best_arm_lost.values.any()
 
@@ -119,7 +122,7 @@ def reporting(agents: int, share: float) -> int:
 
 def links(graph: Any, agents: int) -> tuple[int, int, int]:
     exchange = fmab.ddp_mab(1.0, graph=graph).exchange(agents)
-    return exchange.wait, exchange.peer_links_bound, exchange.peer_links_used
+    return exchange.wait, exchange.on("bound"), exchange.on("used")
 
 
 def sink_links(components: str) -> tuple[int, int, int, int]:
@@ -260,15 +263,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: fmab.cdp_mab(1.0, epsilon_message=50.0),
-        "epsilon_message=50.0: must be given without epsilon; drop one of them",
+        "epsilon_message=50.0: must be given without epsilon; drop one",
     ),
     (lambda: fmab.cdp_mab(epsilon_message=0), f"epsilon_message=0: {EPSILON}"),
     (lambda: fmab.cdp_mab(1.0, rounds=0), f"rounds=0: {ROUNDS}"),
     (lambda: fmab.cdp_mab(1.0, rounds=2.5), f"rounds=2.5: {ROUNDS}"),
     (lambda: fmab.cdp_mab(1.0, rounds=NAN), f"rounds=nan: {ROUNDS}"),
     (lambda: fmab.cdp_mab(1.0, rounds=10**13), f"rounds=10000000000000: {ROUNDS}"),
-    (lambda: fmab.cdp_mab(1.0, gap=0), f"gap=0: {GAP}"),
-    (lambda: fmab.cdp_mab(1.0, gap=1.5), f"gap=1.5: {GAP}"),
+    (lambda: fmab.cdp_mab(1.0, schedule_gap=0), f"schedule_gap=0: {GAP}"),
+    (lambda: fmab.cdp_mab(1.0, schedule_gap=1.5), f"schedule_gap=1.5: {GAP}"),
     (lambda: fmab.cdp_mab(1.0, participation=0), f"participation=0: {SHARE}"),
     (lambda: fmab.cdp_mab(1.0, participation=1.1), f"participation=1.1: {SHARE}"),
     (lambda: fmab.cdp_mab(1.0, participation=NAN), f"participation=nan: {SHARE}"),
@@ -290,7 +293,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: gap_problem(1.0), f"instance_gap=1.0: {SMALLEST}"),
     (lambda: gap_problem(0), f"instance_gap=0: {SMALLEST}"),
-    (lambda: gap_problem(0.5, 1), "instance_gap=0.5: must be None with one arm; use at least two arms"),
+    (
+        lambda: gap_problem(0.5, 1),
+        "instance_gap=0.5: must be None with one arm; use at least two arms",
+    ),
     (lambda: fmab.Problem([0.9, NAN], agents=3), f"means[1]=nan: {MEAN}"),
     (lambda: fmab.Problem([[0.9, 0.5], [0.9, -0.1]]), f"means[1, 1]=-0.1: {MEAN}"),
     (lambda: fmab.Problem([1.1], agents=3), f"means[0]=1.1: {MEAN}"),

@@ -9,10 +9,20 @@ import pytest
 
 KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
 HERE = KNOWN["digests"].get(pins.platform())
+# A row of each kind of run; the others are for `-m slow`.
+SOME = {
+    *("cdp", "cdp, p = 0.4", "cdp, agents differ", "cdp, long", "cdp, budget and gap"),
+    *("cdp, 400 arms", "cdp, log grid", "cdp, prescribed gap", "cdp, fixed means by agent"),
+    *("ddp, ring", "ddp, ring, agents differ", "hdp, rings, components weigh the same"),
+    *("single", "cdp, paper's instance", "summary, cdp"),
+}
 
 
 @pytest.mark.skipif(HERE is None, reason="no digests for this device and version of JAX")
-@pytest.mark.parametrize("name", pins.ROW)
+@pytest.mark.parametrize(
+    "name",
+    [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in pins.ROW],
+)
 def test_a_result_has_its_committed_bits(name):
     """Would catch any change of a draw, a rounding or a count that nobody meant to make."""
     assert pins.ROW[name]() == HERE[name], "if meant: python tests/pins.py --write REASON"
@@ -20,6 +30,7 @@ def test_a_result_has_its_committed_bits(name):
 
 def test_every_change_of_a_digest_has_its_reason():
     """Would catch digests that were replaced without saying why, or for which rows."""
+    assert set(pins.ROW) >= SOME
     first, *later = KNOWN["history"]
     assert len(first["changed"]) == first["rows"] >= 40
     assert all(each["reason"] and set(each["changed"]) <= set(pins.ROW) for each in later)

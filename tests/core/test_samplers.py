@@ -21,8 +21,8 @@ from scipy import special, stats
 import fmab_jax
 from fmab_jax.core import arrays, keys, samplers
 from fmab_jax.core.curves import time_grid
-from fmab_jax.run import batches
 from fmab_jax.core.problems import Problem
+from fmab_jax.run import batches
 
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
@@ -640,7 +640,9 @@ def subsets(seeds, round_):
     def one(seed):
         key = keys.stream_key(keys.seed_key(jnp.uint32(0), seed), round_, keys.PARTICIPATION)
         return jnp.sum(
-            jnp.where(samplers.participants(key, jnp.ones(10, bool), jnp.int32(4)), 2 ** jnp.arange(10), 0)
+            jnp.where(
+                samplers.participants(key, jnp.ones(10, bool), jnp.int32(4)), 2 ** jnp.arange(10), 0
+            )
         )
 
     return jax.vmap(one)(seeds)
