@@ -279,13 +279,14 @@ class Study:
         checked: dict[tuple[str, int], Any] = {}
         problems: dict[tuple[Any, ...], Problem] = {}
         made = []
-        for chosen in self._choices():
+        for place, chosen in self._choices():
             make = chosen["algorithm"]
-            algorithm = _made("algorithm", make, _checked(make, chosen, checked), Algorithm)
+            given = _checked(make, chosen, place, checked)
+            algorithm = _made("algorithm", make, given, Algorithm)
             make = chosen["problem"]
-            options = _checked(make, _chosen(make, chosen), checked)
-            # The study holds every value, so that its id stands for it.
-            key = id(make), *((name, id(value)) for name, value in sorted(options.items()))
+            options = _checked(make, _chosen(make, chosen), place, checked)
+            # A value that cannot be hashed is known by its place on its axis.
+            key = tuple((name, place.get(name, 0)) for name in ("problem", *sorted(options)))
             if key not in problems:
                 problems[key] = self._problem(make, options)
             made.append((algorithm, problems[key], chosen["horizon"]))
@@ -339,10 +340,12 @@ class Study:
         given = chosen | {name: (value,) for name, value in self.settings.items()}
         return _known_parameters(given["algorithm"], given["problem"])
 
-    def _choices(self) -> Iterator[dict[str, Any]]:
-        names = [axis.name for axis in self.axes]
-        for values in itertools.product(*(axis.values for axis in self.axes)):
-            yield self.settings | dict(zip(names, values, strict=True))
+    def _choices(self) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
+        """Yields, for each point, its place on every axis and the values of all parameters."""
+        for places in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
+            at = list(zip(self.axes, places, strict=True))
+            chosen = {axis.name: axis.values[place] for axis, place in at}
+            yield {axis.name: place for axis, place in at}, self.settings | chosen
 
     def _problem(self, make: Any, options: Mapping[str, Any]) -> Problem:
         if isinstance(make, Problem):
@@ -580,7 +583,10 @@ def _chosen(make: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(
-    make: Any, chosen: Mapping[str, Any], checked: dict[tuple[str, int], Any]
+    make: Any,
+    chosen: Mapping[str, Any],
+    place: Mapping[str, int],
+    checked: dict[tuple[str, int], Any],
 ) -> Mapping[str, Any]:
     """Returns what was chosen for a described class, checked; for other makers, as it is.
 
@@ -591,7 +597,7 @@ def _checked(
     values = {}
     for name, field in _fields_of(make).items():
         if name in chosen and chosen[name] is not UNSET:
-            key = f"{make.__name__}.{name}", id(chosen[name])
+            key = f"{make.__name__}.{name}", place.get(name, 0)
             if key not in checked:
                 checked[key] = field.check(chosen[name])
             values[name] = checked[key]
