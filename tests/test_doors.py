@@ -202,8 +202,8 @@ def test_the_estimate_of_drawn_means_is_what_they_take() -> None:
         "peak = lambda: 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "fmab.Problem.heterogeneous(10, 10).fixed(0)\n"
         "before = peak()\n"
-        "fmab.Problem.heterogeneous(100_000, 40).fixed(0)\n"
-        "print((peak() - before) / 4e6)\n"
+        "fmab.Problem.heterogeneous(100_000, 100).fixed(0)\n"
+        "print((peak() - before) / 1e7)\n"
     )
     settings = os.environ | {"PYTHONPATH": str(PACKAGE)}
     done = subprocess.run(
