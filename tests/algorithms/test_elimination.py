@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
+import jax
 import networkx as nx
 import numpy as np
 import oracle
@@ -15,6 +16,7 @@ import scipy.stats
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import elimination
 from fmab_jax.core import exchanges as exchange
+from fmab_jax.run import batches
 
 ALPHA = 1e-6
 METERS = ("meter", "side", "priced", "counts")
@@ -311,18 +313,22 @@ def test_summing_agents_out_changes_no_law(name):
         assert same_law(first.regret.values, second.regret.values) > ALPHA
 
 
-def test_compacting_arms_changes_nothing(monkeypatch):
-    """Would catch arms mixed up, or randomness tied to positions, when columns are moved."""
-    problem = fmab.Problem.heterogeneous(agents=3, arms=10)
-    algorithm = fmab.ddp_mab(0.5, "path")
+def test_compacting_arms_changes_nothing():
+    """Would catch arms mixed up, or bits tied to positions, when columns are moved; and seeds that
+    differ between a program that compiles quickly and one that runs quickly."""
+    means = np.linspace(0.013, 0.97, 60) ** 1.3
     assert elimination.widths(10) == (10,) and elimination.widths(100) == (100, 20)
-    # Each is recorded at another number of slots, so that each is compiled anew.
-    still = run(algorithm, problem, 10**5, 300, [20_000, 10**5])
-    monkeypatch.setattr(elimination, "widths", lambda arms: (10, 4))
-    moved = run(algorithm, problem, 10**5, 300, [20_000, 50_000, 10**5])
-    assert_same_bits(still, moved.sel(time=still.time))
-    few = moved.active_arms.values
-    assert (few == 1).any() and (few > 1).any() and int(moved.rounds_made.max()) >= 4
+    for problem in (fmab.Problem(means, agents=5), fmab.Problem.heterogeneous(5, 60)):
+        found = []
+        for quick in (False, True):
+            config = batches.bound(fmab.ddp_mab(0.5, "path"), problem, 10**6, quick=quick)
+            assert config.trial.narrows is not quick
+            work = batches.Work([config], np.zeros(64, np.int32), range(64), 0)
+            found.append(dict(batches.run_trials(work, 64, (jax.devices()[0],)))[0])
+        for moved, still in zip(*map(jax.tree.leaves, found), strict=True):
+            np.testing.assert_array_equal(moved, still)
+        few = found[0].active_arms
+        assert (few == 1).any() and int(found[0].rounds.max()) >= 4
 
 
 def test_agents_alone_that_lose_the_best_arm_are_all_counted():
