@@ -25,7 +25,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -356,8 +355,3 @@ def list_algorithms() -> list[dict[str, Any]]:
         }
         for _, owner in sorted(known().items())
     ]
-
-
-def key_data(key: Array) -> Array:
-    """Returns the words of a key, for loops that must vary over devices as it does."""
-    return jax.random.key_data(key)
