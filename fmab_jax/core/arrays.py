@@ -153,8 +153,12 @@ class _Table:
         for axis, size in enumerate(self.values.shape):
             if size == 1:
                 place[axis] = jnp.zeros_like(place[axis])
-        # Every index is inside.
-        return self.values.at[tuple(place)].get(mode="promise_in_bounds")
+        # By one number, which is always inside: XLA then leaves the table where it lies.
+        wide = jnp.int64 if self.values.size >= 2**31 else jnp.int32
+        index = jnp.zeros((), wide)
+        for size, here in zip(self.values.shape, place, strict=True):
+            index = index * size + here.astype(wide)
+        return self.values.reshape(-1).at[index].get(mode="promise_in_bounds")
 
 
 jax.tree_util.register_dataclass(_Table, ["values"], ["sizes", "rows_at"])
@@ -192,6 +196,20 @@ def fill(
     # Back by gathering: accelerators scatter slowly.
     place = jnp.maximum(ranks - 1, 0)
     return jax.tree.map(lambda new, old: jnp.where(need, new[place], old), found, value)
+
+
+@custom_vmap
+def batch_first(values: Array) -> Array:
+    """Returns the values, with the axis of a batch before all others under ``vmap``.
+
+    Where it lies elsewhere, each step of a loop would move it.
+    """
+    return values
+
+
+@batch_first.def_vmap
+def _batch_first(size: int, is_batched: list[bool], values: Array) -> tuple[Array, bool]:
+    return batch_first(values), is_batched[0]
 
 
 def varying_like(tree: Any, *others: Any) -> Any:

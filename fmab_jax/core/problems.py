@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.core import arrays, keys, tables
@@ -125,18 +126,29 @@ class BoundProblem:
         """Adds the zero-sum perturbation over agents."""
         words = keys.stream_key(key, 0, keys.INSTANCE)
         arm = jnp.arange(self.arms, dtype=jnp.uint32)
-        exists = (jnp.arange(self.rows, dtype=jnp.float64) < agents)[:, None]
-        raw = keys.uniform(*words, keys.lanes(self.rows, arm, self.arms), draw=1)
-        raw = jnp.where(exists, raw, 0.0)
+        row = jnp.arange(self.rows, dtype=jnp.uint32)
+        exists = (row.astype(jnp.float64) < agents)[:, None]
+
+        def one(row: Array) -> Float[Array, " arm"]:
+            return keys.uniform(*words, row * jnp.uint32(self.arms) + arm, draw=1)
+
+        # Row by row: a compiler would make the numbers anew for everything below that reads them.
+        raw = jnp.where(exists, lax.map(one, row), 0.0)
         centre = arrays.rounded(arrays.padded_sum(raw) / agents)
         # One agent has nobody to differ from; what rounding leaves must not be stretched.
-        offset = jnp.where(exists & (agents > 1.0), raw - centre[None, :], 0.0)
+        stands_out = exists & (agents > 1.0)
+        lowest = jnp.min(jnp.where(stands_out, raw, centre), axis=0) - centre
+        highest = jnp.max(jnp.where(stands_out, raw, centre), axis=0) - centre
         # The most the offsets of an arm can be stretched with every mean still in [0, 1].
-        down = level / jnp.maximum(-jnp.min(offset, axis=0), 1e-300)
-        up = (1.0 - level) / jnp.maximum(jnp.max(offset, axis=0), 1e-300)
-        stretch = self.values["spread"] * jnp.minimum(down, up)
-        shift = arrays.rounded(stretch[None, :] * offset)
-        return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
+        down = level / jnp.maximum(-lowest, 1e-300)
+        up = (1.0 - level) / jnp.maximum(highest, 1e-300)
+        stretch = jnp.where(agents > 1.0, self.values["spread"] * jnp.minimum(down, up), 0.0)
+
+        def mean(own: tuple[Array, Array]) -> Float[Array, " arm"]:
+            shift = arrays.rounded(stretch * (own[0] - centre))
+            return jnp.where(own[1], jnp.clip(level + shift, 0.0, 1.0), 0.0)
+
+        return arrays.batch_first(lax.map(mean, (raw, exists[:, 0])))
 
 
 jax.tree_util.register_dataclass(

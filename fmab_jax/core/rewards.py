@@ -54,6 +54,8 @@ _PULL_BY_PULL = 16.0
 _PARTS = 256
 # Agents of a group that are drawn at once.
 _BLOCK = 64
+# Agents whose cumulants are added up between two looks at the sums.
+_UNROLL = 5
 
 
 @dataclass(frozen=True)
@@ -544,15 +546,18 @@ def group_cumulants(
     arms = max(x.shape[1] for x in parameters)
     whole = [jnp.broadcast_to(x, (rows, arms)) for x in parameters]
 
-    def add(row: Array, total: Float[Array, "7 group arm"]) -> Float[Array, "7 group arm"]:
-        own = [lax.dynamic_index_in_dim(x, row, keepdims=False) for x in whole]
-        inside = lax.dynamic_index_in_dim(member, row, 1, keepdims=False)
-        one = jnp.stack(list(law.cumulants(*own)))
+    def add(total: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[tuple[Array, ...], None]:
+        inside, *own = row
         # The order of the sums is fixed, and rows that do not exist add nothing.
-        return total + jnp.where(inside[None, :, None] > 0.0, one[:, None, :], 0.0)
+        return tuple(
+            sum_ + jnp.where(inside[:, None] > 0.0, one, 0.0)
+            for sum_, one in zip(total, law.cumulants(*own), strict=True)
+        ), None
 
-    start = arrays.varying_like(jnp.zeros((7, member.shape[0], arms)), *whole, member)
-    return lax.fori_loop(0, rows, add, start)
+    blank = (jnp.zeros((member.shape[0], arms)),) * 7
+    start = arrays.varying_like(blank, *whole, member)
+    found, _ = lax.scan(add, start, (member.T, *whole), unroll=min(rows, _UNROLL))
+    return jnp.stack(found)
 
 
 def group_sum(
@@ -593,12 +598,12 @@ def group_sum(
         return arrays.masked_map(law.total, need, *words, lane, together, *parameters)
 
     def from_cumulants(
-        k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, one: Array
+        k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, *one: Array
     ) -> Array:
-        return law.quantile(uniform(k0, k1, lane), together, pulls[None, :] * one)
+        return law.quantile(uniform(k0, k1, lane), together, [pulls * order for order in one])
 
     one_draw = need if law.always_smooth else need & law.smooth(pulls[None] * cumulants)
-    found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, cumulants)
+    found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, *cumulants)
     if law.always_smooth:
         return found
 

@@ -329,24 +329,34 @@ class EliminationTrial:
         )
 
 
-class _Arms(NamedTuple):
-    """The active arms and what is known of them, in ascending order of arm.
+class _Columns(NamedTuple):
+    """What is fixed of the arms that the columns of an array stand for, in ascending order.
+
+    Not a part of the loop's state: a vmapped loop rewrites all of that at every step.
 
     Attributes:
         arm: Identity; decides the arm's random numbers.
-        alive: Whether the column is an active arm.
         gap: The arm's gap.
         parameters: Of its rewards, [agent or 1, arm] each.
         cumulants: [7, row, arm] of a pull by every agent of a row; None where means are shared.
+    """
+
+    arm: UInt32[Array, " arm"]
+    gap: Float[Array, " arm"]
+    parameters: tuple[Float[Array, "agent arm"], ...]
+    cumulants: Float[Array, "cumulant row arm"] | None
+
+
+class _Arms(NamedTuple):
+    """What is known of the arms, by column.
+
+    Attributes:
+        alive: Whether the column is an active arm.
         successes: Sum of rewards so far, by row.
         noise: Sum of the Laplace noise so far, by row.
     """
 
-    arm: UInt32[Array, " arm"]
     alive: Bool[Array, " arm"]
-    gap: Float[Array, " arm"]
-    parameters: tuple[Float[Array, "agent arm"], ...]
-    cumulants: Float[Array, "cumulant row arm"] | None
     successes: Float[Array, "row arm"]
     noise: Float[Array, "heard arm"]
 
@@ -401,17 +411,20 @@ def _run(
     key: Array,
     last: Int[Array, ""],
 ) -> Outcome:
-    state = arrays.varying_like(_start(trial, instance, grid), jax.random.key_data(key))
+    columns, state = _start(trial, instance, grid)
+    state = arrays.varying_like(state, jax.random.key_data(key))
     arms_of_all = instance.gaps.shape[0]
     steps = widths(arms_of_all) if trial.narrows else (arms_of_all,)
     for here, following in zip(steps, (*steps[1:], 1), strict=True):
         if here > 1:
-            state = state._replace(arms=_compact(state.arms, here))
-            state = _explore(trial, instance, grid, key, last, state, following)
-    clock, decision, arms = state.clock, state.decision, state.arms
+            columns, arms = _compact(columns, state.arms, here)
+            state = state._replace(arms=arms)
+            state = _explore(trial, instance, grid, key, last, columns, state, following)
+    clock, decision = state.clock, state.decision
     rate = trial.agents * decision.chosen_gap
     decided = (decision.active == 1) | _spent(trial, decision)
-    exploring = _mean_gap(arms, decision.active.astype(jnp.float64), _scale(instance))
+    active = decision.active.astype(jnp.float64)
+    exploring = _mean_gap(columns, state.arms, active, _scale(instance))
     regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
     return Outcome(
         # What no number led to is none.
@@ -426,13 +439,18 @@ def _run(
     )
 
 
-def _start(trial: EliminationTrial, instance: Instance, grid: Int[Array, " time"]) -> _State:
+def _start(
+    trial: EliminationTrial, instance: Instance, grid: Int[Array, " time"]
+) -> tuple[_Columns, _State]:
     width = instance.gaps.shape[0]
     none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
     cumulants = None
     if trial.apart:
         cumulants = rewards.group_cumulants(trial.law, instance.parameters, trial.member)
-    return _State(
+    columns = _Columns(
+        jnp.arange(width, dtype=jnp.uint32), instance.gaps, instance.parameters, cumulants
+    )
+    return columns, _State(
         epoch=none,
         pulls=zero,
         clock=_Clock(
@@ -451,11 +469,7 @@ def _start(trial: EliminationTrial, instance: Instance, grid: Int[Array, " time"
             rounds_curve=blank.astype(jnp.int32),
         ),
         arms=_Arms(
-            arm=jnp.arange(width, dtype=jnp.uint32),
             alive=jnp.ones(width, bool),
-            gap=instance.gaps,
-            parameters=instance.parameters,
-            cumulants=cumulants,
             successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
             noise=jnp.zeros((trial.noise_sizes.shape[0], width)),
         ),
@@ -468,6 +482,7 @@ def _explore(
     grid: Int[Array, " time"],
     key: Array,
     last: Int[Array, ""],
+    columns: _Columns,
     state: _State,
     enough: int,
 ) -> _State:
@@ -481,7 +496,7 @@ def _explore(
 
     def body(state: _State) -> _State:
         # A vmapped loop goes on until its last seed is done; the others then draw nothing.
-        return _epoch(trial, instance, grid, key, state, unfinished(state))
+        return _epoch(trial, instance, grid, key, columns, state, unfinished(state))
 
     return lax.while_loop(unfinished, body, state)
 
@@ -496,9 +511,11 @@ def _spent(trial: EliminationTrial, decision: _Decision) -> Bool[Array, ""]:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
-def _mean_gap(arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]) -> Float[Array, ""]:
+def _mean_gap(
+    columns: _Columns, arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]
+) -> Float[Array, ""]:
     """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
-    return arrays.exact_sum(jnp.where(arms.alive, arms.gap, 0.0), scale) / active
+    return arrays.exact_sum(jnp.where(arms.alive, columns.gap, 0.0), scale) / active
 
 
 def _epoch(
@@ -506,6 +523,7 @@ def _epoch(
     instance: Instance,
     grid: Int[Array, " time"],
     key: Array,
+    columns: _Columns,
     state: _State,
     running: Bool[Array, ""],
 ) -> _State:
@@ -534,15 +552,15 @@ def _epoch(
     end = state.clock.slot + (epoch.active * epoch.fresh).astype(jnp.int64)
     fits = end <= trial.horizon
     explored = jnp.minimum(end, trial.horizon)
-    rate = trial.agents * _mean_gap(arms, epoch.active, _scale(instance))
+    rate = trial.agents * _mean_gap(columns, arms, epoch.active, _scale(instance))
     clock = _passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
-    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, arms, need)
+    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
 
     # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
     if trial.waits:
-        best = arms.gap[_first_best(successes, arms.alive)]
+        best = columns.gap[_first_best(successes, arms.alive)]
         rate = arrays.padded_sum(jnp.where(trial.reward_sizes > 0.0, best, 0.0))
         until = jnp.minimum(explored + trial.wait, trial.horizon)
         clock = _waited(clock, grid, until, rate)
@@ -560,9 +578,9 @@ def _epoch(
     chosen = _first_best(aggregate[None, :], alive)[0]
     after = _Decision(
         active=jnp.sum(alive, dtype=jnp.int32),
-        chosen=arms.arm[chosen].astype(jnp.int32),
-        chosen_gap=arms.gap[chosen],
-        lost=jnp.min(jnp.where(alive, arms.gap, 1.0)) > 0.0,
+        chosen=columns.arm[chosen].astype(jnp.int32),
+        chosen_gap=columns.gap[chosen],
+        lost=jnp.min(jnp.where(alive, columns.gap, 1.0)) > 0.0,
         rounds=number,
         rounds_curve=step(before.rounds_curve, grid, clock.slot, number),
     )
@@ -603,21 +621,24 @@ def _drawn(
     key: Array,
     number: Array,
     epoch: Epoch,
-    arms: _Arms,
+    columns: _Columns,
     need: Bool[Array, " arm"],
 ) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
     """Returns the rewards of an epoch, and the noise on what is sent of them, by row."""
     width = instance.gaps.shape[0]
     sizes = (trial.reward_sizes, trial.noise_sizes)
     needed = [need[None, :] & (each > 0.0)[:, None] for each in sizes]
-    lanes = [keys.lanes(each.shape[0], arms.arm, width) for each in sizes]
+    lanes = [keys.lanes(each.shape[0], columns.arm, width) for each in sizes]
     scale = trial.filling.noise_scale(epoch) * trial.law.sensitivity if trial.noisy else 0.0
     total = epoch.fresh * sizes[0][:, None]
     words = keys.stream_key(key, number, keys.REWARD)
     disturbing = keys.stream_key(key, number, keys.NOISE)
 
+    # What is mapped must not hold the trial: its arrays would outlive the trace.
+    law, by_group = trial.law, trial.noise_by_group
+
     def noise(k0: Array, k1: Array, lane: Array, agents: Array) -> Array:
-        if trial.noise_by_group:
+        if by_group:
             return samplers.laplace_sum(k0, k1, lane, agents)
         return samplers.laplace(k0, k1, lane)
 
@@ -625,10 +646,10 @@ def _drawn(
         # In one go: what is needed is looked for only once.
         def both(*own: Array) -> tuple[Array, Array]:
             k0, k1, lane, pulls, n0, n1, agents, *parameters = own
-            rewarded = trial.law.total(k0, k1, lane, pulls, *parameters)
+            rewarded = law.total(k0, k1, lane, pulls, *parameters)
             return rewarded, noise(n0, n1, lane, agents)
 
-        operands = (*words, lanes[0], total, *disturbing, sizes[1][:, None], *arms.parameters)
+        operands = (*words, lanes[0], total, *disturbing, sizes[1][:, None], *columns.parameters)
         rewarded, found = arrays.masked_map(both, needed[0], *operands, outputs=2)
         return rewarded, scale * found
     if trial.apart:
@@ -636,19 +657,19 @@ def _drawn(
             trial.law,
             words,
             needed[0],
-            arms.arm,
+            columns.arm,
             width,
             epoch.fresh,
-            arms.cumulants,
-            arms.parameters,
+            columns.cumulants,
+            columns.parameters,
             trial.member,
         )
     else:
         rewarded = arrays.masked_map(
-            trial.law.total, needed[0], *words, lanes[0], total, *arms.parameters
+            trial.law.total, needed[0], *words, lanes[0], total, *columns.parameters
         )
     if not trial.noisy:
-        return rewarded, jnp.zeros_like(arms.noise)
+        return rewarded, jnp.zeros((len(sizes[1]), len(need)))
     found = arrays.masked_map(noise, needed[1], *disturbing, lanes[1], sizes[1][:, None])
     return rewarded, scale * found
 
@@ -690,12 +711,14 @@ def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> 
     return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
 
 
-def _compact(arms: _Arms, width: int) -> _Arms:
+def _compact(columns: _Columns, arms: _Arms, width: int) -> tuple[_Columns, _Arms]:
     """Moves the living arms, in order, to the front of arrays of the given width."""
     if arms.alive.shape[0] == width:
-        return arms
+        return columns, arms
     rank = jnp.cumsum(arms.alive, dtype=jnp.int32)
     source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
     alive = jnp.arange(width, dtype=jnp.int32) < rank[-1]
-    moved = jax.tree.map(lambda x: jnp.take(x, source, axis=-1, mode="clip"), arms)
-    return moved._replace(alive=alive)
+    columns, arms = jax.tree.map(
+        lambda x: jnp.take(x, source, axis=-1, mode="clip"), (columns, arms)
+    )
+    return columns, arms._replace(alive=alive)
