@@ -200,7 +200,6 @@ def test_main_and_test_commands_are_marked_once() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for marker in ("main-command", "test-command"):
         assert len(re.findall(rf"^<!-- {marker} -->\n```bash\n.+\n```", readme, re.M)) == 1
-    assert not (ROOT / "first.png").exists()
 
 
 def test_documents_use_the_present_names() -> None:

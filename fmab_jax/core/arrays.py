@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int
+
+# Elements of the largest array of a block: half a megabyte.
+_BLOCK = 2**16
 
 
 def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
@@ -148,7 +152,7 @@ class _Table:
     rows_at: int
 
     def __getitem__(self, lane: Int[Array, " lane"]) -> Float[Array, "row lane"]:
-        place = list(jnp.unravel_index(lane, self.sizes))
+        place = [x[None, :] for x in jnp.unravel_index(lane, self.sizes)]
         place.insert(self.rows_at, jnp.arange(self.values.shape[self.rows_at])[:, None])
         for axis, size in enumerate(self.values.shape):
             if size == 1:
@@ -198,18 +202,33 @@ def fill(
     return jax.tree.map(lambda new, old: jnp.where(need, new[place], old), found, value)
 
 
-@custom_vmap
-def batch_first(values: Array) -> Array:
-    """Returns the values, with the axis of a batch before all others under ``vmap``.
+def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Array]:
+    """Returns the function, which ``vmap`` then applies to a block of its batch at a time.
 
-    Where it lies elsewhere, each step of a loop would move it.
+    For large intermediate arrays: those of a block stay in a processor's cache.
+
+    Args:
+        function: Of arrays, without a loop.
+        elements: Size of its intermediate arrays.
     """
-    return values
 
+    @custom_vmap
+    def whole(*operands: Array) -> Array:
+        return function(*operands)
 
-@batch_first.def_vmap
-def _batch_first(size: int, is_batched: list[bool], values: Array) -> tuple[Array, bool]:
-    return batch_first(values), is_batched[0]
+    @whole.def_vmap
+    def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Array, bool]:
+        block = math.gcd(size, 2 ** max(0, math.ceil(math.log2(_BLOCK / elements))))
+        cut = [
+            jnp.broadcast_to(x if mapped else x[None], (size, *x.shape[mapped:])).reshape(
+                size // block, block, *x.shape[mapped:]
+            )
+            for x, mapped in zip(operands, is_batched, strict=True)
+        ]
+        found = lax.map(lambda own: jax.vmap(function)(*own), tuple(cut))
+        return found.reshape(size, *found.shape[2:]), True
+
+    return whole
 
 
 def varying_like(tree: Any, *others: Any) -> Any:

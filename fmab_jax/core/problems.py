@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.core import arrays, keys, tables
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
@@ -125,30 +126,8 @@ class BoundProblem:
     ) -> Float[Array, "row arm"]:
         """Adds the zero-sum perturbation over agents."""
         words = keys.stream_key(key, 0, keys.INSTANCE)
-        arm = jnp.arange(self.arms, dtype=jnp.uint32)
-        row = jnp.arange(self.rows, dtype=jnp.uint32)
-        exists = (row.astype(jnp.float64) < agents)[:, None]
-
-        def one(row: Array) -> Float[Array, " arm"]:
-            return keys.uniform(*words, row * jnp.uint32(self.arms) + arm, draw=1)
-
-        # Row by row: a compiler would make the numbers anew for everything below that reads them.
-        raw = jnp.where(exists, lax.map(one, row), 0.0)
-        centre = arrays.rounded(arrays.padded_sum(raw) / agents)
-        # One agent has nobody to differ from; what rounding leaves must not be stretched.
-        stands_out = exists & (agents > 1.0)
-        lowest = jnp.min(jnp.where(stands_out, raw, centre), axis=0) - centre
-        highest = jnp.max(jnp.where(stands_out, raw, centre), axis=0) - centre
-        # The most the offsets of an arm can be stretched with every mean still in [0, 1].
-        down = level / jnp.maximum(-lowest, 1e-300)
-        up = (1.0 - level) / jnp.maximum(highest, 1e-300)
-        stretch = jnp.where(agents > 1.0, self.values["spread"] * jnp.minimum(down, up), 0.0)
-
-        def mean(own: tuple[Array, Array]) -> Float[Array, " arm"]:
-            shift = arrays.rounded(stretch * (own[0] - centre))
-            return jnp.where(own[1], jnp.clip(level + shift, 0.0, 1.0), 0.0)
-
-        return arrays.batch_first(lax.map(mean, (raw, exists[:, 0])))
+        spread_out = arrays.in_blocks(partial(_spread_out, self.rows), self.rows * self.arms)
+        return spread_out(*words, level, agents, jnp.asarray(self.values["spread"]))
 
 
 jax.tree_util.register_dataclass(
@@ -156,6 +135,40 @@ jax.tree_util.register_dataclass(
     data_fields=["agents", "values", "law_values"],
     meta_fields=["law", "kind", "rows", "arms"],
 )
+
+
+def _spread_out(
+    rows: int,
+    k0: UInt32[Array, ""],
+    k1: UInt32[Array, ""],
+    level: Float[Array, " arm"],
+    agents: Float[Array, ""],
+    spread: Float[Array, ""],
+) -> Float[Array, "row arm"]:
+    """Returns means around ``level`` that sum to it over agents; rows past the last agent are 0."""
+    row, arm = jnp.arange(rows, dtype=jnp.uint32), jnp.arange(len(level), dtype=jnp.uint32)
+    exists = (row.astype(jnp.float64) < agents)[:, None]
+
+    def one(row: Array) -> Float[Array, " arm"]:
+        return keys.uniform(k0, k1, row * jnp.uint32(len(level)) + arm, draw=1)
+
+    # Row by row: a compiler would make the numbers anew for everything below that reads them.
+    raw = jnp.where(exists, lax.map(one, row), 0.0)
+    centre = arrays.rounded(arrays.padded_sum(raw) / agents)
+    # One agent has nobody to differ from; what rounding leaves must not be stretched.
+    differs = exists & (agents > 1.0)
+    lowest = jnp.min(jnp.where(differs, raw, centre), axis=0) - centre
+    highest = jnp.max(jnp.where(differs, raw, centre), axis=0) - centre
+    # The most the offsets of an arm can be stretched with every mean still in [0, 1].
+    down = level / jnp.maximum(-lowest, 1e-300)
+    up = (1.0 - level) / jnp.maximum(highest, 1e-300)
+    stretch = jnp.where(agents > 1.0, spread * jnp.minimum(down, up), 0.0)
+
+    def mean(own: tuple[Array, Array]) -> Float[Array, " arm"]:
+        shift = arrays.rounded(stretch * (own[0] - centre))
+        return jnp.where(own[1], jnp.clip(level + shift, 0.0, 1.0), 0.0)
+
+    return lax.map(mean, (raw, exists[:, 0]))
 
 
 def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:

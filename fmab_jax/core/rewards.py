@@ -48,6 +48,8 @@ MAX_LEVELS = 1000
 _MAX_COMB = 12
 # About 64, but no round number: no natural table is on the border, where rounding would decide.
 _SMOOTH_BERNOULLI = 20.4 * math.pi
+# About 10, likewise: the expansion is then less than half a count off, but for 1e-7 of the draws.
+_CHECKED_BERNOULLI = 3.2 * math.pi
 # Up to so many rewards of finitely many values are drawn one by one.
 _PULL_BY_PULL = 16.0
 # Chunks of elements whose agents are drawn one by one: few are expected.
@@ -72,6 +74,8 @@ class Law:
         high: Largest reward.
         step: Distance of neighbouring values ``low + step * k``; 0 for a law without a lattice.
         always_smooth: Whether six cumulants always say everything, as for a normal law.
+        checked_from: Variance from which on six cumulants give a sum over agents to within one
+            step, and `at_most` tells which one. Infinity for a law without `at_most`.
         traced: Names of fields that are values of the compiled program: another value compiles
             nothing. ``parameters`` gets them by name.
     """
@@ -81,6 +85,7 @@ class Law:
     high: ClassVar[float] = 1.0
     step: ClassVar[float] = 0.0
     always_smooth: ClassVar[bool] = False
+    checked_from: ClassVar[float] = math.inf
     traced: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -151,6 +156,22 @@ class Law:
         found = jnp.clip(samplers.lattice_quantile(u, cumulants), 0.0, most * pulls)
         return arrays.rounded(self.low * pulls) + found / per_unit
 
+    def doubtful_step(
+        self, u: Float[Array, " lane"], cumulants: Sequence[Array]
+    ) -> Float[Array, " lane"]:
+        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none."""
+        raise NotImplementedError
+
+    def at_most(
+        self,
+        step: Float[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        inside: Float[Array, "row lane"],
+        *parameters: Float[Array, "row lane"],
+    ) -> Float[Array, " lane"]:
+        """Returns the probability that the agents inside, with so many pulls each, get <= step."""
+        raise NotImplementedError
+
     def total(
         self,
         k0: UInt32[Array, " lane"],
@@ -215,6 +236,7 @@ class Bernoulli(Law):
 
     name: ClassVar[str] = "bernoulli"
     step: ClassVar[float] = 1.0
+    checked_from: ClassVar[float] = _CHECKED_BERNOULLI
 
     def label(self) -> str:
         """Returns the law in words."""
@@ -234,6 +256,22 @@ class Bernoulli(Law):
     def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
         """Tells where the variance is enough; of agents that differ, more than of one binomial."""
         return (cumulants[1] == 0.0) | (cumulants[1] >= _SMOOTH_BERNOULLI)
+
+    def doubtful_step(
+        self, u: Float[Array, " lane"], cumulants: Sequence[Array]
+    ) -> Float[Array, " lane"]:
+        """Returns the nearest count where the expansion errs by more than the distance to it."""
+        return samplers.doubtful_step(u, cumulants)
+
+    def at_most(
+        self,
+        step: Float[Array, " lane"],
+        pulls: Float[Array, " lane"],
+        inside: Float[Array, "row lane"],
+        *parameters: Float[Array, "row lane"],
+    ) -> Float[Array, " lane"]:
+        """Returns the distribution function of a sum of binomials."""
+        return samplers.binomials_at_most(step, pulls, inside, parameters[0])
 
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
         """Returns 1 with probability p."""
@@ -544,6 +582,14 @@ def group_cumulants(
     if rows == 1:
         return None
     arms = max(x.shape[1] for x in parameters)
+    added = arrays.in_blocks(functools.partial(_added, law, rows), rows * arms)
+    return added(member, *parameters)
+
+
+def _added(
+    law: Law, rows: int, member: Float[Array, "group row"], *parameters: Array
+) -> Float[Array, "7 group arm"]:
+    arms = max(x.shape[1] for x in parameters)
     whole = [jnp.broadcast_to(x, (rows, arms)) for x in parameters]
 
     def add(total: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[tuple[Array, ...], None]:
@@ -573,8 +619,9 @@ def group_sum(
 ) -> Float[Array, "group arm"]:
     """Samples, per group and arm, the sum of ``pulls`` rewards by every agent of the group.
 
-    One draw where the cumulants of the sum give its law, else agent by agent with the random
-    numbers that each agent has for itself. Nothing is done where nothing is needed.
+    One draw where the cumulants of the sum give its law, or give it to within one step and the
+    law can tell which; else agent by agent with the random numbers that each agent has for itself.
+    Nothing is done where nothing is needed.
 
     Args:
         law: Static.
@@ -597,15 +644,37 @@ def group_sum(
     if cumulants is None:
         return arrays.masked_map(law.total, need, *words, lane, together, *parameters)
 
-    def from_cumulants(
-        k0: Array, k1: Array, lane: Array, pulls: Array, together: Array, *one: Array
-    ) -> Array:
-        return law.quantile(uniform(k0, k1, lane), together, [pulls * order for order in one])
+    total = [pulls * order for order in cumulants]
+    smooth = jnp.full(need.shape, law.always_smooth) if law.always_smooth else law.smooth(total)
+    checks = math.isfinite(law.checked_from)
+    one_draw = need & (smooth | (total[1] >= law.checked_from))
 
-    one_draw = need if law.always_smooth else need & law.smooth(pulls[None] * cumulants)
-    found = arrays.masked_map(from_cumulants, one_draw, *words, lane, pulls, together, *cumulants)
+    def from_cumulants(
+        k0: Array, k1: Array, lane: Array, together: Array, *own: Array
+    ) -> tuple[Array, ...]:
+        u = uniform(k0, k1, lane)
+        found = law.quantile(u, together, own)
+        return (found, law.doubtful_step(u, own)) if checks else (found,)
+
+    found, *doubtful = arrays.masked_map(
+        from_cumulants, one_draw, *words, lane, together, *total, outputs=2 if checks else 1
+    )
     if law.always_smooth:
         return found
+    tables = [x[:, None, :] for x in parameters]
+    belongs = member.T[:, :, None]
+
+    def nearest(
+        k0: Array, k1: Array, lane: Array, pulls: Array, step: Array, inside: Array, *own: Array
+    ) -> Array:
+        below = uniform(k0, k1, lane) <= law.at_most(step, pulls, inside, *own)
+        return jnp.where(below, step, step + 1.0)
+
+    if checks:
+        look = one_draw & ~smooth & ~jnp.isnan(doubtful[0])
+        operands = (*words, lane, pulls, doubtful[0], belongs, *tables)
+        looked_up = arrays.masked_map(nearest, look, *operands, parts=_PARTS)
+        found = jnp.where(look, looked_up, found)
 
     def agent_by_agent(
         k0: Array, k1: Array, arm: Array, pulls: Array, member: Array, *parameters: Array
@@ -632,14 +701,8 @@ def group_sum(
         start = arrays.varying_like(start, k0, k1, arm, pulls, member)
         return lax.while_loop(lambda state: state[0] < last, agents_of, start)[1]
 
-    tables = [x[:, None, :] for x in parameters]
-    rest = arrays.masked_map(
-        agent_by_agent,
-        need & ~one_draw,
-        *(*words, arm[None, :], pulls, member.T[:, :, None]),
-        *tables,
-        parts=_PARTS,
-    )
+    operands = (*words, arm[None, :], pulls, belongs, *tables)
+    rest = arrays.masked_map(agent_by_agent, need & ~one_draw, *operands, parts=_PARTS)
     return found + rest
 
 

@@ -203,6 +203,122 @@ def test_law_of_agents_that_are_opposite(rare: float):
         assert distance(law, means, int(0.4 * fewest)) > 1e-6
 
 
+# --- agents that differ, few rewards ---
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _few_rewards(law: Law, high: Any, low: Any, pulls: Any, means: Any) -> Any:
+    """Returns sums of all agents, an arm for each uniform, whose bits the key words hold."""
+    table = jnp.broadcast_to(means, (len(means), len(high)))
+    member = jnp.ones((1, len(means)))
+    cumulants = rewards.group_cumulants(law, (table,), member)
+    key, arm = keys.Words(high, low), jnp.arange(len(high), dtype=jnp.uint32)
+    need = jnp.ones((1, len(high)), bool)
+    pulls = jnp.float64(pulls)
+    width = len(high)
+    return rewards.group_sum(law, key, need, arm, width, pulls, cumulants, (table,), member)[0]
+
+
+def distance_of_few(monkeypatch: pytest.MonkeyPatch, means: np.ndarray, pulls: int) -> float:
+    """Returns how far `group_sum` is from the exact law, as a function of its uniform."""
+    # A cipher that changes nothing: the uniform is then what the words say.
+    monkeypatch.setattr(keys, "_threefry", lambda k0, k1, *_: (k0, k1))
+    law = Bernoulli()
+    _few_rewards.clear_cache()
+
+    def quantile(u: np.ndarray) -> Any:
+        whole = np.round(u * LATTICE - 0.5).astype(np.uint64)
+        high, low = (whole >> 20).astype(np.uint32), (whole << 12).astype(np.uint32)
+        return _few_rewards(law, high, low, float(pulls), means)
+
+    exact = convolved([np.array([1 - p, p]) for p in means[:, 0]], [pulls] * len(means))
+    found = induced_distance(quantile, exact)
+    _few_rewards.clear_cache()
+    return found
+
+
+FEW = {
+    "even": group(50, 0.0, 1.0),
+    "rare": group(50, 0.0, 0.1),
+    "sure": group(50, 0.93, 1.0),
+    "one of many": np.r_[np.full((49, 1), 1e-3), [[0.5]]],
+    "opposite": opposite(6, 0.003),
+    "two": np.array([[0.3], [0.99]]),
+    "coins": np.full((10, 1), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Catches one draw for sums that are too small for it, and a check that picks a wrong count."""
+    means = FEW[name]
+    variance = float(one_pull(Bernoulli(), means)[1])
+    first, last = math.ceil(rewards._CHECKED_BERNOULLI / variance), math.floor(64 / variance)
+    for pulls in sorted({first, (first + last) // 2, last}):
+        assert rewards._CHECKED_BERNOULLI <= pulls * variance < rewards._SMOOTH_BERNOULLI
+        assert distance_of_few(monkeypatch, means, pulls) <= 1e-6, pulls
+
+
+@pytest.mark.parametrize("broken", ["no check", "always the next", "one agent too few"])
+def test_broken_checks_are_seen(broken: str, monkeypatch: pytest.MonkeyPatch):
+    """Negative control of the test above: each fault moves the law by more than 1e-6."""
+    at_most = samplers.binomials_at_most
+    if broken == "no check":
+        monkeypatch.setattr(samplers, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
+    elif broken == "always the next":
+        monkeypatch.setattr(samplers, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
+    else:
+        monkeypatch.setattr(
+            samplers,
+            "binomials_at_most",
+            lambda k, n, inside, p: at_most(k, n, inside.at[0].set(0.0), p),
+        )
+    assert distance_of_few(monkeypatch, FEW["sure"], 9) > 1e-6
+
+
+def test_expansion_errs_by_less_than_is_checked():
+    """Catches a bound on the expansion's error that some group of agents exceeds."""
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        agents, kind = rng.choice([2, 7, 50]), rng.integers(3)
+        means = [
+            rng.random((agents, 1)) * rng.random(),
+            np.where(rng.random((agents, 1)) < 0.5, 0.1 * rng.random(), 1 - 0.1 * rng.random()),
+            rng.beta(0.2, 0.2, (agents, 1)),
+        ][kind]
+        one = np.array([c.sum() for c in Bernoulli().cumulants(jnp.asarray(means))])
+        pulls = math.ceil(rng.uniform(10.1, 60) / max(one[1], 1e-12))
+        if pulls * agents > 20_000:
+            continue
+        exact = convolved([np.array([1 - p, p]) for p in means[:, 0]], [pulls] * agents)
+        below, above = np.cumsum(exact), np.cumsum(exact[::-1])[::-1] - exact
+        likely = (below > 1e-7) & (above > 1e-7)
+        # At its own distribution function's value, the edge of a count is the count.
+        k, u = np.flatnonzero(likely), below[likely]
+        smooth = samplers._smoothed([jnp.full(k.shape, pulls * c) for c in one])
+        error = np.abs(np.asarray(samplers.smooth_quantile(jnp.asarray(u), smooth)) - 0.5 - k)
+        allowed = (0.04 + 0.006 * stats.norm.ppf(u) ** 6) / (pulls * one[1]) ** 2
+        assert (error < np.minimum(allowed, 0.5)).all()
+
+
+AT_MOST = [
+    *((14, 50, 0.05), (14, 50, 0.93), (10**9, 50, 1e-9), (10**9, 3, 1 - 4e-9)),
+    *((100, 1, 0.5), (1, 200, 0.5), (20, 7, 0.0), (20, 7, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("trials", "agents", "mean"), AT_MOST)
+def test_distribution_function_of_a_sum(trials: int, agents: int, mean: float):
+    """Catches a window that is too narrow, a phase that loses digits, and agents left out."""
+    total = agents * trials
+    k = np.arange(np.round(total * mean) - 40, np.round(total * mean) + 41)
+    inside = np.r_[np.ones(agents), 0.0][:, None] * np.ones(len(k))
+    means = np.r_[np.full(agents, mean), 0.5][:, None] * np.ones(len(k))
+    arguments = (k, np.full(len(k), float(trials)), inside, means)
+    found = jax.jit(samplers.binomials_at_most)(*map(jnp.asarray, arguments))
+    np.testing.assert_allclose(found, stats.binom(total, mean).cdf(k), atol=1e-9)
+
+
 # --- ratings ---
 
 TABLES: dict[str, list[float]] = {

@@ -52,7 +52,7 @@ def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path, cach
     """Would catch a sweep that ends for want of standard error, or says 120 at its end."""
     done = fmab(f"{SWEEP} --out kept", redirection, tmp_path, cache)
     assert done.returncode == 0
-    assert "2 cells, 1 compilation" in done.stdout
+    assert "2 configurations, 1 compilation" in done.stdout
     # Lines of progress went neither into the table nor into a file that got the closed number.
     assert "trials/s" not in done.stdout
     kept = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
