@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 # Elements of the largest array of a block: half a megabyte.
 _BLOCK = 2**16
@@ -80,8 +80,8 @@ def masked_map(
         sample: Maps equally long vectors to one float64 vector, element by element.
         need: Which elements to sample; of the shape of what is returned.
         *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
-            with an axis more is a table [row, *shape]: ``sample`` gets its columns, as
-            [row, lane]. Tables are gathered from where they lie, never flattened or copied.
+            with an axis more is a table [row, *shape]: ``sample`` gets a `Table`, of which it reads
+            the columns [row, lane] that it needs. Tables are read where they lie, never copied.
         parts: A chunk is this part of all elements, or of 4096 if they are fewer; many where few
             are expected to be needed.
         outputs: How many vectors ``sample`` returns, where it returns a tuple of them: then a tuple
@@ -112,8 +112,8 @@ def _masked(
 ) -> Callable[..., tuple[Array, ...]]:
     """Returns the map over lanes [batch * shape], tables lying as [*batch, row, *shape]."""
 
-    def column(table: Array) -> _Table:
-        return _Table(table, (*batch, *shape), len(batch))
+    def column(table: Array) -> Table:
+        return Table(table, None, (*batch, *shape), len(batch))
 
     @custom_vmap
     def whole(need: Array, *operands: Array) -> tuple[Array, ...]:
@@ -138,22 +138,38 @@ def _masked(
 
 
 @dataclass(frozen=True)
-class _Table:
-    """Columns of an array [*batch, row, *shape] under the lane numbers of [*batch, *shape].
+class Table:
+    """An array [*batch, row, *shape] as a sampler of lanes [*batch, *shape] sees it: by column.
+
+    Nothing is gathered before it is read: choosing lanes of chosen lanes costs no table.
 
     Attributes:
         values: The array; an axis of length 1 stands for any number of equal entries.
+        lanes: Numbers of the lanes chosen so far; None for all.
         sizes: (*batch, *shape).
         rows_at: Where the axis of rows lies.
     """
 
     values: Array
+    lanes: Int[Array, " lane"] | None
     sizes: tuple[int, ...]
     rows_at: int
 
-    def __getitem__(self, lane: Int[Array, " lane"]) -> Float[Array, "row lane"]:
-        place = [x[None, :] for x in jnp.unravel_index(lane, self.sizes)]
-        place.insert(self.rows_at, jnp.arange(self.values.shape[self.rows_at])[:, None])
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.values.shape[self.rows_at]
+
+    def __getitem__(self, chosen: Int[Array, " lane"]) -> Table:
+        return replace(self, lanes=chosen if self.lanes is None else self.lanes[chosen])
+
+    def read(self, last: UInt32[Array, " lane"] | None = None) -> Float[Array, "row lane"]:
+        """Returns the columns of the chosen lanes, with other places on the last axis if given."""
+        lanes = jnp.arange(math.prod(self.sizes)) if self.lanes is None else self.lanes
+        place = [x[None, :] for x in jnp.unravel_index(lanes, self.sizes)]
+        if last is not None:
+            place[-1] = last[None, :].astype(jnp.int32)
+        place.insert(self.rows_at, jnp.arange(self.rows)[:, None])
         for axis, size in enumerate(self.values.shape):
             if size == 1:
                 place[axis] = jnp.zeros_like(place[axis])
@@ -165,7 +181,7 @@ class _Table:
         return self.values.reshape(-1).at[index].get(mode="promise_in_bounds")
 
 
-jax.tree_util.register_dataclass(_Table, ["values"], ["sizes", "rows_at"])
+jax.tree_util.register_dataclass(Table, ["values", "lanes"], ["sizes", "rows_at"])
 
 
 def fill(

@@ -28,7 +28,7 @@ import dataclasses
 import functools
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -52,12 +52,10 @@ _SMOOTH_BERNOULLI = 20.4 * math.pi
 _CHECKED_BERNOULLI = 3.2 * math.pi
 # Up to so many rewards of finitely many values are drawn one by one.
 _PULL_BY_PULL = 16.0
-# Chunks of elements whose agents are drawn one by one: few are expected.
-_PARTS = 256
+# Chunks of sums that one draw does not settle: few are expected.
+_PARTS = 32
 # Agents of a group that are drawn at once.
 _BLOCK = 64
-# Agents whose cumulants are added up between two looks at the sums.
-_UNROLL = 5
 
 
 @dataclass(frozen=True)
@@ -582,128 +580,133 @@ def group_cumulants(
     if rows == 1:
         return None
     arms = max(x.shape[1] for x in parameters)
-    added = arrays.in_blocks(functools.partial(_added, law, rows), rows * arms)
-    return added(member, *parameters)
-
-
-def _added(
-    law: Law, rows: int, member: Float[Array, "group row"], *parameters: Array
-) -> Float[Array, "7 group arm"]:
-    arms = max(x.shape[1] for x in parameters)
     whole = [jnp.broadcast_to(x, (rows, arms)) for x in parameters]
 
-    def add(total: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[tuple[Array, ...], None]:
-        inside, *own = row
+    def add(row: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+        own = [lax.dynamic_index_in_dim(x, row, keepdims=False) for x in whole]
+        inside = lax.dynamic_index_in_dim(member, row, 1)
         # The order of the sums is fixed, and rows that do not exist add nothing.
         return tuple(
-            sum_ + jnp.where(inside[:, None] > 0.0, one, 0.0)
+            sum_ + jnp.where(inside > 0.0, one[None, :], 0.0)
             for sum_, one in zip(total, law.cumulants(*own), strict=True)
-        ), None
+        )
 
     blank = (jnp.zeros((member.shape[0], arms)),) * 7
     start = arrays.varying_like(blank, *whole, member)
-    found, _ = lax.scan(add, start, (member.T, *whole), unroll=min(rows, _UNROLL))
-    return jnp.stack(found)
+    return jnp.stack(lax.fori_loop(0, rows, add, start))
+
+
+class Draw(NamedTuple):
+    """A sampler and its operands, as `arrays.masked_map` takes them."""
+
+    sample: Callable[..., Array]
+    operands: tuple[Array, ...]
 
 
 def group_sum(
     law: Law,
     words: Words,
-    need: Bool[Array, "group arm"],
     arm: UInt32[Array, " arm"],
     width: int,
     pulls: Float[Array, ""],
     cumulants: Float[Array, "7 group arm"] | None,
     parameters: tuple[Array, ...],
     member: Float[Array, "group row"],
-) -> Float[Array, "group arm"]:
-    """Samples, per group and arm, the sum of ``pulls`` rewards by every agent of the group.
+) -> Draw:
+    """Returns how to sample, per group and arm, the sum of ``pulls`` rewards by all its agents.
 
     One draw where the cumulants of the sum give its law, or give it to within one step and the
     law can tell which; else agent by agent with the random numbers that each agent has for itself.
-    Nothing is done where nothing is needed.
 
     Args:
         law: Static.
         words: Key of the stream, one for the epoch.
-        need: Which sums to draw; the others are 0.
         arm: Identity of each column.
         width: Arms of the whole problem: agent i's lane is ``i * width + arm``, and a group's is
             that of its first agent.
-        pulls: Pulls of an arm by each agent; broadcasts to [group, arm].
+        pulls: Pulls of an arm by each agent.
         cumulants: Of `group_cumulants`, at the same columns.
-        parameters: The instance's, at the same columns: [row, arm] or [1, arm] each.
+        parameters: The instance's, of all its arms: [row, arm] or [1, arm] each. Large, so their
+            columns stay where they are.
         member: 1 where a row is in a group, else 0. A row is in one group at most.
     """
     agents = jnp.sum(member, axis=1)[:, None]
     first = jnp.argmax(member, axis=1).astype(jnp.uint32)[:, None]
     lane = first * jnp.uint32(width) + arm[None, :]
-    pulls = jnp.broadcast_to(pulls, need.shape)
     together = pulls * agents
-    need = need & (agents > 0.0)
     if cumulants is None:
-        return arrays.masked_map(law.total, need, *words, lane, together, *parameters)
+        here = [x[:, arm.astype(jnp.int32)] for x in parameters]
+        return Draw(law.total, (*words, lane, together, *here))
+    sample = functools.partial(_group_draw, law, width)
+    tables = (member.T[:, :, None], *(x[:, None, :] for x in parameters))
+    return Draw(sample, (*words, lane, arm[None, :], pulls, together, *cumulants, *tables))
 
-    total = [pulls * order for order in cumulants]
-    smooth = jnp.full(need.shape, law.always_smooth) if law.always_smooth else law.smooth(total)
-    checks = math.isfinite(law.checked_from)
-    one_draw = need & (smooth | (total[1] >= law.checked_from))
 
-    def from_cumulants(
-        k0: Array, k1: Array, lane: Array, together: Array, *own: Array
-    ) -> tuple[Array, ...]:
-        u = uniform(k0, k1, lane)
-        found = law.quantile(u, together, own)
-        return (found, law.doubtful_step(u, own)) if checks else (found,)
-
-    found, *doubtful = arrays.masked_map(
-        from_cumulants, one_draw, *words, lane, together, *total, outputs=2 if checks else 1
-    )
+def _group_draw(
+    law: Law,
+    width: int,
+    k0: Array,
+    k1: Array,
+    lane: Array,
+    arm: Array,
+    pulls: Array,
+    together: Array,
+    *rest: Any,
+) -> Array:
+    """The sampler of `group_sum`; ``rest``: seven cumulants of one pull each, then tables."""
+    u, total, tables = uniform(k0, k1, lane), [pulls * order for order in rest[:7]], rest[7:]
+    found = law.quantile(u, together, total)
     if law.always_smooth:
         return found
-    tables = [x[:, None, :] for x in parameters]
-    belongs = member.T[:, :, None]
+    smooth = law.smooth(total)
+    near = ~smooth & (total[1] >= law.checked_from)
+    if math.isfinite(law.checked_from):
 
-    def nearest(
-        k0: Array, k1: Array, lane: Array, pulls: Array, step: Array, inside: Array, *own: Array
-    ) -> Array:
-        below = uniform(k0, k1, lane) <= law.at_most(step, pulls, inside, *own)
-        return jnp.where(below, step, step + 1.0)
+        def look_up(u: Array, arm: Array, pulls: Array, step: Array, *tables: Any) -> Array:
+            inside, *own = _read(arm, *tables)
+            return jnp.where(u <= law.at_most(step, pulls, inside, *own), step, step + 1.0)
 
-    if checks:
-        look = one_draw & ~smooth & ~jnp.isnan(doubtful[0])
-        operands = (*words, lane, pulls, doubtful[0], belongs, *tables)
-        looked_up = arrays.masked_map(nearest, look, *operands, parts=_PARTS)
-        found = jnp.where(look, looked_up, found)
+        step = law.doubtful_step(u, total)
+        doubtful = near & ~jnp.isnan(step)
+        found = arrays.fill(look_up, doubtful, found, u, arm, pulls, step, *tables, parts=_PARTS)
+    return arrays.fill(
+        functools.partial(_agent_by_agent, law, width),
+        ~smooth & ~near,
+        found,
+        *(k0, k1, arm, pulls, *tables),
+        parts=_PARTS,
+    )
 
-    def agent_by_agent(
-        k0: Array, k1: Array, arm: Array, pulls: Array, member: Array, *parameters: Array
-    ) -> Array:
-        rows = member.shape[0]
-        # A block of agents at a time: many lanes for one call, few for memory.
-        block = min(rows, _BLOCK)
-        mine = jnp.any(member > 0.0, axis=1)
-        last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))
 
-        def agents_of(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            first, total = state
-            row = first + jnp.arange(block, dtype=jnp.int32)
-            inside = jnp.minimum(row, rows - 1)
-            own = [x[jnp.minimum(inside, x.shape[0] - 1)] for x in parameters]
-            lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
-            count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
-            each = [k0[None, :], k1[None, :], lane, count, *own]
-            flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
-            found = law.total_of_few(*flat).reshape(lane.shape)
-            return first + block, total + arrays.padded_sum(found)
+def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
+    return member.read(), *(table.read(arm) for table in parameters)
 
-        start = (jnp.int32(0), jnp.zeros(arm.shape))
-        start = arrays.varying_like(start, k0, k1, arm, pulls, member)
-        return lax.while_loop(lambda state: state[0] < last, agents_of, start)[1]
 
-    operands = (*words, arm[None, :], pulls, belongs, *tables)
-    rest = arrays.masked_map(agent_by_agent, need & ~one_draw, *operands, parts=_PARTS)
-    return found + rest
+def _agent_by_agent(
+    law: Law, width: int, k0: Array, k1: Array, arm: Array, pulls: Array, *tables: Any
+) -> Array:
+    member, *parameters = _read(arm, *tables)
+    rows = len(member)
+    # A block of agents at a time: many lanes for one call, few for memory.
+    block = min(rows, _BLOCK)
+    mine = jnp.any(member > 0.0, axis=1)
+    last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))
+
+    def agents_of(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, total = state
+        row = first + jnp.arange(block, dtype=jnp.int32)
+        inside = jnp.minimum(row, rows - 1)
+        own = [x[jnp.minimum(inside, len(x) - 1)] for x in parameters]
+        lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
+        count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
+        each = [k0[None, :], k1[None, :], lane, count, *own]
+        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
+        found = law.total_of_few(*flat).reshape(lane.shape)
+        return first + block, total + arrays.padded_sum(found)
+
+    start = (jnp.int32(0), jnp.zeros(arm.shape))
+    start = arrays.varying_like(start, k0, k1, arm, pulls, member)
+    return lax.while_loop(lambda state: state[0] < last, agents_of, start)[1]
 
 
 def law_of(value: Any, field: str = "rewards") -> Law:

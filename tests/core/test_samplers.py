@@ -821,7 +821,8 @@ def test_tables_are_gathered_where_they_lie():
     x, need = rng.random((6, 3, 7)), rng.random((6, 3, 7)) < 0.4
     own, shared, member = rng.random((6, 5, 1, 7)), rng.random((5, 3, 7)), rng.random((6, 4, 3, 1))
 
-    def sample(x, own, shared, member):
+    def sample(x, *tables):
+        own, shared, member = (table.read() for table in tables)
         return x + 10 * own[1] + 100 * shared[2] + 1000 * member[3]
 
     def one(need, x, own, member):
@@ -830,6 +831,21 @@ def test_tables_are_gathered_where_they_lie():
     due = x + 10 * own[:, 1] + 100 * shared[2] + 1000 * member[:, 3]
     found = jax.jit(jax.vmap(one))(need, x, own, member)
     np.testing.assert_allclose(found, np.where(need, due, 0), rtol=1e-15)
+    # Lanes of lanes, and places of one's own on the last axis.
+    place = rng.integers(7, size=(6, 3, 7), dtype=np.uint32)
+
+    def nested(need, x, place, table):
+        def chosen(place, table):
+            return table.read(place)[1]
+
+        def first(x, place, table):
+            return arrays.fill(chosen, x < 0.5, x, place, table, parts=64)
+
+        return arrays.masked_map(first, need, x, place, table, parts=64)
+
+    found = jax.jit(jax.vmap(nested))(need, x, place, own)
+    due_there = np.where(x < 0.5, np.take_along_axis(own[:, 1], place.astype(int), 2), x)
+    np.testing.assert_array_equal(found, np.where(need, due_there, 0))
     # A second batch axis that only some operands have.
     more = rng.random((2, 6, 3, 7))
     twice = jax.vmap(jax.vmap(one), (None, 0, None, None))

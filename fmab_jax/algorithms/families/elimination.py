@@ -274,7 +274,7 @@ class EliminationTrial:
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
         # Agents that sum out are looked at once, when the run begins.
-        return max(1, self.room, np.shape(self.member)[1] // 4, np.shape(self.member)[0])
+        return max(1, self.room, np.shape(self.member)[1] // 8, np.shape(self.member)[0])
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
@@ -337,7 +337,8 @@ class _Columns(NamedTuple):
     Attributes:
         arm: Identity; decides the arm's random numbers.
         gap: The arm's gap.
-        parameters: Of its rewards, [agent or 1, arm] each.
+        parameters: Of its rewards, [agent or 1, arm] each; none where rows of agents that differ
+            are summed: that takes cumulants.
         cumulants: [7, row, arm] of a pull by every agent of a row; None where means are shared.
     """
 
@@ -447,9 +448,8 @@ def _start(
     cumulants = None
     if trial.apart:
         cumulants = rewards.group_cumulants(trial.law, instance.parameters, trial.member)
-    columns = _Columns(
-        jnp.arange(width, dtype=jnp.uint32), instance.gaps, instance.parameters, cumulants
-    )
+    parameters = () if trial.apart else instance.parameters
+    columns = _Columns(jnp.arange(width, dtype=jnp.uint32), instance.gaps, parameters, cumulants)
     return columns, _State(
         epoch=none,
         pulls=zero,
@@ -629,49 +629,37 @@ def _drawn(
     sizes = (trial.reward_sizes, trial.noise_sizes)
     needed = [need[None, :] & (each > 0.0)[:, None] for each in sizes]
     lanes = [keys.lanes(each.shape[0], columns.arm, width) for each in sizes]
-    scale = trial.filling.noise_scale(epoch) * trial.law.sensitivity if trial.noisy else 0.0
-    total = epoch.fresh * sizes[0][:, None]
     words = keys.stream_key(key, number, keys.REWARD)
     disturbing = keys.stream_key(key, number, keys.NOISE)
-
     # What is mapped must not hold the trial: its arrays would outlive the trace.
     law, by_group = trial.law, trial.noise_by_group
+    if trial.apart:
+        fixed = (columns.cumulants, instance.parameters, trial.member)
+        rewarding = rewards.group_sum(law, words, columns.arm, width, epoch.fresh, *fixed)
+    else:
+        total = epoch.fresh * sizes[0][:, None]
+        rewarding = rewards.Draw(law.total, (*words, lanes[0], total, *columns.parameters))
+    if not trial.noisy:
+        found = arrays.masked_map(rewarding.sample, needed[0], *rewarding.operands)
+        return found, jnp.zeros((len(sizes[1]), len(need)))
+    scale = trial.filling.noise_scale(epoch) * law.sensitivity
 
     def noise(k0: Array, k1: Array, lane: Array, agents: Array) -> Array:
         if by_group:
             return samplers.laplace_sum(k0, k1, lane, agents)
         return samplers.laplace(k0, k1, lane)
 
-    if trial.noisy and not trial.apart and len(sizes[0]) == len(sizes[1]):
-        # In one go: what is needed is looked for only once.
-        def both(*own: Array) -> tuple[Array, Array]:
-            k0, k1, lane, pulls, n0, n1, agents, *parameters = own
-            rewarded = law.total(k0, k1, lane, pulls, *parameters)
-            return rewarded, noise(n0, n1, lane, agents)
+    operands = (*disturbing, lanes[1], sizes[1][:, None])
+    if len(sizes[0]) != len(sizes[1]):
+        rewarded = arrays.masked_map(rewarding.sample, needed[0], *rewarding.operands)
+        return rewarded, scale * arrays.masked_map(noise, needed[1], *operands)
 
-        operands = (*words, lanes[0], total, *disturbing, sizes[1][:, None], *columns.parameters)
-        rewarded, found = arrays.masked_map(both, needed[0], *operands, outputs=2)
-        return rewarded, scale * found
-    if trial.apart:
-        rewarded = rewards.group_sum(
-            trial.law,
-            words,
-            needed[0],
-            columns.arm,
-            width,
-            epoch.fresh,
-            columns.cumulants,
-            columns.parameters,
-            trial.member,
-        )
-    else:
-        rewarded = arrays.masked_map(
-            trial.law.total, needed[0], *words, lanes[0], total, *columns.parameters
-        )
-    if not trial.noisy:
-        return rewarded, jnp.zeros((len(sizes[1]), len(need)))
-    found = arrays.masked_map(noise, needed[1], *disturbing, lanes[1], sizes[1][:, None])
-    return rewarded, scale * found
+    # In one go: what is needed is looked for only once.
+    def both(*own: Any) -> tuple[Array, Array]:
+        return rewarding.sample(*own[4:]), noise(*own[:4])
+
+    found = arrays.masked_map(both, needed[0], *operands, *rewarding.operands, outputs=2)
+    return found[0], scale * found[1]
 
 
 def _aggregate(
