@@ -67,12 +67,6 @@ class Refusal(ValueError):
         """Makes a refusal of a line that is already said; it has no field."""
         return Refusal("", Shown(""), text, "")
 
-    def renamed(self, field: str) -> Refusal:
-        """Returns the same refusal under another name, such as the keyword that was used."""
-        if not self.field:
-            return self
-        return Refusal(field, Shown(self.value), self.allowed, self.remedy)
-
     def spelt(self, option: str) -> str:
         """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
 

@@ -205,6 +205,8 @@ def test_main_and_test_commands_are_marked_once() -> None:
 def test_documents_use_the_present_names() -> None:
     """Would catch an old name that is still told."""
     old = r"exploitation_regret|server_links|peer_links|exchange\.gossip|fmab\.precision|--unit\b"
-    for page in [*PAGES, *(ROOT / "docs/examples").iterdir()]:
+    old += "|`precision`"
+    sources = (ROOT / "fmab_jax").rglob("*.py")
+    for page in [*PAGES, *(ROOT / "docs/examples").iterdir(), *sources]:
         found = re.search(old, page.read_text("utf-8"))
         assert not found or page.name == "CHANGELOG.md", (page.name, found)

@@ -142,19 +142,14 @@ def test_the_parts_of_a_refusal_are_fields():
     error = caught.value
     assert (error.field, error.value) == ("horizon", r"'0\n'")
     assert (error.allowed, error.remedy) == ("a number", "None is none")
-    assert str(error.renamed("T")) == r"T='0\n': must be a number; None is none"
     assert error.spelt("--horizon") == r"--horizon 0\n: must be a number; none is none"
     assert error.spelt("") == r"0\n: must be a number; none is none"
-    # A value that looks like a whole refusal stays a value.
-    assert str(Refusal("a", "b=1: must be c", "d", "e").renamed("f")) == (
-        "f='b=1: must be c': must be d; e"
-    )
 
 
 def test_a_line_of_prose_is_a_refusal_without_fields():
     """Catches a line that is changed on its way to the terminal."""
     line = Refusal.line("--x 3: must be left out; drop it")
-    assert line.field == "" and line.renamed("y") is line
+    assert line.field == ""
     assert str(line) == line.spelt("--y") == "--x 3: must be left out; drop it"
 
 

@@ -449,6 +449,21 @@ def test_an_equation_that_yields_no_number_ends(equation: str) -> None:
         fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
 
 
+def test_noise_that_no_result_would_tell_of_is_refused():
+    """Would catch a noisy run under a caption that says no noise."""
+    noise = {"noisy": True, "noise_scale": staticmethod(lambda epoch: 1.0 + 0.0 * epoch.pulls)}
+    problem = fmab.Problem(MEANS, agents=3)
+    with pytest.raises(Refusal, match="Own.privacy=.*: must be its own where noisy = True"):
+        fmab.simulate(elimination(**noise), problem, 60, 8)
+    told = {"privacy": lambda self, exchange: {"epsilon": 1.0, "epsilon_message": 3.0}}
+    loud = fmab.simulate(elimination(**noise, **told), problem, 60, 8)
+    assert loud.attrs["epsilon"] == 1.0
+    assert not loud.equals(fmab.simulate(elimination(), problem, 60, 8))
+    with pytest.raises(Refusal, match="epsilon=1.0: must be None"):
+        normal = fmab.Problem(MEANS, agents=3, rewards=fmab.Gaussian(0.1))
+        fmab.simulate(elimination(**noise, **told), normal, 60, 8)
+
+
 @pytest.mark.parametrize(
     ("table", "field"),
     [

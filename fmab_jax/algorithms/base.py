@@ -48,6 +48,7 @@ class Outcome(NamedTuple):
         active_arms: Arms still in play at the horizon.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
         agents_lost: Agents whose active set holds no best arm at the horizon.
+        agents_worse: Agents that play one arm at the horizon, and not a best one.
         final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
             explore, over the active arms).
     """
@@ -59,6 +60,7 @@ class Outcome(NamedTuple):
     active_arms: Int[Array, ""]
     chosen_arm: Int[Array, ""]
     agents_lost: Int[Array, ""]
+    agents_worse: Int[Array, ""]
     final_gap: Float[Array, ""]
 
 

@@ -77,20 +77,6 @@ def binomial(key: Array, trials: Any, probability: Any) -> Array:
         return binomial_quantile(uniform(*words_of(key), lane), *flat).reshape(shape)
 
 
-def reward_sum(
-    k0: UInt32[Array, " lane"],
-    k1: UInt32[Array, " lane"],
-    lane: UInt32[Array, " lane"],
-    pulls: Float[Array, " lane"],
-    mean: Float[Array, " lane"],
-) -> Float[Array, " lane"]:
-    """Samples sums of ``pulls`` rewards: the one place that knows the reward law.
-
-    Rewards are Bernoulli(mean), so a sum is Binomial(pulls, mean) and costs nothing per slot.
-    """
-    return binomial_quantile(uniform(k0, k1, lane), pulls, mean)
-
-
 def lattice_quantile(
     u: Float[Array, " lane"], cumulants: Sequence[Array] | Float[Array, "order lane"]
 ) -> Float[Array, " lane"]:

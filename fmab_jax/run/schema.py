@@ -42,11 +42,6 @@ class Variable(NamedTuple):
         return found[0] if self.make is None else self.make(*found)
 
 
-def _worse(chosen: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Tells which seeds have decided for an arm that is not a best one."""
-    return (np.asarray(chosen) >= 0) & (np.asarray(gap) > 0)
-
-
 LINKS = Variable("links", ("rounds_by",), True, np.int64, "links so far", "links")
 """Over meters as well: completed rounds times the links of a round on each."""
 
@@ -68,6 +63,9 @@ VARIABLES = (
         "agents_lost", ("agents_lost",), False, np.int32, "agents without a best arm at T", "agents"
     ),
     Variable(
+        "agents_worse", ("agents_worse",), False, np.int32, "agents that play a worse arm", "agents"
+    ),
+    Variable(
         "final_gap", ("final_gap",), False, np.float64, "gap of what is played at T", "reward"
     ),
     Variable(
@@ -82,12 +80,12 @@ VARIABLES = (
     ),
     Variable(
         "worse_arm_played",
-        ("chosen_arm", "final_gap"),
+        ("agents_worse",),
         False,
         np.bool_,
-        "decided for a worse arm at T",
+        "worse arm played at T",
         "seeds",
-        _worse,
+        lambda worse: np.asarray(worse) > 0,
         coordinate=True,
     ),
 )

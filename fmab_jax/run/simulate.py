@@ -40,8 +40,8 @@ def simulate(
     """Runs an algorithm on a problem for many seeds.
 
     Args:
-        algorithm: From `cdp_mab`, `ddp_mab`, `hdp_mab` or `single_mab`.
-        problem: The arms' means.
+        algorithm: One of the package's, such as ``cdp_mab(1.0)``, or your own.
+        problem: The arms' means and the law of rewards.
         horizon: T, in slots, in [1, 10^12]; agents x horizon at most 2^53.
         seeds: How many (0, 1, ..., n - 1), or which; each in [0, 2^32). A seed's results depend on
             nothing but ``root_seed`` and itself.
@@ -57,14 +57,15 @@ def simulate(
 
     Returns:
         A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:
-        ``regret`` (pseudo-regret; exact at every recorded slot), ``exploitation_regret`` (the part
-        collected while waiting), ``server_links``, ``peer_links_bound`` and ``peer_links_used``
-        (links charged at the end of each completed round). Per seed: ``rounds``, ``active_arms``,
-        ``chosen_arm`` (-1 while still exploring at T), ``agents_lost`` (agents whose active set
-        holds no best arm at T) and the coordinate ``best_arm_lost``. For `single_mab`, where agents
-        differ, ``rounds`` and ``active_arms`` are the largest of any agent and ``chosen_arm`` is
-        what most agents play. Fixed means come along as ``means``. ``attrs`` and the
-        coordinates hold all that is needed to run it again.
+        ``regret`` (pseudo-regret; exact at every recorded slot), ``waiting_regret`` (the part
+        collected while waiting) and, over ``meter`` too, ``links`` (charged at the end of each
+        completed round). Per seed: ``rounds_made``, ``active_arms``, ``chosen_arm`` (-1 while still
+        exploring at T), ``agents_lost`` (agents whose active set holds no best arm at T),
+        ``agents_worse`` (agents that play one arm at T, and not a best one), ``final_gap`` (gap of
+        what is played at T) and the coordinates ``best_arm_lost`` and ``worse_arm_played``. Where
+        agents run alone, ``rounds_made`` and ``active_arms`` are the largest of any agent and
+        ``chosen_arm`` is what most agents play. Fixed means come along as ``means``. ``attrs`` and
+        the coordinates hold all that is needed to run it again.
 
     Raises:
         ValueError: If an argument is out of range or the run would not fit into memory.

@@ -49,7 +49,7 @@ _ROOMY = 16
 
 
 class Precision(NamedTuple):
-    """When a cell of a sweep has seeds enough; made by `precision`.
+    """When a configuration of a sweep has seeds enough; made by `until_precise`.
 
     Attributes:
         relative: Largest half-width of the band at the horizon, as a share of the mean.

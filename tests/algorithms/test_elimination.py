@@ -338,6 +338,17 @@ def test_agents_alone_that_lose_the_best_arm_are_all_counted():
     np.testing.assert_array_equal(data.agents_lost.values, 3)
     np.testing.assert_array_equal(data.chosen_arm.values, 0)
     np.testing.assert_allclose(data.final_gap.values, np.mean([0, 0.18, 0, 0.3, 0.18]), rtol=1e-12)
+    np.testing.assert_array_equal(data.agents_worse.values, 3)
+
+
+def test_agents_that_explore_play_no_worse_arm():
+    """Would catch seeds said to play a worse arm because some agent still explores."""
+    problem = fmab.Problem([0.9, 0.6, 0.1], agents=5)
+    data = fmab.simulate(fmab.single_mab(None), problem, horizon=1500, seeds=200)
+    mixed = (data.chosen_arm == 0) & (data.final_gap > 0)
+    assert int(mixed.sum()) > 10
+    # Whoever kept the best arm, and has one arm left, plays the best one.
+    assert int(data.agents_lost.sum()) == 0 and not data.worse_arm_played.any()
 
 
 def test_what_is_played_at_the_horizon_costs_its_gap():
@@ -435,8 +446,10 @@ def test_invariants_hold_in_hundreds_of_settings():
             assert (final[good] == 0).all(), note
             # A set that lost every best arm plays a worse one, once it has decided.
             assert (final[decided & (lost > 0)] > 0).all(), note
-            worse = data.worse_arm_played.values
-            np.testing.assert_array_equal(worse, decided & (final > 0), str(note))
+            worse = data.agents_worse.values
+            np.testing.assert_array_equal(worse, agents * (decided & (final > 0)), str(note))
+        np.testing.assert_array_equal(data.worse_arm_played, data.agents_worse > 0, str(note))
+        assert (data.agents_worse <= agents).all(), note
         seen.add((algorithm.name, problem.homogeneous, rules_of(algorithm)))
     assert len(seen) >= 14
 

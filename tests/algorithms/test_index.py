@@ -85,6 +85,7 @@ def assert_is_the_twin(data, i, run, gaps, horizon):
     assert one.active_arms == max(map(len, run.playing))
     assert one.chosen_arm == np.bincount(committed).argmax()
     assert one.agents_lost == sum(not (best & mine) for mine in run.playing)
+    assert one.agents_worse == sum(gaps[committed] > 0)
     assert one.final_gap == pytest.approx(np.mean(gaps[committed]), abs=1e-12)
     agents = len(run.pulls)
     made = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])

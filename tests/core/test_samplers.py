@@ -19,7 +19,7 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.core import arrays, keys, samplers
+from fmab_jax.core import arrays, keys, rewards, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import batches
@@ -118,7 +118,7 @@ REJECTION_CELLS = [
 ]
 THRESHOLD_CELLS = [
     at_variance(n, threshold * (1 + side))
-    for threshold in (4.0, 40.0)
+    for threshold in (samplers._SMALL_VARIANCE, samplers._SMOOTH_VARIANCE)
     for n in (17.0, 161.0, 200.0, 500.0, 1e4, 1e6, 1e12)
     for side in (-1e-3, -1e-12, 1e-12, 1e-3)
     if n > 4.01 * threshold
@@ -135,11 +135,11 @@ FAR_CELLS = [
 def test_induced_binomial_law(cells: list[Cell]):
     """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
 
-    No draw is made, so nothing is random. Below variance 40 the law is exact, so a wrong error
+    No draw is made, so nothing is random. Below the threshold the law is exact, so a wrong error
     bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
     """
     variance, distance, bias = discrepancy(quantile, cells).T
-    assert distance[variance < 40].max(initial=0) < 1e-12
+    assert distance[variance < samplers._SMOOTH_VARIANCE].max(initial=0) < 1e-12
     assert distance.max() < 1e-6
     assert np.abs(bias).max() < 1e-6
 
@@ -169,7 +169,7 @@ def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pyt
     """Negative control: catches a comparison of laws that could not fail."""
     original = samplers._cornish_fisher
     monkeypatch.setattr(samplers, "_cornish_fisher", lambda *a: broken(original, *a))
-    cells = [at_variance(n, 41.0) for n in (200.0, 1e4, 1e9)]
+    cells = [at_variance(n, samplers._SMOOTH_VARIANCE + 1) for n in (200.0, 1e4, 1e9)]
     found = discrepancy(jax.jit(lambda *a: samplers.binomial_quantile(*a)), cells)
     assert found[:, 1].max() > 3e-6
 
@@ -239,6 +239,7 @@ def test_quantile_is_monotone_and_symmetric():
 
 # --- binomial draws ---
 
+reward_sum = rewards.Bernoulli().total
 MILLION = 10**6
 
 
@@ -246,7 +247,7 @@ MILLION = 10**6
 def million_sums(k0, k1, first, trials, mean):
     lane = first + jnp.arange(MILLION, dtype=jnp.uint32)
     wide = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, trials, mean)]
-    return samplers.reward_sum(wide[0], wide[1], lane, wide[2], wide[3])
+    return reward_sum(wide[0], wide[1], lane, wide[2], wide[3])
 
 
 def two_sided(z: float) -> float:
@@ -705,7 +706,7 @@ def one_seed(root: Any, seed: Any) -> dict[str, Any]:
         "need": need,
         "pulls": pulls[None, :] * jnp.ones((3, 1)),
         "rewards": arrays.masked_map(
-            samplers.reward_sum, need, *reward, lane, pulls[None, :], mean[None, :]
+            reward_sum, need, *reward, lane, pulls[None, :], mean[None, :]
         ),
         "noise": arrays.masked_map(samplers.laplace, need, *noise, lane),
         "noise_sum": arrays.masked_map(samplers.laplace_sum, need, *noise, lane, terms[None, :]),
@@ -789,9 +790,7 @@ def test_needed_elements_do_not_depend_on_the_mask():
     def sample(need):
         noise = arrays.masked_map(samplers.laplace_sum, need, *words(1, 4), lane, jnp.float64(1.0))
         mean = jnp.full(1000, 0.3)
-        sums = arrays.masked_map(
-            samplers.reward_sum, need, *words(2, 4), lane, jnp.float64(50.0), mean
-        )
+        sums = arrays.masked_map(reward_sum, need, *words(2, 4), lane, jnp.float64(50.0), mean)
         return jnp.stack([noise, sums])
 
     full = np.asarray(sample(jnp.ones(1000, bool)))

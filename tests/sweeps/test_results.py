@@ -35,7 +35,7 @@ WAITING: dict[str, Any] = dict(
     agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
 )
 SERIES = ("regret", "waiting_regret", "links")
-PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "final_gap")
+PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "agents_worse", "final_gap")
 EVENTS = ("best_arm_lost", "worse_arm_played")
 
 

@@ -179,7 +179,10 @@ class Elimination(Algorithm):
         )
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
-        """Refuses noise for rewards that have no range."""
+        """Refuses noise that no result would tell of, and noise for rewards that have no range."""
+        if self.noisy and type(self).privacy is Algorithm.privacy:
+            what, remedy = f"{type(self).__name__}.privacy", "return epsilon and epsilon_message"
+            refuse(what, "that of no noise", "its own where noisy = True", remedy)
         if math.isfinite(epsilon) and not math.isfinite(problem.rewards.sensitivity):
             remedy = "clip the rewards to a range (Problem.ratings), or pass epsilon=None"
             allowed = "None (no noise) where rewards have no range"
@@ -325,6 +328,7 @@ class EliminationTrial:
             active_arms=largest(each.active_arms),
             chosen_arm=jnp.where(exploring > playing[most], -1, most),
             agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
+            agents_worse=jnp.sum(jnp.where(real, each.agents_worse, 0)),
             final_gap=total(each.final_gap) / trial.agents,
         )
 
@@ -426,6 +430,7 @@ def _run(
     decided = (decision.active == 1) | _spent(trial, decision)
     active = decision.active.astype(jnp.float64)
     exploring = _mean_gap(columns, state.arms, active, _scale(instance))
+    worse = decided & (decision.chosen_gap > 0.0)
     regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
     return Outcome(
         # What no number led to is none.
@@ -436,6 +441,7 @@ def _run(
         active_arms=decision.active,
         chosen_arm=jnp.where(decided, decision.chosen, -1),
         agents_lost=jnp.where(decision.lost, trial.agents, 0.0).astype(jnp.int32),
+        agents_worse=jnp.where(worse, trial.agents, 0.0).astype(jnp.int32),
         final_gap=jnp.where(decided, decision.chosen_gap, exploring),
     )
 

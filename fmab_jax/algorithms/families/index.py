@@ -497,8 +497,12 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     votes = commit[:, None] == jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :]
     most = jnp.sum(votes & real[:, None], axis=0, dtype=jnp.int32)
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)
-    lost = jnp.sum(real & ~best, dtype=jnp.int32)
     agents = jnp.asarray(trial.agents)
+
+    def counted(rows: Bool[Array, " row"]) -> Int[Array, ""]:
+        number = jnp.sum(real & rows, dtype=jnp.int32)
+        return number * agents.astype(jnp.int32) if trial.shared else number
+
     return Outcome(
         regret=run.regret_curve,
         waiting_regret=None,
@@ -506,6 +510,7 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         rounds=run.rounds,
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
-        agents_lost=lost * agents.astype(jnp.int32) if trial.shared else lost,
+        agents_lost=counted(~best),
+        agents_worse=counted(gap > 0.0),
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
     )
