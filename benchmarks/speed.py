@@ -52,16 +52,20 @@ def numpy_speed(kind: str, seeds: int, processes: int, repeats: int) -> dict[str
 
 JAX = """
 import sys, json, statistics, time
+import numpy as np
 import fmab_jax as fmab
 name, horizon, agents, seeds, repeats = sys.argv[1], *map(int, sys.argv[2:])
 make = {
-    "pooled": lambda: fmab.cdp_mab(1.0),
-    "per agent": lambda: fmab.cdp_mab(1.0),
     "p = 0.4": lambda: fmab.cdp_mab(1.0, participation=0.4),
     "ring": lambda: fmab.ddp_mab(1.0, "ring"),
-    "unequal": lambda: fmab.cdp_mab(1.0),
-}[name]
-problem = (fmab.Problem.heterogeneous if name == "unequal" else fmab.Problem.uniform)(agents, 100)
+}.get(name, lambda: fmab.cdp_mab(1.0))
+table = np.random.default_rng(0).dirichlet(np.ones(5), 100)
+ratings = fmab.Problem.ratings([1, 2, 3, 4, 5], table, agents)
+problem = {
+    "unequal": fmab.Problem.heterogeneous(agents, 100),
+    "ratings": ratings,
+    "their means": fmab.Problem(ratings.means[0], agents=agents),
+}.get(name, fmab.Problem.uniform(agents, 100))
 more = {"sum_agents": name != "per agent"}
 start = time.perf_counter()
 fmab.simulate(make(), problem, horizon, seeds, **more)
@@ -116,7 +120,10 @@ def main() -> None:
     measured("fmab_jax, summed out, T=1e6", package_speed("pooled", 10**6, 50, many, repeats))
     label = f"fmab_jax, summed out, T=1e6, {cores} virtual devices"
     measured(label, package_speed("pooled", 10**6, 50, many, repeats, cores))
-    for name, seeds in (("per agent", 1024), ("unequal", 1024), ("ring", 1024), ("p = 0.4", 1024)):
+    measured("fmab_jax, unequal, T=1e6", package_speed("unequal", 10**6, 50, 8192, repeats))
+    for name in ("ratings", "their means"):
+        measured(f"fmab_jax, {name}, T=1e6", package_speed(name, 10**6, 50, many, repeats))
+    for name, seeds in (("per agent", 1024), ("ring", 1024), ("p = 0.4", 1024)):
         label = f"fmab_jax, {name}, T=1e6"
         measured(label, package_speed(name, 10**6, 50, seeds, repeats))
     for horizon in (10**4, 10**5, 10**7, 10**9, 10**12):
