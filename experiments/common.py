@@ -110,7 +110,7 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
 
 
 def _went_wrong(results: Results) -> list[str]:
-    """Says how many seeds lost the best arm, decided for a worse one, and had not decided."""
+    """Says how many seeds lost the best arm, play a worse one at T, and had not decided."""
     tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
     horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
     finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")

@@ -73,17 +73,35 @@ class Refusal(ValueError):
             return self
         return Refusal(field, Shown(self.value), self.allowed, self.remedy)
 
-    def spelt(self, option: str) -> str:
+    def spelt(self, option: str, options: Iterable[str] = (), command: str = "") -> str:
         """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
+
+        Python's words become those of the command line: ``epsilon=None`` is ``--epsilon none``,
+        ``overwrite=True`` is ``--overwrite``, ``help(...)`` is the command's own help.
 
         Args:
             option: What stands in place of the field, such as "--horizon"; may be empty.
+            options: Arguments that are options of the command.
+            command: Such as "fmab run cdp".
         """
         if not self.field:
             return str(self)
         # As typed: a text without Python's quotes, and none for None.
         value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", self.value, flags=re.S)
-        said = re.sub(r"\bNone\b", "none", f"{value}: must be {self.allowed}; {self.remedy}")
+        said = f"must be {self.allowed}; {self.remedy}"
+        known = {*options}
+
+        def argument(found: re.Match[str]) -> str:
+            name, given = found[1], found[2].strip("'\"")
+            if name not in known:
+                return found[0]
+            flag = f"--{name.replace('_', '-')}"
+            return flag if given == "True" else f"{flag} {given}"
+
+        said = re.sub(r"""\b([a-z]\w*)=('[^']*'|"[^"]*"|\w+)""", argument, said)
+        if command:
+            said = re.sub(r"\bhelp\([\w.]*\)", f"{command} --help", said)
+        said = re.sub(r"\bNone\b", "none", f"{value}: {said}")
         return f"{option} {said}" if option else said
 
 

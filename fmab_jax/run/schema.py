@@ -43,7 +43,7 @@ class Variable(NamedTuple):
 
 
 def _worse(chosen: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Tells which seeds have decided for an arm that is not a best one."""
+    """Tells which seeds play an arm at T that is not a best one, and no longer explore."""
     return (np.asarray(chosen) >= 0) & (np.asarray(gap) > 0)
 
 
@@ -85,7 +85,7 @@ VARIABLES = (
         ("chosen_arm", "final_gap"),
         False,
         np.bool_,
-        "decided for a worse arm at T",
+        "plays a worse arm at T",
         "seeds",
         _worse,
         coordinate=True,
