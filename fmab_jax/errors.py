@@ -105,6 +105,22 @@ class Refusal(ValueError):
         return f"{option} {said}" if option else said
 
 
+    def in_study(self) -> Refusal:
+        """Returns the refusal as a study file says it: ``epsilon = "none"``, not ``epsilon=None``."""
+
+        def toml(text: str) -> str:
+            value = r"""('[^']*'|"[^"]*"|\w+)"""
+            text = re.sub(rf"\b([a-z]\w*)={value}", r"\1 = \2", text)
+            text = re.sub(r"= '([^']*)'", r'= "\1"', text)
+            text = re.sub(r"\b(True|False)\b", lambda found: found[0].lower(), text)
+            text = re.sub(r"\bhelp\(fmab_jax\.([a-z]\w*)\)", r"fmab sweep \1 --help", text)
+            return re.sub(r"\bNone\b", '"none"', text)
+
+        if not self.field:
+            return self
+        return Refusal(self.field, Shown(self.value), toml(self.allowed), toml(self.remedy))
+
+
 class Busy(Refusal):
     """Somebody else is writing what only one may write.
 
