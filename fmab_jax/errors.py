@@ -104,7 +104,6 @@ class Refusal(ValueError):
         said = re.sub(r"\bNone\b", "none", f"{value}: {said}")
         return f"{option} {said}" if option else said
 
-
     def in_study(self) -> Refusal:
         """Returns the refusal as a study file says it: ``epsilon = "none"``, not ``epsilon=None``."""
 
