@@ -105,7 +105,7 @@ class Refusal(ValueError):
         return f"{option} {said}" if option else said
 
     def in_study(self) -> Refusal:
-        """Returns the refusal as a study file says it: ``epsilon = "none"``, not ``epsilon=None``."""
+        """Returns the refusal as a study file says it: ``epsilon = "none"``."""
 
         def toml(text: str) -> str:
             value = r"""('[^']*'|"[^"]*"|\w+)"""

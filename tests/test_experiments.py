@@ -258,12 +258,14 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     found = common.caption("Setting", {10**4: data})
     low, high = (100 * end for end in lost_interval(2, 4, 0.95))
     assert (
-        f"3 of 40 play a worse arm at T, most in one configuration 2 of 4 ({low:.3g}–{high:.3g} %) at "
+        "3 of 40 play a worse arm at T, most in one configuration 2 of 4 "
+        f"({low:.3g}–{high:.3g} %) at "
         "Δ = 1/16, R = 2. 3 still explored then."
     ) in found
     low, high = (100 * end for end in lost_interval(1, 4, 0.95))
     assert (
-        "1 of 40 seeds lost the best arm, most in one configuration 1 of 4 (95 % Clopper–Pearson interval "
+        "1 of 40 seeds lost the best arm, most in one configuration 1 of 4 "
+        "(95 % Clopper–Pearson interval "
         f"{low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40"
     ) in found
     both = common.caption("Setting", {10**4: data, 10**6: data.copy(deep=True)})

@@ -865,16 +865,16 @@ def test_a_table_of_results_is_the_final_table(
     assert "simultaneous band at T" in out
 
 
-SMALL = "--agents 2 --arms 2 --horizon 50 --seeds 2 --times 3"
+TINY = "--agents 2 --arms 2 --horizon 50 --seeds 2 --times 3"
 
 
 def test_figures_that_differ_have_names_that_differ() -> None:
     """Would catch a band or a price that a long default name has cut off, and a law as a hash."""
     many = " ".join(f"0.{number}" for number in range(101, 125))
     long = [f"--epsilon {many} {more}" for more in ("", "--band pointwise", "--server-price 25")]
-    found = [default_name(f"run cdp {SMALL} {each}") for each in (*long, long[0] + "--overwrite")]
+    found = [default_name(f"run cdp {TINY} {each}") for each in (*long, long[0] + "--overwrite")]
     assert len(set(found)) == 3 and found[3] == found[0]
-    name = default_name(f"run ucb1 {SMALL} --rewards gaussian:0.1")
+    name = default_name(f"run ucb1 {TINY} --rewards gaussian:0.1")
     assert name == "fmab-ucb1-M-2-K-2-rewards-gaussian-0.1-horizon-50-seeds-2-times-3.png"
 
 
@@ -891,9 +891,9 @@ def test_an_existing_file_is_refused_alike_everywhere(
 ) -> None:
     """Would catch a remedy that the command line has not, or another wording of one command."""
     monkeypatch.chdir(tmp_path)
-    said(capsys, f"run ucb1 {SMALL} --out y")
+    said(capsys, f"run ucb1 {TINY} --out y")
     told = "must be a new name; it exists: choose another, or add"
-    for words in (f"run ucb1 {SMALL} --out y --no-figure", "export y.nc y.nc"):
+    for words in (f"run ucb1 {TINY} --out y --no-figure", "export y.nc y.nc"):
         assert said(capsys, words, 2)[1].endswith(f"y.nc: {told} --overwrite\n"), words
     words = "plot y.nc --curves --out y.png"
     assert said(capsys, words, 2)[1] == f"fmab: --out y.png: {told} --overwrite\n"
@@ -907,7 +907,7 @@ def test_the_heading_tells_a_root_seed(
 ) -> None:
     """Would catch two experiments under one heading, of a run or of bounds."""
     monkeypatch.chdir(tmp_path)
-    run = f"run cdp --epsilon 1 {SMALL} --no-figure --no-data"
+    run = f"run cdp --epsilon 1 {TINY} --no-figure --no-data"
     start = "CDP-MAB, ε = 1 (2 per message), M = 2 agents, K = 2 arms, T = 50 slots"
     heads = [" ".join(said(capsys, f"{run}{more}")[0].split()) for more in ("", " --root-seed 5")]
     assert heads[0].startswith(f"{start} regret") and heads[1].startswith(f"{start}, root seed 5 ")

@@ -361,7 +361,8 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     assert caption(plot_parameter(data, "epsilon", "participation")) == (
         f"DDP-MAB, M = 50 agents, {fixed}, 1000 seeds per configuration. "
         f"Points: means over the seeds; bars: {BAND}. 20 of 8000 seeds lost the best arm, most in "
-        "one configuration 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4. "
+        "one configuration 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) "
+        "at ε = 0.1, p = 0.4. "
         "30 of 8000 play a worse arm at T, most in one configuration 30 of 1000 (2.4–3.9 %) at "
         "ε = 0.1, p = 0.4."
     )
@@ -370,8 +371,8 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     assert caption(plot_pareto(one)) == (
         f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, "
         f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
-        "front (no other configuration has at most its cost and its regret, and less of one), 1 of 1 configuration, "
-        "0 of them labelled. Peer links are counted on the meter bound: diameter x edges. "
+        "front (no other configuration has at most its cost and its regret, and less of one), "
+        "1 of 1 configuration, 0 of them labelled. Peer links are counted on the meter bound: diameter x edges. "
         "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "
         "play a worse arm at T (0–0.3 %)."
     )
@@ -382,8 +383,8 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
         "DDP-MAB, ε = 0.5, K = 100 arms, 200 to 3000 seeds per configuration. Colours"
     )
     assert text.endswith(
-        "0 of 6400 seeds lost the best arm, 0 in every configuration (90 % Clopper–Pearson interval 0–0.3 % "
-        "in each). 0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
+        "0 of 6400 seeds lost the best arm, 0 in every configuration "
+        "(90 % Clopper–Pearson interval 0–0.3 % in each). 0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
     )
 
 
@@ -567,7 +568,7 @@ PAIR = GOOD.isel(participation=0)
         (lambda: plot_pareto(GOOD.isel(graph=[])), "finals='no value of graph': must be at least"),
         (
             lambda: plot_pareto(GOOD.assign(cost=GOOD.cost.where(GOOD.epsilon < 1))),
-            "finals.cost='10 not finite': must be finite in every configuration; complete the sweep",
+            "finals.cost='10 not finite': must be finite in every configuration; complete",
         ),
         (
             lambda: plot_pareto(table(epsilon=list(range(1, 30))), "epsilon"),

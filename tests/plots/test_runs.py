@@ -208,7 +208,7 @@ def test_caption_of_several_runs_says_once_what_they_share():
     )
     unknown = result(worse=1).drop_vars("best_arm_lost")
     end = "Seeds that lost the best arm (95 % Clopper–Pearson interval): "
-    assert f"{end}CDP-MAB: not recorded. 1 of 40 decided" in caption(plot_runs(unknown))
+    assert f"{end}CDP-MAB: not recorded. 1 of 40 play a worse" in caption(plot_runs(unknown))
     worse = {"a": result(worse=1), "b": result(worse=2)}
     assert caption(plot_runs(worse)).endswith(
         "Seeds that play a worse arm at T: a: 1 of 40 (0.0633–13.2 %); b: 2 of 40 (0.611–16.9 %)."
