@@ -18,9 +18,10 @@ from matplotlib.ticker import ScalarFormatter
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import describe, student_quantile
+from fmab_jax.analysis.words import whole
 from fmab_jax.files import whole_file
 from fmab_jax.plots import captions, style
-from fmab_jax.plots.style import FONT, WIDTH, look, whole
+from fmab_jax.plots.style import FONT, WIDTH, look
 
 # The paper never states T. "log(T) = 4 rounds" fits 10^4 best; the others show what changes later.
 HORIZONS = (10**4, 10**5, 10**6)

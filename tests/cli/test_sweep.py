@@ -141,7 +141,7 @@ def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -
     assert head[0] == [*columns, "worse", "arm", "played"]
     columns = ["epsilon", "rounds", "Nε", "at", "T", "95", "%", "of", "it", "made", "server"]
     assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
-    assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 2×10⁴ slots\n" in made[1]
+    assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12
     direct = fmab.sweep(
         fmab.cdp_mab,

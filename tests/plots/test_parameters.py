@@ -372,7 +372,8 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
         f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, "
         f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
         "front (no other configuration has at most its cost and its regret, and less of one), "
-        "1 of 1 configuration, 0 of them labelled. Peer links are counted on the meter bound: diameter x edges. "
+        "1 of 1 configuration, 0 of them labelled. "
+        "Peer links are counted on the meter bound: diameter x edges. "
         "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "
         "play a worse arm at T (0–0.3 %)."
     )
@@ -384,7 +385,8 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     )
     assert text.endswith(
         "0 of 6400 seeds lost the best arm, 0 in every configuration "
-        "(90 % Clopper–Pearson interval 0–0.3 % in each). 0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
+        "(90 % Clopper–Pearson interval 0–0.3 % in each). "
+        "0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
     )
 
 
