@@ -269,7 +269,7 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
         f"{low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40"
     ) in found
     both = common.caption("Setting", {10**4: data, 10**6: data.copy(deep=True)})
-    assert "2 of 80 seeds lost the best arm" in both and "6 of 80 decided" in both
+    assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
     assert "at T = 10⁴, Δ = 1/16, R = 2. 6 still" in both
 
 
