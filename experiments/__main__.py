@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "python -m experiments", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as fig04; all by default")
-    parser.add_argument("--seeds", type=float, help=f"of each cell, {common.SEEDS} by default")
+    parser.add_argument(
+        "--seeds", type=float, help=f"of each configuration, {common.SEEDS} by default"
+    )
     parser.add_argument("--horizon", type=float, nargs="+", help="slots, 1e4 1e5 1e6 by default")
     parser.add_argument(
         "--quick",

@@ -18,9 +18,10 @@ from matplotlib.ticker import ScalarFormatter
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import describe, student_quantile
+from fmab_jax.analysis.words import whole
 from fmab_jax.files import whole_file
 from fmab_jax.plots import captions, style
-from fmab_jax.plots.style import FONT, WIDTH, look, whole
+from fmab_jax.plots.style import FONT, WIDTH, look
 
 # The paper never states T. "log(T) = 4 rounds" fits 10^4 best; the others show what changes later.
 HORIZONS = (10**4, 10**5, 10**6)
@@ -110,7 +111,7 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
 
 
 def _went_wrong(results: Results) -> list[str]:
-    """Says how many seeds lost the best arm, decided for a worse one, and had not decided."""
+    """Says how many seeds lost the best arm, play a worse one at T, and had not decided."""
     tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
     horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
     finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")

@@ -67,18 +67,51 @@ class Refusal(ValueError):
         """Makes a refusal of a line that is already said; it has no field."""
         return Refusal("", Shown(""), text, "")
 
-    def spelt(self, option: str) -> str:
+    def spelt(self, option: str, options: Iterable[str] = (), command: str = "") -> str:
         """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
+
+        Python's words become those of the command line: ``epsilon=None`` is ``--epsilon none``,
+        ``overwrite=True`` is ``--overwrite``, ``help(...)`` is the command's own help.
 
         Args:
             option: What stands in place of the field, such as "--horizon"; may be empty.
+            options: Arguments that are options of the command.
+            command: Such as "fmab run cdp".
         """
         if not self.field:
             return str(self)
         # As typed: a text without Python's quotes, and none for None.
         value = re.sub(r"""^(['"])(.*?)(\1|\.\.\.)$""", r"\2", self.value, flags=re.S)
-        said = re.sub(r"\bNone\b", "none", f"{value}: must be {self.allowed}; {self.remedy}")
+        said = f"must be {self.allowed}; {self.remedy}"
+        known = {*options}
+
+        def argument(found: re.Match[str]) -> str:
+            name, given = found[1], found[2].strip("'\"")
+            if name not in known:
+                return found[0]
+            flag = f"--{name.replace('_', '-')}"
+            return flag if given == "True" else f"{flag} {given}"
+
+        said = re.sub(r"""\b([a-z]\w*)=('[^']*'|"[^"]*"|\w+)""", argument, said)
+        if command:
+            said = re.sub(r"\bhelp\([\w.]*\)", f"{command} --help", said)
+        said = re.sub(r"\bNone\b", "none", f"{value}: {said}")
         return f"{option} {said}" if option else said
+
+    def in_study(self) -> Refusal:
+        """Returns the refusal as a study file says it: ``epsilon = "none"``."""
+
+        def toml(text: str) -> str:
+            value = r"""('[^']*'|"[^"]*"|\w+)"""
+            text = re.sub(rf"\b([a-z]\w*)={value}", r"\1 = \2", text)
+            text = re.sub(r"= '([^']*)'", r'= "\1"', text)
+            text = re.sub(r"\b(True|False)\b", lambda found: found[0].lower(), text)
+            text = re.sub(r"\bhelp\(fmab_jax\.([a-z]\w*)\)", r"fmab sweep \1 --help", text)
+            return re.sub(r"\bNone\b", '"none"', text)
+
+        if not self.field:
+            return self
+        return Refusal(self.field, Shown(self.value), toml(self.allowed), toml(self.remedy))
 
 
 class Busy(Refusal):

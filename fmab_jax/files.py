@@ -189,9 +189,9 @@ def refuse_taken(path: Path, overwrite: bool) -> None:
     if "\0" in str(path):
         refuse("path", str(path), "a name that files can have", "leave the NUL character out")
     if os.path.lexists(path) and not overwrite:
-        remedy = "choose another, or let it be replaced: overwrite=True"
+        remedy = "it exists: choose another, or add overwrite=True"
         refuse("path", str(path), "a new name", remedy)
-    if path.is_dir() and not path.is_symlink():
+    if os.path.isdir(path) and not os.path.islink(path):
         refuse("path", str(path), "the name of a file", "a folder has that name: choose another")
 
 

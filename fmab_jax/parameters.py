@@ -73,6 +73,10 @@ class Kind:
         """Returns the number or short text that stands for a value on a dimension."""
         return "none" if value is None else value
 
+    def word(self, value: Any) -> Any:
+        """Returns a value as a command line states it, for the names of files."""
+        return self.label(value)
+
     def lists(self, value: Any) -> bool:
         """Tells whether a list is one value of this parameter, not several."""
         return False
@@ -310,13 +314,22 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
             kind=kind,
             default=default,
             help=told.get("help") or f"{words}.",
-            remedy=told.get("remedy") or "see its help",
+            remedy=told.get("remedy") or f"see help({_public_name(owner)})",
             symbol=words if symbol is None else symbol,
             label=told.get("label") or (words if symbol in (None, "") else f"{words} {symbol}"),
             suggested=told.get("suggested", UNSET),
             shown=told.get("shown", ""),
         )
     return found
+
+
+def _public_name(owner: type) -> str:
+    """Returns how a user reaches a class: an algorithm of this package by its own name."""
+    package, _, below = owner.__module__.partition(".")
+    if package != __name__.partition(".")[0]:
+        return owner.__name__
+    own = getattr(owner, "name", "") if below.startswith("algorithms.") else ""
+    return f"{package}.{own or owner.__name__}"
 
 
 def _inferred(owner: type, name: str, hint: Any) -> Kind:

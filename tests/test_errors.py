@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fmab_jax as fmab
 from fmab_jax.errors import Busy, Refusal, count, number_of, privacy, real, refuse
 
 
@@ -229,3 +230,28 @@ def test_privacy_is_bounded_so_that_what_a_message_leaks_is_a_number():
         assert message(privacy, "epsilon", value).endswith(
             "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
         )
+
+
+def test_a_remedy_is_told_in_the_words_of_where_it_is_read():
+    """Catches Python's words on the command line or in a study, or others where Python is read."""
+    remedy = "pass epsilon=None, keep='summary' or overwrite=True; see help(fmab_jax.ucb1)"
+    made = Refusal("epsilon", 0, "given or None", remedy)
+    assert str(made) == f"epsilon=0: must be given or None; {remedy}"
+    names = ("epsilon", "keep", "overwrite")
+    assert made.spelt("--epsilon", names, "fmab run ucb1") == (
+        "--epsilon 0: must be given or none; "
+        "pass --epsilon none, --keep summary or --overwrite; see fmab run ucb1 --help"
+    )
+    # What is no option of the command stays Python's.
+    assert "pass epsilon=none" in made.spelt("--epsilon", ("keep",))
+    assert str(made.in_study()) == (
+        'epsilon=0: must be given or "none"; '
+        'pass epsilon = "none", keep = "summary" or overwrite = true; see fmab sweep ucb1 --help'
+    )
+    assert str(Refusal.line("a line").in_study()) == "a line"
+
+
+def test_the_remedy_that_a_parameter_lacks_leads_to_help_that_there_is():
+    """Catches "see its help" where nobody knows of what, or a name that cannot be looked up."""
+    with pytest.raises(ValueError, match=r"; see help\(fmab_jax\.ucb1\)$"):
+        fmab.ucb1(alpha=-1)

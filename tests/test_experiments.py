@@ -228,8 +228,8 @@ def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizon
     powers = ["10⁴"] if len(horizons) == 1 else ["10⁴, 10⁵ and 10⁶"]
     assert f"T = {powers[0]} slots, 3 seeds" in caption
     assert "95 % simultaneous band" in caption or "95 % confidence interval" in caption
-    assert " seeds lost the best arm, 0 in every cell (95 % Clopper–Pearson" in caption
-    assert " decided for a worse arm at T, 0 in every cell" in caption
+    assert " seeds lost the best arm, 0 in every configuration (95 % Clopper–Pearson" in caption
+    assert " play a worse arm at T, 0 in every configuration" in caption
     assert figure.get_figwidth() == (WIDTH if len(horizons) == 1 else common.WIDE)
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
@@ -258,16 +258,18 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     found = common.caption("Setting", {10**4: data})
     low, high = (100 * end for end in lost_interval(2, 4, 0.95))
     assert (
-        f"3 of 40 decided for a worse arm at T, most in a cell 2 of 4 ({low:.3g}–{high:.3g} %) at "
+        "3 of 40 play a worse arm at T, most in one configuration 2 of 4 "
+        f"({low:.3g}–{high:.3g} %) at "
         "Δ = 1/16, R = 2. 3 still explored then."
     ) in found
     low, high = (100 * end for end in lost_interval(1, 4, 0.95))
     assert (
-        "1 of 40 seeds lost the best arm, most in a cell 1 of 4 (95 % Clopper–Pearson interval "
+        "1 of 40 seeds lost the best arm, most in one configuration 1 of 4 "
+        "(95 % Clopper–Pearson interval "
         f"{low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40"
     ) in found
     both = common.caption("Setting", {10**4: data, 10**6: data.copy(deep=True)})
-    assert "2 of 80 seeds lost the best arm" in both and "6 of 80 decided" in both
+    assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
     assert "at T = 10⁴, Δ = 1/16, R = 2. 6 still" in both
 
 

@@ -26,6 +26,7 @@ from scipy import stats
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Outcome
+from fmab_jax.analysis import words
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
@@ -484,6 +485,15 @@ def test_an_exchange_that_is_no_table_is_refused(table: dict[str, Any], field: s
 
 
 # --- where plug-ins come from ---
+
+
+def test_the_source_of_ones_own_is_told() -> None:
+    """Would catch two versions of a plug-in that make the same caption and heading."""
+    made = fmab.simulate(plugs.Geometric(first=16, branches=2), PROBLEM, 50, 2, times=2)
+    digest = plugs.Geometric(first=16, branches=2).describe()["code"]
+    assert f"code {digest[:8]}" in words.facts(made)
+    ours = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), 50, 2, times=2)
+    assert not any(fact.startswith("code") for fact in words.facts(ours))
 
 
 def test_a_changed_file_is_another_configuration(tmp_path: Path) -> None:

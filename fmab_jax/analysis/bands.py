@@ -2,7 +2,7 @@
 
 A band of the mean regret says little when a few seeds are catastrophes that the sample may not even
 hold: next to every band stands the number of seeds that lost the best arm, and of those that
-decided for a worse one, each with its interval.
+play a worse one at T, each with its interval.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def confidence_band(
         A Dataset with ``mean``, ``lower`` and ``upper`` (and ``median`` for ``"quantile"``) over
         the dimensions of ``values`` without "seed", in its units, and ``seeds``, their number. Of
         each event given also how many seeds it befell (``best_arm_lost``: that lost the best arm;
-        ``worse_arm_played``: that decided for a worse one), with ``_lower`` and ``_upper``
+        ``worse_arm_played``: that play a worse one at T), with ``_lower`` and ``_upper``
         (probabilities, `lost_interval`). Attributes: ``level``, ``kind`` and ``description``, a
         phrase for captions.
 

@@ -27,6 +27,13 @@ def look_band(
     return moments_band(seeds, mean, covariance, level, resamples=resamples)
 
 
+def with_seeds(data: xr.Dataset) -> xr.Dataset:
+    """Returns results with ``seeds``; a single run has as many as there are."""
+    if "seeds" not in data and "seed" in data.sizes:
+        return data.assign(seeds=((), data.sizes["seed"]))
+    return data
+
+
 def final_table(
     data: xr.Dataset,
     *,
@@ -34,10 +41,10 @@ def final_table(
     server_price: float = 1.0,
     peer_price: float = 1.0,
 ) -> xr.Dataset:
-    """Returns what every cell of a sweep ends with: regret, cost and rounds at T, with intervals.
+    """Returns what every configuration ends with: regret, cost and rounds at T, with intervals.
 
     Args:
-        data: From `sweep` or `open_sweep`.
+        data: From `sweep`, `open_sweep` or `simulate`, which has a single configuration.
         level: Confidence level of the intervals, 0.95 by default. For a sweep that ran until it was
             precise, the level over all looks together, by default the one it ran with: the interval
             of regret is then that of the simultaneous band, at the level of one look.
@@ -52,12 +59,15 @@ def final_table(
         seeds, of an unfinished sweep, have NaN.
 
     Raises:
-        ValueError: If ``data`` is not from a sweep, or another argument is out of range.
+        ValueError: If ``data`` is no such result, or another argument is out of range.
     """
+    if isinstance(data, xr.Dataset):
+        data = with_seeds(data)
     if not isinstance(data, xr.Dataset) or (
         "seeds" not in data or ("rounds_made" not in data and "rounds_made_mean" not in data)
     ):
-        refuse("data", type(data).__name__, "the Dataset of a sweep", "pass what sweep returned")
+        allowed = "the Dataset of simulate or of a sweep"
+        refuse("data", type(data).__name__, allowed, "pass it unchanged")
     both = [price("server_price", server_price), price("peer_price", peer_price)]
     looks = data.attrs.get("looks", 0)
     level = data.attrs.get("until_level", 0.95) if level is None else level
@@ -85,7 +95,13 @@ def final_table(
             interval = lost_interval(counts[name], seeds, level)
             for end, bound in zip(_ENDS, interval, strict=True):
                 bounds[f"{name}{end}"][place] = bound
-    axes = {name: data.coords[name] for name in dims}
+    # What was selected, and what follows from a swept value, is told with the table.
+    over = {*dims}
+    axes = {
+        str(name): values.variable
+        for name, values in data.coords.items()
+        if set(values.dims) <= over and name not in ("seed", "time", "slot")
+    }
     axes |= {name: data.coords[name] for name in ("meter", "side", "priced", "counts")}
     attrs = {**data.attrs, "level": level, "server_price": both[0], "peer_price": both[1]}
     attrs["description"] = f"{100 * level:.6g} % confidence interval of the mean (Student t)"

@@ -20,7 +20,7 @@ from tyro.conf import arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Count, shown, spelt
-from fmab_jax.cli.tables import facts_of, short
+from fmab_jax.cli.tables import short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,9 @@ def _covered() -> dict[str, Any]:
 def execute(call: Call) -> None:
     """Prints the theorems' bounds for one instance."""
     import numpy as np
+    import xarray as xr
 
-    from fmab_jax.analysis import theory
+    from fmab_jax.analysis import theory, words
     from fmab_jax.core.problems import TIE
     from fmab_jax.run.simulate import facts
     from fmab_jax.sweeps import study_file
@@ -89,7 +90,8 @@ def execute(call: Call) -> None:
             bound(gaps, config.exchange, config.horizon, epsilon, **how)
             for bound in (theory.bounds, theory.closed_form)
         ]
-    print(", ".join([*facts_of(facts(config)), f"smallest gap {smallest:.4g}"]) + "\n")
+    made = xr.Dataset(attrs={**facts(config), "root_seed": options.root_seed})
+    print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
     print(f"{'':<24}{'epoch by epoch':>16}{'closed form':>16}")
     for name, values in _rows(found):
         row = "".join(f"{short(value) if value < 1e15 else 'unbounded':>16}" for value in values)

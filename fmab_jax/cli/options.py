@@ -98,7 +98,7 @@ Off = tyro.conf.FlagCreatePairsOff
 
 
 def with_parameters(
-    base: type, owners: Sequence[type], usual: Mapping[str, Any], *, several: bool
+    base: type, owners: Sequence[type], usual: Mapping[str, Any], *, several: bool, command: str
 ) -> type:
     """Returns a dataclass with the options of a command and those of some described dataclasses.
 
@@ -108,6 +108,7 @@ def with_parameters(
         usual: Defaults that differ from the parameters' own.
         several: Whether an option takes several values; then it is () where it is not given, else
             `UNSET`.
+        command: Such as "fmab run cdp"; kept as ``command`` on the class, for refusals.
 
     Raises:
         ValueError: If two parameters, or a parameter and an option, have one name.
@@ -130,7 +131,10 @@ def with_parameters(
             field = dataclasses.field(default=() if several else UNSET)
             made.append((name, Annotated[kind, about], field))
     own = dataclasses.make_dataclass("Own", made, frozen=True, kw_only=True)
-    return dataclasses.make_dataclass("Options", [], bases=(base, own), frozen=True, kw_only=True)
+    space = {"command": command}
+    return dataclasses.make_dataclass(
+        "Options", [], bases=(base, own), namespace=space, frozen=True, kw_only=True
+    )
 
 
 def default_of(parameter: Parameter, usual: Mapping[str, Any]) -> Any:
@@ -274,4 +278,5 @@ def spelt(options: Any, **other: str) -> Iterator[None]:
         name = names[field]
         # A word of the command's own has no option before it.
         option = "" if name in getattr(options, "words", {}) else f"--{name.replace('_', '-')}"
-        raise Refusal.line(error.spelt(option)) from None
+        command = getattr(options, "command", "")
+        raise Refusal.line(error.spelt(option, names, command)) from None

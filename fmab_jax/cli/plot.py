@@ -12,6 +12,7 @@ Examples:
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ from tyro.conf import arg
 
 from fmab_jax.cli.options import Call, Off, shown, spelt, visible
 from fmab_jax.cli.run import MOST_CURVES, curves
-from fmab_jax.cli.stated import file_name
+from fmab_jax.cli.stated import file_name, identity
 from fmab_jax.cli.tables import Reading, default_figure, label_text, opened, selected
 from fmab_jax.errors import Refusal, refuse
 
@@ -63,7 +64,8 @@ def execute(call: Call) -> None:
     named = [default_figure(options.folder), *kind]
     path = options.out
     if path is None:
-        settings = hash_of(repr(options))
+        shaping = {each.name for each in dataclasses.fields(options)}
+        settings = identity("", options, shaping - {"plugin", "out", "overwrite"})
         path = file_name("-".join(named), options, _UNNAMED, settings) + ".png"
     data = selected(opened(options), options.select)
     _check_dims(options, data)
@@ -71,13 +73,6 @@ def execute(call: Call) -> None:
         figure = _drawn(options, data)
         call.written.append(plots.save_figure(figure, Path(path), overwrite=options.overwrite))
     print("wrote", path)
-
-
-def hash_of(text: str) -> str:
-    """Returns hexadecimal digits that differ for different texts."""
-    import hashlib
-
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _checked_kind(options: Any) -> list[str]:

@@ -11,6 +11,7 @@ Examples:
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import tempfile
@@ -24,7 +25,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Number, Off, shown, spelt
 from fmab_jax.cli.tables import print_results
 from fmab_jax.errors import count, price, refuse
-from fmab_jax.files import told
+from fmab_jax.files import refuse_taken, told
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -176,7 +177,11 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     Raises:
         Refusal: If the folder is missing or cannot be written, or there is such a file.
     """
-    default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, study.hash, owner)
+    # What shapes table and figure, besides the study.
+    own = {each.name for each in dataclasses.fields(Options)}
+    own -= {each.name for each in dataclasses.fields(stated.Stated)} | {*_UNNAMED}
+    identity = stated.identity(study.hash, options, own)
+    default = stated.file_name(f"fmab-{owner.name}", options, _UNNAMED, identity, owner)
     base = default if options.out is None else re.sub(r"\.(png|nc)$", "", options.out)
     allowed = "a file name in an existing folder that can be written"
     if not base:
@@ -187,8 +192,8 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     for path in [figure_path] * options.figure + [data_path] * options.data:
         if os.path.isdir(path):
             refuse("out", base, allowed, f"{path} is a folder")
-        if os.path.lexists(path) and not options.overwrite:
-            refuse("out", base, "a new name", f"{path} exists; choose another, or add --overwrite")
+        with spelt(options, path="out"):
+            refuse_taken(path, options.overwrite)
         try:
             # Written as files.whole_file will: in the folder, under a longer name.
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):

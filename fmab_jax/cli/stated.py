@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import inspect
 import re
 import sys
@@ -96,10 +97,10 @@ def command_of(
         text = str(sys.modules[base.__module__].__doc__)
         answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
     owner = known[chosen(first, [*known, *others], name)]
-    options = with_parameters(base, (owner, Drawn), usual(owner), several=several)
-    return Command(
-        f"{name} {first}", options, _help(owner, f"{name} {first}", several), [*words[1:]], owner
-    )
+    name = f"{name} {first}"
+    owners = (owner, Drawn)
+    options = with_parameters(base, owners, usual(owner), several=several, command=name)
+    return Command(name, options, _help(owner, name, several), [*words[1:]], owner)
 
 
 def usual(owner: Any) -> dict[str, Any]:
@@ -220,6 +221,12 @@ def _as_typed(parameters: dict[str, Any], words: Sequence[str]) -> dict[str, Any
     return dict(sorted(parameters.items(), key=lambda item: place[item[0]]))
 
 
+def identity(content: str, options: Any, names: Iterable[str]) -> str:
+    """Returns hexadecimal digits that differ where a content, or one of these options, differs."""
+    whole = [content, *((name, getattr(options, name)) for name in sorted(names))]
+    return hashlib.sha256(repr(whole).encode(errors="surrogatepass")).hexdigest()
+
+
 def file_name(
     start: str, options: Any, skip: Iterable[str], identity: str, owner: Any = None
 ) -> str:
@@ -247,9 +254,9 @@ def file_name(
         values = value if isinstance(value, tuple) else (value,)
         key, each = field.name, known.get(field.name)
         if each is not None:
-            values = tuple(each.kind.label(each.check(item)) for item in values)
+            values = tuple(each.kind.word(each.check(item)) for item in values)
             default = default_of(each, usual(owner))
-            if default is not UNSET and values == (each.kind.label(each.check(default)),):
+            if default is not UNSET and values == (each.kind.word(each.check(default)),):
                 continue
             if each.symbol.isascii() and symbols.count(each.symbol) == 1:
                 key = each.symbol or key

@@ -31,7 +31,7 @@ from fmab_jax.cli.main import OutOfSpace, Stopped
 from fmab_jax.cli.options import Call, Command, Count, Off, shown, spelt
 from fmab_jax.cli.show import Options as Show
 from fmab_jax.cli.tables import print_results
-from fmab_jax.errors import refuse
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import told
 
 # How long a batch may take to end after Ctrl-C or a request to stop.
@@ -100,8 +100,11 @@ def execute(call: Call) -> None:
         if options.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
             refuse("out", None, "given for a study of such a name", "it would name the folder")
         with spelt(options, store="out"):
-            study = study_file.study_of(document)
-            points = study.points  # refuses what does not go together
+            try:
+                study = study_file.study_of(document)
+                points = study.points  # refuses what does not go together
+            except Refusal as error:
+                raise error.in_study() from None
     else:
         document, study = stated.study_of(options, call.command.subject, call.words)
         points = study.points

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -15,7 +14,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from fmab_jax.cli.options import Number, shown, spelt, visible
-from fmab_jax.errors import Refusal, number_of
+from fmab_jax.errors import Refusal, number_of, refuse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,6 +63,8 @@ def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
             from fmab_jax.run import netcdf
 
             return _as_swept(netcdf.load(options.folder))
+        if not os.path.isdir(options.folder):
+            refuse("folder", options.folder, "a folder of results or a .nc file", "check the path")
         from fmab_jax.sweeps import results
 
         return results.open_sweep(options.folder, partial=partial)
@@ -72,11 +73,11 @@ def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
 def _as_swept(data: xr.Dataset) -> xr.Dataset:
     """Returns results of a file as a sweep returns them.
 
-    A single configuration has so many seeds; and netCDF has no labels of mixed kinds, so that
-    numbers beside "none" have become texts.
+    NetCDF has no labels of mixed kinds, so that numbers beside "none" have become texts.
     """
-    if "seeds" not in data and "seed" in data.sizes:
-        data = data.assign(seeds=((), data.sizes["seed"]))
+    from fmab_jax.analysis.tables import with_seeds
+
+    data = with_seeds(data)
     for name in _dims(data) if "seeds" in data else ():
         labels = data[name].values.tolist()
         read = [label if label == "none" else number_of(str(label)) for label in labels]
@@ -186,6 +187,7 @@ def print_results(
         descending: Largest first.
     """
     from fmab_jax.analysis.tables import final_table
+    from fmab_jax.analysis.words import facts
 
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     with spelt(options):
@@ -207,7 +209,7 @@ def print_results(
     made = "rounds\nmade" if "rounds" in dims else "rounds"
     headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
     headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
-    shown = plain_table(", ".join(facts_of(table.attrs)))
+    shown = plain_table(", ".join(facts(table, dims, leaks=True)))
     for heading in (*dims, *headings, f"best arm lost\n{share}", f"worse arm played\n{share}"):
         shown.add_column(heading, justify="right", overflow="fold")
     for row in rows:
@@ -222,21 +224,6 @@ def print_results(
 
 def _scalars(table: xr.Dataset) -> list[str]:
     return [str(name) for name, values in table.data_vars.items() if "meter" not in values.dims]
-
-
-def facts_of(attrs: Mapping[str, Any]) -> list[str]:
-    """Returns what all configurations of a result share, in words, by its attributes."""
-    found = [str(attrs.get("title", attrs.get("algorithm", "")))]
-    if "epsilon" in attrs:
-        noise = float(attrs["epsilon"])
-        found.append("no noise" if math.isinf(noise) else f"ε = {label_text(noise)}")
-        if not math.isinf(noise) and "epsilon_message" in attrs:
-            found[-1] += f" ({label_text(float(attrs['epsilon_message']))} per message)"
-    for name, words in (("agents", "agents M"), ("arms", "arms K"), ("horizon", "slots T")):
-        if name in attrs:
-            found.append(f"{words} = {int(attrs[name]):,}")
-    settings = json.loads(attrs.get("settings", "{}"))
-    return found + [text for name, text in settings.items() if name not in ("agents", "arms")]
 
 
 def _sorted(

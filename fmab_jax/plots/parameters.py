@@ -14,10 +14,10 @@ from matplotlib.colors import LogNorm, Normalize, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
+from fmab_jax.analysis.words import facts, is_number, told, value_label, written
 from fmab_jax.errors import refuse
 from fmab_jax.plots import captions, style
-from fmab_jax.plots.captions import is_number, told
-from fmab_jax.plots.style import FONT, text_size, wrapped, written
+from fmab_jax.plots.style import FONT, text_size, wrapped
 
 # The metric "rounds" is not called so in the table: there the name belongs to the round budget.
 _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
@@ -54,7 +54,7 @@ def plot_parameter(
     unless they span less than a factor of 2.
 
     Args:
-        finals: Final values of each cell of a sweep: a dimension per swept parameter.
+        finals: Final values of each configuration of a sweep: a dimension per swept parameter.
         x: The parameter on the horizontal axis.
         hue: The parameter told apart by colour, stroke and marker; up to 28 values.
         metric: "regret", "cost" or "rounds".
@@ -118,7 +118,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
     up to 12 columns.
 
     Args:
-        finals: Final values of each cell of a sweep: a dimension per swept parameter.
+        finals: Final values of each configuration of a sweep: a dimension per swept parameter.
         x: The parameter on the horizontal axis.
         y: The parameter on the vertical axis.
         metric: "regret", "cost" or "rounds".
@@ -210,11 +210,12 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         refuse("finals", tuple(dims), "without dimensions seed and time", remedy)
     empty = [name for name in dims if finals.sizes[name] == 0]
     if empty:
-        refuse("finals", f"no value of {empty[0]}", "at least one cell", "select less narrowly")
+        allowed = "at least one configuration"
+        refuse("finals", f"no value of {empty[0]}", allowed, "select less narrowly")
     for name in needed:
         bad = int((~np.isfinite(finals[name].values.astype(float))).sum())
         if bad:
-            allowed = "finite in every cell"
+            allowed = "finite in every configuration"
             refuse(f"finals.{name}", f"{bad} not finite", allowed, "complete the sweep")
     names = [name for name in chosen.values() if name is not None]
     for field, parameter in chosen.items():
@@ -258,10 +259,10 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
 
 
 def caption_of(finals: xr.Dataset, *sentences: str, paid: bool) -> str:
-    """Returns the caption: what all cells share, what is drawn, meters if paid for, bad luck."""
+    """Returns the caption: what all share, what is drawn, meters if paid for, bad luck."""
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    facts = [*captions.facts(finals, varied), captions.seeds_per_cell(finals)]
-    said = [", ".join(facts), *sentences]
+    made = [*facts(finals, varied), captions.seeds_per_cell(finals)]
+    said = [", ".join(made), *sentences]
     if paid and (meters := captions.meters(finals)):
         said.append(f"Peer links are counted on the {meters}")
     return ". ".join([*said, *captions.events_of_cells(finals)]) + "."
@@ -283,7 +284,7 @@ def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:
 def _ticks(coordinate: xr.DataArray) -> _Ticks:
     """Decides where the values of a parameter stand on an axis."""
     values = values_of(coordinate)
-    labels = [captions.value_label(coordinate, value) for value in values]
+    labels = [value_label(coordinate, value) for value in values]
     finite = [value for value in values if is_number(value) and math.isfinite(value)]
     infinite = [value for value in values if is_number(value) and value == math.inf]
     if len(finite) + len(infinite) < len(values) or len(infinite) > 1 or not finite:

@@ -1,4 +1,4 @@
-"""Regret against communication cost: what no other cell of a sweep beats."""
+"""Regret against communication cost: what no other configuration of a sweep beats."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
+from fmab_jax.analysis.words import counted, told
 from fmab_jax.plots import captions, parameters, style
-from fmab_jax.plots.captions import told
 from fmab_jax.plots.parameters import values_of
-from fmab_jax.plots.style import FONT, counted, text_size
+from fmab_jax.plots.style import FONT, text_size
 
 _LABELLED = 8
 _HEIGHT = 2.3
@@ -27,15 +27,15 @@ _DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
 
 
 def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
-    """Draws regret against communication cost, a point per cell, with the Pareto front.
+    """Draws regret against communication cost, a point per configuration, with the Pareto front.
 
-    A cell is on the front (filled, on the step line) if no other cell has at most its cost and at
-    most its regret, and less of one. Equal cells are on it together. Up to 8 of them, evenly along
-    the front, are labelled with their values of the swept parameters (without the hue), where
+    A configuration is on the front (filled, on the step line) if no other one has at most its cost
+    and at most its regret, and less of one. Equal ones are on it together. Up to 8 of them, evenly
+    along the front, are labelled with their values of the swept parameters (without the hue), where
     there is room.
 
     Args:
-        finals: Final values of each cell of a sweep: a dimension per swept parameter.
+        finals: Final values of each configuration of a sweep: a dimension per swept parameter.
         hue: The parameter told apart by colour and marker; up to 28 values.
 
     Returns:
@@ -98,12 +98,12 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         number = 0
         if shown:
             number = _label_points(axes, np.stack([cost, regret]), front, texts)
-        least = "no other cell has at most its cost and its regret, and less of one"
+        least = "no other configuration has at most its cost and its regret, and less of one"
         return parameters.caption_of(
             finals,
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
             f"Filled, on the line: the Pareto front ({least}), {len(front)} of "
-            f"{counted('', cost.size, 'cell')}, {number} of them labelled",
+            f"{counted('', cost.size, 'configuration')}, {number} of them labelled",
             paid=True,
         )
 

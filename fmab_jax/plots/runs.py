@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
 from fmab_jax.errors import array_of, price, refuse
-from fmab_jax.files import checked_path, whole_file
+from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
 from fmab_jax.run.simulate import communication_cost
 
@@ -45,11 +46,11 @@ def plot_runs(
     shows `communication_cost` with these prices instead. It is logarithmic where the totals of the
     runs differ more than 20-fold; the time axis is logarithmic where all time grids are. The
     caption names every setting that is not its default, seeds and band, and how many seeds lost the
-    best arm, or decided for a worse one, with Clopper-Pearson intervals.
+    best arm, or play a worse one at T, with Clopper-Pearson intervals.
 
     Args:
         runs: One result of ``simulate``; or up to 28 of them by the label to show; or the result of
-            a ``sweep`` with up to 28 cells, see `cells`.
+            a ``sweep`` with up to 28 configurations, see `cells`.
         level: Confidence level of band and interval, in (0, 1).
         kind: Kind of band, see ``confidence_band``.
         server_price: Price c1 of an agent-server link, at least 0.
@@ -122,12 +123,12 @@ def plot_runs(
 
 
 def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
-    """Returns the cells of a sweep as runs by their labels; a run by its title.
+    """Returns the configurations of a sweep as runs by their labels; a run by its title.
 
     A label says the values of the parameters that have several.
 
     Raises:
-        ValueError: If it holds no curves, or two cells would have the same label.
+        ValueError: If it holds no curves, or two configurations would have the same label.
     """
     if "regret" not in data:
         refuse("runs", "without regret", "a result with curves", "sweep with keep='curves'")
@@ -141,16 +142,16 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
-        words = [captions.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
-        default = cell.attrs.get("title", cell.attrs.get("algorithm", "run"))
-        label = ", ".join(words) or str(default)
+        values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
+        default = next(iter(words.facts(cell)), "run")
+        label = ", ".join(values) or str(default)
         if label in runs:
             remedy = "pass the runs by labels of your own"
-            refuse("runs", label, "cells whose values differ in six digits", remedy)
+            refuse("runs", label, "configurations whose values differ in six digits", remedy)
         runs[label] = cell
         if len(runs) > style.MOST:
             remedy = "select fewer with .sel(...)"
-            refuse("runs", f"{math.prod(shape)} cells", f"at most {style.MOST} cells", remedy)
+            refuse("runs", f"{math.prod(shape)} configurations", f"at most {style.MOST}", remedy)
     return runs
 
 
@@ -177,9 +178,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     ending = path.suffix.lower()
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
-    if not overwrite and os.path.lexists(path):
-        remedy = "pass overwrite=True, or choose another name"
-        refuse("path", str(path), "a file that does not exist yet", remedy)
+    refuse_taken(path, overwrite)
     metadata = {"CreationDate": None} if ending == ".pdf" else {"Software": None}
     # Type 42 keeps letters as letters: journals refuse type 3 fonts.
     with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
@@ -202,7 +201,7 @@ def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
     if set(data.regret.dims) != {"seed", "time"}:
         remedy = "select one configuration with .sel(...) per run"
         refuse(field, data.regret.dims, "a result with dimensions seed and time", remedy)
-    # Where horizons are swept, every cell has slots of its own.
+    # Where horizons are swept, every configuration has slots of its own.
     return data.assign_coords(time=("time", data.slot.values)) if "slot" in data.coords else data
 
 
@@ -269,18 +268,16 @@ def _caption(
     prices: tuple[float, float],
 ) -> str:
     """Returns the caption: what all runs share once, then what differs, run by run."""
-    facts = {
-        label: [*captions.facts(data), captions.seeds_of(data)] for label, data in runs.items()
-    }
+    facts = {label: [*words.facts(data), captions.seeds_of(data)] for label, data in runs.items()}
     first, *others = facts.values()
     shared = [fact for fact in first if all(fact in other for other in others)]
     sentences = [", ".join(shared)] if shared else []
     differing = {}
     for label, own in facts.items():
-        said = {_bare(words) for words in (label, *label.split(", "), *shared)}
+        said = {_bare(each) for each in (label, *label.split(", "), *shared)}
         differing[label] = ", ".join(fact for fact in own if _bare(fact) not in said)
-    groups = captions.grouped(differing).items()
-    listed = [f"{labels}: {words}" for words, labels in groups if words]
+    groups = words.grouped(differing).items()
+    listed = [f"{labels}: {said}" for said, labels in groups if said]
     sentences += ["; ".join(listed)] if listed else []
     some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
@@ -302,10 +299,10 @@ def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float])
         label: not any(values.any() for values in _links(data).values())
         for label, data in runs.items()
     }
-    meters = captions.grouped({label: captions.meters(data) for label, data in runs.items()})
+    meters = words.grouped({label: captions.meters(data) for label, data in runs.items()})
     for meter in filter(None, meters):
         whose = f" ({meters[meter]})" if len(set(meters) - {""}) > 1 else ""
         sentences.append(f"Peer links are counted on the {meter}{whose}")
     if any(silent.values()) and len(runs) > 1:
-        sentences.append(f"No links: {captions.grouped(silent)[True]}")
+        sentences.append(f"No links: {words.grouped(silent)[True]}")
     return sentences

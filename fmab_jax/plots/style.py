@@ -20,6 +20,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from fmab_jax.analysis.words import written
+
 # Okabe and Ito, "Color universal design", 2008; without yellow, which is lost on white paper.
 # Seven colours and four strokes have no common divisor: 28 lines differ, any 4 in stroke alone.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -31,7 +33,6 @@ MOST = len(COLOURS) * len(STROKES)
 # Inches and points. A column of the usual two-column journals is 3.4 in wide.
 WIDTH, PAD, FONT = 3.4, 0.05, 7
 _TIE = "\N{NO-BREAK SPACE}"
-_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def look(index: int) -> dict[str, Any]:
@@ -100,31 +101,6 @@ def scale_values(axes: Axes, which: Literal["x", "y"], values: np.ndarray) -> No
 def log_locator(low: float, high: float) -> LogLocator:
     """Returns ticks at powers of ten, in between too where there are few."""
     return LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,), numticks=7)
-
-
-def written(number: float) -> str:
-    """Writes a number in at most six digits, large and small ones with a power of ten."""
-    text = f"{number:.6g}"
-    mantissa, _, exponent = f"{number:.5e}".partition("e")
-    mantissa = mantissa.rstrip("0").rstrip(".")
-    # "20000" is shorter as a power of ten, "12345" is not.
-    if "e" not in text and (abs(number) < 1e4 or len(mantissa) > 3):
-        return text
-    power = "10" + str(int(exponent)).translate(_POWERS)
-    return power if mantissa == "1" else f"{mantissa}×{power}"
-
-
-def whole(number: Any) -> str:
-    """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
-    text = str(int(number))
-    if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
-        return "10" + str(len(text) - 1).translate(_POWERS)
-    return text if len(text) < 5 else f"{int(number):,}"
-
-
-def counted(symbol: str, number: Any, noun: str) -> str:
-    """Writes a fact such as "M = 50 agents"."""
-    return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
 
 
 @functools.cache

@@ -83,7 +83,7 @@ VARIABLES = (
         ("agents_worse",),
         False,
         np.bool_,
-        "worse arm played at T",
+        "plays a worse arm at T",
         "seeds",
         lambda worse: np.asarray(worse) > 0,
         coordinate=True,

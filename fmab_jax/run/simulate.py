@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import Algorithm, source_digest
 from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
@@ -107,7 +107,7 @@ def simulate(
         "sum_agents": sum_agents,
     }
     data.attrs = {
-        **facts(config),
+        **facts(config, sum_agents=sum_agents),
         "root_seed": root_seed,
         "config": json.dumps(described),
         "schema": schema.VERSION,
@@ -124,12 +124,20 @@ def simulate(
     return data
 
 
-def facts(config: Config) -> dict[str, Any]:
-    """Returns what a result says of its configuration, for tables, figures and files."""
+def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
+    """Returns what a result says of its configuration, for tables, figures and files.
+
+    Besides the parameters, the settings tell of foreign source, and of agents drawn one by one.
+    """
     algorithm, problem = config.algorithm, config.problem
     settings = algorithm.settings() | problem.settings()
     for name in ("epsilon", "epsilon_message"):
         settings.pop(name, None)
+    # No parameter has a name with a space.
+    if code := source_digest(type(algorithm)):
+        settings["source code"] = f"code {code[:8]}"
+    if not sum_agents:
+        settings["sum agents"] = "agents drawn one by one"
     return {
         "algorithm": algorithm.name,
         "title": algorithm.title or algorithm.name,

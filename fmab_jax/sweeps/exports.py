@@ -28,10 +28,10 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     """Writes the results of `simulate` or `sweep` into a file, whole or not at all.
 
     netCDF and Zarr keep every variable with its dimensions; labels of mixed kinds, such as "none"
-    beside numbers, become texts. CSV and Parquet hold a row for each cell, seed and slot, with the
-    swept parameters, ``seed``, ``time`` and the series, and per-seed values repeated in each row;
-    of a summary, a row for each cell and slot with means, variances and counts. Both are written a
-    cell at a time. Floats in CSV read back to the same bits.
+    beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and
+    slot, with the swept parameters, ``seed``, ``time`` and the series, and per-seed values repeated
+    in each row; of a summary, a row for each configuration and slot with means, variances and
+    counts. Both are written a configuration at a time. Floats in CSV read back to the same bits.
 
     Args:
         data: The results.
@@ -66,7 +66,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
 
 def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
-    """Yields the tidy table of `export`, a cell at a time."""
+    """Yields the tidy table of `export`, a configuration at a time."""
     dims = list(data.seeds.dims) if "seeds" in data else []
     sizes = [data.sizes[name] for name in dims]
     for place in np.ndindex(*sizes):

@@ -18,7 +18,7 @@ class Plan(NamedTuple):
 
     Attributes:
         cells: Cells of the grid.
-        seeds: Of each cell; with a precision, at first.
+        seeds: Of each configuration; with a precision, at first.
         until: Whether a precision decides on further seeds.
         distinct: Different ones among them.
         layouts: Programs to compile, one per array shape.
@@ -74,7 +74,7 @@ class Progress:
         """Is told that so many more trials are computed."""
 
     def written(self, cells_done: int, widest: float) -> None:
-        """Is told that a chunk is safe: complete cells, widest relative 95 % half-width so far."""
+        """Is told that a chunk is safe: complete configurations, widest relative half-width."""
 
 
 def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
@@ -91,7 +91,7 @@ def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
 
 def describe_plan(plan: Plan) -> str:
     """Returns a plan in a line or two."""
-    cells = counted(plan.cells, "cell")
+    cells = counted(plan.cells, "configuration")
     if plan.distinct != plan.cells:
         cells += f" ({plan.distinct:,} different)"
     least = "at least " * plan.until
@@ -159,7 +159,7 @@ class _Lines(Progress):
         left = _duration(max(0, self.trials - self.done) / max(rate, 1e-9))
         self.say(
             f"{self.done:,} of {self.trials:,} trials, {rate:,.3g} trials/s, {left} left, "
-            f"{self.cells_done:,} of {self.cells:,} cells done, "
+            f"{self.cells_done:,} of {self.cells:,} configurations done, "
             f"widest 95 % interval {_percent(self.widest)} of the mean"
         )
 
@@ -219,7 +219,7 @@ class _Bar(Progress):
         self.bar.update(self.task, rate=f"{speed:,.0f}/s" if speed else "")
 
     def written(self, cells_done: int, widest: float) -> None:
-        said = f"{cells_done:,}/{self.cells:,} cells, band {_percent(widest)}"
+        said = f"{cells_done:,}/{self.cells:,} configurations, band {_percent(widest)}"
         self.bar.update(self.task, cells=said)
 
 

@@ -19,7 +19,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from fmab_jax.analysis import summary
+from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.tables import look_band
 from fmab_jax.core.exchanges import Meter
 from fmab_jax.errors import Damaged, refuse
@@ -260,7 +260,7 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
         if slots not in grids:
             places[slots] = len(grids)
             grids[slots] = point.config.grid[: point.config.wanted].tolist()
-        cells.append({"hash": point.hash, **_facts(point.config), "grid": places[slots]})
+        cells.append({"hash": point.hash, **_facts(point.config, study), "grid": places[slots]})
     until = study.until
     exchanges = [point.config.exchange for point in study.points]
     return {
@@ -279,9 +279,9 @@ def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _facts(config: Config) -> dict[str, Any]:
+def _facts(config: Config, study: Study) -> dict[str, Any]:
     """Returns what results say of one configuration, as JSON has it."""
-    told = facts(config)
+    told = facts(config, sum_agents=study.sum_agents)
     for name in ("epsilon", "epsilon_message"):
         told[name] = None if math.isinf(told[name]) else told[name]
     links = {meter.name: number for meter, number in config.exchange.links}
@@ -308,7 +308,7 @@ def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dat
     Args:
         path: The sweep's ``store``.
         partial: Open an unfinished sweep: what is there, with NaN for what is missing; ``seeds``
-            says how many each cell has.
+            says how many each configuration has.
 
     Returns:
         The Dataset that `sweep` returned.
@@ -386,14 +386,14 @@ class _Grid:
     def coordinates(self) -> dict[str, Any]:
         """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
         found = {}
-        for name, labels, words in self.header["dims"]:
+        for name, labels, about in self.header["dims"]:
             kinds = {isinstance(label, str) for label in labels}
             if len(kinds) > 1:
                 values = np.empty(len(labels), object)
                 values[:] = labels
             else:
                 values = np.array(labels)
-            found[name] = (name, values, words)
+            found[name] = (name, values, about)
         return found
 
     def links(self) -> np.ndarray:
@@ -456,13 +456,10 @@ class _Grid:
         for name in ("algorithm", "title"):
             if name not in shared:
                 shared[name] = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
-        settings = [json.loads(cell["settings"]) for cell in self.cells]
-        common = {
-            name: words
-            for name, words in settings[0].items()
-            if name not in self.dims and all(each.get(name) == words for each in settings)
-        }
+        common, by = self._settings()
         shared["settings"] = json.dumps(common)
+        if by:
+            shared["settings_by"] = json.dumps(by)
         made_by = {f"{name}_version": version for name, version in made_by.items()}
         return {
             **shared,
@@ -474,6 +471,34 @@ class _Grid:
             **self._looks(),
             **made_by,
         }
+
+    def _settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
+        """Returns the words that all cells share, and those that go with an algorithm or a problem.
+
+        What only some algorithms have, or one problem of several, goes with its label.
+        """
+        told = []
+        for cell in self.cells:
+            epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
+            own = {"title": cell["title"], "epsilon": words.privacy(epsilon)}
+            told.append(own | json.loads(cell["settings"]))
+        labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
+        common: dict[str, str] = {}
+        by: dict[str, dict[str, dict[str, str]]] = {}
+        for name in dict.fromkeys(name for own in told for name in own):
+            if name in self.dims:
+                continue
+            values = np.empty(len(told), object)
+            values[:] = [own.get(name) for own in told]
+            dims, table = self.least(values.reshape(self.shape))
+            if not dims and name not in _SHARED:
+                common[name] = table.item()
+            elif dims in (["algorithm"], ["problem"]):
+                owners = by.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
+                for label, said in zip(labels[dims[0]], table.tolist(), strict=True):
+                    if said is not None:
+                        owners[label][name] = said
+        return common, by
 
     def _looks(self) -> dict[str, Any]:
         if self.header["until"] is None:

@@ -95,7 +95,7 @@ def sweep(
             left out, each seed draws its means, with agents=50, arms=100, spread=0, problem_gap
             and fixed_instance.
         horizon: T, as in `simulate`.
-        seeds: Seeds 0, 1, ..., seeds - 1 of each cell; with ``until``, of the first look.
+        seeds: Seeds 0, 1, ..., seeds - 1 of each configuration; with ``until``, of the first look.
         store: Folder to keep the results in, made if missing. What is there already is not computed
             again: an interrupted sweep goes on, a sweep with more seeds computes the difference.
             Without a store results stay in memory.
@@ -105,7 +105,8 @@ def sweep(
         sum_agents: As in `simulate`.
         keep: "curves" keeps every seed, "summary" moments, a histogram of the regret at T and
             counts: for very many seeds.
-        until: `until_precise(...)`: add seeds until each cell's band is narrow; needs "summary".
+        until: `until_precise(...)`: add seeds until each configuration's band is narrow; needs
+            "summary".
         worker: (i, n): this process is the i-th of n, i from 1, that share the store and have
             nothing else to do with each other. Each computes its part; start a dead one again.
         allow_changes: Fields in which the study, or what it is run with, may differ from the one in

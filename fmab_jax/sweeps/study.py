@@ -62,7 +62,7 @@ class Precision(NamedTuple):
     max_seeds: int
 
     def looks(self, seeds: int) -> list[int]:
-        """Returns the numbers of seeds at which a cell is judged: doubling, from ``seeds`` on."""
+        """Returns the numbers of seeds at which a configuration is judged: doubling."""
         looks = [min(seeds, self.max_seeds)]
         while looks[-1] < self.max_seeds:
             looks.append(min(2 * looks[-1], self.max_seeds))
@@ -76,7 +76,7 @@ class Precision(NamedTuple):
 def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
     """States when a sweep has seeds enough: ``sweep(..., until=until_precise(relative=0.01))``.
 
-    A cell starts with the sweep's ``seeds`` and doubles them until the half-width of its
+    A configuration starts with the sweep's ``seeds`` and doubles them until the half-width of its
     simultaneous band of regret, at the horizon, is at most ``relative`` times the mean, or
     ``max_seeds`` is reached. Looking several times and stopping at a narrow band would make bands
     cover less than they say; so every look uses the level 1 - (1 - level) / looks, with the number
@@ -86,7 +86,7 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
     Args:
         relative: Half-width over mean, in (0, 1).
         level: Confidence level over all looks, in (0, 1).
-        max_seeds: Most seeds of a cell.
+        max_seeds: Most seeds of a configuration.
 
     Raises:
         ValueError: If a value is out of range.
@@ -94,7 +94,7 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
     return Precision(
         real("relative", relative, 0, 1, "use 0.01 for 1 %", open_low=True, open_high=True),
         real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True),
-        count("max_seeds", max_seeds, 2, MAX_SEEDS, "give the most seeds of a cell"),
+        count("max_seeds", max_seeds, 2, MAX_SEEDS, "give the most seeds of a configuration"),
     )
 
 
@@ -119,6 +119,11 @@ class LawOf(Kind):
     def label(self, value: Any) -> Any:
         """Returns its words."""
         return value.label()
+
+    def word(self, value: Any) -> Any:
+        """Returns its name and its numbers, such as gaussian-0.1."""
+        fields = {n: v for n, v in value.describe().items() if n != "law"}
+        return "-".join([value.name, *(str(each) for each in fields.values())])
 
 
 @dataclass(frozen=True)

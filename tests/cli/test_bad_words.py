@@ -138,7 +138,7 @@ WORDS: list[tuple[str, str]] = [
     ("run ddp --graph rng", f"--graph rng: {GRAPH}; did you mean 'ring'?"),
     (
         "run hdp --components 20x4:star",
-        "--components 20x4:star: must be sizes that sum to agents=100 (they sum to 80); "
+        "--components 20x4:star: must be sizes that sum to --agents 100 (they sum to 80); "
         "change the sizes or the number of agents",
     ),
     (

@@ -26,7 +26,9 @@ from fmab_jax.algorithms import base
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
+from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
+from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.run import batches, resources
@@ -177,7 +179,7 @@ def test_table_and_figure_show_what_the_file_holds(
     out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
     assert err == "compiling ...\n"
     assert sorted(path.name for path in folder.iterdir()) == ["eps.nc", "eps.png"]
-    assert out.split("\n")[0] == "CDP-MAB, agents M = 3, arms K = 4, slots T = 10,000"
+    assert out.split("\n")[0] == "CDP-MAB, M = 3 agents, K = 4 arms, T = 10⁴ slots"
     head, found = rows(out)
     assert [row[0] for row in found] == ["0.5", "none"]
     assert head[0].split()[-6:] == ["best", "arm", "lost", "worse", "arm", "played"]
@@ -209,7 +211,7 @@ def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(
     out, _ = said(capsys, "run ddp --graph ring --epsilon-message 3 --out d " + common)
     check_rows(out, fmab.load("d.nc"), 0.95, (1.0, 2.0))
     assert rows(out)[0][1].split()[-9:-5] == ["rounds", "bound", "used", "cost"]
-    assert out.startswith("DDP-MAB, ε = 0.5 (3 per message), agents M = 6,")
+    assert out.startswith("DDP-MAB, ε = 0.5 (3 per message), M = 6 agents,")
     assert "ring" in out.split("\n")[0] and "2 per peer link (bound)." in out
     # A triangle and a path of three agents: sinks collect without a wait, as a server would.
     words = "run hdp --components 3:complete+3:path --server-price 50 --out h "
@@ -227,7 +229,7 @@ def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture
     """Would catch links, a cost or a leak of N epsilon in a run without messages to anybody."""
     words = "--agents 3 --arms 1 --horizon 100 --seeds 2 --times 5 --no-data --no-figure"
     out, _ = said(capsys, "run single --epsilon 0.5 " + words)
-    assert out.startswith("Single-agent MAB, ε = 0.5 (0.5 per message), agents M = 3")
+    assert out.startswith("Single-agent MAB, ε = 0.5 (0.5 per message), M = 3 agents")
     head, ((*_, cost, seeds, lost, worse),) = rows(out)
     assert "links" not in " ".join(head) and (cost, seeds) == ("0", "2")
     assert list(folder.iterdir()) == []
@@ -436,7 +438,7 @@ def test_older_files_are_replaced_only_on_request(
     for command in ("run cdp --out x", "run cdp --out x.png"):
         _, err = said(capsys, command, 2)
         assert err == (
-            "fmab: --out x: must be a new name; x.nc exists; choose another, or add --overwrite\n"
+            "fmab: --out x.nc: must be a new name; it exists: choose another, or add --overwrite\n"
         )
     assert asked == [] and Path("x.nc").read_bytes() == b"old" and not Path("x.png").exists()
     # What is not written is not in the way.
@@ -545,7 +547,7 @@ def test_a_plugin_is_run_as_the_others_are(
     assert "--width X" in out and "Of the radius. (default: 1)" in out and "--pulls N" in out
     words = f"run fixed_phases --width 0.5 1 {SMALL} {spelling}"
     out, err = said(capsys, words)
-    assert err == "compiling ...\n" and out.startswith("Fixed phases, no noise, agents M = 3")
+    assert err == "compiling ...\n" and out.startswith("Fixed phases, no noise, M = 3 agents")
     assert [row[0] for row in rows(out)[1]] == ["0.5", "1"]
     (name,) = folder.glob("fmab-fixed_phases-w-0.5_1-M-3-*.nc")
     assert fmab.load(name).width.attrs["symbol"] == "w"
@@ -737,6 +739,7 @@ def test_help_version_and_wrong_words_need_no_jax() -> None:
     script = """
 import contextlib, io, json, sys
 from fmab_jax.cli.main import main
+from fmab_jax.cli.options import parse
 status = []
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
     for words in ("--help", "show --help", "doctor --help", "--version", "plot --hu", "", "rum"):
@@ -860,3 +863,74 @@ def test_a_table_of_results_is_the_final_table(
         half = float(table.regret_upper[place] - table.regret_lower[place]) / 2
         assert number(row[3]) == pytest.approx(half, rel=5e-4)
     assert "simultaneous band at T" in out
+
+
+TINY = "--agents 2 --arms 2 --horizon 50 --seeds 2 --times 3"
+
+
+def test_figures_that_differ_have_names_that_differ() -> None:
+    """Would catch a band or a price that a long default name has cut off, and a law as a hash."""
+    many = " ".join(f"0.{number}" for number in range(101, 125))
+    long = [f"--epsilon {many} {more}" for more in ("", "--band pointwise", "--server-price 25")]
+    found = [default_name(f"run cdp {TINY} {each}") for each in (*long, long[0] + "--overwrite")]
+    assert len(set(found)) == 3 and found[3] == found[0]
+    name = default_name(f"run ucb1 {TINY} --rewards gaussian:0.1")
+    assert name == "fmab-ucb1-M-2-K-2-rewards-gaussian-0.1-horizon-50-seeds-2-times-3.png"
+
+
+def default_name(words: str) -> str:
+    """Returns the name of the figure that a run without --out would write."""
+    module, command = cli.find(shlex.split(words))
+    options = parse(command)
+    _, study = stated.study_of(options, command.subject, shlex.split(words))
+    return str(module._paths(options, command.subject, study)[0])
+
+
+def test_an_existing_file_is_refused_alike_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a remedy that the command line has not, or another wording of one command."""
+    monkeypatch.chdir(tmp_path)
+    said(capsys, f"run ucb1 {TINY} --out y")
+    told = "must be a new name; it exists: choose another, or add"
+    for words in (f"run ucb1 {TINY} --out y --no-figure", "export y.nc y.nc"):
+        assert said(capsys, words, 2)[1].endswith(f"y.nc: {told} --overwrite\n"), words
+    words = "plot y.nc --curves --out y.png"
+    assert said(capsys, words, 2)[1] == f"fmab: --out y.png: {told} --overwrite\n"
+    for again in (fmab.save, fmab.export):
+        with pytest.raises(ValueError, match=f"^path='y.nc': {told} overwrite=True$"):
+            again(fmab.load("y.nc"), "y.nc")
+
+
+def test_the_heading_tells_a_root_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch two experiments under one heading, of a run or of bounds."""
+    monkeypatch.chdir(tmp_path)
+    run = f"run cdp --epsilon 1 {TINY} --no-figure --no-data"
+    start = "CDP-MAB, ε = 1 (2 per message), M = 2 agents, K = 2 arms, T = 50 slots"
+    heads = [" ".join(said(capsys, f"{run}{more}")[0].split()) for more in ("", " --root-seed 5")]
+    assert heads[0].startswith(f"{start} regret") and heads[1].startswith(f"{start}, root seed 5 ")
+    bounds = "bounds cdp --epsilon 1 --agents 2 --arms 2 --root-seed 5"
+    assert ", root seed 5, smallest gap" in said(capsys, bounds)[0]
+
+
+def test_remedies_lead_somewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch Python's words, help of nobody knows what, or an error number for a remedy."""
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text("a,b\n")
+    head = 'algorithm = "{}"\nhorizon = 9\nseeds = 2\n'
+    Path("a.toml").write_text(head.format("ucb1") + "[parameters]\nalpha = -1\n")
+    Path("b.toml").write_text(
+        head.format("cdp") + '[parameters]\nepsilon = 1\n[problem]\nrewards = "gaussian:0.1"\n'
+    )
+    for words, end in {
+        "run ucb1 --alpha -1": "must be a number in [0, inf]; see fmab run ucb1 --help",
+        "run cdp --rewards gaussian:0.1 --epsilon 0.5": "or pass --epsilon none",
+        "sweep a.toml": "see fmab sweep ucb1 --help",
+        "sweep b.toml": 'or pass epsilon = "none"',
+        "show g.csv": "fmab: g.csv: must be a folder of results or a .nc file; check the path",
+    }.items():
+        assert said(capsys, words, 2)[1].endswith(f"{end}\n"), words

@@ -141,7 +141,7 @@ def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -
     assert head[0] == [*columns, "worse", "arm", "played"]
     columns = ["epsilon", "rounds", "Nε", "at", "T", "95", "%", "of", "it", "made", "server"]
     assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
-    assert "CDP-MAB, agents M = 4, arms K = 3, slots T = 20,000\n" in made[1]
+    assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12
     direct = fmab.sweep(
         fmab.cdp_mab,
@@ -396,7 +396,7 @@ def test_export_writes_what_was_swept(
         ("show eps --select rounds", "--select rounds: must be one of none, 2"),
         ("show eps --select rounds=3", "--select rounds=3: must be one of none, 2"),
         ("show eps --select graph=ring", "--select graph=ring: must be one of epsilon, rounds"),
-        ("show nowhere", "nowhere: must be a store; No such file or directory"),
+        ("show nowhere", "nowhere: must be a folder of results or a .nc file; check the path"),
         ("show", "fmab show: must be given FOLDER"),
         ("show eps sum", "fmab show eps sum: must be given FOLDER"),
         ("export eps", "fmab export eps: must be given FOLDER and FILE"),
@@ -415,7 +415,7 @@ def test_export_writes_what_was_swept(
         ("sweep cdp --seeds 0", "--seeds 0: must be a whole number"),
         ("sweep cdp --out=", "--out : must be the name of a folder"),
         ("sweep cdp --max-seeds 9", "--max-seeds 9: must be given with --until"),
-        ("sweep cdp --until 0.1", "--until 0.1: must be given with keep='summary'"),
+        ("sweep cdp --until 0.1", "--until 0.1: must be given with --keep summary"),
         ("sweep cdp --until 2 --keep summary", "--until 2: must be a number in (0, 1)"),
         ("sweep cdp --keep all", "--keep all: must be 'curves' or 'summary'"),
         ("sweep cdp --chunk 0", "--chunk 0: must be a whole number"),
@@ -472,7 +472,7 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
     """Would catch a folder or a lock of a run that was only asked about, or a run untold of."""
     out, err = said(capsys, f"{GRID} --out dry --dry-run")
     plan, compiling, expected = err.splitlines()
-    start = "4 cells x 20 seeds = 80 trials: 1 compilation, 12 chunks, "
+    start = "4 configurations x 20 seeds = 80 trials: 1 compilation, 12 chunks, "
     assert out == "" and re.match(re.escape(start) + r"\S+ kB of \S+ \S+ free disk, ", plan)
     assert compiling == "compiling program 1 of 1"
     assert re.fullmatch(r"expected to take \S+ (s|min|h)", expected)

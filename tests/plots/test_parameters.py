@@ -346,7 +346,7 @@ def test_labels_name_the_cells_of_the_front():
     assert 4 <= len(labels) <= 8
     for label in labels:
         assert cells[label.get_text()] == label.xy and label.xy in step
-    counts = f"{len(step)} of 25 cells, {len(labels)} of them labelled. "
+    counts = f"{len(step)} of 25 configurations, {len(labels)} of them labelled. "
     assert counts in caption(figure)
     short = plot_pareto(data.sel(graph=["star"]), "epsilon").axes[0].texts
     assert {text.get_text() for text in short} <= {"no noise", *(f"ε={e:g}" for e in EPSILONS)}
@@ -359,10 +359,11 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     ).assign_attrs(settings=json.dumps({"weights": "weights by components", "rounds": "R = 9"}))
     fixed = "K = 100 arms, T = 10⁶ slots, weights by components, no round budget"
     assert caption(plot_parameter(data, "epsilon", "participation")) == (
-        f"DDP-MAB, M = 50 agents, {fixed}, 1000 seeds per cell. "
+        f"DDP-MAB, M = 50 agents, {fixed}, 1000 seeds per configuration. "
         f"Points: means over the seeds; bars: {BAND}. 20 of 8000 seeds lost the best arm, most in "
-        "a cell 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) at ε = 0.1, p = 0.4. "
-        "30 of 8000 decided for a worse arm at T, most in a cell 30 of 1000 (2.4–3.9 %) at "
+        "one configuration 20 of 1000 (90 % Clopper–Pearson interval 1.6–2.7 %) "
+        "at ε = 0.1, p = 0.4. "
+        "30 of 8000 play a worse arm at T, most in one configuration 30 of 1000 (2.4–3.9 %) at "
         "ε = 0.1, p = 0.4."
     )
     one = data.sel(epsilon=0.3, participation=1.0)
@@ -370,18 +371,22 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     assert caption(plot_pareto(one)) == (
         f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, "
         f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
-        "front (no other cell has at most its cost and its regret, and less of one), 1 of 1 cell, "
-        "0 of them labelled. Peer links are counted on the meter bound: diameter x edges. "
+        "front (no other configuration has at most its cost and its regret, and less of one), "
+        "1 of 1 configuration, 0 of them labelled. "
+        "Peer links are counted on the meter bound: diameter x edges. "
         "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "
-        "decided for a worse arm at T (0–0.3 %)."
+        "play a worse arm at T (0–0.3 %)."
     )
     data = table(horizon=[10**4, 10**6], agents=[5, 50])
     data["seeds"] = ("agents", [200, 3000])
     text = caption(plot_heat(data, "horizon", "agents"))
-    assert text.startswith("DDP-MAB, ε = 0.5, K = 100 arms, 200 to 3000 seeds per cell. Colours")
+    assert text.startswith(
+        "DDP-MAB, ε = 0.5, K = 100 arms, 200 to 3000 seeds per configuration. Colours"
+    )
     assert text.endswith(
-        "0 of 6400 seeds lost the best arm, 0 in every cell (90 % Clopper–Pearson interval 0–0.3 % "
-        "in a cell). 0 of 6400 decided for a worse arm at T, 0 in every cell (0–0.3 % in a cell)."
+        "0 of 6400 seeds lost the best arm, 0 in every configuration "
+        "(90 % Clopper–Pearson interval 0–0.3 % in each). "
+        "0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
     )
 
 
@@ -565,7 +570,7 @@ PAIR = GOOD.isel(participation=0)
         (lambda: plot_pareto(GOOD.isel(graph=[])), "finals='no value of graph': must be at least"),
         (
             lambda: plot_pareto(GOOD.assign(cost=GOOD.cost.where(GOOD.epsilon < 1))),
-            "finals.cost='10 not finite': must be finite in every cell; complete the sweep",
+            "finals.cost='10 not finite': must be finite in every configuration; complete",
         ),
         (
             lambda: plot_pareto(table(epsilon=list(range(1, 30))), "epsilon"),

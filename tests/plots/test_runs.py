@@ -182,7 +182,7 @@ def test_caption_of_one_run_states_the_facts():
         "CDP-MAB, ε = 0.5, M = 50 agents, K = 100 arms, T = 10⁷ slots, p = 0.4, Gaussian rewards, "
         f"sd 0.1, 40 seeds. Lines: means over the seeds; shaded: {band.attrs['description']}. "
         f"3 of 40 seeds lost the best arm (90 % Clopper–Pearson interval {lost} %). "
-        f"5 of 40 decided for a worse arm at T ({worse} %)."
+        f"5 of 40 play a worse arm at T ({worse} %)."
     )
 
 
@@ -200,7 +200,7 @@ def test_caption_of_several_runs_says_once_what_they_share():
     )
     assert (
         "Seeds that lost the best arm (95 % Clopper–Pearson interval): few: 2 of 40 (0.611–16.9 %);"
-        " all others: 0 of 40 (0–8.81 %). 0 of 40 seeds of every run decided for a worse arm at T "
+        " all others: 0 of 40 (0–8.81 %). 0 of 40 seeds of every run play a worse arm at T "
         "(0–8.81 %). Peer links are counted on the meter bound: diameter x edges."
     ) in text
     assert "40 of 40 seeds lost the best arm (95 % Clopper–Pearson interval 91.2–100 %)." in (
@@ -208,11 +208,10 @@ def test_caption_of_several_runs_says_once_what_they_share():
     )
     unknown = result(worse=1).drop_vars("best_arm_lost")
     end = "Seeds that lost the best arm (95 % Clopper–Pearson interval): "
-    assert f"{end}CDP-MAB: not recorded. 1 of 40 decided" in caption(plot_runs(unknown))
+    assert f"{end}CDP-MAB: not recorded. 1 of 40 play a worse" in caption(plot_runs(unknown))
     worse = {"a": result(worse=1), "b": result(worse=2)}
     assert caption(plot_runs(worse)).endswith(
-        "Seeds that decided for a worse arm at T: a: 1 of 40 (0.0633–13.2 %); "
-        "b: 2 of 40 (0.611–16.9 %)."
+        "Seeds that play a worse arm at T: a: 1 of 40 (0.0633–13.2 %); b: 2 of 40 (0.611–16.9 %)."
     )
 
 
@@ -239,19 +238,20 @@ VARIANTS: dict[str, Callable[[], tuple[fmab.Algorithm, fmab.Problem, int]]] = {
 
 def test_no_two_different_runs_carry_the_same_caption():
     """Would catch a setting that a run has and its caption does not tell."""
-    found = {}
+    found, base = {}, None
     for name, make in VARIANTS.items():
         algorithm, problem, horizon = make()
         config = batches.bound(
             algorithm, problem, horizon, times=3, spacing="linear", sum_agents=True
         )
         found[name] = result().assign_attrs(simulate.facts(config))
+        base = config if name == "plain" else base
     plain = result().assign_attrs(found["plain"].attrs)
     laws = ("Gaussian rewards, sd 0.1", "Gaussian rewards, sd 0.2", "ratings of 5 levels")
     for law in laws:
         found[law] = plain.assign_attrs(settings=json.dumps({"rewards": law}))
     found["root"] = plain.assign_attrs(root_seed=7)
-    found["by agent"] = plain.assign_attrs(config=json.dumps({"sum_agents": False}))
+    found["by agent"] = plain.assign_attrs(simulate.facts(base, sum_agents=False))
     found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
     band = confidence_band(plain.regret, kind="pointwise")
     captions = {
@@ -452,7 +452,7 @@ def test_a_figure_is_saved_at_print_quality_with_the_same_bytes(tmp_path, ending
     figure = plot_runs(result())
     path = save_figure(figure, tmp_path / f"a.{ending}")
     content = path.read_bytes()
-    with pytest.raises(ValueError, match="must be a file that does not exist yet; pass overwrite"):
+    with pytest.raises(ValueError, match="must be a new name; .* add overwrite=True"):
         save_figure(figure, str(path))
     save_figure(figure, str(path), overwrite=True)
     assert path.read_bytes() == content and os.listdir(tmp_path) == [path.name]
@@ -512,10 +512,13 @@ SWEPT = xr.concat([GOOD, GOOD], "p")
         (lambda: plot_runs(GOOD.drop_attrs()), "runs['run']='without title': must be a result of"),
         (
             lambda: plot_runs(xr.concat([GOOD] * 29, "p").assign_coords(p=range(29))),
-            "runs='29 cells': must be at most 28",
+            "runs='29 configurations': must be at most 28",
         ),
         (lambda: plot_runs(SWEPT), "runs='without coordinate p': must be"),
-        (lambda: plot_runs(SWEPT.assign_coords(p=("p", [1, 1]))), "runs='p = 1': must be cells"),
+        (
+            lambda: plot_runs(SWEPT.assign_coords(p=("p", [1, 1]))),
+            "runs='p = 1': must be configurations",
+        ),
         (lambda: plot_runs(GOOD.isel(seed=[0])), "seeds=1: must be a whole number in [2, "),
         (lambda: plot_runs(GOOD, level=95), "level=95: must be"),
         (lambda: plot_runs(GOOD, kind="sd"), "kind='sd': must be"),

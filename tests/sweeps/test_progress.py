@@ -125,10 +125,10 @@ def test_what_can_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", heard)
     everything(teller_of(True, True))
     lines = heard.getvalue().splitlines()
-    assert lines[0].startswith("2 cells x 3 seeds = 6 trials: 1 compilation, 1 unit, ")
+    assert lines[0].startswith("2 configurations x 3 seeds = 6 trials: 1 compilation, 1 chunk, ")
     assert lines[1:4] == ["x: damaged", "compiling program 1 of 1", "expected to take 3 s"]
     assert lines[4].startswith("6 of 8 trials, ") and lines[4].endswith(
-        "1 of 2 cells done, widest 95 % interval +-50 % of the mean"
+        "1 of 2 configurations done, widest 95 % interval +-50 % of the mean"
     )
     assert len(lines) == 5
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import summary
+from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import Damaged
@@ -671,11 +671,51 @@ def test_bad_options_of_the_table_are_refused(
     assert str(error.value).startswith(start) and "\n" not in str(error.value)
 
 
-def test_the_table_of_a_single_run_is_refused() -> None:
-    """Would catch a traceback where `simulate`'s result is taken for a sweep's."""
+def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path: Path) -> None:
+    """Would catch a run refused in Python of which the command line makes a table."""
     data = alone(fmab.cdp_mab(0.5), 20_000)
-    with pytest.raises(ValueError, match="^data='Dataset': must be the Dataset of a sweep"):
-        final_table(data)
+    table = fmab.final_table(data)
+    assert table.seeds.shape == () and int(table.seeds) == data.sizes["seed"]
+    assert float(table.regret) == pytest.approx(float(data.regret[:, -1].mean()))
+    assert int(table.best_arm_lost) == int(data.best_arm_lost.sum())
+    with pytest.raises(ValueError, match="^data='Dataset': must be the Dataset of simulate or of"):
+        fmab.final_table(data.drop_vars("rounds_made"))
+
+
+def told(figure: Any) -> str:
+    """Returns a figure's caption in one line."""
+    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
+
+
+def test_what_one_algorithm_takes_is_told_with_its_name() -> None:
+    """Would catch a setting dropped since another algorithm lacks it, or told of all."""
+    how: Any = dict(agents=4, arms=3, horizon=400, seeds=2, times=3)
+    found = {}
+    for graph in ("ring", "star"):
+        data = fmab.sweep(["cdp", "ddp"], epsilon=1.0, graph=graph, **how)
+        table = fmab.final_table(data)
+        assert f"DDP-MAB ({graph})" in told(fmab.plot_parameter(table, "algorithm"))
+        assert f"ddp: DDP-MAB, {graph}." in told(fmab.plot_runs(data))
+        for one in (data.isel(algorithm=1), data.isel(algorithm=[1]), table.isel(algorithm=1)):
+            said = words.facts(one)
+            assert said[0] == "DDP-MAB" and graph in said, said
+        assert graph not in words.facts(data.isel(algorithm=0))
+        found[graph] = words.facts(table)
+    assert found["ring"] != found["star"]
+    data = fmab.sweep(["cdp", "ucb1"], epsilon=1.0, pooled=True, alpha=3, **how)
+    own = "UCB1 (no noise, alpha = 3, pooled = yes)"
+    assert words.facts(data)[0] == f"CDP-MAB (ε = 1), {own}"
+    assert words.facts(fmab.final_table(data).isel(algorithm=0))[:2] == ["CDP-MAB", "ε = 1"]
+    assert words.facts(data.isel(algorithm=1))[-2:] == ["alpha = 3", "pooled = yes"]
+
+
+def test_agents_drawn_one_by_one_and_a_root_seed_are_told_alike() -> None:
+    """Would catch a sweep whose caption is that of the default, where `simulate`'s is not."""
+    how: Any = dict(horizon=400, seeds=2, times=3, root_seed=5, sum_agents=False)
+    data = fmab.sweep("cdp", epsilon=1.0, agents=4, arms=3, **how)
+    run = fmab.simulate(fmab.cdp_mab(1.0), fmab.Problem.uniform(4, 3), **how)
+    assert words.facts(data) == words.facts(run)
+    assert words.facts(data)[-2:] == ["agents drawn one by one", "root seed 5"]
 
 
 def test_reading_again_gives_the_same_bytes(stores: Path) -> None:

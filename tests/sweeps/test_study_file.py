@@ -520,7 +520,7 @@ def test_what_cannot_be_written_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-PROGRESS = re.compile(r"[\d,]+ (cells?\b|of ).*|compiling program .*|expected to take .*")
+PROGRESS = re.compile(r"[\d,]+ (configurations?\b|of ).*|compiling program .*|expected to take .*")
 
 
 def test_300_generated_studies_end_well(

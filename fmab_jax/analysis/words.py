@@ -1,0 +1,165 @@
+"""What a result says of itself in words: one list of facts, for captions and tables alike.
+
+Nothing here knows a parameter by name: a dimension's coordinate carries its words (``long_name``,
+``symbol``, ``none``), a result its ``settings``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import xarray as xr
+
+_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# Coordinates of a configuration that are no parameters of its own.
+_DERIVED = {"algorithm", "title", "reporting", "wait", "time", "slot", "seed", "meter"}
+_SIZES = (("agents", "M = ", "agent"), ("arms", "K = ", "arm"), ("horizon", "T = ", "slot"))
+
+
+def written(number: float) -> str:
+    """Writes a number in at most six digits, large and small ones with a power of ten."""
+    text = f"{number:.6g}"
+    mantissa, _, exponent = f"{number:.5e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    # "20000" is shorter as a power of ten, "12345" is not.
+    if "e" not in text and (abs(number) < 1e4 or len(mantissa) > 3):
+        return text
+    power = "10" + str(int(exponent)).translate(_POWERS)
+    return power if mantissa == "1" else f"{mantissa}×{power}"
+
+
+def whole(number: Any) -> str:
+    """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
+    text = str(int(number))
+    if len(text) > 4 and text == "1" + "0" * (len(text) - 1):
+        return "10" + str(len(text) - 1).translate(_POWERS)
+    return text if len(text) < 5 else f"{int(number):,}"
+
+
+def counted(symbol: str, number: Any, noun: str) -> str:
+    """Writes a fact such as "M = 50 agents"."""
+    return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"
+
+
+def is_number(value: Any) -> bool:
+    """Tells whether a value is a number to be placed on an axis."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and not math.isnan(value)
+
+
+def value_label(coordinate: xr.DataArray, value: Any) -> str:
+    """Writes a value of a swept parameter as a tick label; "none" in the parameter's words."""
+    if value == "none" or (is_number(value) and math.isinf(value)):
+        return str(coordinate.attrs.get("none") or ("none" if value == "none" else "∞"))
+    return written(value) if is_number(value) else str(value)
+
+
+def told(coordinate: xr.DataArray, value: Any) -> str:
+    """Writes a swept parameter with its value, such as "ε = 0.5", "ring" or "no round budget"."""
+    label = value_label(coordinate, value)
+    symbol = coordinate.attrs.get("symbol", plain(coordinate))
+    spoken = label == coordinate.attrs.get("none") or not symbol
+    return label if spoken else f"{symbol} = {label}"
+
+
+def plain(coordinate: xr.DataArray) -> str:
+    """Writes a coordinate's name."""
+    return str(coordinate.name).replace("_", " ")
+
+
+def grouped(words: Mapping[str, Any]) -> dict[Any, str]:
+    """Returns, by what is said of some labels, these labels."""
+    found: dict[Any, list[str]] = {}
+    for label, said in words.items():
+        found.setdefault(said, []).append(label)
+    return {said: " / ".join(labels) for said, labels in found.items()}
+
+
+def privacy(epsilon: Any) -> str:
+    """Writes a privacy parameter; infinity, or "none", is no noise."""
+    noisy = epsilon != "none" and math.isfinite(epsilon)
+    return f"ε = {_exact(epsilon)}" if noisy else "no noise"
+
+
+def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) -> list[str]:
+    """Returns what a run, or all configurations of a table, were made with.
+
+    Title, privacy, M, K, T, and then every setting that is not its default, the root seed, and how
+    agents were drawn. A parameter of which one value was selected is told even if that is the
+    default. What only some algorithms have is told with their titles.
+
+    Args:
+        data: A result of ``simulate``, a configuration of a sweep, or a table of final values.
+        varied: Parameters that the figure or the table itself shows.
+        leaks: Whether to say what one message leaks.
+    """
+    single = {
+        str(name): coordinate.values.reshape(-1).tolist()[0]
+        for name, coordinate in data.coords.items()
+        if coordinate.size == 1 and not set(coordinate.dims) & {"meter", "seed", "time"}
+    }
+    follows = "symbol" not in data.coords.get("epsilon_message", xr.DataArray()).attrs
+    message: Any = single.pop("epsilon_message", None) if follows else None
+    varied = set(varied)
+    settings, titles, others = _settings(data)
+    known = {name: value for name, value in (data.attrs | single).items() if name not in varied}
+    title = titles or next((str(known[n]) for n in ("title", "algorithm") if n in known), "")
+    found = [title] if title else []
+    epsilon: Any = known.get("epsilon")
+    if epsilon == "none" or is_number(epsilon):
+        found.append(privacy(epsilon))
+        message = data.attrs.get("epsilon_message", message)
+        if leaks and is_number(message) and math.isfinite(message):
+            found[-1] += f" ({_exact(message)} per message)"
+    elif "epsilon" in settings and "epsilon" not in varied:
+        found.append(settings["epsilon"])
+    sizes = [each for each in _SIZES if is_number(known.get(each[0]))]
+    found += [counted(symbol, known[name], noun) for name, symbol, noun in sizes]
+    done = {"epsilon", *(name for name, _, _ in sizes), *_DERIVED}
+    for name in (name for name in single if name in known and name not in done):
+        settings[name] = told(data[name], single[name])
+    found += [words for name, words in settings.items() if name not in {*varied, *done}]
+    found += others
+    if data.attrs.get("root_seed", 0):
+        found.append(f"root seed {data.attrs['root_seed']}")
+    return found
+
+
+def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
+    """Returns words for settings by name, the titles of the algorithms, and what has other owners.
+
+    Words that differ between the algorithms, or the problems, that are left stand in brackets after
+    their owner: "CDP-MAB, DDP-MAB (ring)". Of a title that all have there is none, "".
+    """
+    settings = json.loads(data.attrs.get("settings", "{}"))
+    titles, others = "", []
+    for dim, by_label in json.loads(data.attrs.get("settings_by", "{}")).items():
+        labels = [str(each) for each in data[dim].values.reshape(-1)] if dim in data.coords else []
+        left = {each: dict(by_label[each]) for each in labels if each in by_label} or by_label
+        for name in dict.fromkeys(name for own in left.values() for name in own):
+            words = {own.get(name) for own in left.values()}
+            if len(words) == 1 and name != "title":
+                settings[name] = words.pop() or ""
+                for own in left.values():
+                    del own[name]
+        names = [own.pop("title", "") for own in left.values()]
+        titled = any(names)
+        if len(set(names)) < len(names):
+            names = list(left)
+        owned = list(zip(names, left.values(), strict=True))
+        listed = [f"{name} ({', '.join(own.values())})" if own else name for name, own in owned]
+        if titled:
+            titles = ", ".join(listed)
+        else:
+            others += [told for told, (_, own) in zip(listed, owned, strict=True) if own]
+    return settings, titles, others
+
+
+def _exact(number: float) -> str:
+    """Writes six digits, or as many as tell the number from others that are not rounding errors."""
+    rounded = math.isclose(float(f"{number:.6g}"), number, rel_tol=1e-12)
+    return written(number) if rounded else f"{number:.12g}"
