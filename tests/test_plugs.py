@@ -27,6 +27,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.cli.main import main
+from fmab_jax.core import laws
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
 from fmab_jax.run import batches
@@ -42,10 +43,11 @@ SMALL = ["--agents", "6", "--arms", "5", "--horizon", "2000", "--seeds", "16"]
 @pytest.fixture(autouse=True)
 def _no_plugins_left() -> Iterator[None]:
     """What a test loads, the next does not know."""
-    before = dict(base._loaded)
+    before = [(table, dict(table)) for table in (base._loaded, laws.KNOWN)]
     yield
-    base._loaded.clear()
-    base._loaded.update(before)
+    for table, kept in before:
+        table.clear()
+        table.update(kept)
 
 
 def test_the_file_is_short() -> None:
@@ -149,7 +151,7 @@ QUICK = ("cdp",)
     "name",
     [
         pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name in sorted(base._installed())
+        for name in sorted(base.installed())
     ],
 )
 def test_algorithms_of_the_package_keep_the_contract(name: str) -> None:
@@ -228,11 +230,100 @@ def test_command_line_study_file_and_figures(
     assert figure.axes[0].get_xlabel() == "growth g"
 
 
+def test_policy_and_law_by_command_line_study_file_and_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a law of a plug-in that a word or a study file cannot name, or names wrongly."""
+    monkeypatch.chdir(tmp_path)
+    words = [*SMALL, "--plugin", FILE]
+    ran = ["run", "greedy", *words, "--rewards", "three-point:0.25", "--out", "own"]
+    assert main(ran) == 0
+    assert "three-point rewards, middle 0.25" in " ".join(capsys.readouterr().out.split())
+    Path("study.toml").write_text(
+        'algorithm = "greedy"\nhorizon = 2000\nseeds = 16\n[problem]\nagents = 6\narms = 5\n'
+        'rewards = ["bernoulli", "three-point", "three-point:0.25"]\n',
+        encoding="utf-8",
+    )
+    assert main(["sweep", "study.toml", "--out", "runs", "--plugin", FILE]) == 0
+    swept = fmab.open_sweep("runs").regret
+    assert swept.rewards.values.tolist()[1:] == [
+        "three-point rewards, middle 0.5",
+        "three-point rewards, middle 0.25",
+    ]
+    same = fmab.simulate(
+        plugs.Greedy(), fmab.Problem.uniform(6, 5, plugs.ThreePoint(0.25)), 2000, 16
+    )
+    assert np.array_equal(swept[2], same.regret) and np.array_equal(
+        swept[2], fmab.load("own.nc").regret
+    )
+    assert len({each.values.tobytes() for each in swept}) == 3
+    # Results say of themselves what they are: no plug-in is needed to look at them.
+    base._loaded.clear()
+    del laws.KNOWN["three-point"]
+    assert main(["plot", "own.nc", "--curves", "--out", "one.png"]) == 0
+    assert main(["plot", "runs", "--x", "rewards", "--out", "laws.png"]) == 0
+    assert min(Path(name).stat().st_size for name in ("one.png", "laws.png")) > 10_000
+    # A study file loads no code.
+    capsys.readouterr()
+    Path("cdp.toml").write_text(
+        'algorithm = "cdp"\nhorizon = 9\nseeds = 8\n[problem]\nrewards = "three-point:0.25"\n'
+        "[parameters]\nepsilon = 1\n",
+        encoding="utf-8",
+    )
+    assert main(["sweep", "cdp.toml", "--out", "none"]) == 2
+    assert "must be a reward law: bernoulli, gaussian:SD, or" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("three-pont", "did you mean three-point[:MIDDLE]?"),
+        ("normal", "bernoulli, gaussian:SD, three-point[:MIDDLE], or an object such as"),
+        ("three-point:x", "must be written three-point[:MIDDLE] with middle a number in"),
+        ("three-point:0.5,1", "must be written three-point[:MIDDLE]; three-point takes 1 values"),
+        ("three-point:2", "ThreePoint.parameters='[0.25, 1.0, -0.25] at mean 0.25'"),
+        ("gaussian", "must be written gaussian:SD; give sd"),
+        ("gaussian:x", "must be written gaussian:SD with sd a number in (0, 1e+09]; give the sta"),
+        ("gaussian:0", "must be written gaussian:SD with sd a number in (0, 1e+09]; give the sta"),
+        ("gaussian:1e400", "must be written gaussian:SD with sd a number in (0, 1e+09]; give"),
+        ("bernoulli:1", "must be written bernoulli; bernoulli takes no values"),
+    ],
+)
+def test_texts_of_laws_that_make_no_sense(
+    text: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a refusal that shows a value nobody typed, or does not say what there is."""
+    assert main(["run", "ucb1", *SMALL, "--plugin", FILE, "--rewards", text]) == 2
+    error = capsys.readouterr().err
+    assert told in error and error.count("\n") == 1, error
+    if not text.endswith(":2"):
+        assert error.startswith(f"fmab: --rewards {text}: must be ")
+        with pytest.raises(Refusal, match="^rewards=" + repr(text)):
+            fmab.Problem.uniform(2, 3, rewards=text)
+
+
+def test_a_text_is_a_law_where_a_law_is_taken(tmp_path: Path) -> None:
+    """Would catch a text that sweeps take and problems refuse."""
+    base.load_plugin(FILE)
+    assert fmab.Problem.uniform(2, 3, "bernoulli") == fmab.Problem.uniform(2, 3)
+    assert fmab.Problem([0.5], 2, "gaussian:0.5").rewards == fmab.Gaussian(0.5)
+    made = fmab.Problem([0.5], 2, "three-point:1")
+    assert made.rewards.describe()["middle"] == 1.0
+    other = tmp_path / "other.py"
+    source = Path(FILE).read_text("utf-8")
+    source = source.replace('"geometric"', '"other_one"').replace('"greedy"', '"other_two"')
+    other.write_text(source, encoding="utf-8")
+    with pytest.raises(Refusal, match="three-point.*: must be the name of no other reward law"):
+        base.load_plugin(str(other))
+    assert "other_one" not in base.known()
+
+
 def test_listed_with_what_it_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a table that leaves plug-ins out."""
     assert main(["algorithms", "--plugin", FILE]) == 0
     told = capsys.readouterr().out
     assert "geometric" in told and "branches" in told
+    assert "bernoulli, gaussian:SD, three-point[:MIDDLE]" in told
     found = {each["name"]: each for each in fmab.list_algorithms()}
     assert found["greedy"]["parameters"] == ["explore", "optimistic"]
     assert found["geometric"]["heard"] == "a root hears relays, relays hear agents"
@@ -534,7 +625,7 @@ def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatc
         ),
         (
             "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
-            "@dataclass(frozen=True)\nclass Mine(fmab.IndexPolicy):\n    name = 'mine'\n"
+            "@dataclass(frozen=True)\nclass Mine(fmab.ucb1):\n    name = 'mine'\n"
             "    arms: list = None\n",
             "float, int, bool or str",
         ),

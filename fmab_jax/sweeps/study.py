@@ -26,12 +26,13 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, named, source_digest
+from fmab_jax.algorithms.base import Algorithm, installed, named, source_digest
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.laws import law_of
 from fmab_jax.core.networks import FixedGraph
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Law, law_of
+from fmab_jax.core.rewards import Law
 from fmab_jax.errors import choice, count, flag, length, real, refuse, shown
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
@@ -100,12 +101,13 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
 @dataclass(frozen=True)
 class LawOf(Kind):
-    """A reward law, or its text: bernoulli, gaussian:SD."""
+    """A reward law, or its text: bernoulli, gaussian:SD, or one of a plug-in."""
 
     metavar = "LAW"
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
         """Returns the law."""
+        installed()  # their laws are known by name, too
         return law_of(value, name)
 
     def plain(self, value: Any) -> Any:
@@ -168,7 +170,7 @@ class Drawn(Described):
     )
     rewards: Any = parameter(
         LawOf(),
-        "Reward law: bernoulli, or gaussian:SD.",
+        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab algorithms lists them.",
         default="bernoulli",
         symbol="",
         label="rewards",

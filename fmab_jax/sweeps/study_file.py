@@ -32,7 +32,6 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import law_of
 from fmab_jax.errors import refuse
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import Parameter, parameters_of
@@ -158,9 +157,7 @@ def _from_files(problem: dict[str, Any]) -> Any:
             refuse("means", path, "distinct values", remedy)
     if not paths:
         refuse("means", means, "not empty", "give at least one file")
-    made = {path: Problem.from_file(path, agents) for path in paths}
-    if law is not None:
-        made = {n: Problem(p.means, p.agents, rewards=law_of(law)) for n, p in made.items()}
+    made = {path: Problem.from_file(path, agents, law) for path in paths}
     return made if isinstance(means, list) else made[means]
 
 

@@ -859,7 +859,10 @@ def test_gaussian_means_may_be_any_finite_number():
 
 TABLE_SUM = "must be 1 in sum over levels; divide the cell by its sum"
 LAW_REFUSALS = [
-    (lambda: Problem([0.5], 2, "normal"), "rewards='normal': must be a reward law such as "),
+    (
+        lambda: Problem([0.5], 2, "normal"),
+        "rewards='normal': must be a reward law: bernoulli, gaussian:SD, ",
+    ),
     (lambda: Problem([0.5], 2, Gaussian), "rewards=<class "),
     (
         lambda: Problem.uniform(2, 3, Ratings([1, 2])),

@@ -8,6 +8,7 @@ so a seed's results depend neither on the batch nor on how many rows agents are 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -155,6 +156,7 @@ class IndexPolicy(Algorithm):
         return Tally(jnp.zeros((rows, arms)), jnp.zeros((rows, arms)))
 
     @staticmethod
+    @abstractmethod
     def choose(state: State, slot: Slot, own: Own) -> Int[Array, " row"]:
         """Returns the arm that each row pulls in this slot."""
         raise NotImplementedError
