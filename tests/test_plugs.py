@@ -473,6 +473,21 @@ BROKEN = {
     ),
     "an arm that is none": (own_policy(lambda s, t, o: same_arm(s, 3)), "finite", "regret nan"),
     "an arm before the first": (own_policy(lambda s, t, o: same_arm(s, -1)), "finite", "nan"),
+    "a commitment to an arm that is none": (
+        own_policy(lambda s, t, o: same_arm(s, 1), commit=staticmethod(lambda s: same_arm(s, 99))),
+        "finite",
+        "final gap nan of seed 0",
+    ),
+    "a commitment of one row for all": (
+        own_policy(lambda s, t, o: same_arm(s, 1), commit=staticmethod(lambda s: jnp.int32(0))),
+        "outcome",
+        "commit returns",
+    ),
+    "an unknown name": (
+        own_policy(lambda s, t, o: no_such_name),  # type: ignore[name-defined]  # noqa: F821
+        "outcome",
+        "choose: NameError: name 'no_such_name'",
+    ),
     "an unknown parameter": (
         own_policy(lambda s, t, o: same_arm(s, o["alfa"])),
         "outcome",
@@ -544,6 +559,9 @@ def test_an_equation_that_yields_no_number_ends(equation: str) -> None:
     ("table", "field"),
     [
         (dict(weights=np.full(4, 1 / 3)), "exchange.weights"),
+        (dict(weights="even"), "exchange.weights"),
+        (dict(links=5), "exchange.links"),
+        (dict(links=(plugs.UPLINK,)), "exchange.links"),
         (dict(weights=np.full(3, 1.0)), "exchange.weights"),
         (dict(reporting=4), "exchange.reporting"),
         (dict(wait=-1), "exchange.wait"),
@@ -557,6 +575,108 @@ def test_an_exchange_that_is_no_table_is_refused(table: dict[str, Any], field: s
     algorithm = elimination(exchange=lambda self, agents: fmab.Exchange(**usual))
     with pytest.raises(Refusal, match=field):
         fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    """Divides by zero."""
+    return 1 // 0
+
+
+@pytest.mark.parametrize(
+    "function", ["exchange", "bind", "values", "privacy", "settings", "describe", "budget"]
+)
+def test_a_function_that_fails_is_named_in_one_line(function: str) -> None:
+    """Would catch a traceback, or a line that does not say whose function it was."""
+    static = staticmethod if function == "budget" else lambda each: each
+    algorithm = elimination(**{function: static(fails)})
+    with pytest.raises(Refusal) as caught:
+        fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
+    told = str(caught.value)
+    place = (
+        "Seen: budget: " if function == "budget" else f"own.{function}: must return, not end in "
+    )
+    assert told.startswith("own") and f"{place}ZeroDivisionError: " in told and "\n" not in told
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_policy_whose_hooks_fail_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a traceback from the state, from a check, or from a family without a filling."""
+    problem = fmab.Problem(MEANS, agents=3)
+    policy = own_policy(lambda s, t, o: same_arm(s, 1), init=staticmethod(fails))
+    with pytest.raises(Refusal, match="^own.init: must return, not end in ZeroDivisionError"):
+        fmab.simulate(policy, problem, 60, 8)
+    with pytest.raises(Refusal, match="^own.check: must return, not end in ZeroDivisionError"):
+        made = {"name": "own", "choose": staticmethod(fails), "check": fails}
+        owner = dataclass(frozen=True)(type("Own", (fmab.IndexPolicy,), made))
+        fmab.sweep(owner, problem, horizon=60, seeds=8)
+    for family, missing in ((fmab.Elimination, "exchange"), (fmab.IndexPolicy, "choose")):
+        line = f"must be a class that states {missing}; define {family.__name__}.{missing}: Returns"
+        with pytest.raises(Refusal, match=line):
+            fmab.simulate(family(), problem, 60, 8)  # type: ignore[type-abstract]
+
+
+INCOMPLETE = """\
+from dataclasses import dataclass
+import jax.numpy as jnp
+import fmab_jax as fmab
+
+@dataclass(frozen=True)
+class Own(fmab.Elimination):
+    name = "own"
+
+    def exchange(self, agents):
+        return fmab.core.exchanges.server(agents)
+
+    @staticmethod
+    def pulls_per_arm(epoch):
+        return epoch.previous + 5.0
+
+    @staticmethod
+    def radius(epoch):
+        return 1.0 / jnp.sqrt(epoch.pulls)
+"""
+
+
+@pytest.mark.parametrize("function", ["exchange", "pulls_per_arm", "radius"])
+def test_an_incomplete_plug_in_is_refused(
+    function: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a filling without an equation that is loaded, and ends in a traceback."""
+    path = tmp_path / "own.py"
+    path.write_text(INCOMPLETE.replace(f"def {function}(", "def other("), encoding="utf-8")
+    assert main(["run", "own", "--plugin", str(path), *SMALL]) == 2
+    error = capsys.readouterr().err
+    assert f"must be a class that states {function}; define Own.{function}: Returns " in error
+    assert error.count("\n") == 1 and "own" not in base.known()
+    path.write_text(INCOMPLETE, encoding="utf-8")
+    assert [owner.name for owner in base.load_plugin(str(path))] == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((5,), "algorithm=5: must be an fmab_jax Algorithm; make one with the package"),
+        ((fmab.ucb1,), "must be an fmab_jax Algorithm; call it: ucb1()"),
+        ((fmab.ucb1(), fmab.Problem), "must be an fmab_jax Problem; call it: Problem()"),
+    ],
+)
+def test_what_is_no_algorithm_is_refused(given: tuple[Any, ...], told: str) -> None:
+    """Would catch an AttributeError, and a class that is told it has no decorator."""
+    # What tests/doors.py tries from outside, where no hook looks at types first.
+    with pytest.raises(Refusal) as caught:
+        batches.check_given(given[0], given[1] if len(given) > 1 else PROBLEM)
+    assert str(caught.value).endswith(told)
+
+
+def test_weights_in_a_list_are_weights() -> None:
+    """Would catch a list that ends in an AttributeError, or that can be changed afterwards."""
+    given = [1 / 3] * 3
+    made = fmab.Exchange("x", 3, 3, given, links=[(plugs.UPLINK, 2)])  # type: ignore[arg-type]
+    given[0] = 2.0
+    assert made.uniform and made.on("uplink") == 2 and not made.weights.flags.writeable
+    algorithm = elimination(exchange=lambda self, agents: made)
+    run = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
+    assert np.array_equal(run.links[:, -1, 0], 2 * run.rounds_made)
 
 
 # --- where plug-ins come from ---

@@ -16,6 +16,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import resources as files
 from pathlib import Path
@@ -38,6 +39,7 @@ from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, 
 from fmab_jax.parameters import parameters_of as _fields_of
 from fmab_jax.run import resources
 from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
+from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
 
 MAX_CONFIGS = 100_000
@@ -574,7 +576,8 @@ def _made(kind: str, make: Callable[..., Any], chosen: Mapping[str, Any], wanted
         # A described class says itself what is missing.
         if default is _NEEDED and name not in values and not described:
             refuse(name, UNSET, "given", f"the {kind} {_maker_name(make)} needs it")
-    made = make(**values)
+    with asking(make) if described else nullcontext():
+        made = make(**values)
     if not isinstance(made, wanted):
         refuse(kind, made, f"a maker that returns an {wanted.__name__}", "return what it makes")
     return made
