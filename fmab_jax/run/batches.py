@@ -199,7 +199,7 @@ def check_given(algorithm: Any, problem: Any) -> None:
             called = file if room == "fmab_jax.algorithms" else value.__name__
             remedy = f"call it: {called}()"
         refuse(field, value, allowed, remedy)
-    whole_class(type(algorithm), algorithm.name)
+    whole_class(type(algorithm), algorithm.name or "a family")
 
 
 def _padded_points(wanted: int) -> int:

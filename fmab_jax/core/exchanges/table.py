@@ -70,8 +70,8 @@ class Exchange:
         agents: M.
         reporting: N, the agents that enter a round's aggregate; S, C and the noise use it.
         weights: [agent] aggregation weights w_i, a read-only array, sum 1, as if everybody
-            reported. A server that hears N < M agents puts 1/N on the drawn ones instead. Alone, nothing
-            crosses agents: each puts 1 on itself.
+            reported. A server that hears N < M agents puts 1/N on the drawn ones instead. Alone,
+            nothing crosses agents: each puts 1 on itself.
         alone: Whether nobody hears anybody.
         wait: t_delay, slots between an epoch's end and its elimination.
         links: Pairs of a meter and its links of a round.
