@@ -135,12 +135,6 @@ def check_law(law: Law) -> None:
     if not isinstance(getattr(law, "name", None), str):
         refuse(f"{name}.name", getattr(law, "name", None), "a text", "such as 'three-point'")
     whole_class(type(law), law.name)
-    try:
-        hash(law)
-        json.dumps(law.describe(), allow_nan=False)
-    except Exception as error:
-        remedy = f"use numbers, texts and tuples of them ({reason_of(error)})"
-        refuse(name, law.name, "a law whose fields are finite values with a hash", remedy)
     if isinstance(law, FiniteSupport):
         levels = getattr(law, "levels", None)
         if not isinstance(levels, tuple):
@@ -149,6 +143,12 @@ def check_law(law: Law) -> None:
             checked_levels(levels)
         except Refusal as error:
             raise error.renamed(f"{name}.{error.field}") from None
+    try:
+        hash(law)
+        json.dumps(law.describe(), allow_nan=False)
+    except Exception as error:
+        remedy = f"use numbers, texts and tuples of them ({reason_of(error)})"
+        refuse(name, law.name, "a law whose fields are finite values with a hash", remedy)
     _check_numbers(law)
 
 
