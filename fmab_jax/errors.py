@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
 import re
@@ -9,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -359,6 +361,44 @@ def number_of(text: str) -> int | float | None:
     if abs(number) < 1e18 and Decimal(text) == (whole := int(Decimal(text))):
         return whole
     return number
+
+
+def whole_class(owner: type, where: str) -> None:
+    """Refuses a class that is no frozen dataclass, or leaves out a function that it must state.
+
+    What must be stated is what a base marks with `abc.abstractmethod`.
+
+    Args:
+        owner: The class.
+        where: The plug-in or name that it is known by.
+
+    Raises:
+        Refusal: If it is not whole.
+    """
+    # Asked of the class itself: a parent's decorator says nothing of its fields.
+    if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
+        refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
+    # A checker takes a class with fields for something that cannot be looked up.
+    if missing := _left_out(cast(Any, owner)):
+        name, does = missing
+        remedy = f"define {owner.__name__}.{name}: {does}"
+        refuse(owner.__name__, where, f"a class that states {name}", remedy)
+
+
+@functools.cache
+def _left_out(owner: Any) -> tuple[str, str] | None:
+    """Returns the first function that is marked and not stated, and what it does."""
+    for name in dir(owner):
+        function = getattr(owner, name, None)
+        if getattr(function, "__isabstractmethod__", False):
+            return name, (inspect.getdoc(function) or "").partition("\n")[0]
+    return None
+
+
+def reason_of(error: BaseException, most: int = 120) -> str:
+    """Returns an error's kind and words in one short line."""
+    told = " ".join(f"{type(error).__name__}: {error}".split())
+    return told if len(told) <= most else told[: most - 3] + "..."
 
 
 def _is_real(value: Any) -> bool:

@@ -187,7 +187,7 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_tables_of_the_readme_are_whole() -> None:
     """Would catch an algorithm, a command or a variable that the README lacks."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    for name in base._installed():
+    for name in base.installed():
         assert re.search(rf"^\| `{name}` \|", readme, re.M), name
     for command in main._COMMANDS:
         assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command

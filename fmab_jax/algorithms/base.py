@@ -18,6 +18,7 @@ import pkgutil
 import re
 import sys
 import typing
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -29,11 +30,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.core.rewards import Law
+from fmab_jax.errors import Refusal, reason_of, refuse, whole_class
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_WANTED = "a module that defines an algorithm or a reward law"
 _loaded: dict[str, type[Algorithm]] = {}
 
 
@@ -126,6 +130,7 @@ class Algorithm(Described):
     usual_agents: ClassVar[int] = 50
     examples: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
     def exchange(self, agents: int) -> Exchange:
         """Returns who is heard, and what it costs, among so many agents; computed on the host.
 
@@ -134,6 +139,7 @@ class Algorithm(Described):
         """
         raise NotImplementedError
 
+    @abstractmethod
     def bind(
         self,
         problem: Problem,
@@ -216,14 +222,19 @@ def known() -> dict[str, type[Algorithm]]:
     Raises:
         ValueError: If an entry point is broken or takes the name of another algorithm.
     """
-    found = dict(_installed())
+    found = dict(installed())
     for name, owner in _loaded.items():
         found[name] = owner
     return found
 
 
 @functools.cache
-def _installed() -> dict[str, type[Algorithm]]:
+def installed() -> dict[str, type[Algorithm]]:
+    """Returns this folder's algorithms and those of entry points, whose laws become known, too.
+
+    Raises:
+        ValueError: If an entry point is broken or takes the name of another algorithm or law.
+    """
     found: dict[str, type[Algorithm]] = {}
     for name in modules():
         for owner in algorithms_in(importlib.import_module(f"fmab_jax.algorithms.{name}")):
@@ -232,26 +243,40 @@ def _installed() -> dict[str, type[Algorithm]]:
         try:
             target = point.load()
         except Exception as error:
-            reason = " ".join(str(error).split())[:100]
-            refuse("entry point", point.value, "one that can be loaded", f"mend it ({reason})")
-        owners = [target] if isinstance(target, type) else list(algorithms_in(target))
-        if not owners:
+            remedy = f"mend it ({reason_of(error)})"
+            refuse("entry point", point.value, "one that can be loaded", remedy)
+        whole = not isinstance(target, type)
+        owners = list(algorithms_in(target)) if whole else [target]
+        own = list(_defined(target, Law)) if whole else []
+        if not owners and not own:
             remedy = "name the module that defines it, or MODULE:CLASS"
-            refuse("entry point", point.value, "a module that defines an algorithm", remedy)
+            refuse("entry point", point.value, _WANTED, remedy)
         for owner in owners:
             _checked_class(owner, f"entry point {point.name}")
             if found.get(owner.name, owner) is not owner:
                 refuse("entry point", point.value, "an algorithm of another name", "rename it")
             found[owner.name] = owner
+        _add_laws(own, f"entry point {point.name}")
     return found
 
 
 def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
     """Yields the algorithms that a module defines."""
+    return _defined(module, Algorithm)
+
+
+def _defined(module: ModuleType, kind: Any) -> Iterator[Any]:
+    """Yields the classes below another that a module defines, and names."""
     for owner in vars(module).values():
-        if isinstance(owner, type) and issubclass(owner, Algorithm):
+        if isinstance(owner, type) and issubclass(owner, kind):
             if owner.__module__ == module.__name__ and vars(owner).get("name"):
                 yield owner
+
+
+def _add_laws(owners: list[Any], where: str) -> None:
+    for owner in owners:
+        check_class(owner, where)
+    KNOWN.update({owner.name: owner for owner in owners})
 
 
 def named(name: Any) -> type[Algorithm]:
@@ -269,7 +294,7 @@ def named(name: Any) -> type[Algorithm]:
 
 
 def load_plugin(spec: str) -> list[type[Algorithm]]:
-    """Imports a file or a module and makes its algorithms known by name.
+    """Imports a file or a module and makes its algorithms and reward laws known by name.
 
     Args:
         spec: A path ending in .py, or the dotted name of a module.
@@ -278,7 +303,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         The algorithms found.
 
     Raises:
-        ValueError: If it cannot be imported, holds no algorithm, or takes a known name.
+        ValueError: If it cannot be imported, holds nothing of the kind, or takes a known name.
     """
     try:
         if spec.endswith(".py"):
@@ -291,18 +316,19 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     except Refusal:
         raise
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
-        refuse("plugin", spec, "a file or module that can be imported", f"mend it ({reason})")
-    owners = list(algorithms_in(module))
-    if not owners:
+        remedy = f"mend it ({reason_of(error)})"
+        refuse("plugin", spec, "a file or module that can be imported", remedy)
+    owners, own = list(algorithms_in(module)), list(_defined(module, Law))
+    if not owners and not own:
         remedy = "derive a frozen dataclass from a family and give it a name"
-        refuse("plugin", spec, "a module that defines an algorithm", remedy)
+        refuse("plugin", spec, _WANTED, remedy)
     for owner in owners:
         _checked_class(owner, spec)
-        other = _installed().get(owner.name, _loaded.get(owner.name, owner))
+        other = installed().get(owner.name, _loaded.get(owner.name, owner))
         # Only a changed version of the same file takes a name over.
-        if other is not owner and (owner.name in _installed() or _file(other) != _file(owner)):
+        if other is not owner and (owner.name in installed() or _file(other) != _file(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
+    _add_laws(own, spec)
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
@@ -337,9 +363,7 @@ def _checked_class(owner: Any, where: str) -> None:
     if not _NAME.fullmatch(owner.name):
         remedy = "such as 'my_ucb': small letters, digits and _"
         refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
-    # Asked of the class itself: a parent's decorator says nothing of its fields.
-    if not getattr(vars(owner).get("__dataclass_params__"), "frozen", False):
-        refuse(owner.__name__, where, "a frozen dataclass", "put @dataclass(frozen=True) above it")
+    whole_class(owner, where)
     parameters_of(owner)
 
 

@@ -13,9 +13,9 @@ from jax.tree_util import tree_leaves_with_path
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import count
+from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.run import batches
-from fmab_jax.run.contract import PROMISES, broken
+from fmab_jax.run.contract import PROMISES, asking, broken
 from fmab_jax.run.resources import checked_devices
 from fmab_jax.run.simulate import simulate
 
@@ -55,9 +55,13 @@ def check_algorithm(
         >>> len(fmab.check_algorithm(fmab.cdp_mab(0.5), horizon=300))
         11
     """
-    # This room is above: batches calls what is here for every batch.
     seeds = count("seeds", seeds, 8, 10**5, "give at least 8 seeds")
+    horizon = count("horizon", horizon, 1, 10**6, "give the number of slots T")
+    runs = count("runs", runs, 8, 10**6, "give how often the reference runs")
     problem = Problem.uniform(5, 7) if problem is None else problem
+    batches.check_given(algorithm, problem)
+    if reference is not None and not callable(reference):
+        refuse("reference", reference, "a function, or None", "see help(fmab_jax.check_algorithm)")
     devices = checked_devices(None)
     told = []
 
@@ -74,8 +78,6 @@ def check_algorithm(
         ordered = [parts[start] for start in sorted(parts)]
         return jax.tree.map(lambda *rows: np.concatenate(rows), *ordered)
 
-    if "__dataclass_params__" not in vars(type(algorithm)):
-        broken(algorithm, "value", "a class without @dataclass(frozen=True)")
     twin = copy.copy(algorithm)
     try:
         equal = twin == algorithm and hash(twin) == hash(algorithm)
@@ -84,7 +86,11 @@ def check_algorithm(
     if not equal:
         broken(algorithm, "value", "a copy that is not equal")
     try:
-        json.dumps(algorithm.describe(), allow_nan=False)
+        with asking(type(algorithm)):
+            description = algorithm.describe()
+        json.dumps(description, allow_nan=False)
+    except Refusal:
+        raise
     except (TypeError, ValueError) as error:
         broken(algorithm, "value", f"a description that is not JSON ({error})")
     kept("value")

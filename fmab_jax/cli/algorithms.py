@@ -1,4 +1,4 @@
-"""Lists all algorithms, those of installed packages and plug-ins among them.
+"""Lists all algorithms and reward laws, those of installed packages and plug-ins among them.
 
 Where they are from, who is heard, who is trusted, and their parameters.
 
@@ -24,6 +24,7 @@ class Options(Plugged):
 def execute(call: Call) -> None:
     """Prints the table."""
     from fmab_jax.algorithms.base import list_algorithms
+    from fmab_jax.core.laws import usages
 
     shown = plain_table()
     for heading in ("name", "source", "who is heard", "who is trusted", "parameters"):
@@ -32,3 +33,4 @@ def execute(call: Call) -> None:
         texts = (each[name] for name in ("name", "source", "heard", "trusted"))
         shown.add_row(*texts, ", ".join(each["parameters"]))
     show_table(shown, whole=False)
+    print(f"Reward laws, for --rewards: {usages()}")

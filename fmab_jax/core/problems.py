@@ -18,6 +18,7 @@ from jax import lax
 from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.core import arrays, keys, tables
+from fmab_jax.core.laws import check_law, law_of
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.scope import own_settings
@@ -213,7 +214,7 @@ class Problem:
             means: [arm] with ``agents``, or [agent, arm]; every entry in the range of a reward
                 ([0, 1]; any finite number for `Gaussian`).
             agents: Number of agents that share an [arm] vector.
-            rewards: Law of a reward; `Bernoulli` by default.
+            rewards: Law of a reward, or its text; `Bernoulli` by default.
 
         Raises:
             ValueError: If the array is not numeric, not one- or two-dimensional, empty, outside
@@ -314,7 +315,7 @@ class Problem:
             arms: K.
             spread: In [0, 1].
             instance_gap: Smallest gap of the global means, or None for U[0, 1] global means.
-            rewards: Law of a reward; `Bernoulli` by default.
+            rewards: Law of a reward, or its text; `Bernoulli` by default.
         """
         return cls._drawn(agents, arms, spread, instance_gap, rewards)
 
@@ -331,7 +332,7 @@ class Problem:
             agents: M.
             arms: K >= 2.
             instance_gap: In [1e-9, 1).
-            rewards: Law of a reward; `Bernoulli` by default.
+            rewards: Law of a reward, or its text; `Bernoulli` by default.
         """
         return cls._drawn(agents, arms, 0.0, instance_gap, rewards)
 
@@ -393,7 +394,7 @@ class Problem:
         Args:
             path: The file, or a symbolic link to it.
             agents: Number of agents that share one row.
-            rewards: Law of a reward around its mean; left out with ratings.
+            rewards: Law of a reward around its mean, or its text; left out with ratings.
 
         Raises:
             ValueError: If the file cannot be read, is too large, or its numbers are not means.
@@ -527,14 +528,13 @@ class Problem:
 
 
 def _checked_law(rewards: Any) -> RewardLaw:
-    if not isinstance(rewards, RewardLaw):
-        allowed = "a reward law such as Bernoulli() or Gaussian(0.1)"
-        refuse("rewards", rewards, allowed, "make one from fmab_jax.core.rewards")
-    if isinstance(rewards, Ratings):
+    law = law_of(rewards)
+    if isinstance(law, Ratings):
         allowed = "a law that follows from means"
         remedy = "state ratings with Problem.ratings(levels, probabilities)"
-        refuse("rewards", rewards.label(), allowed, remedy)
-    return rewards
+        refuse("rewards", law.label(), allowed, remedy)
+    check_law(law)
+    return law
 
 
 def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -> np.ndarray:

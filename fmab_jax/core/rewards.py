@@ -28,6 +28,7 @@ import dataclasses
 import functools
 import math
 import numbers
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,7 +42,8 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from fmab_jax.core import arrays, samplers
 from fmab_jax.core.keys import Words, uniform
-from fmab_jax.errors import number_of, real, refuse
+from fmab_jax.errors import real, refuse
+from fmab_jax.parameters import Real, parameter, parameters_of
 
 MAX_LEVELS = 1000
 # Up to this many steps from the lowest level to the highest, combs of every width are looked for.
@@ -118,6 +120,7 @@ class Law:
         """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
         return (means,)
 
+    @abstractmethod
     def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
         """Returns the first six cumulants of one reward, and its decay.
 
@@ -126,6 +129,7 @@ class Law:
         """
         raise NotImplementedError
 
+    @abstractmethod
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
         """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u."""
         raise NotImplementedError
@@ -313,11 +317,15 @@ class Gaussian(Law):
     always_smooth: ClassVar[bool] = True
     traced: ClassVar[tuple[str, ...]] = ("sd",)
 
-    sd: float
+    sd: float = parameter(
+        Real(low=0.0, high=1e9, open_low=True),
+        "Standard deviation of one reward.",
+        keyword=False,
+        remedy="give the standard deviation of one reward",
+    )
 
     def __post_init__(self) -> None:
-        remedy = "give the standard deviation of one reward"
-        object.__setattr__(self, "sd", real("sd", self.sd, 0.0, 1e9, remedy, open_low=True))
+        object.__setattr__(self, "sd", parameters_of(type(self))["sd"].check(self.sd))
 
     def label(self) -> str:
         """Returns the law in words."""
@@ -405,6 +413,11 @@ class FiniteSupport(Law):
     """
 
     levels: ClassVar[tuple[float, ...]]
+
+    @abstractmethod
+    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
+        """Returns the probability of each level, lowest first, at some means."""
+        raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able description that identifies the law."""
@@ -522,7 +535,7 @@ class Ratings(FiniteSupport):
     levels: Any  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", _checked_levels(self.levels))
+        object.__setattr__(self, "levels", checked_levels(self.levels))
 
     def label(self) -> str:
         """Returns the law in words."""
@@ -542,7 +555,12 @@ def _dot(values: Sequence[Array], factors: Sequence[float]) -> Array:
     )
 
 
-def _checked_levels(levels: Any) -> tuple[float, ...]:
+def checked_levels(levels: Any) -> tuple[float, ...]:
+    """Returns levels as increasing floats.
+
+    Raises:
+        ValueError: If they are none.
+    """
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     try:
@@ -682,48 +700,5 @@ def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
     return member.read(), *(table.read(arm) for table in parameters)
 
 
-def _agent_by_agent(
-    law: Law, width: int, k0: Array, k1: Array, arm: Array, pulls: Array, *tables: Any
-) -> Array:
-    member, *parameters = _read(arm, *tables)
-    rows = len(member)
-    # A block of agents at a time: many lanes for one call, few for memory.
-    block = min(rows, _BLOCK)
-    mine = jnp.any(member > 0.0, axis=1)
-    last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))
-
-    def agents_of(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        first, total = state
-        row = first + jnp.arange(block, dtype=jnp.int32)
-        inside = jnp.minimum(row, rows - 1)
-        own = [x[jnp.minimum(inside, len(x) - 1)] for x in parameters]
-        lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
-        count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
-        each = [k0[None, :], k1[None, :], lane, count, *own]
-        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
-        found = law.total_of_few(*flat).reshape(lane.shape)
-        return first + block, total + arrays.padded_sum(found)
-
-    start = (jnp.int32(0), jnp.zeros(arm.shape))
-    start = arrays.varying_like(start, k0, k1, arm, pulls, member)
-    return lax.while_loop(lambda state: state[0] < last, agents_of, start)[1]
-
-
-def law_of(value: Any, field: str = "rewards") -> Law:
-    """Returns a law as it is, or the law of a text: bernoulli, or gaussian:SD.
-
-    Raises:
-        ValueError: For anything else.
-    """
-    if isinstance(value, Law):
-        return value
-    allowed = "a reward law: bernoulli, gaussian:SD, or an object such as fmab_jax.Gaussian(0.1)"
-    if isinstance(value, str) and value == "bernoulli":
-        return Bernoulli()
-    if isinstance(value, str) and value.startswith("gaussian:"):
-        try:
-            deviation = number_of(value.partition(":")[2])
-        except ValueError:
-            refuse(field, value, allowed, "write gaussian:0.1 for a deviation of 0.1")
-        return Gaussian(0.0 if deviation is None else deviation)
-    refuse(field, value, allowed, "write bernoulli, or gaussian:0.1")
+from abc import abstractmethod
+from collections.abc import Callable, Sequence

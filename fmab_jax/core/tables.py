@@ -29,6 +29,14 @@ _MAX_CELLS = 1 << 27
 _MAX_COLUMNS = 10**6
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 _RATINGS = ["agent", "arm", "value"]
+# What the columns of ratings are also called.
+_LIKE_RATINGS = (
+    ("agent", "user", "player", "client"),
+    ("arm", "item", "movie", "product", "action"),
+    ("value", "rating", "reward", "score", "stars"),
+)
+_UNNAMED = ("", "unnamed: 0")
+_INDEX = (*_UNNAMED, "index", "agent", "agents", "id")
 
 
 class Table(NamedTuple):
@@ -97,33 +105,40 @@ def _refuse_special(path: Path, mode: int) -> None:
 
 def _read_csv(path: Path, file: IO[bytes]) -> Table:
     rows: list[np.ndarray] = []
-    # The first column's cells, while they may count the rows.
+    # The first column's cells, while they may count the rows; whether they must.
     index: list[str] | None = None
+    must = False
     try:
         lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
         for number, row in enumerate(lines, 1):
             cells = [cell.strip() for cell in row]
             if number == 1:
-                if cells == _RATINGS:
-                    return _read_ratings(path, lines)
-                if len(cells) > 1 and cells[0] in ("", "Unnamed: 0"):
-                    index = []
-                    continue
-                if cells and all(_is_text(cell) for cell in cells):
+                names = [cell.lower() for cell in cells]
+                if sorted(names) == _RATINGS:
+                    return _read_ratings(path, lines, [names.index(name) for name in _RATINGS])
+                _refuse_like_ratings(path, names)
+                named = bool(cells) and all(_is_text(cell) for cell in cells)
+                if len(cells) > 1 and names[0] in _INDEX:
+                    index, must = [], names[0] in _UNNAMED or not named
+                if named:
                     _refuse_separators(path, number, cells)
+                if named or index is not None:
                     continue  # a header
             if not any(cells):
                 continue
             if index is not None:
                 index.append(cells[0])
-                if index[-1] != str(len(index) - 1):
-                    _refuse_line(path, 1)
+                if _is_text(cells[0]):
+                    _refuse_index(path, "names")
+                if cells[0] != str(len(index) - (index[0] != "1")):
+                    if must:
+                        _refuse_line(path, 1)
+                    index = None
             rows.append(_numbers(path, number, cells))
     except (UnicodeDecodeError, csv.Error):
         refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
     if index:
-        remedy = "its first column counts the rows: save it with to_csv(index=False)"
-        refuse("means", str(path), "means alone", remedy)
+        _refuse_index(path, "counts")
     if len({len(row) for row in rows}) != 1:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     return Table(means=np.array(rows))
@@ -142,6 +157,19 @@ def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
         remedy = f"write {bad[:20]!r} as a plain decimal number"
         refuse("means", f"{path}, line {number}", "all numbers", remedy)
     return np.array(values, np.float64)
+
+
+def _refuse_like_ratings(path: Path, names: list[str]) -> None:
+    plain = [re.sub(r"[ _]?id$", "", name) for name in names]
+    if sum(any(name in like for name in plain) for like in _LIKE_RATINGS) > 1:
+        remedy = "for ratings, keep these columns alone: agent,arm,value; for means, name arms"
+        told = f"{path}, line 1"
+        refuse("means", told, "the header agent,arm,value or one name for each arm", remedy)
+
+
+def _refuse_index(path: Path, does: str) -> None:
+    remedy = f"its first column {does} the rows: save it with to_csv(index=False)"
+    refuse("means", str(path), "means alone", remedy)
 
 
 def _refuse_line(path: Path, number: int) -> None:
@@ -170,13 +198,20 @@ def _is_text(cell: str) -> bool:
     return False
 
 
-def _read_ratings(path: Path, lines: Any) -> Table:
-    """Reads observed ratings: one line for each, probabilities are their frequencies."""
+def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
+    """Reads observed ratings: one line for each, probabilities are their frequencies.
+
+    Args:
+        path: Of the file.
+        lines: After the header.
+        order: Columns of agent, arm and value.
+    """
     seen: Counter[tuple[str, str, float]] = Counter()
     for number, row in enumerate(lines, 2):
         cells = [cell.strip() for cell in row]
         if not any(cells):
             continue
+        cells = [cells[column] for column in order] if len(cells) == 3 else cells
         value = _float(cells[2]) if len(cells) == 3 else None
         if value is None or not cells[0] or not cells[1]:
             _refuse_separators(path, number, cells)

@@ -27,7 +27,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, count, flag, refuse
+from fmab_jax.errors import count, flag, refuse, whole_class
 from fmab_jax.run import contract, resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
@@ -156,9 +156,7 @@ def bound(
     Raises:
         ValueError: If an argument is out of range.
     """
-    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
-        if not isinstance(value, kind):
-            refuse(field, value, f"an fmab_jax {kind.__name__}", "make one with the package")
+    check_given(algorithm, problem)
     remedy = "give the number of slots T"
     horizon = count("horizon", horizon, 1, MAX_HORIZON, remedy)
     flag("sum_agents", sum_agents)
@@ -170,13 +168,38 @@ def bound(
     room = room_for(problem.agents) if room is None else room
     # The largest problems have no room to spare.
     room = max(problem.agents, min(room, MAX_AGENTS, (2**32 - 1) // problem.arms))
-    trial = algorithm.bind(problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room)
-    if quick and hasattr(trial, "quick"):
-        trial = trial.quick()
+    with contract.asking(type(algorithm)):
+        trial = algorithm.bind(
+            problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
+        )
+        if quick and hasattr(trial, "quick"):
+            trial = trial.quick()
+        # Asked once here, so that what fails is told before anything runs.
+        algorithm.describe(), algorithm.settings(), algorithm.privacy(exchange)
+        trial.elements(), trial.bytes_per_seed(len(grid), problem.arms)
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
     return Config(algorithm, problem, exchange, horizon, trial, arrays, padded, len(grid), wanted)
+
+
+def check_given(algorithm: Any, problem: Any) -> None:
+    """Refuses what is no algorithm or no problem.
+
+    Raises:
+        ValueError: If one is of another type, or its class leaves something out.
+    """
+    for field, value, kind in (("algorithm", algorithm, Algorithm), ("problem", problem, Problem)):
+        if isinstance(value, kind):
+            continue
+        allowed, remedy = f"an fmab_jax {kind.__name__}", "make one with the package"
+        if isinstance(value, type) and issubclass(value, kind):
+            # The package calls its own by their files.
+            room, _, file = value.__module__.rpartition(".")
+            called = file if room == "fmab_jax.algorithms" else value.__name__
+            remedy = f"call it: {called}()"
+        refuse(field, value, allowed, remedy)
+    whole_class(type(algorithm), algorithm.name or "a family")
 
 
 def _padded_points(wanted: int) -> int:
@@ -199,7 +222,8 @@ def room_for(agents: int) -> int:
 @functools.lru_cache(maxsize=1024)
 def exchange_of(algorithm: Algorithm, agents: int) -> Exchange:
     """Returns an algorithm's exchange; worked out once for equal algorithms."""
-    found = algorithm.exchange(agents)
+    with contract.asking(type(algorithm)):
+        found = algorithm.exchange(agents)
     if not isinstance(found, Exchange) or found.agents != agents:
         allowed = f"an fmab_jax.Exchange of {agents} agents"
         remedy = "return one, such as fmab_jax.core.exchanges.server(agents)"
@@ -227,12 +251,8 @@ def one_trial(
     owner = getattr(trial, "filling", type(trial))
     name = getattr(owner, "name", "") or owner.__name__
     instance = problem.draw(key)
-    try:
+    with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    except Refusal:
-        raise
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        contract.broken_by(name, error)
     return contract.shaped(outcome, len(grid), name)
 
 

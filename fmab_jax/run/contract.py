@@ -6,19 +6,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from inspect import unwrap
 from typing import Any, NoReturn
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, reason_of
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
     "outcome": "A trial returns an Outcome: per field a number, or one for each recorded slot.",
-    "finite": "Regret is a finite number at every recorded slot.",
+    "finite": "Regret is a finite number at every recorded slot, and so is the final gap.",
     "grows": "Regret is at least 0, at most agents x slots x largest gap, and never decreases.",
     "rounds": "Completed rounds never decrease, and the last number of them is `rounds`.",
     "exact": "A curve has the same value at a slot, whichever other slots are recorded.",
@@ -50,17 +54,43 @@ def broken(algorithm: Algorithm | str, promise: str, what: str) -> NoReturn:
     raise Refusal.line(line)
 
 
-def broken_by(algorithm: str, error: Exception) -> NoReturn:
-    """Raises the refusal of an algorithm whose trial fails while it is traced.
+@contextmanager
+def asking(owner: Any, *, tracing: bool = False) -> Iterator[None]:
+    """Names the algorithm, its function and the error, where one of its functions fails.
+
+    Args:
+        owner: The algorithm's class, or that of its trial.
+        tracing: Whether a trial is traced: then a promise is broken.
 
     Raises:
-        Refusal: Always; it says which error, and Python shows from where.
+        Refusal: For any error that is none of this process; Python shows from where it is.
     """
-    told = " ".join(f"{type(error).__name__}: {error}".split())
     try:
-        broken(algorithm, "outcome", told if len(told) <= 160 else told[:157] + "...")
-    except Refusal as refusal:
-        raise refusal from error
+        yield
+    except (Refusal, MemoryError, jax.errors.JaxRuntimeError):
+        raise
+    except Exception as error:
+        name = getattr(owner, "name", "") or owner.__name__
+        function, told = _function(owner, error), reason_of(error, 160)
+        try:
+            if tracing:
+                broken(name, "outcome", f"{function}: {told}" if function else told)
+            where = f"{name}.{function}" if function else name
+            raise Refusal.line(f"{where}: must return, not end in {told}; mend it")
+        except Refusal as refusal:
+            raise refusal from error
+
+
+def _function(owner: Any, error: BaseException) -> str:
+    """Returns the innermost function of a class that an error came through; "" if none did."""
+    codes = {}
+    for each in owner.__mro__:
+        for name, value in vars(each).items():
+            function = getattr(value, "fget", getattr(value, "__func__", value))
+            if callable(function) and (code := getattr(unwrap(function), "__code__", None)):
+                codes[code] = name
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return next((codes[code] for code in reversed(frames) if code in codes), "")
 
 
 def shaped(outcome: Any, points: int, name: str) -> Outcome:
@@ -100,6 +130,7 @@ def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None
     regret = outcome.regret
     rules = (
         ("finite", np.isfinite(regret), "regret"),
+        ("finite", np.isfinite(outcome.final_gap)[:, None], "final gap"),
         ("grows", regret >= -_ROUNDING * np.maximum(regret[:, -1:], 1.0), "regret"),
         ("grows", _grows(regret), "regret"),
         ("rounds", _grows(outcome.rounds_by), "rounds"),
@@ -108,7 +139,9 @@ def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None
     for promise, kept, what in rules:
         if not kept.all():
             seed, slot = (int(i) for i in np.argwhere(~kept)[0])
-            values = regret if what == "regret" else outcome.rounds_by
+            values = {"regret": regret, "rounds": outcome.rounds_by}.get(what)
+            if values is None:
+                broken(name, promise, f"final gap {outcome.final_gap[seed]} of seed {seeds[seed]}")
             value = values[seed, slot].item()
             place = f"{what} {value} of seed {seeds[seed]} at recorded slot {slot + 1}"
             broken(name, promise, place)

@@ -16,6 +16,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import resources as files
 from pathlib import Path
@@ -26,17 +27,19 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, named, source_digest
+from fmab_jax.algorithms.base import Algorithm, installed, named, source_digest
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.laws import law_of
 from fmab_jax.core.networks import FixedGraph
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Law, law_of
+from fmab_jax.core.rewards import Law
 from fmab_jax.errors import choice, count, flag, length, real, refuse, shown
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
 from fmab_jax.run import resources
 from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
+from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
 
 MAX_CONFIGS = 100_000
@@ -100,12 +103,13 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
 @dataclass(frozen=True)
 class LawOf(Kind):
-    """A reward law, or its text: bernoulli, gaussian:SD."""
+    """A reward law, or its text: bernoulli, gaussian:SD, or one of a plug-in."""
 
     metavar = "LAW"
 
     def checked(self, name: str, value: Any, remedy: str) -> Any:
         """Returns the law."""
+        installed()  # their laws are known by name, too
         return law_of(value, name)
 
     def plain(self, value: Any) -> Any:
@@ -173,7 +177,7 @@ class Drawn(Described):
     )
     rewards: Any = parameter(
         LawOf(),
-        "Reward law: bernoulli, or gaussian:SD.",
+        "Reward law: bernoulli, gaussian:SD, or a plug-in's; fmab algorithms lists them.",
         default="bernoulli",
         symbol="",
         label="rewards",
@@ -577,7 +581,8 @@ def _made(kind: str, make: Callable[..., Any], chosen: Mapping[str, Any], wanted
         # A described class says itself what is missing.
         if default is _NEEDED and name not in values and not described:
             refuse(name, UNSET, "given", f"the {kind} {_maker_name(make)} needs it")
-    made = make(**values)
+    with asking(make) if described else nullcontext():
+        made = make(**values)
     if not isinstance(made, wanted):
         refuse(kind, made, f"a maker that returns an {wanted.__name__}", "return what it makes")
     return made

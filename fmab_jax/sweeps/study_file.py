@@ -32,8 +32,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import law_of
-from fmab_jax.errors import refuse
+from fmab_jax.errors import Shown, number_of, refuse
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import Parameter, parameters_of
 from fmab_jax.sweeps.study import Drawn, Precision, Study, state, until_precise
@@ -64,7 +63,7 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not line.lstrip().startswith(b"#") and _NUMBER.sub(b"", line).count(b".") > _MAX_DOTS:
             _refuse_depth(path)
     try:
-        document = tomllib.loads(data.decode("utf-8-sig"))
+        document = tomllib.loads(data.decode("utf-8-sig"), parse_float=_float)
     except RecursionError:
         _refuse_depth(path)
     except ValueError as error:
@@ -78,7 +77,23 @@ def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
     if level:
         _refuse_depth(path)
     check_document(document)
+    for name, value in document.items():
+        for key, item in value.items() if name in _TABLES else [("", value)]:
+            _refuse_unheld(f"{name}.{key}".rstrip("."), item)
     return document
+
+
+def _float(text: str) -> float | Shown:
+    """Reads a number, and leaves one that a float turns into infinity or into zero as it is."""
+    return Shown(text) if number_of(text.replace("_", "")) is None else float(text)
+
+
+def _refuse_unheld(field: str, value: Any) -> None:
+    for item in _items(value):
+        _refuse_unheld(field, item)
+    if isinstance(value, Shown):
+        remedy = "write a number of usual size, or the word inf"
+        refuse(field, value, "a number that a float can hold", remedy)
 
 
 def _parts(value: Any) -> Iterable[Any]:
@@ -158,9 +173,7 @@ def _from_files(problem: dict[str, Any]) -> Any:
             refuse("means", path, "distinct values", remedy)
     if not paths:
         refuse("means", means, "not empty", "give at least one file")
-    made = {path: Problem.from_file(path, agents) for path in paths}
-    if law is not None:
-        made = {n: Problem(p.means, p.agents, rewards=law_of(law)) for n, p in made.items()}
+    made = {path: Problem.from_file(path, agents, law) for path in paths}
     return made if isinstance(means, list) else made[means]
 
 

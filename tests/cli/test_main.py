@@ -520,7 +520,9 @@ def test_algorithms_are_listed_with_plugins(
     """Would catch an algorithm or a column left out, or a plug-in that is not looked at."""
     Path("mine.py").write_text(PLUGIN)
     out, _ = said(capsys, "algorithms --plugin mine.py")
-    lines = out.split("\n")
+    table, _, laws = out.partition("Reward laws, for --rewards: ")
+    assert laws == "bernoulli, gaussian:SD\n"
+    lines = table.split("\n")
     places = [found.start() for found in re.finditer(r"\S+( \S+)*", lines[1])]
     ends = zip(places, [*places[1:], None], strict=True)
     columns = [[line[a:b].strip() for line in lines] for a, b in ends]

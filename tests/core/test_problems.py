@@ -404,6 +404,7 @@ GOOD_CSV = {
     "quoted header": b'"a,b","c","d"\n0.1,0.2,0.25\n1.0,0,1e-3\n',
     "byte order mark": b"\xef\xbb\xbf0.1,0.2,0.25\n1.0,0,1e-3\n",
     "mark and header": b"\xef\xbb\xbfa,b,c\r\n0.1,0.2,0.25\r\n1.0,0,1e-3\r\n",
+    "a word for an index that counts nothing": b"agent,a,b\n0.1,0.2,0.25\n1.0,0,1e-3\n",
     "windows": b"0.1,0.2,0.25\r\n1.0,0,1e-3\r\n",
     "spaces and blank lines": b" 0.1 , 0.2,0.25\n\n1.0,0,\t1e-3\n,,\n\n",
     "quoted numbers": b'"0.1","0.2","0.25"\n"1.0","0","1e-3"\n',
@@ -417,6 +418,16 @@ def test_good_csv(name: str, folder: Path):
     Path("means.csv").write_bytes(GOOD_CSV[name])
     problem = Problem.from_file("means.csv")
     assert problem.means.tolist() == TABLE and problem.agents == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["Agent,ARM,Value\n0,0,1\n0,1,0\n0,1,1\n", "arm,value,agent\n0,1,0\n1,0,0\n1,1,0\n"]
+)
+def test_ratings_in_another_case_or_order(text: str, folder: Path):
+    """Catches ratings in [0, 1] that are read as means because of how their header is written."""
+    Path("ratings.csv").write_text(text)
+    problem = Problem.from_file("ratings.csv")
+    assert problem.probabilities.tolist() == [[[0.0, 1.0], [0.5, 0.5]]]
 
 
 def test_one_row_for_many_agents(folder: Path):
@@ -492,6 +503,38 @@ BAD_CSV = {
         b",arm 1\n0.1,0.2\n",
         "means='means.csv, line 1': must be all numbers; mend that line",
     ),
+    **{
+        f"index {header!r} from {first}": (
+            header + f"\n{first},0.1,0.2\n{first + 1},0.3,0.4\n".encode(),
+            "means='means.csv': must be means alone; "
+            "its first column counts the rows: save it with to_csv(index=False)",
+        )
+        for header in (b"index,0,1", b"agent,a,b", b"Index,a,b", b"id,a,b", b",0,1")
+        for first in (0, 1)
+    },
+    "an index of names": (
+        b"agent,a,b\nann,0.1,0.2\n",
+        "means='means.csv': must be means alone; "
+        "its first column names the rows: save it with to_csv(index=False)",
+    ),
+    "an index that counts nothing, above numbers": (
+        b"index,0,1\n0.5,0.1,0.2\n",
+        "means='means.csv, line 1': must be all numbers; mend that line",
+    ),
+    **{
+        f"like ratings: {header}": (
+            header.encode() + b"\n" + b",".join([b"0"] * (header.count(",") + 1)) + b"\n",
+            "means='means.csv, line 1': must be the header agent,arm,value or one name for each "
+            "arm; for ratings, keep these columns alone: agent,arm,value; for means, name arms",
+        )
+        for header in (
+            "agent,arm,value,time",
+            "user,item,rating",
+            "User_ID,item id,stars",
+            "agent,arm,reward",
+            "value,arm",
+        )
+    },
     "too large": (b"a,b\n0.1,0.2\n0.3,1.5\n", f"means[1, 1]=1.5: {RANGE}"),
     "negative": (b"0.1,-0.2\n", f"means[0, 1]=-0.2: {RANGE}"),
     "utf-16": (
@@ -859,7 +902,10 @@ def test_gaussian_means_may_be_any_finite_number():
 
 TABLE_SUM = "must be 1 in sum over levels; divide the cell by its sum"
 LAW_REFUSALS = [
-    (lambda: Problem([0.5], 2, "normal"), "rewards='normal': must be a reward law such as "),
+    (
+        lambda: Problem([0.5], 2, "normal"),
+        "rewards='normal': must be a reward law: bernoulli, gaussian:SD, ",
+    ),
     (lambda: Problem([0.5], 2, Gaussian), "rewards=<class "),
     (
         lambda: Problem.uniform(2, 3, Ratings([1, 2])),

@@ -16,6 +16,8 @@ import tomli_w
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
+from fmab_jax.core.problems import Problem
+from fmab_jax.core.rewards import Gaussian
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import open_sweep
 from fmab_jax.sweeps.study import state
@@ -49,6 +51,7 @@ ACCEPTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "hexadecimal": (horizon("0x32"), {}),
     "1e-3": (epsilon("1e-3"), {"epsilon": 0.001}),
     "inf": (epsilon("inf"), {"epsilon": math.inf}),
+    "zeros": (changed(problem="spread = -0.0e-9_999"), {}),
     "none": (epsilon('"none"'), {"epsilon": None}),
     "list with none and inf apart": (epsilon('[0.5, "none"]'), {"epsilon": [0.5, math.inf]}),
     "mixed kinds of numbers": (epsilon("[0.5, 1, 2e0]"), {"epsilon": [0.5, 1, 2]}),
@@ -106,6 +109,7 @@ def test_a_snippet_states_this_study(name: str, tmp_path: Path) -> None:
 NO_KEY = "must be left out: there is no such key; "
 WHOLE = "must be a whole number in"
 EPSILON = "must be a number in (0, 1e+100]; give a privacy parameter, or None for no noise"
+UNHELD = "must be a number that a float can hold; write a number of usual size, or the word inf"
 NOT_TOML = "must be TOML; "
 NUL = r"must be free of NUL characters; drop the \u0000"
 DEEP = "must be TOML of at most 8 levels; it is nested too deeply"
@@ -269,6 +273,10 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a NUL in a list": (changed(parameters='graph = ["a\\u0000.csv"]'), f"STUDY {NUL}"),
     "a NUL in a key": (changed('"\\u0000" = 1'), f"STUDY {NUL}"),
     "9 brackets": (epsilon(9 * "[" + "1" + 9 * "]"), f"STUDY {DEEP}"),
+    "overflow": (epsilon("1e400"), f"parameters.epsilon=1e400: {UNHELD}"),
+    "overflow in a list": (epsilon("[1, -1_0e4_00]"), f"parameters.epsilon=-1_0e4_00: {UNHELD}"),
+    "underflow of a label": (epsilon("{a = 1e-400}"), f"parameters.epsilon=1e-400: {UNHELD}"),
+    "a horizon that overflows": (horizon("1e400"), f"horizon=1e400: {UNHELD}"),
     "a label in a label": (epsilon("{a = {b = 1}}"), f"epsilon={{'b': 1}}: {EPSILON}"),
 }  # fmt: skip
 
@@ -319,6 +327,30 @@ def test_a_path_without_a_study_is_refused(
     with pytest.raises(ValueError) as error:
         read_study(path)
     assert str(error.value).endswith(f": must be {reason}")
+
+
+RATINGS = "agent,arm,value\n0,0,1\n0,1,2\n1,0,2\n1,1,1\n"
+
+
+def test_a_file_of_means_goes_with_a_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch means read as coins' before the law is known, or ratings that a law replaces."""
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text("1.5,2.0,-1\n")
+    Path("r.csv").write_text(RATINGS)
+
+    def asked_for(problem: str) -> Any:
+        Path("s.toml").write_text(
+            f"{TOP}{PARAMETERS}[problem]\n{problem}\n".replace("= 1", "= inf")
+        )
+        (point,) = study_of(read_study("s.toml")).points
+        return point.config.problem
+
+    gaussian = asked_for('means = "g.csv"\nagents = 4\nrewards = "gaussian:0.1"')
+    assert gaussian == Problem([1.5, 2.0, -1.0], 4, Gaussian(0.1))
+    assert asked_for('means = "r.csv"') == Problem.from_file("r.csv")
+    for law in ("gaussian:0.1", "bernoulli"):
+        with pytest.raises(ValueError, match=f"^rewards='{law}': must be left out with a f"):
+            asked_for(f'means = "r.csv"\nrewards = "{law}"')
 
 
 def test_a_link_to_a_study_and_many_numbers_on_a_line_are_read(

@@ -10,6 +10,7 @@ where agents sum out.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -78,11 +79,13 @@ class Elimination(Algorithm):
     remembers: ClassVar[bool] = True
 
     @staticmethod
+    @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
         """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not known yet."""
         raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns the confidence radius of an aggregate."""
         raise NotImplementedError

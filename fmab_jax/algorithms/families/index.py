@@ -8,6 +8,7 @@ so a seed's results depend neither on the batch nor on how many rows agents are 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -155,6 +156,7 @@ class IndexPolicy(Algorithm):
         return Tally(jnp.zeros((rows, arms)), jnp.zeros((rows, arms)))
 
     @staticmethod
+    @abstractmethod
     def choose(state: State, slot: Slot, own: Own) -> Int[Array, " row"]:
         """Returns the arm that each row pulls in this slot."""
         raise NotImplementedError
@@ -409,9 +411,7 @@ def _block(
     numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
     state, (arms, talked) = lax.scan(partial(_step, trial, instance, key), run.state, numbers)
 
-    gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
-    # An arm that does not exist has no gap.
-    gaps = jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
+    gaps = _gaps_of(instance, arms)
     if trial.shared:
         rate = gaps[:, 0] * trial.agents
     else:
@@ -431,6 +431,12 @@ def _block(
         regret_curve=jnp.where(inside, regret[position], run.regret_curve),
         rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
     )
+
+
+def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
+    gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
+    # An arm that does not exist has no gap.
+    return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
 
 
 def _step(
@@ -489,10 +495,11 @@ def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
 
 
 def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
-    playing = trial.filling.in_play(run.state)
+    shape = trial.rows, instance.gaps.shape[0]
+    playing = checked("in_play", trial.filling.in_play(run.state), shape, "b")
     best = jnp.any(playing & (instance.gaps == 0.0)[None, :], axis=1)
-    commit = trial.filling.commit(run.state).astype(jnp.int32)
-    gap = instance.gaps.at[commit].get(mode="promise_in_bounds")
+    commit = checked("commit", trial.filling.commit(run.state), shape[:1], "iu").astype(jnp.int32)
+    gap = _gaps_of(instance, commit)
     real = jnp.ones(1, bool) if trial.shared else _real(trial)
     votes = commit[:, None] == jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :]
     most = jnp.sum(votes & real[:, None], axis=0, dtype=jnp.int32)

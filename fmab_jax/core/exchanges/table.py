@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from fmab_jax.errors import count, refuse
+from fmab_jax.errors import array_of, count, refuse
 
 AGENTS_MAX = 10_000_000
 """Most agents of an exchange without a graph."""
@@ -69,12 +69,12 @@ class Exchange:
         name: Which exchange, for people.
         agents: M.
         reporting: N, the agents that enter a round's aggregate; S, C and the noise use it.
-        weights: [agent] aggregation weights w_i, read-only, sum 1, as if everybody reported. A
-            server that hears N < M agents puts 1/N on the drawn ones instead. Alone, nothing
-            crosses agents: each puts 1 on itself.
+        weights: [agent] aggregation weights w_i, a read-only array, sum 1, as if everybody
+            reported. A server that hears N < M agents puts 1/N on the drawn ones instead. Alone,
+            nothing crosses agents: each puts 1 on itself.
         alone: Whether nobody hears anybody.
         wait: t_delay, slots between an epoch's end and its elimination.
-        links: Links of a round on each meter.
+        links: Pairs of a meter and its links of a round.
         diameter: Largest diameter d_G of the graph or the components, hops.
         sizes: Component sizes M_q of sinks, in agent order.
         sinks: Sink agent of each component, as an agent in 0..M-1.
@@ -84,10 +84,10 @@ class Exchange:
     name: str
     agents: int
     reporting: int
-    weights: Float[np.ndarray, " agent"]
+    weights: Any
     alone: bool = False
     wait: int = 0
-    links: tuple[tuple[Meter, int], ...] = ()
+    links: Any = ()
     diameter: int = 0
     sizes: tuple[int, ...] = ()
     sinks: tuple[int, ...] = ()
@@ -103,15 +103,22 @@ class Exchange:
         remedy = "give how many agents enter a round's aggregate"
         count("exchange.reporting", self.reporting, 1, self.agents, remedy)
         count("exchange.wait", self.wait, 0, 2**53, "give the slots of waiting")
-        weights = np.asarray(self.weights)
+        allowed, remedy = f"an array of {self.agents} numbers, 1 in sum", "give 1/M for every agent"
+        weights = array_of("exchange.weights", self.weights, AGENTS_MAX, allowed, remedy)
+        weights = weights.astype(np.float64, copy=False)
         if weights.shape != (self.agents,) or not abs(weights.sum() - 1.0) <= 1e-9:
-            allowed = f"an array of {self.agents} numbers, 1 in sum"
-            refuse("exchange.weights", weights, allowed, "give 1/M for every agent")
+            refuse("exchange.weights", weights, allowed, remedy)
+        allowed = "(Meter, links of a round) each"
+        if not isinstance(self.links, (tuple, list)):
+            refuse("exchange.links", self.links, allowed, "give a tuple of pairs")
         for each in self.links:
-            if len(each) != 2 or not isinstance(each[0], Meter):
-                refuse("exchange.links", each, "(Meter, links of a round) each", "make a Meter")
+            pair = isinstance(each, (tuple, list)) and len(each) == 2
+            if not pair or not isinstance(each[0], Meter):
+                refuse("exchange.links", each, allowed, "make a Meter")
             count(f"exchange.links[{each[0].name}]", each[1], 0, 2**53, "give links of a round")
-        self.weights.setflags(write=False)
+        weights.setflags(write=False)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "links", tuple(tuple(each) for each in self.links))
 
     @property
     def uniform(self) -> bool:
