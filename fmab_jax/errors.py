@@ -69,6 +69,10 @@ class Refusal(ValueError):
         """Makes a refusal of a line that is already said; it has no field."""
         return Refusal("", Shown(""), text, "")
 
+    def renamed(self, field: str) -> Refusal:
+        """Returns the same refusal of another field, such as of a part of what was given."""
+        return Refusal(field, Shown(self.value), self.allowed, self.remedy) if self.field else self
+
     def spelt(self, option: str, options: Iterable[str] = (), command: str = "") -> str:
         """Returns the line as the command line says it: ``--horizon 0: must be ...; ...``.
 

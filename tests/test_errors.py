@@ -143,6 +143,7 @@ def test_the_parts_of_a_refusal_are_fields():
     error = caught.value
     assert (error.field, error.value) == ("horizon", r"'0\n'")
     assert (error.allowed, error.remedy) == ("a number", "None is none")
+    assert str(error.renamed("T")) == r"T='0\n': must be a number; None is none"
     assert error.spelt("--horizon") == r"--horizon 0\n: must be a number; none is none"
     assert error.spelt("") == r"0\n: must be a number; none is none"
 

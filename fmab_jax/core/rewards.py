@@ -700,5 +700,28 @@ def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
     return member.read(), *(table.read(arm) for table in parameters)
 
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+def _agent_by_agent(
+    law: Law, width: int, k0: Array, k1: Array, arm: Array, pulls: Array, *tables: Any
+) -> Array:
+    member, *parameters = _read(arm, *tables)
+    rows = len(member)
+    # A block of agents at a time: many lanes for one call, few for memory.
+    block = min(rows, _BLOCK)
+    mine = jnp.any(member > 0.0, axis=1)
+    last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))
+
+    def agents_of(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, total = state
+        row = first + jnp.arange(block, dtype=jnp.int32)
+        inside = jnp.minimum(row, rows - 1)
+        own = [x[jnp.minimum(inside, len(x) - 1)] for x in parameters]
+        lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
+        count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
+        each = [k0[None, :], k1[None, :], lane, count, *own]
+        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
+        found = law.total_of_few(*flat).reshape(lane.shape)
+        return first + block, total + arrays.padded_sum(found)
+
+    start = (jnp.int32(0), jnp.zeros(arm.shape))
+    start = arrays.varying_like(start, k0, k1, arm, pulls, member)
+    return lax.while_loop(lambda state: state[0] < last, agents_of, start)[1]
