@@ -663,9 +663,11 @@ def _drawn(
         rewarded = arrays.masked_map(rewarding.sample, needed[0], *rewarding.operands)
         return rewarded, scale * arrays.masked_map(noise, needed[1], *operands)
 
+    sample = rewarding.sample
+
     # In one go: what is needed is looked for only once.
     def both(*own: Any) -> tuple[Array, Array]:
-        return rewarding.sample(*own[4:]), noise(*own[:4])
+        return sample(*own[4:]), noise(*own[:4])
 
     found = arrays.masked_map(both, needed[0], *operands, *rewarding.operands, outputs=2)
     return found[0], scale * found[1]
