@@ -11,10 +11,8 @@ KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
 HERE = KNOWN["digests"].get(pins.platform())
 # A row of each kind of run; the others are for `-m slow`.
 SOME = {
-    *("cdp", "cdp, p = 0.4", "cdp, agents differ", "cdp, long", "cdp, budget and gap"),
-    *("cdp, 400 arms", "cdp, log grid", "cdp, prescribed gap", "cdp, fixed means by agent"),
-    *("ddp, ring", "ddp, ring, agents differ", "hdp, rings, components weigh the same"),
-    *("single", "cdp, paper's instance", "summary, cdp"),
+    *("cdp, p = 0.4", "cdp, agents differ", "cdp, long", "cdp, log grid", "ddp, ring"),
+    *("hdp, rings, components weigh the same", "single", "summary, cdp"),
 }
 
 

@@ -45,7 +45,13 @@ def digests(data: xr.Dataset) -> list[str]:
     return hashes
 
 
-@pytest.mark.parametrize("path", PATHS)
+def some(paths, default):
+    """Returns the paths, all but some for `-m slow`."""
+    slow = pytest.mark.slow
+    return [path if path in default else pytest.param(path, marks=slow) for path in paths]
+
+
+@pytest.mark.parametrize("path", some(PATHS, ("pooled", "waiting")))
 def test_a_seed_has_the_same_bits_in_every_batch(path):
     """Would catch randomness or rounding that depends on neighbours, padding or threads."""
     sizes = (1, 7, 64, 250) if path == "pooled" else (7, 64)
@@ -70,7 +76,7 @@ ROOMY = {
 }
 
 
-@pytest.mark.parametrize("path", ROOMY)
+@pytest.mark.parametrize("path", some(ROOMY, ("unequal", "alone")))
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
