@@ -235,14 +235,18 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
     @whole.def_vmap
     def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Array, bool]:
         block = math.gcd(size, 2 ** max(0, math.ceil(math.log2(_BLOCK / elements))))
-        cut = [
-            jnp.broadcast_to(x if mapped else x[None], (size, *x.shape[mapped:])).reshape(
-                size // block, block, *x.shape[mapped:]
-            )
+
+        def by_block(*operands: Array) -> Array:
+            cut = [x.reshape(size // block, block, *x.shape[1:]) for x in operands]
+            found = lax.map(lambda own: jax.vmap(function)(*own), tuple(cut))
+            return found.reshape(size, *found.shape[2:])
+
+        spread = [
+            x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
             for x, mapped in zip(operands, is_batched, strict=True)
         ]
-        found = lax.map(lambda own: jax.vmap(function)(*own), tuple(cut))
-        return found.reshape(size, *found.shape[2:]), True
+        # An accelerator has room for all, and loses time with every step.
+        return lax.platform_dependent(*spread, cpu=by_block, default=jax.vmap(function)), True
 
     return whole
 

@@ -3,7 +3,8 @@
 A law is a frozen dataclass below `Law`. It states its range, the first cumulants of one reward and
 its quantile function; everything else follows. Sums of rewards are one draw, whatever their number:
 cumulants add up over pulls and over agents, and where there are enough rewards six of them give the
-law of the sum to within 1e-6 (`samplers.is_smooth`). Elsewhere the sum is drawn exactly.
+law of the sum to within 1e-6 (`samplers.is_smooth`). Elsewhere the sum is drawn exactly, or drawn
+from its cumulants and looked up in its exact law where they do not decide (`Law.at_most`).
 
 A law on finitely many values is a few lines, here or in any other file:
 
