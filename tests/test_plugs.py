@@ -144,17 +144,8 @@ def test_elimination_keeps_the_contract() -> None:
     ]
 
 
-# One of each kind by default; every one compiles half a dozen programs.
-QUICK = ("cdp",)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name in sorted(base.installed())
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(base.installed()))
 def test_algorithms_of_the_package_keep_the_contract(name: str) -> None:
     """Would catch an algorithm whose bits depend on batch, neighbours, padding or compilation."""
     owner = base.named(name)

@@ -808,9 +808,9 @@ def test_programs_are_loaded_from_a_folder_of_ones_own_only(
     ("redirected", "status", "told"),
     [
         ("2>&-", 0, ""),
-        ("2>/dev/full", 0, ""),
+        pytest.param("2>/dev/full", 0, "", marks=pytest.mark.slow),
         (">/dev/full", 1, "No space left on device; whole files written: x.nc"),
-        (">&-", 0, ""),
+        pytest.param(">&-", 0, "", marks=pytest.mark.slow),
     ],
 )
 def test_only_results_decide_how_a_run_ends(

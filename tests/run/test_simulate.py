@@ -175,6 +175,8 @@ def test_a_run_is_traced_once(monkeypatch):
     """Would catch a second tracing of the loop inside one compilation, or one per batch."""
     traces = []
     original = batches.one_trial
+    # Another test may have compiled it.
+    batches.executable.cache_clear()
     monkeypatch.setattr(batches, "one_trial", lambda *args: traces.append(1) or original(*args))
     problem = fmab.Problem.uniform(agents=3, arms=3)
     for epsilon in (0.1, 0.2, 0.3):
