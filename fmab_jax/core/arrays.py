@@ -224,7 +224,7 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
     For large intermediate arrays: those of a block stay in a processor's cache.
 
     Args:
-        function: Of arrays, without a loop.
+        function: Of arrays, to one array.
         elements: Size of its intermediate arrays.
     """
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmab_jax.core.exchanges import Exchange, Meter
 
-VERSION = 2
+VERSION = 3
 """Of files that hold results; a file of another version is refused."""
 
 
