@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
+
+# The workers of one run, and the processes that tests start, share what they compile. The folder is
+# made before JAX reads its settings, by the process that the workers come from, and goes with it.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _programs = tempfile.mkdtemp(prefix="fmab-programs-")
+    atexit.register(shutil.rmtree, _programs, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _programs
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 from jaxtyping import install_import_hook

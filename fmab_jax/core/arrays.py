@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,16 +89,15 @@ def masked_map(
     """
     shape = need.shape
     tables = tuple(x.ndim > len(shape) for x in operands)
-    # A table's axes of length 1 stay: its columns are found by their place in all others.
-    flat = [
-        x.reshape(x.shape[0], *(1,) * (len(shape) - x.ndim + 1), *x.shape[1:])
-        if table
-        else jnp.broadcast_to(x, shape).reshape(-1)
-        for x, table in zip(operands, tables, strict=True)
+    # Axes of length 1 stay: lanes and columns are found by their place in all others.
+    ones = [(1,) * (len(shape) + table - x.ndim) for x, table in zip(operands, tables, strict=True)]
+    aligned = [
+        x.reshape(x.shape[:table] + missing + x.shape[table:])
+        for x, table, missing in zip(operands, tables, ones, strict=True)
     ]
     several = sample if outputs is not None else lambda *own: (sample(*own),)
     whole = _masked(several, tables, (), shape, parts, outputs or 1)
-    found = tuple(x.reshape(shape) for x in whole(need.reshape(-1), *flat))
+    found = tuple(x.reshape(shape) for x in whole(need.reshape(-1), *aligned))
     return found if outputs is not None else found[0]
 
 
@@ -110,31 +109,63 @@ def _masked(
     parts: int,
     outputs: int,
 ) -> Callable[..., tuple[Array, ...]]:
-    """Returns the map over lanes [batch * shape], tables lying as [*batch, row, *shape]."""
-
-    def column(table: Array) -> Table:
-        return Table(table, None, (*batch, *shape), len(batch))
+    """Returns the map over lanes [batch * shape], operands lying as [*batch, (row,) *shape]."""
 
     @custom_vmap
     def whole(need: Array, *operands: Array) -> tuple[Array, ...]:
-        found = [column(x) if table else x for x, table in zip(operands, tables, strict=True)]
+        sizes = (*batch, *shape)
+        found = [
+            Table(x, None, sizes, len(batch)) if table else _Spread(x, sizes)
+            for x, table in zip(operands, tables, strict=True)
+        ]
         blank = (jnp.zeros_like(need, jnp.float64),) * outputs
         return fill(sample, need, blank, *found, parts=parts)
 
     @whole.def_vmap
-    def rule(size: int, is_batched: list[bool], *operands: Array) -> tuple[Any, Any]:
-        flat = []
-        for x, mapped, table in zip(operands, is_batched, (False, *tables), strict=True):
-            if table:
-                flat.append(x if mapped else x[None])
-            else:
-                x = x if mapped else jnp.broadcast_to(x, (size, *x.shape))
-                flat.append(x.reshape(-1))
+    def rule(size: int, is_batched: list[bool], need: Array, *operands: Array) -> tuple[Any, Any]:
+        need = need if is_batched[0] else jnp.broadcast_to(need, (size, *need.shape))
+        flat = [
+            x if mapped else x[None] for x, mapped in zip(operands, is_batched[1:], strict=True)
+        ]
         larger = _masked(sample, tables, (size, *batch), shape, parts, outputs)
-        found = tuple(x.reshape(size, -1) for x in larger(*flat))
+        found = tuple(x.reshape(size, -1) for x in larger(need.reshape(-1), *flat))
         return found, (True,) * outputs
 
     return whole
+
+
+def _gathered(values: Array, place: Sequence[Array]) -> Array:
+    """Returns the entries at a place on each axis; an axis of length 1 has one entry for all."""
+    # By one number, which is always inside: XLA then leaves the array where it lies.
+    wide = jnp.int64 if values.size >= 2**31 else jnp.int32
+    index = jnp.zeros((), wide)
+    for size, here in zip(values.shape, place, strict=True):
+        if size > 1:
+            index = index * size + here.astype(wide)
+    return values.reshape(-1).at[index].get(mode="promise_in_bounds")
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """An array [*batch, *shape] as one value per lane; nothing is repeated before it is chosen.
+
+    Attributes:
+        values: The array; an axis of length 1 stands for any number of equal entries.
+        sizes: (*batch, *shape).
+    """
+
+    values: Array
+    sizes: tuple[int, ...]
+
+    def __getitem__(self, chosen: Int[Array, " lane"]) -> Array:
+        if self.values.shape == self.sizes:
+            return self.values.reshape(-1)[chosen]
+        return jnp.broadcast_to(
+            _gathered(self.values, jnp.unravel_index(chosen, self.sizes)), chosen.shape
+        )
+
+
+jax.tree_util.register_dataclass(_Spread, ["values"], ["sizes"])
 
 
 @dataclass(frozen=True)
@@ -170,15 +201,8 @@ class Table:
         if last is not None:
             place[-1] = last[None, :].astype(jnp.int32)
         place.insert(self.rows_at, jnp.arange(self.rows)[:, None])
-        for axis, size in enumerate(self.values.shape):
-            if size == 1:
-                place[axis] = jnp.zeros_like(place[axis])
-        # By one number, which is always inside: XLA then leaves the table where it lies.
-        wide = jnp.int64 if self.values.size >= 2**31 else jnp.int32
-        index = jnp.zeros((), wide)
-        for size, here in zip(self.values.shape, place, strict=True):
-            index = index * size + here.astype(wide)
-        return self.values.reshape(-1).at[index].get(mode="promise_in_bounds")
+        found = _gathered(self.values, place)
+        return jnp.broadcast_to(found, (self.rows, len(lanes)))
 
 
 jax.tree_util.register_dataclass(Table, ["values", "lanes"], ["sizes", "rows_at"])
@@ -199,12 +223,16 @@ def fill(
     chunk = min(size, max(4096 // parts, size // parts))
     ranks = jnp.cumsum(need, dtype=jnp.int32)
     total = ranks[-1]
+    # Where the element of each rank lies: accelerators scatter slowly, CPUs search slowly.
+    told = lax.platform_dependent(need, ranks, cpu=_places, default=lambda need, ranks: ranks)
 
     def one_chunk(state: tuple[Array, Any]) -> tuple[Array, Any]:
         done, found = state
         # Past the last needed element the chunk repeats it.
         wanted = jnp.minimum(done + 1 + jnp.arange(chunk, dtype=jnp.int32), total)
-        lane = jnp.searchsorted(ranks, wanted)
+        lane = lax.platform_dependent(
+            told, wanted, cpu=lambda told, rank: told[rank - 1], default=jnp.searchsorted
+        )
         fresh = sample(*(x[lane] for x in operands))
         kept = jax.tree.map(lambda x, new: lax.dynamic_update_slice(x, new, (done,)), found, fresh)
         return done + chunk, kept
@@ -213,9 +241,17 @@ def fill(
     blank = jax.tree.map(lambda x: jnp.zeros(room), value)
     start = varying_like((jnp.int32(0), blank), need, *operands)
     found = lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
-    # Back by gathering: accelerators scatter slowly.
+    # Back by gathering, for the same reason.
     place = jnp.maximum(ranks - 1, 0)
     return jax.tree.map(lambda new, old: jnp.where(need, new[place], old), found, value)
+
+
+def _places(need: Bool[Array, " lane"], ranks: Int[Array, " lane"]) -> Int[Array, " lane"]:
+    """Returns the place of the first needed element, the second, ...; then zeros."""
+    size = need.shape[0]
+    every = jnp.arange(size, dtype=jnp.int32)
+    place = jnp.where(need, ranks - 1, size)
+    return jnp.zeros(size, jnp.int32).at[place].set(every, mode="drop", unique_indices=True)
 
 
 def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Array]:
@@ -249,6 +285,30 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
         return lax.platform_dependent(*spread, cpu=by_block, default=jax.vmap(function)), True
 
     return whole
+
+
+def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
+    """Returns the values, computed once: else a compiler computes them wherever they are read.
+
+    Args:
+        sure: True, of which the compiler must not know: it decides a branch.
+        *values: Arrays.
+    """
+
+    @custom_vmap
+    def kept(sure: Array, *values: Array) -> tuple[Array, ...]:
+        # Neither branch is the other, so both stay; and no fusion crosses a branch.
+        return lax.cond(sure.reshape(-1)[0], lambda *x: x, lambda *x: _others(*x), *values)
+
+    @kept.def_vmap
+    def rule(size: int, is_batched: list[bool], sure: Array, *values: Array) -> tuple[Any, Any]:
+        return kept(sure, *values), tuple(is_batched[1:])
+
+    return kept(sure, *values)
+
+
+def _others(*values: Array) -> tuple[Array, ...]:
+    return tuple(~x if x.dtype == bool else x + 1 for x in values)
 
 
 def varying_like(tree: Any, *others: Any) -> Any:

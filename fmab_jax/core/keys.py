@@ -49,12 +49,13 @@ def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
 
 def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
     """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
-    return words_of(jax.random.fold_in(jax.random.fold_in(key, round_), stream))
+    return _folded(_folded(words_of(key), round_), stream)
 
 
 def agent_key(key: Array, agent: Int[Array, ""]) -> Array:
     """Returns the key of an agent that runs by itself; it takes the place of the seed's."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, 0), ALONE), agent)
+    own = _folded(_folded(_folded(words_of(key), 0), ALONE), agent)
+    return jax.random.wrap_key_data(jnp.stack(own), impl="threefry2x32")
 
 
 def lanes(rows: int, columns: UInt32[Array, " arm"], width: int) -> UInt32[Array, "row arm"]:
@@ -91,9 +92,34 @@ def uniform(
     return one_to_two - (1.0 - 2.0**-53)
 
 
+def coarse_uniforms(
+    k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...], draw: int
+) -> tuple[Float[Array, ...], Float[Array, ...]]:
+    """Returns two independent uniforms per lane on the midpoints (i + 1/2) / 2^32.
+
+    For half the price of two of `uniform`, where 2^32 values are enough. Arguments as there.
+    """
+
+    def between(word: Array) -> Array:
+        # The bits of 2^52 + word; the subtraction and the rest are exact.
+        bits = word.astype(jnp.uint64) | jnp.uint64(0x433 << 52)
+        whole = lax.bitcast_convert_type(bits, jnp.float64) - 2.0**52
+        return (whole + 0.5) * 2.0**-32
+
+    high, low = _threefry(k0, k1, jnp.uint32(draw), lane)
+    return between(high), between(low)
+
+
 def words_of(key: Array) -> Words:
     """Returns the words of a typed key."""
     return Words(*jax.random.key_data(key))
+
+
+def _folded(key: Words, data: Int[Array, ""] | int) -> Words:
+    """Returns the words of ``jax.random.fold_in``, which takes a loop where this takes none."""
+    folded = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
+    # Else a compiler folds anew for every lane that the key meets.
+    return Words(*lax.optimization_barrier(folded))
 
 
 def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:

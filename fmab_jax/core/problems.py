@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.core import arrays, keys, tables
@@ -147,29 +146,25 @@ def _spread_out(
     spread: Float[Array, ""],
 ) -> Float[Array, "row arm"]:
     """Returns means around ``level`` that sum to it over agents; rows past the last agent are 0."""
-    row, arm = jnp.arange(rows, dtype=jnp.uint32), jnp.arange(len(level), dtype=jnp.uint32)
-    exists = (row.astype(jnp.float64) < agents)[:, None]
-
-    def one(row: Array) -> Float[Array, " arm"]:
-        return keys.uniform(k0, k1, row * jnp.uint32(len(level)) + arm, draw=1)
-
-    # Row by row: a compiler would make the numbers anew for everything below that reads them.
-    raw = jnp.where(exists, lax.map(one, row), 0.0)
+    pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
+    lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
+    # Two agents to a call: the offsets' scale is that of no reward.
+    both = jnp.stack(keys.coarse_uniforms(k0, k1, lane, draw=1), axis=1)
+    (drawn,) = arrays.settled(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
+    exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
+    raw = jnp.where(exists, drawn, 0.0)
     centre = arrays.rounded(arrays.padded_sum(raw) / agents)
     # One agent has nobody to differ from; what rounding leaves must not be stretched.
     differs = exists & (agents > 1.0)
-    lowest = jnp.min(jnp.where(differs, raw, centre), axis=0) - centre
-    highest = jnp.max(jnp.where(differs, raw, centre), axis=0) - centre
+    lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+    highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
     # The most the offsets of an arm can be stretched with every mean still in [0, 1].
     down = level / jnp.maximum(-lowest, 1e-300)
     up = (1.0 - level) / jnp.maximum(highest, 1e-300)
     stretch = jnp.where(agents > 1.0, spread * jnp.minimum(down, up), 0.0)
 
-    def mean(own: tuple[Array, Array]) -> Float[Array, " arm"]:
-        shift = arrays.rounded(stretch * (own[0] - centre))
-        return jnp.where(own[1], jnp.clip(level + shift, 0.0, 1.0), 0.0)
-
-    return lax.map(mean, (raw, exists[:, 0]))
+    shift = arrays.rounded(stretch[None, :] * (raw - centre[None, :]))
+    return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
 
 
 def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:

@@ -38,10 +38,9 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import ndtri
 from jaxtyping import Array, Bool, Float, UInt32
 
-from fmab_jax.core import arrays, samplers
+from fmab_jax.core import arrays, normal, samplers
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.errors import real, refuse
 from fmab_jax.parameters import Real, parameter, parameters_of
@@ -57,8 +56,9 @@ _CHECKED_BERNOULLI = 3.2 * math.pi
 _PULL_BY_PULL = 16.0
 # Chunks of sums that one draw does not settle: few are expected.
 _PARTS = 32
-# Agents of a group that are drawn at once.
+# Agents of a group that are drawn at once, and whose cumulants are added at once.
 _BLOCK = 64
+_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ class Gaussian(Law):
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
         """Returns one normal reward."""
         mean, sd = parameters
-        return mean + arrays.rounded(sd * ndtri(u))
+        return mean + arrays.rounded(sd * normal.quantile(u))
 
     def quantile(
         self,
@@ -353,7 +353,7 @@ class Gaussian(Law):
         cumulants: Sequence[Array] | Float[Array, "7 lane"],
     ) -> Float[Array, " lane"]:
         """Returns the normal quantile of the sum."""
-        noise = arrays.rounded(jnp.sqrt(cumulants[1]) * ndtri(u))
+        noise = arrays.rounded(jnp.sqrt(cumulants[1]) * normal.quantile(u))
         return arrays.rounded(cumulants[0]) + noise
 
     def total(
@@ -366,7 +366,7 @@ class Gaussian(Law):
     ) -> Float[Array, " lane"]:
         """Samples pulls mean + sqrt(pulls) sd Normal."""
         mean, sd = parameters
-        noise = arrays.rounded(jnp.sqrt(pulls) * sd * ndtri(uniform(k0, k1, lane)))
+        noise = arrays.rounded(jnp.sqrt(pulls) * sd * normal.quantile(uniform(k0, k1, lane)))
         return arrays.rounded(pulls * mean) + noise
 
 
@@ -595,31 +595,58 @@ def group_cumulants(
         parameters: Of one instance.
         member: 1 where a row is in a group, else 0; all-zero columns are rows that do not exist.
     """
-    rows = max(x.shape[0] for x in parameters)
+    rows, arms = (max(x.shape[axis] for x in parameters) for axis in (0, 1))
     if rows == 1:
         return None
-    arms = max(x.shape[1] for x in parameters)
     whole = [jnp.broadcast_to(x, (rows, arms)) for x in parameters]
+    return arrays.in_blocks(functools.partial(_added, law), rows * arms)(member, *whole)
 
-    def add(row: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
-        own = [lax.dynamic_index_in_dim(x, row, keepdims=False) for x in whole]
-        inside = lax.dynamic_index_in_dim(member, row, 1)
-        # The order of the sums is fixed, and rows that do not exist add nothing.
-        return tuple(
-            sum_ + jnp.where(inside > 0.0, one[None, :], 0.0)
-            for sum_, one in zip(total, law.cumulants(*own), strict=True)
-        )
 
-    blank = (jnp.zeros((member.shape[0], arms)),) * 7
-    start = arrays.varying_like(blank, *whole, member)
-    return jnp.stack(lax.fori_loop(0, rows, add, start))
+def _added(law: Law, member: Array, *parameters: Array) -> Float[Array, "7 group arm"]:
+    rows, arms = parameters[0].shape
+
+    def add(first: Array | int, total: tuple[Array, ...], count: int) -> tuple[Array, ...]:
+        own = [lax.dynamic_slice_in_dim(x, first, count) for x in parameters]
+        inside = lax.dynamic_slice_in_dim(member, first, count, 1)
+        each = law.cumulants(*own)
+        # In one order; rows that do not exist add nothing.
+        for row in range(count):
+            held = inside[:, row, None] > 0.0
+            total = tuple(
+                sum_ + jnp.where(held, one[row][None, :], 0.0)
+                for sum_, one in zip(total, each, strict=True)
+            )
+        return total
+
+    start = arrays.varying_like((jnp.zeros((len(member), arms)),) * 7, member, *parameters)
+    several = rows // _ROWS
+
+    def some(step: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+        return add(step * _ROWS, total, _ROWS)
+
+    total = lax.fori_loop(0, several, some, start) if several else start
+    return jnp.stack(add(several * _ROWS, total, rows - several * _ROWS))
 
 
 class Draw(NamedTuple):
-    """A sampler and its operands, as `arrays.masked_map` takes them."""
+    """How to sample sums: by `arrays.masked_map`, and then what one draw did not settle.
 
-    sample: Callable[..., Array]
+    Attributes:
+        sample: Returns a tuple of ``outputs`` vectors.
+        operands: Its arguments, as `arrays.masked_map` takes them.
+        outputs: How many vectors.
+        finish: Makes the sums of where they are needed, and of what was sampled.
+    """
+
+    sample: Callable[..., tuple[Array, ...]]
     operands: tuple[Array, ...]
+    outputs: int
+    finish: Callable[..., Array]
+
+
+def own_sum(law: Law, *operands: Array) -> Draw:
+    """Returns how to sample sums of one distribution each; operands of `Law.total`."""
+    return Draw(lambda *own: (law.total(*own),), operands, 1, lambda need, found: found)
 
 
 def group_sum(
@@ -655,46 +682,47 @@ def group_sum(
     together = pulls * agents
     if cumulants is None:
         here = [x[:, arm.astype(jnp.int32)] for x in parameters]
-        return Draw(law.total, (*words, lane, together, *here))
-    sample = functools.partial(_group_draw, law, width)
+        return own_sum(law, *words, lane, together, *here)
+
+    def sample(k0: Array, k1: Array, lane: Array, pulls: Array, *rest: Array) -> tuple[Array, ...]:
+        """Returns sums by their cumulants, and which step is in doubt: inf for all of them."""
+        u, total = uniform(k0, k1, lane), [pulls * order for order in rest[1:]]
+        found = law.quantile(u, rest[0], total)
+        if law.always_smooth:
+            return (found,)
+        smooth = law.smooth(total)
+        if not math.isfinite(law.checked_from):
+            return found, jnp.where(smooth, jnp.nan, jnp.inf)
+        near = jnp.where(total[1] >= law.checked_from, law.doubtful_step(u, total), jnp.inf)
+        return found, jnp.where(smooth, jnp.nan, near)
+
     tables = (member.T[:, :, None], *(x[:, None, :] for x in parameters))
-    return Draw(sample, (*words, lane, arm[None, :], pulls, together, *cumulants, *tables))
+    common = (*words, lane, arm[None, :], pulls)
+
+    def finish(need: Array, found: Array, *doubt: Array) -> Array:
+        if not doubt:
+            return found
+        (step,) = doubt
+        if math.isfinite(law.checked_from):
+            near = need & jnp.isfinite(step)
+            look_up = functools.partial(_looked_up, law)
+            sums = arrays.masked_map(look_up, near, *common, step, *tables, parts=4 * _PARTS)
+            found = jnp.where(near, sums, found)
+        all_ = need & jnp.isinf(step)
+        by_agent = functools.partial(_agent_by_agent, law, width)
+        sums = arrays.masked_map(by_agent, all_, *common, *tables, parts=_PARTS)
+        return jnp.where(all_, sums, found)
+
+    operands = (*words, lane, pulls, together, *cumulants)
+    return Draw(sample, operands, 1 if law.always_smooth else 2, finish)
 
 
-def _group_draw(
-    law: Law,
-    width: int,
-    k0: Array,
-    k1: Array,
-    lane: Array,
-    arm: Array,
-    pulls: Array,
-    together: Array,
-    *rest: Any,
+def _looked_up(
+    law: Law, k0: Array, k1: Array, lane: Array, arm: Array, pulls: Array, step: Array, *tables: Any
 ) -> Array:
-    """The sampler of `group_sum`; ``rest``: seven cumulants of one pull each, then tables."""
-    u, total, tables = uniform(k0, k1, lane), [pulls * order for order in rest[:7]], rest[7:]
-    found = law.quantile(u, together, total)
-    if law.always_smooth:
-        return found
-    smooth = law.smooth(total)
-    near = ~smooth & (total[1] >= law.checked_from)
-    if math.isfinite(law.checked_from):
-
-        def look_up(u: Array, arm: Array, pulls: Array, step: Array, *tables: Any) -> Array:
-            inside, *own = _read(arm, *tables)
-            return jnp.where(u <= law.at_most(step, pulls, inside, *own), step, step + 1.0)
-
-        step = law.doubtful_step(u, total)
-        doubtful = near & ~jnp.isnan(step)
-        found = arrays.fill(look_up, doubtful, found, u, arm, pulls, step, *tables, parts=_PARTS)
-    return arrays.fill(
-        functools.partial(_agent_by_agent, law, width),
-        ~smooth & ~near,
-        found,
-        *(k0, k1, arm, pulls, *tables),
-        parts=_PARTS,
-    )
+    inside, *own = _read(arm, *tables)
+    below = uniform(k0, k1, lane) <= law.at_most(step, pulls, inside, *own)
+    return jnp.where(below, step, step + 1.0)
 
 
 def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
@@ -702,7 +730,14 @@ def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
 
 
 def _agent_by_agent(
-    law: Law, width: int, k0: Array, k1: Array, arm: Array, pulls: Array, *tables: Any
+    law: Law,
+    width: int,
+    k0: Array,
+    k1: Array,
+    lane: Array,
+    arm: Array,
+    pulls: Array,
+    *tables: Any,
 ) -> Array:
     member, *parameters = _read(arm, *tables)
     rows = len(member)
@@ -716,11 +751,11 @@ def _agent_by_agent(
         row = first + jnp.arange(block, dtype=jnp.int32)
         inside = jnp.minimum(row, rows - 1)
         own = [x[jnp.minimum(inside, len(x) - 1)] for x in parameters]
-        lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
+        own_lane = row.astype(jnp.uint32)[:, None] * jnp.uint32(width) + arm[None, :]
         count = jnp.where((row < rows)[:, None], pulls[None, :] * member[inside], 0.0)
-        each = [k0[None, :], k1[None, :], lane, count, *own]
-        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in each]
-        found = law.total_of_few(*flat).reshape(lane.shape)
+        each = [k0[None, :], k1[None, :], own_lane, count, *own]
+        flat = [jnp.broadcast_to(x, own_lane.shape).reshape(-1) for x in each]
+        found = law.total_of_few(*flat).reshape(own_lane.shape)
         return first + block, total + arrays.padded_sum(found)
 
     start = (jnp.int32(0), jnp.zeros(arm.shape))

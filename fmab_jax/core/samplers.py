@@ -1,4 +1,4 @@
-"""Exact samplers, elementwise and counter-based: binomial and lattice sums, Laplace and its sums.
+"""Exact samplers of sums, elementwise and counter-based: binomial and lattice.
 
 Sums of rewards are drawn by inversion: one uniform, no rejection, the exact law to a total
 variation distance below 1e-6 (tests/core/test_samplers.py computes the induced law step by step).
@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import ndtri
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int
 
+from fmab_jax.core import normal
 from fmab_jax.core.arrays import fill, pairwise_sum, varying_like
 from fmab_jax.core.keys import Words, uniform, words_of
 from fmab_jax.errors import refuse
@@ -112,7 +112,7 @@ def smooth_quantile(
         k5 * scale * square * square,
         k6 * square * square * square,
     )
-    return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * _normal_to_skewed(ndtri(u), *shape)
+    return mean + jnp.sqrt(jnp.maximum(k2, 0.0)) * _normal_to_skewed(normal.quantile(u), *shape)
 
 
 def doubtful_step(u: Float[Array, " lane"], cumulants: Sequence[Array]) -> Float[Array, " lane"]:
@@ -122,7 +122,7 @@ def doubtful_step(u: Float[Array, " lane"], cumulants: Sequence[Array]) -> Float
     but for 1e-7 of the draws.
     """
     smooth = _smoothed(cumulants)
-    z = ndtri(u)
+    z = normal.quantile(u)
     edge = smooth_quantile(u, smooth) - 0.5
     nearest = jnp.round(edge)
     # Twice the bound of `binomial_quantile`; agents that differ err by up to 1.6 of it.
@@ -208,55 +208,6 @@ def is_smooth(
     return slender & (k2 >= _SMOOTH_VARIANCE) & (decay >= _DECAY) if lattice else slender
 
 
-def laplace(
-    k0: UInt32[Array, " lane"], k1: UInt32[Array, " lane"], lane: UInt32[Array, " lane"]
-) -> Float[Array, " lane"]:
-    """Samples Laplace(0, 1) by inversion."""
-    u = uniform(k0, k1, lane)
-    tail = jnp.minimum(u, 1.0 - u)
-    return jnp.where(u < 0.5, 1.0, -1.0) * jnp.log(2.0 * tail)
-
-
-def laplace_sum(
-    k0: UInt32[Array, " lane"],
-    k1: UInt32[Array, " lane"],
-    lane: UInt32[Array, " lane"],
-    terms: Float[Array, " lane"],
-) -> Float[Array, " lane"]:
-    """Samples the sum of ``terms`` >= 1 independent Laplace(0, 1) variables, exactly.
-
-    A Laplace variable is a normal one with variance 2 Exp(1), so the sum of n of them is
-    ``sqrt(2 Gamma(n)) Normal``, whatever n costs. The gamma is Marsaglia and Tsang's (ACM TOMS
-    26(3), 2000); attempt j = 0, 1, ... at it takes draws 2j + 1 and 2j + 2 of the lane.
-    """
-
-    def attempt(
-        number: Array, k0: Array, k1: Array, lane: Array, terms: Array
-    ) -> Float[Array, " lane"]:
-        """Returns the gamma, or -1 where the attempt is rejected."""
-        d = terms - 1.0 / 3.0
-        x = ndtri(uniform(k0, k1, lane, 2 * number + 1))
-        u = uniform(k0, k1, lane, 2 * number + 2)
-        root = 1.0 + x * lax.rsqrt(9.0 * d)
-        v = jnp.maximum(root * root * root, 1e-300)
-        accept = jnp.log(u) < 0.5 * x * x + d * (1.0 - v + jnp.log(v))
-        return jnp.where(accept & (root > 0.0), d * v, -1.0)
-
-    def retry(k0: Array, k1: Array, lane: Array, terms: Array) -> Float[Array, " lane"]:
-        def again(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            number, value = state
-            fresh = attempt(number, k0, k1, lane, terms)
-            return number + 1, jnp.where(value > 0.0, value, fresh)
-
-        # An attempt fails with probability < 0.05, so 64 of them never do.
-        start = varying_like((jnp.uint32(1), jnp.full(lane.shape, -1.0)), k0, k1, lane, terms)
-        return lax.while_loop(lambda s: jnp.any(s[1] < 0.0) & (s[0] < 64), again, start)[1]
-
-    first = attempt(jnp.uint32(0), k0, k1, lane, terms)
-    gamma = fill(retry, first < 0.0, first, k0, k1, lane, terms)
-    return jnp.sqrt(2.0 * gamma) * ndtri(uniform(k0, k1, lane))
-
-
 def binomial_quantile(
     u: Float[Array, " lane"],
     trials: Float[Array, " lane"],
@@ -290,7 +241,7 @@ def binomial_quantile(
     variance = n * p * (1.0 - p)
 
     def expanded(u: Array, n: Array, p: Array) -> Array:
-        z = ndtri(u)
+        z = normal.quantile(u)
         edge = _cornish_fisher(z, n, p) - 0.5
         guess = jnp.clip(jnp.ceil(edge), 0.0, jnp.where(none, 0.0, n))
         # Bounds the expansion's error, in counts, for every p and |z| < 7; the tests compute it.

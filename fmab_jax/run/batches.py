@@ -165,7 +165,7 @@ def bound(
         refuse("horizon", horizon, f"at most {limit:,} with {problem.agents} agents", remedy)
     grid = time_grid(horizon, times, spacing)
     exchange = exchange_of(algorithm, problem.agents)
-    room = room_for(problem.agents) if room is None else room
+    room = _snug(problem.agents) if room is None else room
     # The largest problems have no room to spare.
     room = max(problem.agents, min(room, MAX_AGENTS, (2**32 - 1) // problem.arms))
     with contract.asking(type(algorithm)):
@@ -210,8 +210,14 @@ def _padded_points(wanted: int) -> int:
     return -(-wanted // 100) * 100
 
 
+def _snug(agents: int) -> int:
+    """Returns a number of rows, at most an eighth more than agents, that nearby numbers share."""
+    step = 1 << max(0, agents.bit_length() - 4)
+    return -(-agents // step) * step
+
+
 def room_for(agents: int) -> int:
-    """Returns the rows that agents are padded to where their number shapes an array."""
+    """Returns the rows that agents are padded to where many numbers of them share a program."""
     room = 4
     while room < agents:
         room *= _ROOMS
@@ -256,6 +262,10 @@ def one_trial(
     return contract.shaped(outcome, len(grid), name)
 
 
+# Of compilation, by platform. The widest vectors a processor has: XLA's own choice is half of them.
+_OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_prefer_vector_width": "512"}}
+
+
 @functools.lru_cache(maxsize=256)
 def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> Any:
     """Compiles one program; called once for each, by all its configs.
@@ -281,7 +291,8 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     # The scope is the thread's own.
     with own_settings(mesh):
         seeds = (each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
-        return jax.jit(sharded).lower(*arrays, *seeds).compile()
+        lowered = jax.jit(sharded).lower(*arrays, *seeds)
+        return lowered.compile(compiler_options=_OPTIONS.get(devices[0].platform))
 
 
 def run_trials(

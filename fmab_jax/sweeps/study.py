@@ -301,7 +301,8 @@ class Study:
             made.append((algorithm, problems[key], chosen["horizon"]))
         sizes = [problem.agents for _, problem, _ in made]
         # Numbers of agents that are not far apart share one program.
-        shared = room_for(max(sizes)) if max(sizes) <= _ROOMY * min(sizes) else None
+        several = min(sizes) < max(sizes) <= _ROOMY * min(sizes)
+        shared = room_for(max(sizes)) if several else None
         slots: dict[tuple[int, int], str] = {}
         return tuple(self._point(*each, shared, slots) for each in made)
 

@@ -209,7 +209,8 @@ def test_law_of_agents_that_are_opposite(rare: float):
 def sums_of_groups(need: Any, law: Law, *arguments: Any) -> Any:
     """Returns what the loop gets from `group_sum`."""
     draw = rewards.group_sum(law, *arguments)
-    return arrays.masked_map(draw.sample, need, *draw.operands)
+    found = arrays.masked_map(draw.sample, need, *draw.operands, outputs=draw.outputs)
+    return draw.finish(need, *found)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -22,7 +22,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
-from fmab_jax.core import arrays, keys, rewards, samplers
+from fmab_jax.core import arrays, keys, laplace, normal, rewards, samplers
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
@@ -158,6 +158,8 @@ class Elimination(Algorithm):
         reward_rows = of_groups if rewards_by_group else of_agents
         noise_rows = of_groups if by_group else of_agents
         unweighted = plain or scarce
+        summed = noise_rows.sizes.astype(int) if self.noisy and by_group else ()
+        shapes = [laplace.laplace_sum_shape(size) for size in summed]
         return EliminationTrial(
             filling=type(self),
             law=problem.rewards.bind()[0],
@@ -175,6 +177,7 @@ class Elimination(Algorithm):
             wait=np.int64(exchange.wait),
             reward_sizes=reward_rows.sizes,
             noise_sizes=noise_rows.sizes if self.noisy else np.empty(0),
+            noise_shapes=np.stack(shapes, axis=1) if shapes else np.empty((laplace.SHAPE, 0)),
             reward_weights=np.empty(0) if unweighted else reward_rows.weights,
             noise_weights=np.empty(0) if unweighted else noise_rows.weights,
             member=member,
@@ -214,7 +217,8 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),
-        *("reward_sizes", "noise_sizes", "reward_weights", "noise_weights", "member", "own"),
+        *("reward_sizes", "noise_sizes", "noise_shapes"),
+        *("reward_weights", "noise_weights", "member", "own"),
     ],
 )
 @dataclass(frozen=True)
@@ -241,6 +245,7 @@ class EliminationTrial:
         wait: Slots from an epoch's end to its aggregate.
         reward_sizes: [row] agents whose rewards a row adds up; 0 for padding.
         noise_sizes: [row] agents whose noise a row adds up.
+        noise_shapes: [24, row] of their sum (`laplace.laplace_sum`); no rows for single agents.
         reward_weights: [row] weight of each of these agents; [0] where all weigh the same.
         noise_weights: [row] likewise.
         member: [row, agent] whether an agent belongs to a row, where means differ.
@@ -263,6 +268,7 @@ class EliminationTrial:
     wait: Any
     reward_sizes: Any
     noise_sizes: Any
+    noise_shapes: Any
     reward_weights: Any
     noise_weights: Any
     member: Any
@@ -280,7 +286,7 @@ class EliminationTrial:
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
         # Agents that sum out are looked at once, when the run begins.
-        return max(1, self.room, np.shape(self.member)[1] // 8, np.shape(self.member)[0])
+        return max(1, self.room, np.shape(self.member)[1] // 6, np.shape(self.member)[0])
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
@@ -565,6 +571,8 @@ def _epoch(
     clock = _passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need)
+    sure = trial.horizon >= 0
+    rewarded, disturbed = arrays.settled(sure, rewarded, disturbed)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
 
     # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
@@ -580,6 +588,7 @@ def _epoch(
         aggregate = _aggregate(trial, key, number, successes, noise) / epoch.pulls
     else:
         aggregate = _aggregate(trial, key, number, rewarded, disturbed) / epoch.fresh
+    (aggregate,) = arrays.settled(sure, aggregate)
     behind = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf)) - aggregate
     radius = checked("radius", filling.radius(epoch), (), "f")
     leaving = checked("leaves", filling.leaves(behind, radius), behind.shape, "b")
@@ -647,30 +656,33 @@ def _drawn(
         rewarding = rewards.group_sum(law, words, columns.arm, width, epoch.fresh, *fixed)
     else:
         total = epoch.fresh * sizes[0][:, None]
-        rewarding = rewards.Draw(law.total, (*words, lanes[0], total, *columns.parameters))
+        rewarding = rewards.own_sum(law, *words, lanes[0], total, *columns.parameters)
+    sample, count = rewarding.sample, rewarding.outputs
     if not trial.noisy:
-        found = arrays.masked_map(rewarding.sample, needed[0], *rewarding.operands)
-        return found, jnp.zeros((len(sizes[1]), len(need)))
-    scale = trial.filling.noise_scale(epoch) * law.sensitivity
+        found = arrays.masked_map(sample, needed[0], *rewarding.operands, outputs=count)
+        return rewarding.finish(needed[0], *found), jnp.zeros((len(sizes[1]), len(need)))
+    operands, shapes = (*disturbing, lanes[1]), trial.noise_shapes
 
-    def noise(k0: Array, k1: Array, lane: Array, agents: Array) -> Array:
+    # A sum of noise is a function of one normal variable, which 0 stands for where none is needed.
+    def noise(k0: Array, k1: Array, lane: Array) -> Array:
         if by_group:
-            return samplers.laplace_sum(k0, k1, lane, agents)
-        return samplers.laplace(k0, k1, lane)
-
-    operands = (*disturbing, lanes[1], sizes[1][:, None])
-    if len(sizes[0]) != len(sizes[1]):
-        rewarded = arrays.masked_map(rewarding.sample, needed[0], *rewarding.operands)
-        return rewarded, scale * arrays.masked_map(noise, needed[1], *operands)
-
-    sample = rewarding.sample
+            return normal.quantile(keys.uniform(k0, k1, lane))
+        return laplace.laplace(k0, k1, lane)
 
     # In one go: what is needed is looked for only once.
-    def both(*own: Any) -> tuple[Array, Array]:
-        return sample(*own[4:]), noise(*own[:4])
+    def both(*own: Any) -> tuple[Array, ...]:
+        return noise(*own[:3]), *sample(*own[3:])
 
-    found = arrays.masked_map(both, needed[0], *operands, *rewarding.operands, outputs=2)
-    return found[0], scale * found[1]
+    if len(sizes[0]) == len(sizes[1]):
+        joint = (*operands, *rewarding.operands)
+        disturbed, *found = arrays.masked_map(both, needed[0], *joint, outputs=1 + count)
+    else:
+        found = arrays.masked_map(sample, needed[0], *rewarding.operands, outputs=count)
+        disturbed = arrays.masked_map(noise, needed[1], *operands)
+    if by_group:
+        disturbed = laplace.laplace_sum(disturbed, shapes[:, :, None])
+    scale = trial.filling.noise_scale(epoch) * law.sensitivity
+    return rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
 
 
 def _aggregate(
@@ -705,7 +717,7 @@ def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> 
     """Returns the position of each row's largest living value; ties go to the lowest arm."""
     values = jnp.where(alive[None, :], values, -jnp.inf)
     top = jnp.max(values, axis=1, keepdims=True)
-    position = jnp.arange(values.shape[1])[None, :]
+    position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
     # Two plain reductions: XLA's argmax does not vectorise on CPUs.
     return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
 
