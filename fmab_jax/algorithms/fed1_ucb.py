@@ -49,8 +49,7 @@ class Fed1UCB(Elimination):
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the authors' phase length where none is given."""
-        default = max(1, int(10 * math.log(horizon)))
-        return {"pulls": float(default)} | super().values(exchange, horizon)
+        return {"pulls": max(1.0, 10 * math.log(horizon) // 1)} | super().values(exchange, horizon)
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -60,8 +59,8 @@ class Fed1UCB(Elimination):
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
         """Returns B_p = sqrt(constant sigma^2 log T / (M F(p))), as in the authors' code."""
-        variance = epoch.own["constant"] * epoch.own["sigma"] ** 2
-        return jnp.sqrt(variance * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls))
+        inside = epoch.own["constant"] * jnp.log(epoch.horizon) / (epoch.agents * epoch.pulls)
+        return epoch.own["sigma"] * jnp.sqrt(inside)
 
     @staticmethod
     def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:

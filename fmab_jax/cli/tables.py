@@ -14,7 +14,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from fmab_jax.cli.options import Number, shown, spelt, visible
-from fmab_jax.errors import Refusal, number_of, refuse
+from fmab_jax.errors import Refusal, Shown, number_of, refuse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -67,7 +67,13 @@ def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
             refuse("folder", options.folder, "a folder of results or a .nc file", "check the path")
         from fmab_jax.sweeps import results
 
-        return results.open_sweep(options.folder, partial=partial)
+        try:
+            return results.open_sweep(options.folder, partial=partial)
+        except Refusal as error:
+            if "partial=True" not in error.remedy:
+                raise
+            remedy = "resume it, or look at what is there with fmab show"
+            raise Refusal(error.field, Shown(error.value), error.allowed, remedy) from None
 
 
 def _as_swept(data: xr.Dataset) -> xr.Dataset:

@@ -288,17 +288,20 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
 
 
 def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
-    """Returns the values, computed once: else a compiler computes them wherever they are read.
+    """Returns the values, computed once: XLA on CPUs else computes them wherever they are read.
 
     Args:
         sure: True, of which the compiler must not know: it decides a branch.
         *values: Arrays.
     """
 
+    def branch(sure: Array, *values: Array) -> tuple[Array, ...]:
+        # Neither branch is the other, so both stay; and no fusion crosses a branch.
+        return lax.cond(sure.reshape(-1)[0], lambda *x: x, _others, *values)
+
     @custom_vmap
     def kept(sure: Array, *values: Array) -> tuple[Array, ...]:
-        # Neither branch is the other, so both stay; and no fusion crosses a branch.
-        return lax.cond(sure.reshape(-1)[0], lambda *x: x, lambda *x: _others(*x), *values)
+        return lax.platform_dependent(sure, *values, cpu=branch, default=lambda _, *x: x)
 
     @kept.def_vmap
     def rule(size: int, is_batched: list[bool], sure: Array, *values: Array) -> tuple[Any, Any]:

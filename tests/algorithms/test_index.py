@@ -191,9 +191,10 @@ EACH = {
     "pooled": fmab.ucb1(pooled=True),
     "gosine": fmab.gosine("star"),
 }
+FIRST = ["pooled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("alone", "gosine"))]
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", FIRST)
 def test_bits_depend_on_neither_batch_nor_neighbours(name):
     """Would catch rounding that a batch decides, and a finished run that goes on learning.
 
@@ -216,7 +217,7 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
                 np.testing.assert_array_equal(values, found[field], err_msg=field)
 
 
-@pytest.mark.parametrize("name", [*EACH, "wanderer"])
+@pytest.mark.parametrize("name", [*FIRST, pytest.param("wanderer", marks=pytest.mark.slow)])
 def test_padding_of_agents_changes_nothing(name):
     """Would catch a row without an agent that is heard, counted or drawn for."""
     problem = fmab.Problem.uniform(5, 10)

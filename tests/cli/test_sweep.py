@@ -401,7 +401,11 @@ def test_export_writes_what_was_swept(
         ("show eps sum", "fmab show eps sum: must be given FOLDER"),
         ("export eps", "fmab export eps: must be given FOLDER and FILE"),
         ("export eps x.txt", "x.txt: must be a name ending in .nc, .zarr, .csv, .parquet"),
-        ("export half x.nc", "half: must be finished; at least 40 trials are missing"),
+        (
+            "export half x.nc",
+            "half: must be finished; at least 40 trials are missing; resume it, or look at what is "
+            "there with fmab show",
+        ),
         ("sweep", f"no command: must be one of {NAMES}, STUDY.toml; see"),
         ("sweep cpd", f"cpd: must be one of {NAMES}, STUDY.toml; did you mean cdp?"),
         ("sweep no.toml", "no.toml: must be a readable TOML file"),

@@ -819,10 +819,10 @@ def test_settings_name_what_differs_from_the_default():
 @pytest.mark.parametrize(
     "problem",
     [
-        Problem.heterogeneous(5, 6),
+        pytest.param(Problem.heterogeneous(5, 6), marks=pytest.mark.slow),
         Problem.heterogeneous(5, 6, 0.4, 0.1),
-        Problem.heterogeneous(1, 6),
-        Problem(np.random.default_rng(0).random((5, 6))),
+        pytest.param(Problem.heterogeneous(1, 6), marks=pytest.mark.slow),
+        pytest.param(Problem(np.random.default_rng(0).random((5, 6))), marks=pytest.mark.slow),
         Problem(np.random.default_rng(0).normal(size=(5, 6)), rewards=Gaussian(0.5)),
         Problem.ratings([1, 2, 5], np.random.default_rng(0).dirichlet(np.ones(3), (5, 6))),
     ],

@@ -648,18 +648,19 @@ def laplace_sum_cdf(x: np.ndarray, terms: int) -> np.ndarray:
     return np.where(x < 0, above, 1 - above)
 
 
-@pytest.mark.parametrize("terms", [1, 2, 3, 5, 20, 50, 1000, 5000, 5001, 10**5])
+@pytest.mark.parametrize("terms", [1, 2, 3, 5, 20, 50, 1000, 5000, 5001])
 def test_law_of_sums_of_laplace_variables(terms: int):
     """Catches a sum that is only normal, a wrong scale, a polynomial that wiggles or ends early."""
     shape = jnp.asarray(laplace.laplace_sum_shape(terms))[:, None]
     # To both ends of the uniforms: the quantile of 2^-53 is -8.21.
-    z = np.linspace(0, 8.21, 2001)
+    half = 2000 if terms <= 50 else 200
+    z = np.linspace(0, 8.21, half + 1)
     z = np.concatenate([-z[:0:-1], z])
     x = np.asarray(laplace.laplace_sum(jnp.asarray(z), shape))
     assert (np.diff(x) > 0).all() and (x == -x[::-1]).all()
     # No draw: the law's distribution function at the points where the normal one is known.
     off = laplace_sum_cdf(-np.abs(x), terms) - special.ndtr(-np.abs(z))
-    assert np.abs(np.diff(off[:2001])).sum() < 1e-6
+    assert np.abs(np.diff(off[: half + 1])).sum() < 1e-6
     # Far out, where a total variation sees nothing, still within 10^-5 of the tail.
     assert np.max(np.abs(off) / special.ndtr(-np.abs(z))) < 1e-5
     if terms <= 5:

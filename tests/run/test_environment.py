@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,8 @@ settings = {
     "checking_leaks": jax.checking_leaks,
 }
 found = {}
-for name, setting in settings.items():
+for name in sys.argv[1:]:
+    setting = settings[name]
     try:
         with setting():
             found[name] = bits()
@@ -126,23 +128,55 @@ SETTINGS = (
 )
 
 
+# One of each kind; each traces and compiles anew.
+SOME = (
+    *("set_mesh explicit", "transfer_guard disallow", "debug_nans", "numpy_rank_promotion"),
+    *("enable_x64 off", "checking_leaks"),
+)
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Returns the digest, or the error, under each setting."""
+    """Returns the digest, or the error, under some settings, and after a fork."""
+    return under(SOME, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def found_of_all(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Returns the digest, or the error, under each of the other settings."""
+    rest = [name for name in SETTINGS if name not in SOME]
+    return under(rest, tmp_path_factory.mktemp("cache"))
+
+
+def under(names: Sequence[str], cache: Path) -> dict[str, str]:
+    """Runs the script under nothing and under some settings."""
     paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
     settings = {
         "PYTHONPATH": os.pathsep.join(paths),
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=os.environ | settings
+        [sys.executable, "-c", SCRIPT, "plain", *names],
+        capture_output=True,
+        text=True,
+        env=os.environ | settings,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [name for name in SETTINGS if name not in SOME])
+def test_none_of_a_callers_settings_changes_a_bit(
+    setting: str, found_of_all: dict[str, str]
+) -> None:
+    """Would catch what the test below does, for every setting."""
+    assert len(found_of_all["plain"]) == 64
+    assert found_of_all[setting] == found_of_all["plain"]
+
+
+@pytest.mark.parametrize("setting", SOME)
 def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -> None:
     """Would catch a mesh that is refused, a guard that stops a run, or bits that follow x64."""
     assert len(found["plain"]) == 64

@@ -1,0 +1,1 @@
+"""Speed, side by side with what one would write instead: ``python -m benchmarks``."""
