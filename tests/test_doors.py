@@ -203,6 +203,7 @@ def test_means_that_do_not_fit_are_refused_before_they_are_drawn(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is told in other units")
 def test_the_estimate_of_drawn_means_is_what_they_take() -> None:
     """Would catch an estimate below the peak, or one that refuses what fits five times."""

@@ -37,7 +37,6 @@ class Fed1UCB(Elimination):
         Whole(none="10 log T pulls", low=1, high=10**12),
         "Pulls of every active arm in a phase.",
         default=None,
-        symbol="f",
         shown="int(10 log T)",
     )
     constant: float = parameter(Real(low=0.0), "Of the radius.", default=4.0)

@@ -159,7 +159,9 @@ def p_values(name, runs, change=lambda algorithm: algorithm):
     return np.array([*found, *2 * scipy.stats.norm.sf(abs(z))])
 
 
-@pytest.mark.parametrize("name", ["alone", "pooled", "gosine, ring"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("alone", marks=pytest.mark.slow), "pooled", "gosine, ring"]
+)
 def test_the_law_is_that_of_the_slow_twin(name):
     """Would catch rewards or neighbours that are not independent, or of another law."""
     assert p_values(name, 300).min() > ALPHA

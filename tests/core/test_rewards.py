@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fmab_jax.core import arrays, keys, rewards, samplers
+from fmab_jax.core import arrays, keys, rewards, samplers, sums
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
 
 ALPHA = 1e-6
@@ -115,7 +115,7 @@ def one_pull(law: Law, tables: np.ndarray) -> np.ndarray:
     if len(tables) == 1:
         return np.array([float(c[0, 0]) for c in law.cumulants(*parameters)])
     member = jnp.ones((1, len(tables)))
-    found = jax.jit(rewards.group_cumulants, static_argnums=0)(law, parameters, member)
+    found = jax.jit(sums.group_cumulants, static_argnums=0)(law, parameters, member)
     return np.asarray(found)[:, 0, 0]
 
 
@@ -208,7 +208,7 @@ def test_law_of_agents_that_are_opposite(rare: float):
 
 def sums_of_groups(need: Any, law: Law, *arguments: Any) -> Any:
     """Returns what the loop gets from `group_sum`."""
-    draw = rewards.group_sum(law, *arguments)
+    draw = sums.group_sum(law, *arguments)
     found = arrays.masked_map(draw.sample, need, *draw.operands, outputs=draw.outputs)
     return draw.finish(need, *found)
 
@@ -218,7 +218,7 @@ def _few_rewards(law: Law, high: Any, low: Any, pulls: Any, means: Any) -> Any:
     """Returns sums of all agents, an arm for each uniform, whose bits the key words hold."""
     table = jnp.broadcast_to(means, (len(means), len(high)))
     member = jnp.ones((1, len(means)))
-    cumulants = rewards.group_cumulants(law, (table,), member)
+    cumulants = sums.group_cumulants(law, (table,), member)
     key, arm = keys.Words(high, low), jnp.arange(len(high), dtype=jnp.uint32)
     need = jnp.ones((1, len(high)), bool)
     pulls = jnp.float64(pulls)
@@ -569,7 +569,7 @@ def test_gaussian_sums_over_agents():
     law, _ = Gaussian(1.0).bind()
     mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
     member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    cumulants = rewards.group_cumulants(law, (mean, sd), member)
+    cumulants = sums.group_cumulants(law, (mean, sd), member)
     assert cumulants is not None
     np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
     found = sums_of_groups(
@@ -622,7 +622,7 @@ MEMBER = np.array([[1.0, 0, 1, 0, 0], [0, 1.0, 0, 0, 1]])
 
 def summed(law: Law, seed: Any, pulls: Any, need: Any, parameters: Any, member: Any) -> Any:
     """Draws group sums of one seed, of the arms `ARM` of all."""
-    cumulants = rewards.group_cumulants(law, parameters, member)[:, :, ARM]
+    cumulants = sums.group_cumulants(law, parameters, member)[:, :, ARM]
     return sums_of_groups(
         need, law, words_of(seed), ARM, WIDTH, pulls, cumulants, parameters, member
     )
@@ -705,7 +705,7 @@ def test_agents_that_are_alike_are_one_binomial():
     """Catches a second path for agents that share their means; results of it are pinned."""
     mean = jnp.asarray([[0.1, 0.3, 0.5, 0.3, 0.3, 0.8]])
     member = jnp.ones((1, 7))
-    assert rewards.group_cumulants(Bernoulli(), (mean,), member) is None
+    assert sums.group_cumulants(Bernoulli(), (mean,), member) is None
     need = jnp.ones((1, 3), bool)
     found = sums_of_groups(
         need, Bernoulli(), words(1), ARM, WIDTH, jnp.float64(20.0), None, (mean,), member

@@ -129,10 +129,7 @@ SETTINGS = (
 
 
 # One of each kind; each traces and compiles anew.
-SOME = (
-    *("set_mesh explicit", "transfer_guard disallow", "debug_nans", "numpy_rank_promotion"),
-    *("enable_x64 off", "checking_leaks"),
-)
+SOME = (*("set_mesh explicit", "transfer_guard disallow", "enable_x64 off", "checking_leaks"),)
 
 
 @pytest.fixture(scope="module")

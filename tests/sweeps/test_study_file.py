@@ -605,4 +605,5 @@ def test_hundreds_of_generated_studies_end_well(
         assert (regret.values >= 0).all() and (np.diff(regret.values, axis=-1) >= 0).all(), what
         ran[document["keep"]] += 1
     assert sum(ran.values()) == number_of_studies // 2
-    assert min(ran.values()) > number_of_studies // 6
+    # Both kinds are met.
+    assert min(ran.values()) > (number_of_studies // 6 if number_of_studies > 100 else 1)

@@ -1,0 +1,450 @@
+"""The loop of the elimination family: epochs, the waits and the exchanges that close them.
+
+Line by line Algorithm 1 of arXiv 2111.01570 (3-17), with the filling's equations in their places.
+All is a function of arrays; a trial is `elimination.EliminationTrial`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from fmab_jax.algorithms.base import Outcome, checked
+from fmab_jax.core import arrays, keys, laplace, normal, samplers, sums
+from fmab_jax.core.curves import extend, step
+from fmab_jax.core.problems import Instance
+
+Scalar = Float[Array, ""]
+
+
+class Epoch(NamedTuple):
+    """What the equations of one epoch see: float64 scalars, traced.
+
+    Attributes:
+        number: r = 1, 2, ...
+        active: Arms in play at the epoch's start, a.
+        arms: K.
+        agents: M, the agents whose rewards this run adds up; 1 where each is alone.
+        reporting: N, the agents heard in a round.
+        horizon: T, in slots.
+        previous: S_{r-1}, pulls per active arm and agent before this epoch.
+        pulls: S_r, pulls up to and including this epoch.
+        fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
+        own: The algorithm's values, by name; see `Elimination.values`.
+    """
+
+    number: Scalar
+    active: Scalar
+    arms: Scalar
+    agents: Scalar
+    reporting: Scalar
+    horizon: Scalar
+    previous: Scalar
+    pulls: Scalar
+    fresh: Scalar
+    own: dict[str, Scalar]
+
+
+class _Columns(NamedTuple):
+    """What is fixed of the arms that the columns of an array stand for, in ascending order.
+
+    Not a part of the loop's state: a vmapped loop rewrites all of that at every step.
+
+    Attributes:
+        arm: Identity; decides the arm's random numbers.
+        gap: The arm's gap.
+        parameters: Of its rewards, [agent or 1, arm] each; none where rows of agents that differ
+            are summed: that takes cumulants.
+        cumulants: [7, row, arm] of a pull by every agent of a row; None where means are shared.
+    """
+
+    arm: UInt32[Array, " arm"]
+    gap: Float[Array, " arm"]
+    parameters: tuple[Float[Array, "agent arm"], ...]
+    cumulants: Float[Array, "cumulant row arm"] | None
+
+
+class _Arms(NamedTuple):
+    """What is known of the arms, by column.
+
+    Attributes:
+        alive: Whether the column is an active arm.
+        successes: Sum of rewards so far, by row.
+        noise: Sum of the Laplace noise so far, by row.
+    """
+
+    alive: Bool[Array, " arm"]
+    successes: Float[Array, "row arm"]
+    noise: Float[Array, "heard arm"]
+
+
+class _Clock(NamedTuple):
+    """The slot, the regret so far, and the curves up to there and on along the present line."""
+
+    slot: Int[Array, ""]
+    regret: Float[Array, ""]
+    waiting: Float[Array, ""]
+    regret_curve: Float[Array, " time"]
+    waiting_curve: Float[Array, " wait"]
+
+
+class _Decision(NamedTuple):
+    """What the last completed round decided."""
+
+    active: Int[Array, ""]
+    chosen: Int[Array, ""]
+    chosen_gap: Float[Array, ""]
+    lost: Bool[Array, ""]
+    rounds: Int[Array, ""]
+    rounds_curve: Int[Array, " time"]
+
+
+class _State(NamedTuple):
+    """What the next epoch needs."""
+
+    epoch: Int[Array, ""]
+    pulls: Float[Array, ""]
+    clock: _Clock
+    decision: _Decision
+    arms: _Arms
+
+
+def widths(arms: int) -> tuple[int, ...]:
+    """Returns the array widths the loop steps through as arms leave: K, ..., 2.
+
+    A width is left as soon as the active arms fit the next, so that late epochs of a seed, with
+    two or three arms, do not pay for all K.
+    """
+    steps = [arms]
+    while steps[-1] > 20:
+        steps.append(math.ceil(steps[-1] / 5))
+    return tuple(steps)
+
+
+def run(
+    trial: Any,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    last: Int[Array, ""],
+) -> Outcome:
+    """Runs one seed's epochs; pure.
+
+    Args:
+        trial: An `elimination.EliminationTrial`.
+        instance: The seed's.
+        grid: Recorded slots.
+        key: The seed's key, or an agent's where each is alone.
+        last: Slot at which the run is over.
+    """
+    columns, state = _start(trial, instance, grid)
+    state = arrays.varying_like(state, jax.random.key_data(key))
+    arms_of_all = instance.gaps.shape[0]
+    steps = widths(arms_of_all) if trial.narrows else (arms_of_all,)
+    for here, following in zip(steps, (*steps[1:], 1), strict=True):
+        if here > 1:
+            columns, arms = _compact(columns, state.arms, here)
+            state = state._replace(arms=arms)
+            state = _explore(trial, instance, grid, key, last, columns, state, following)
+    clock, decision = state.clock, state.decision
+    rate = trial.agents * decision.chosen_gap
+    decided = (decision.active == 1) | _spent(trial, decision)
+    active = decision.active.astype(jnp.float64)
+    exploring = _mean_gap(columns, state.arms, active, _scale(instance))
+    worse = decided & (decision.chosen_gap > 0.0)
+    regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
+    return Outcome(
+        # What no number led to is none.
+        regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, regret),
+        waiting_regret=clock.waiting_curve if trial.waits else None,
+        rounds_by=decision.rounds_curve,
+        rounds=decision.rounds,
+        active_arms=decision.active,
+        chosen_arm=jnp.where(decided, decision.chosen, -1),
+        agents_lost=jnp.where(decision.lost, trial.agents, 0.0).astype(jnp.int32),
+        agents_worse=jnp.where(worse, trial.agents, 0.0).astype(jnp.int32),
+        final_gap=jnp.where(decided, decision.chosen_gap, exploring),
+    )
+
+
+def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_Columns, _State]:
+    width = instance.gaps.shape[0]
+    none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
+    cumulants = None
+    if trial.apart:
+        cumulants = sums.group_cumulants(trial.law, instance.parameters, trial.member)
+    parameters = () if trial.apart else instance.parameters
+    columns = _Columns(jnp.arange(width, dtype=jnp.uint32), instance.gaps, parameters, cumulants)
+    return columns, _State(
+        epoch=none,
+        pulls=zero,
+        clock=_Clock(
+            slot=jnp.int64(0),
+            regret=zero,
+            waiting=zero,
+            regret_curve=blank,
+            waiting_curve=blank if trial.waits else blank[:0],
+        ),
+        decision=_Decision(
+            active=jnp.int32(width),
+            chosen=none,
+            chosen_gap=instance.gaps[0],
+            lost=jnp.bool_(False),
+            rounds=none,
+            rounds_curve=blank.astype(jnp.int32),
+        ),
+        arms=_Arms(
+            alive=jnp.ones(width, bool),
+            successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
+            noise=jnp.zeros((trial.noise_sizes.shape[0], width)),
+        ),
+    )
+
+
+def _explore(
+    trial: Any,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    last: Int[Array, ""],
+    columns: _Columns,
+    state: _State,
+    enough: int,
+) -> _State:
+    """Runs epochs until at most ``enough`` arms are active, or the run is decided or over."""
+
+    def unfinished(state: _State) -> Bool[Array, ""]:
+        exploring = (state.clock.slot < last) & ~_spent(trial, state.decision)
+        # An equation that yields no number would never end.
+        exploring &= ~jnp.isnan(state.pulls)
+        return exploring & (state.decision.active > enough)
+
+    def body(state: _State) -> _State:
+        # A vmapped loop goes on until its last seed is done; the others then draw nothing.
+        return _epoch(trial, instance, grid, key, columns, state, unfinished(state))
+
+    return lax.while_loop(unfinished, body, state)
+
+
+def _scale(instance: Instance) -> Float[Array, ""]:
+    """Returns a power of two that no gap exceeds."""
+    _, exponent = jnp.frexp(jnp.max(instance.gaps))
+    return jnp.ldexp(jnp.ones(()), exponent)
+
+
+def _spent(trial: Any, decision: _Decision) -> Bool[Array, ""]:
+    return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
+
+
+def _mean_gap(
+    columns: _Columns, arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
+    return arrays.exact_sum(jnp.where(arms.alive, columns.gap, 0.0), scale) / active
+
+
+def _epoch(
+    trial: Any,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    columns: _Columns,
+    state: _State,
+    running: Bool[Array, ""],
+) -> _State:
+    """One epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
+    arms, before, filling = state.arms, state.decision, trial.filling
+    number = state.epoch + 1
+    epoch = Epoch(
+        number=number.astype(jnp.float64),
+        active=before.active.astype(jnp.float64),
+        arms=jnp.float64(instance.gaps.shape[0]),
+        agents=trial.agents,
+        reporting=trial.reporting,
+        horizon=trial.horizon.astype(jnp.float64),
+        previous=state.pulls,
+        pulls=state.pulls,
+        fresh=state.pulls,
+        own=trial.own,
+    )
+    # Lines 3-4: how long. A length past the horizon need not be representable.
+    longest = epoch.previous + epoch.horizon + 1.0
+    asked = checked("pulls_per_arm", filling.pulls_per_arm(epoch), (), "f")
+    pulls = jnp.clip(asked, epoch.previous + 1.0, longest)
+    epoch = epoch._replace(pulls=pulls, fresh=pulls - epoch.previous)
+
+    # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
+    end = state.clock.slot + (epoch.active * epoch.fresh).astype(jnp.int64)
+    fits = end <= trial.horizon
+    explored = jnp.minimum(end, trial.horizon)
+    rate = trial.agents * _mean_gap(columns, arms, epoch.active, _scale(instance))
+    clock = _passed(state.clock, grid, explored, rate)
+    need = arms.alive & fits & running
+    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need)
+    sure = trial.horizon >= 0
+    rewarded, disturbed = arrays.settled(sure, rewarded, disturbed)
+    successes, noise = arms.successes + rewarded, arms.noise + disturbed
+
+    # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
+    if trial.waits:
+        best = columns.gap[_first_best(successes, arms.alive)]
+        rate = arrays.padded_sum(jnp.where(trial.reward_sizes > 0.0, best, 0.0))
+        until = jnp.minimum(explored + trial.wait, trial.horizon)
+        clock = _waited(clock, grid, until, rate)
+    completed = fits & (explored + trial.wait <= trial.horizon)
+
+    # Lines 10-12: aggregate what is heard; lines 13-15: drop what is clearly worse.
+    if filling.remembers:
+        aggregate = _aggregate(trial, key, number, successes, noise) / epoch.pulls
+    else:
+        aggregate = _aggregate(trial, key, number, rewarded, disturbed) / epoch.fresh
+    (aggregate,) = arrays.settled(sure, aggregate)
+    behind = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf)) - aggregate
+    radius = checked("radius", filling.radius(epoch), (), "f")
+    leaving = checked("leaves", filling.leaves(behind, radius), behind.shape, "b")
+    alive = arms.alive & ~leaving
+    chosen = _first_best(aggregate[None, :], alive)[0]
+    after = _Decision(
+        active=jnp.sum(alive, dtype=jnp.int32),
+        chosen=columns.arm[chosen].astype(jnp.int32),
+        chosen_gap=columns.gap[chosen],
+        lost=jnp.min(jnp.where(alive, columns.gap, 1.0)) > 0.0,
+        rounds=number,
+        rounds_curve=step(before.rounds_curve, grid, clock.slot, number),
+    )
+    decision, alive = jax.tree.map(
+        lambda new, old: jnp.where(completed, new, old), (after, alive), (before, arms.alive)
+    )
+    arms = arms._replace(alive=alive, successes=successes, noise=noise)
+    known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
+    return _State(number, known, clock, decision, arms)
+
+
+def _passed(
+    clock: _Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
+) -> _Clock:
+    """Lets slots pass in which all agents together collect ``rate`` regret per slot."""
+    gained = rate * (until - clock.slot).astype(jnp.float64)
+    return clock._replace(
+        slot=until,
+        regret=clock.regret + gained,
+        regret_curve=extend(clock.regret_curve, grid, clock.slot, clock.regret, rate),
+    )
+
+
+def _waited(
+    clock: _Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
+) -> _Clock:
+    """Lets waiting slots pass; from their end on, nothing is added until the next wait."""
+    passed = _passed(clock, grid, until, rate)
+    waiting = clock.waiting + rate * (until - clock.slot).astype(jnp.float64)
+    curve = extend(clock.waiting_curve, grid, clock.slot, clock.waiting, rate)
+    curve = extend(curve, grid, until, waiting, jnp.zeros_like(rate))
+    return passed._replace(waiting=waiting, waiting_curve=curve)
+
+
+def _drawn(
+    trial: Any,
+    instance: Instance,
+    key: Array,
+    number: Array,
+    epoch: Epoch,
+    columns: _Columns,
+    need: Bool[Array, " arm"],
+) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
+    """Returns the rewards of an epoch, and the noise on what is sent of them, by row."""
+    width = instance.gaps.shape[0]
+    sizes = (trial.reward_sizes, trial.noise_sizes)
+    needed = [need[None, :] & (each > 0.0)[:, None] for each in sizes]
+    lanes = [keys.lanes(each.shape[0], columns.arm, width) for each in sizes]
+    words = keys.stream_key(key, number, keys.REWARD)
+    disturbing = keys.stream_key(key, number, keys.NOISE)
+    # What is mapped must not hold the trial: its arrays would outlive the trace.
+    law, by_group = trial.law, trial.noise_by_group
+    if trial.apart:
+        fixed = (columns.cumulants, instance.parameters, trial.member)
+        rewarding = sums.group_sum(law, words, columns.arm, width, epoch.fresh, *fixed)
+    else:
+        total = epoch.fresh * sizes[0][:, None]
+        rewarding = sums.own_sum(law, *words, lanes[0], total, *columns.parameters)
+    sample, count = rewarding.sample, rewarding.outputs
+    if not trial.noisy:
+        found = arrays.masked_map(sample, needed[0], *rewarding.operands, outputs=count)
+        return rewarding.finish(needed[0], *found), jnp.zeros((len(sizes[1]), len(need)))
+    operands, shapes = (*disturbing, lanes[1]), trial.noise_shapes
+
+    # A sum of noise is a function of one normal variable, which 0 stands for where none is needed.
+    def noise(k0: Array, k1: Array, lane: Array) -> Array:
+        if by_group:
+            return normal.quantile(keys.uniform(k0, k1, lane))
+        return laplace.laplace(k0, k1, lane)
+
+    # In one go: what is needed is looked for only once.
+    def both(*own: Any) -> tuple[Array, ...]:
+        return noise(*own[:3]), *sample(*own[3:])
+
+    if len(sizes[0]) == len(sizes[1]):
+        joint = (*operands, *rewarding.operands)
+        disturbed, *found = arrays.masked_map(both, needed[0], *joint, outputs=1 + count)
+    else:
+        found = arrays.masked_map(sample, needed[0], *rewarding.operands, outputs=count)
+        disturbed = arrays.masked_map(noise, needed[1], *operands)
+    if by_group:
+        disturbed = laplace.laplace_sum(disturbed, shapes[:, :, None])
+    scale = trial.filling.noise_scale(epoch) * law.sensitivity
+    return rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
+
+
+def _aggregate(
+    trial: Any,
+    key: Array,
+    number: Array,
+    successes: Float[Array, "row arm"],
+    noise: Float[Array, "heard arm"],
+) -> Float[Array, " arm"]:
+    """Returns, per arm, the weighted sum over reporting agents of rewards plus noise."""
+    silent = not trial.filling.noisy
+    if trial.plain:
+        # Counts: exact in any order.
+        total = successes[0] if len(successes) == 1 else arrays.padded_sum(successes)
+        return (total if silent else total + noise[0]) / trial.agents
+    if trial.scarce:
+        words = keys.stream_key(key, number, keys.PARTICIPATION)
+        reporting = trial.reporting.astype(jnp.int32)
+        real = trial.reward_sizes > 0.0
+        heard = samplers.participants(words, real, reporting)
+        told = successes if silent else successes + noise
+        return arrays.padded_sum(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
+    if silent or len(noise) == len(successes):
+        told = successes if silent else successes + noise
+        return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * told))
+    parts = ((trial.reward_weights, successes), (trial.noise_weights, noise))
+    first, second = (arrays.padded_sum(arrays.rounded(w[:, None] * x)) for w, x in parts)
+    return first + second
+
+
+def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:
+    """Returns the position of each row's largest living value; ties go to the lowest arm."""
+    values = jnp.where(alive[None, :], values, -jnp.inf)
+    top = jnp.max(values, axis=1, keepdims=True)
+    position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
+    # Two plain reductions: XLA's argmax does not vectorise on CPUs.
+    return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
+
+
+def _compact(columns: _Columns, arms: _Arms, width: int) -> tuple[_Columns, _Arms]:
+    """Moves the living arms, in order, to the front of arrays of the given width."""
+    if arms.alive.shape[0] == width:
+        return columns, arms
+    rank = jnp.cumsum(arms.alive, dtype=jnp.int32)
+    source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
+    alive = jnp.arange(width, dtype=jnp.int32) < rank[-1]
+    columns, arms = jax.tree.map(
+        lambda x: jnp.take(x, source, axis=-1, mode="clip"), (columns, arms)
+    )
+    return columns, arms._replace(alive=alive)
