@@ -6,8 +6,10 @@ import functools
 import inspect
 import math
 import numbers
+import os
 import re
 import sys
+import traceback
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -92,13 +94,13 @@ class Refusal(ValueError):
         known = {*options}
 
         def argument(found: re.Match[str]) -> str:
-            name, given = found[1], found[2].strip("'\"")
+            name, given = found[1], found[2].strip("'\"[]")
             if name not in known:
                 return found[0]
             flag = f"--{name.replace('_', '-')}"
             return flag if given == "True" else f"{flag} {given}"
 
-        said = re.sub(r"""\b([a-z]\w*)=('[^']*'|"[^"]*"|\w+)""", argument, said)
+        said = re.sub(r"""\b([a-z]\w*)=(\['[^']*'\]|'[^']*'|"[^"]*"|\w+)""", argument, said)
         if command:
             said = re.sub(r"\bhelp\([\w.]*\)", f"{command} --help", said)
         said = re.sub(r"\bNone\b", "none", f"{value}: {said}")
@@ -403,6 +405,21 @@ def reason_of(error: BaseException, most: int = 120) -> str:
     """Returns an error's kind and words in one short line."""
     told = " ".join(f"{type(error).__name__}: {error}".split())
     return told if len(told) <= most else told[: most - 3] + "..."
+
+
+def place_of(error: BaseException) -> str:
+    """Returns where in somebody else's code an error arose: ", line 12 of mine.py"; or "".
+
+    The innermost frame that is neither the package's nor an installed library's.
+    """
+    libraries = (os.path.dirname(__file__), *map(os.path.dirname, (os.__file__, np.__file__)))
+    libraries = (*libraries, os.path.dirname(os.path.dirname(np.__file__)), "<")
+    frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [each for each in frames if not each[0].startswith(libraries)]
+    if not theirs:
+        return ""
+    file, line = theirs[-1]
+    return f", line {line} of {os.path.basename(file)[:40]}"
 
 
 def _is_real(value: Any) -> bool:

@@ -584,6 +584,25 @@ def test_an_exchange_that_is_no_table_is_refused(table: dict[str, Any], field: s
         fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
 
 
+def test_a_changed_algorithm_does_not_pass_for_the_one_it_changes() -> None:
+    """Would catch a figure that calls a variant by the paper's name, or credits it to the paper."""
+
+    @dataclass(frozen=True)
+    class Nearly(fmab.cdp_mab):
+        name = "nearly"
+
+    @dataclass(frozen=True)
+    class Named(fmab.cdp_mab):
+        name, title, source = "named", "A title", "A source"
+
+    assert (Nearly.title, Nearly.source) == ("", "")
+    assert Nearly.heard == fmab.cdp_mab.heard
+    assert (Named.title, Named.source) == ("A title", "A source")
+    assert fmab.cdp_mab.title == "CDP-MAB" and fmab.cdp_mab.source == fmab.ddp_mab.source != ""
+    data = fmab.simulate(Nearly(1.0), fmab.Problem(MEANS, agents=3), 60, 8)
+    assert data.attrs["title"] == "nearly"
+
+
 def fails(*_: Any, **__: Any) -> Any:
     """Divides by zero."""
     return 1 // 0
@@ -603,6 +622,8 @@ def test_a_function_that_fails_is_named_in_one_line(function: str) -> None:
         "Seen: budget: " if function == "budget" else f"own.{function}: must return, not end in "
     )
     assert told.startswith("own") and f"{place}ZeroDivisionError: " in told and "\n" not in told
+    # The line that failed, in somebody else's file: the package's own frames lie around it.
+    assert f", line {fails.__code__.co_firstlineno + 2} of test_plugs.py" in told
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 

@@ -33,7 +33,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import Refusal, reason_of, refuse, whole_class
+from fmab_jax.errors import Refusal, place_of, reason_of, refuse, whole_class
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -129,6 +129,16 @@ class Algorithm(Described):
     trusted: ClassVar[str] = ""
     usual_agents: ClassVar[int] = 50
     examples: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Lets an algorithm that changes another not pass for it: title and source are its own."""
+        super().__init_subclass__(**given)
+        if not cls.__dict__.get("name"):
+            return
+        for told in ("title", "source"):
+            owner = next(each for each in cls.__mro__ if told in each.__dict__)
+            if owner is not cls and owner.__dict__.get("name"):
+                setattr(cls, told, "")
 
     @abstractmethod
     def exchange(self, agents: int) -> Exchange:
@@ -316,7 +326,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     except Refusal:
         raise
     except Exception as error:
-        remedy = f"mend it ({reason_of(error)})"
+        remedy = f"mend it ({reason_of(error)}{place_of(error)})"
         refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners, own = list(algorithms_in(module)), list(_defined(module, Law))
     if not owners and not own:

@@ -251,7 +251,7 @@ def _places(need: Bool[Array, " lane"], ranks: Int[Array, " lane"]) -> Int[Array
     size = need.shape[0]
     every = jnp.arange(size, dtype=jnp.int32)
     place = jnp.where(need, ranks - 1, size)
-    return jnp.zeros(size, jnp.int32).at[place].set(every, mode="drop", unique_indices=True)
+    return jnp.zeros(size, jnp.int32).at[place].set(every, mode="drop")
 
 
 def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Array]:
@@ -288,10 +288,10 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
 
 
 def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
-    """Returns the values, computed once: XLA on CPUs else computes them wherever they are read.
+    """Returns the values, computed once and stored: XLA on CPUs else repeats them for each reader.
 
     Args:
-        sure: True, of which the compiler must not know: it decides a branch.
+        sure: Always true, but not known when the program is compiled: it decides a branch.
         *values: Arrays.
     """
 

@@ -118,7 +118,7 @@ def words_of(key: Array) -> Words:
 def _folded(key: Words, data: Int[Array, ""] | int) -> Words:
     """Returns the words of ``jax.random.fold_in``, which takes a loop where this takes none."""
     folded = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
-    # Else a compiler folds anew for every lane that the key meets.
+    # On accelerators: else a compiler folds anew for every lane that the key meets.
     return Words(*lax.optimization_barrier(folded))
 
 

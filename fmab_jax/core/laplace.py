@@ -15,7 +15,7 @@ from fmab_jax.core.keys import uniform
 # Terms of the polynomial, and the normal quantile up to which it is one: no uniform leads further.
 SHAPE = 24
 _FARTHEST = 8.25
-# From so many variables on, the Cornish-Fisher expansion is as exact as the polynomial.
+# From so many variables on, the Cornish-Fisher expansion is exact enough at the nodes.
 _MANY = 5000
 
 
@@ -44,8 +44,8 @@ def laplace_sum(z: Float[Array, ...], shape: Float[Array, "24 ..."]) -> Float[Ar
 def laplace_sum_shape(terms: int) -> np.ndarray:
     """Returns the polynomial, highest power first, of which `laplace_sum` makes the quantile.
 
-    With z the normal quantile, that of the sum over z is smooth on z >= 0, whatever the number: it
-    is interpolated at Chebyshev nodes, at which it is solved for.
+    With z the normal quantile, the sum's quantile over z is smooth on z >= 0, whatever the number.
+    It is solved for at Chebyshev nodes, and interpolated.
 
     Args:
         terms: How many variables are added, >= 0.
@@ -56,7 +56,10 @@ def laplace_sum_shape(terms: int) -> np.ndarray:
     z = (nodes + 1.0) * _FARTHEST / 2.0
     ratio = _many(z, terms) if terms > _MANY else _solved(z, terms) / z
     fitted = np.polynomial.chebyshev.chebfit(nodes, ratio, SHAPE - 1)
-    return np.polynomial.chebyshev.cheb2poly(fitted)[::-1].copy()
+    found = np.polynomial.chebyshev.cheb2poly(fitted)[::-1].copy()
+    # It is handed out again and again.
+    found.setflags(write=False)
+    return found
 
 
 def _many(z: np.ndarray, terms: int) -> np.ndarray:
@@ -91,5 +94,5 @@ def _solved(z: np.ndarray, terms: int) -> np.ndarray:
         step = (np.log(above) - goal) * above / density
         x = np.maximum(x + step, 0.3 * x)
         if np.max(np.abs(step) / x) < 1e-12:
-            break
-    return x
+            return x
+    raise ArithmeticError(f"the quantiles of {terms} Laplace variables were not found")

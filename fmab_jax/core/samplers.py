@@ -198,13 +198,14 @@ def is_smooth(
     square = per_variance * per_variance
     kurtosis = jnp.abs(k4) * square
     sixth = jnp.abs(k6) * square * per_variance
-    # Of order 1 / n^3 each; a Poisson law of variance 111 has 1.
+    # Of order 1 / n^3 each; a Poisson law of variance 111 has 1. The worst of some hundred laws of
+    # seven levels is 1.4e-6 off at 1, and 1e-6 at 0.7.
     size = (
         (96.0 * kurtosis) ** 3
         + (70.0**3 * k5 * k5) * (square * square * per_variance)
         + 54.0**3 * sixth * jnp.sqrt(sixth)
     )
-    slender = size <= 1.0
+    slender = size <= 0.6
     return slender & (k2 >= _SMOOTH_VARIANCE) & (decay >= _DECAY) if lattice else slender
 
 
@@ -252,7 +253,12 @@ def binomial_quantile(
 
     if few:
         small = jnp.max(variance) < _SMALL_VARIANCE
-        k = lax.cond(small, _search, expanded, u, n, p)
+        # A branch at run time is what accelerators wait for.
+        k = lax.platform_dependent(
+            *(small, u, n, p),
+            cpu=lambda small, *own: lax.cond(small, _search, expanded, *own),
+            default=lambda _, *own: expanded(*own),
+        )
     else:
         k = expanded(u, n, p)
     return jnp.where(valid, jnp.where(flip, trials - k, k), jnp.nan)

@@ -79,7 +79,7 @@ class Draw(NamedTuple):
         sample: Returns a tuple of ``outputs`` vectors.
         operands: Its arguments, as `arrays.masked_map` takes them.
         outputs: How many vectors.
-        finish: Makes the sums of where they are needed, and of what was sampled.
+        finish: Turns (need, *sampled) into the sums.
     """
 
     sample: Callable[..., tuple[Array, ...]]

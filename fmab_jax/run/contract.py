@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
-from fmab_jax.errors import Refusal, reason_of
+from fmab_jax.errors import Refusal, place_of, reason_of
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
@@ -71,7 +71,8 @@ def asking(owner: Any, *, tracing: bool = False) -> Iterator[None]:
         raise
     except Exception as error:
         name = getattr(owner, "name", "") or owner.__name__
-        function, told = _function(owner, error), reason_of(error, 160)
+        function = _function(owner, error)
+        told = reason_of(error, 160) + place_of(error)
         try:
             if tracing:
                 broken(name, "outcome", f"{function}: {told}" if function else told)

@@ -624,7 +624,7 @@ def _compare(
                 name,
                 now.get(name),
                 f"{_short(before.get(name))}, as in the store {folder.path}",
-                "use another store, or let it change: allow_changes=[...], --allow-changes",
+                f"use another store, or let it change: allow_changes=[{name!r}]",
             )
     return old
 

@@ -301,10 +301,11 @@ class Study:
             made.append((algorithm, problems[key], chosen["horizon"]))
         sizes = [problem.agents for _, problem, _ in made]
         # Numbers of agents that are not far apart share one program.
-        several = min(sizes) < max(sizes) <= _ROOMY * min(sizes)
-        shared = room_for(max(sizes)) if several else None
+        near = max(sizes) <= _ROOMY * min(sizes)
+        # One number alone shares with none, and needs no room to spare.
+        rooms = {n: room_for(max(sizes) if near else n) for n in sizes if len({*sizes}) > 1}
         slots: dict[tuple[int, int], str] = {}
-        return tuple(self._point(*each, shared, slots) for each in made)
+        return tuple(self._point(*each, rooms.get(each[1].agents), slots) for each in made)
 
     @functools.cached_property
     def hash(self) -> str:

@@ -418,7 +418,7 @@ def generated(rng: np.random.Generator):
 
 
 @pytest.mark.parametrize("settings", [10, pytest.param(520, marks=pytest.mark.slow)])
-def test_invariants_hold_in_hundreds_of_settings(settings):
+def test_invariants_hold_in_many_settings(settings):
     """Would catch negative or decreasing regret, links that no round explains, lost time, arms that
     come back, budgets overspent, and choices without a decision."""
     rng = np.random.default_rng(7)

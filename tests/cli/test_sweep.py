@@ -430,7 +430,11 @@ def test_export_writes_what_was_swept(
         ("sweep hdp --components 3 --agents 5", "--components 3: must be sizes that sum to"),
         ("sweep hdp --agents 0", "--agents 0: must be a whole number"),
         (f"{GRID} --agents 5 --out eps", "--agents: must be given once"),
-        (f"{GRID} --root-seed 1 --out eps", "--root-seed 1: must be 0, as in the store eps"),
+        (
+            f"{GRID} --root-seed 1 --out eps",
+            "--root-seed 1: must be 0, as in the store eps; use another store, or let it change: "
+            "--allow-changes root_seed",
+        ),
         (f"{GRID} --keep summary --out eps", "--keep summary: must be 'curves', as in the store"),
     ],
 )

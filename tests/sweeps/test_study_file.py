@@ -556,7 +556,7 @@ PROGRESS = re.compile(r"[\d,]+ (configurations?\b|of ).*|compiling program .*|ex
 
 
 @pytest.mark.parametrize("number_of_studies", [16, pytest.param(300, marks=pytest.mark.slow)])
-def test_hundreds_of_generated_studies_end_well(
+def test_generated_studies_end_well(
     number_of_studies: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

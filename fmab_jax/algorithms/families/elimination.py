@@ -251,6 +251,11 @@ class EliminationTrial:
         """Whether messages carry noise; where rewards have no range, it was refused."""
         return self.filling.noisy and math.isfinite(self.law.sensitivity)
 
+    @property
+    def rows_agree(self) -> bool:
+        """Whether a row of rewards and a row of noise are of the same agents."""
+        return self.alone or (self.room > 0) != self.noise_by_group
+
     def quick(self) -> EliminationTrial:
         """Returns the same trial as a program that takes half as long to compile."""
         return replace(self, narrows=False)

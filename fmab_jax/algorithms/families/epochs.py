@@ -388,7 +388,7 @@ def _drawn(
     def both(*own: Any) -> tuple[Array, ...]:
         return noise(*own[:3]), *sample(*own[3:])
 
-    if len(sizes[0]) == len(sizes[1]):
+    if trial.rows_agree:
         joint = (*operands, *rewarding.operands)
         disturbed, *found = arrays.masked_map(both, needed[0], *joint, outputs=1 + count)
     else:
@@ -420,7 +420,7 @@ def _aggregate(
         heard = samplers.participants(words, real, reporting)
         told = successes if silent else successes + noise
         return arrays.padded_sum(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
-    if silent or len(noise) == len(successes):
+    if silent or trial.rows_agree:
         told = successes if silent else successes + noise
         return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * told))
     parts = ((trial.reward_weights, successes), (trial.noise_weights, noise))
