@@ -93,6 +93,21 @@ def measured(case: Case, turns: int) -> dict[str, dict[str, Any]]:
     return {each.contender.name: each.end() for each in running}
 
 
+def differing(found: dict[str, dict[str, Any]]) -> str:
+    """Returns who has another mean regret than the first, by more than turns differ; or ""."""
+    first, *others = found.items()
+    for name, row in others:
+        apart = abs(row["mean_regret"] - first[1]["mean_regret"])
+        spread = sum(
+            statistics.variance(each["turn_means"]) / len(each["turn_means"])
+            for each in (row, first[1])
+        )
+        # A few turns tell little of their own spread.
+        if apart > 10.0 * spread**0.5:
+            return f"{first[0]} and {name}"
+    return ""
+
+
 def whole(code: str, kind: str, repeats: int) -> list[float]:
     """Returns the seconds a program takes, from its start to its end, each time anew."""
     found = []
@@ -134,6 +149,7 @@ def main() -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="a few cases, three turns; no file")
     parser.add_argument("--only", nargs="+", default=[], help="cases whose names hold a word")
+    parser.add_argument("--write", action="store_true", help="the tables, of these cases alone")
     parser.add_argument("--turns", type=int, help="of each contender, after the warm-up (5)")
     parser.add_argument("--out", type=Path, help="of the figures (benchmarks/results.json)")
     asked = parser.parse_args()
@@ -149,6 +165,8 @@ def main() -> None:
         print(f"\n{case.name}", flush=True)
         found = measured(case, turns)
         results["cases"][case.name] = {"unit": case.unit, "contenders": found}
+        if case.alike and (odd := differing(found)):
+            sys.exit(f"{case.name}: the mean regrets of {odd} differ: not one law")
         ours = found[case.contenders[0].name]["rate"]
         for name, row in found.items():
             print(
@@ -163,7 +181,7 @@ def main() -> None:
         seconds = whole(code, kind, 1 if kind == "long" else turns)
         results["programs"][name] = {"seconds": seconds}
         print(f"\n{name}: {statistics.median(seconds):.2f} s", flush=True)
-    if asked.quick or asked.only:
+    if (asked.quick or asked.only) and not asked.write:
         if asked.out:
             asked.out.write_text(json.dumps(results, indent=1) + "\n")
         return

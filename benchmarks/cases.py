@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from typing import Any, NamedTuple
 
+# Rivals get as many processes as the package gets cores.
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 AGENTS, ARMS, EPSILON = 50, 100, 1.0
 
 
@@ -93,20 +97,22 @@ def rival(
     )
 
 
-def expert(seeds: int, horizon: int = 10**6, processes: int = 2, **more: Any) -> Contender:
+def expert(seeds: int, horizon: int = 10**6, processes: int = CORES, **more: Any) -> Contender:
     """The expert's ragged list, agents summed out."""
     return rival("ragged", "expert NumPy", seeds, horizon, processes=processes, **more)
 
 
-def by_agent(seeds: int, horizon: int = 10**6, processes: int = 2, **more: Any) -> Contender:
+def by_agent(seeds: int, horizon: int = 10**6, processes: int = CORES, **more: Any) -> Contender:
     """The expert's ragged list, a row of agents to each pair."""
     name = "expert NumPy per agent"
     return rival("ragged", name, seeds, horizon, processes=processes, per_agent=True, **more)
 
 
-def plain(seeds: int, horizon: int = 10**6, processes: int = 2, **more: Any) -> Contender:
+def plain(
+    seeds: int, horizon: int = 10**6, processes: int = CORES, note: str = "", **more: Any
+) -> Contender:
     """The plain script, reward sums agent by agent."""
-    name = "NumPy script per agent"
+    name = f"NumPy script per agent{note}"
     return rival("script", name, seeds, horizon, processes=processes, per_agent=True, **more)
 
 
@@ -120,7 +126,7 @@ def cases() -> list[Case]:
                 package(),
                 expert(8192),
                 expert(8192, processes=1),
-                rival("script", "NumPy script summed out", 1000, per_agent=False, processes=2),
+                rival("script", "NumPy script summed out", 1000, per_agent=False, processes=CORES),
                 rival("script", "NumPy script summed out", 1000, per_agent=False),
                 plain(400),
                 plain(400, processes=1),
@@ -134,7 +140,7 @@ def cases() -> list[Case]:
                 package(horizon=10**4),
                 expert(8192, 10**4),
                 plain(400, 10**4),
-                rival("slots", "NumPy loop over slots", 1, 10**4, processes=2),
+                rival("slots", "NumPy loop over slots", 1, 10**4, processes=CORES),
             ),
         ),
         Case("paper's instance, T = 10^5", "trials/s", (package(horizon=10**5),)),
@@ -155,7 +161,7 @@ def cases() -> list[Case]:
         ours = package(seeds=1024, options={"epsilon": EPSILON, "participation": share})
         heard = round(share * AGENTS)
         theirs = by_agent(128, reporting=heard)
-        more = (plain(400),) if share == 0.4 else ()
+        more = (plain(400, note=", all report"),) if share == 0.4 else ()
         quick = share == 0.4
         case = Case(f"p = {share}", "trials/s", (ours, theirs, *more), quick, alike=not more)
         found.append(case)
@@ -173,7 +179,7 @@ def cases() -> list[Case]:
             (
                 package("ddp_mab", 1024, options={"epsilon": EPSILON, "graph": "ring"}),
                 by_agent(128, wait=24),
-                plain(400),
+                plain(400, note=", no waits"),
             ),
             quick=True,
             alike=False,
@@ -187,7 +193,7 @@ def cases() -> list[Case]:
             ),
         ),
         Case(
-            "HDP-MAB, case 1: 20 complete components of 5",
+            "HDP-MAB, case 1: 5 complete components of 20",
             "trials/s",
             (
                 package(
@@ -201,7 +207,7 @@ def cases() -> list[Case]:
         Case(
             "agents alone",
             "trials/s",
-            (package("single_mab", 512), plain(400)),
+            (package("single_mab", 512), plain(400, note=", all report to a server")),
             alike=False,
         ),
         Case(
@@ -215,6 +221,7 @@ def cases() -> list[Case]:
             (package(seeds=8192, problem=("ratings", [AGENTS, ARMS, 5])),),
         ),
     ]
+    compiled = importlib.util.find_spec("numba") is not None
     slots = {"horizon": 2000, "options": {}, "unit": 2000 * AGENTS}
     step = {"horizon": 2000, "epsilon": None, "unit": 2000 * AGENTS}
     found += [
@@ -223,8 +230,8 @@ def cases() -> list[Case]:
             "agent-slots/s",
             (
                 package("ucb1", 256, **slots),
-                rival("ucb1", "NumPy", 16, processes=2, **step),
-                rival("ucb1_numba", "numba", 16, processes=2, **step),
+                rival("ucb1", "NumPy", 16, processes=CORES, **step),
+                *([rival("ucb1_numba", "numba", 16, processes=CORES, **step)] if compiled else []),
             ),
         ),
         Case(
@@ -232,7 +239,7 @@ def cases() -> list[Case]:
             "agent-slots/s",
             (
                 package("ucb1", 1024, **(slots | {"options": {"pooled": True}})),
-                rival("ucb1", "NumPy", 64, processes=2, pooled=True, **step),
+                rival("ucb1", "NumPy", 64, processes=CORES, pooled=True, **step),
             ),
         ),
         Case("GosInE, K = 100, T = 2,000", "agent-slots/s", (package("gosine", 256, **slots),)),

@@ -1,4 +1,4 @@
-"""What a user would write in NumPy instead, as well as it can be written; the laws are the same.
+"""What a user would write in NumPy instead, with care; the laws are the same.
 
 Each function simulates ``seeds`` trials and returns their final regret, [seed].
 """
@@ -120,8 +120,10 @@ def ragged(
     if spread is not None:
         means = _spread_out(rng, level, agents, spread)
     regret, slot, pulls = np.zeros(seeds), np.zeros(seeds), np.zeros(seeds)
-    columns = agents if per_agent else 1
-    won, noise = np.zeros((seeds * arms, columns)), np.zeros((seeds * arms, columns))
+    # Where all are heard, nobody ever looks at one agent's noise.
+    summed = not per_agent or heard == agents
+    won = np.zeros((seeds * arms, agents if per_agent else 1))
+    noise = np.zeros((seeds * arms, 1 if summed else agents))
     pair = np.arange(seeds * arms)
     r = 0
     while len(pair):
@@ -146,9 +148,11 @@ def ragged(
         if per_agent:
             chance = np.broadcast_to(means[pair], (len(pair), agents))
             won[pair] += rng.binomial(count[:, None], chance)
-            noise[pair] += rng.laplace(0.0, 1 / (heard * epsilon), (len(pair), agents))
         else:
             won[pair] += rng.binomial(agents * count, means[pair, 0])[:, None]
+        if not summed:
+            noise[pair] += rng.laplace(0.0, 1 / (heard * epsilon), (len(pair), agents))
+        else:
             normal = rng.standard_normal(len(pair))
             gamma = rng.standard_gamma(agents, len(pair))
             noise[pair] += (np.sqrt(2 * gamma) * normal / (agents * epsilon))[:, None]
@@ -160,7 +164,10 @@ def ragged(
             waited = np.minimum(wait, horizon - slot[who])
             regret[who] += gaps[pair][played].sum(axis=1) * waited
             slot[who] += waited
-        told = won[pair] + noise[pair]
+        if summed:
+            told = won[pair].sum(axis=1, keepdims=True) + noise[pair]
+        else:
+            told = won[pair] + noise[pair]
         if heard < agents:
             drawn = rng.random((len(who), agents)).argsort(axis=1).argsort(axis=1) < heard
             told = np.where(np.repeat(drawn, size, axis=0), told, 0.0)
@@ -196,17 +203,20 @@ def ucb1(rng, seeds, agents, arms, horizon, *, pooled=False):
     sharing = agents // rows
     pulls, sums = np.zeros((seeds * rows, arms)), np.zeros((seeds * rows, arms))
     mean = np.repeat(means, rows, axis=0)
+    best = mean.max(axis=1)
     row, regret = np.arange(seeds * rows), np.zeros(seeds * rows)
     for t in range(1, horizon + 1):
         if t <= arms:
             arm = np.full(len(row), t - 1)
         else:
             width = 2 * np.log(sharing * t)
-            arm = (sums / pulls + np.sqrt(width / pulls)).argmax(axis=1)
+            arm = ((sums + np.sqrt(width * pulls)) / pulls).argmax(axis=1)
         played = mean[row, arm]
         pulls[row, arm] += sharing
-        sums[row, arm] += (rng.random((sharing, len(row))) < played).sum(axis=0)
-        regret += sharing * (mean.max(axis=1) - played)
+        sums[row, arm] += (
+            rng.random(len(row)) < played if rows > 1 else rng.binomial(sharing, played)
+        )
+        regret += sharing * (best - played)
     return regret.reshape(seeds, rows).sum(axis=1)
 
 
@@ -233,7 +243,7 @@ def _numba_ucb1():
                         if t > arms:
                             width, top, arm = 2 * math.log(t), -1.0, 0
                             for k in range(arms):
-                                index = sums[k] / pulls[k] + math.sqrt(width / pulls[k])
+                                index = (sums[k] + math.sqrt(width * pulls[k])) / pulls[k]
                                 if index > top:
                                     top, arm = index, k
                         pulls[arm] += 1
