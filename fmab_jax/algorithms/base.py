@@ -133,11 +133,9 @@ class Algorithm(Described):
     def __init_subclass__(cls, **given: Any) -> None:
         """Lets an algorithm that changes another not pass for it: title and source are its own."""
         super().__init_subclass__(**given)
-        if not cls.__dict__.get("name"):
-            return
+        changed = any(each.__dict__.get("name") for each in cls.__mro__[1:])
         for told in ("title", "source"):
-            owner = next(each for each in cls.__mro__ if told in each.__dict__)
-            if owner is not cls and owner.__dict__.get("name"):
+            if cls.__dict__.get("name") and changed and told not in cls.__dict__:
                 setattr(cls, told, "")
 
     @abstractmethod

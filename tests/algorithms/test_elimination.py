@@ -326,6 +326,7 @@ APART_60 = fmab.Problem.heterogeneous(5, 60)
 ALIKE_60 = fmab.Problem(np.linspace(0.013, 0.97, 60) ** 1.3, agents=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [ALIKE_60, pytest.param(APART_60, marks=pytest.mark.slow)])
 def test_compacting_arms_changes_nothing(problem):
     """Would catch arms mixed up, or bits tied to positions, when columns are moved; and seeds that
@@ -417,7 +418,7 @@ def generated(rng: np.random.Generator):
     return algorithm, problem, horizon
 
 
-@pytest.mark.parametrize("settings", [10, pytest.param(520, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("settings", [4, pytest.param(520, marks=pytest.mark.slow)])
 def test_invariants_hold_in_many_settings(settings):
     """Would catch negative or decreasing regret, links that no round explains, lost time, arms that
     come back, budgets overspent, and choices without a decision."""

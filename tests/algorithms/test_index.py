@@ -358,7 +358,7 @@ def test_runs_that_would_never_end_and_unequal_agents_are_refused():
         fmab.simulate(fmab.gosine(nx.path_graph(3)), fmab.Problem.uniform(4, 5), 100, 1)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", FIRST)
 def test_memory_is_estimated_and_nothing_is_scattered(name):
     """Would catch an estimate that a run exceeds, or a program that crawls on accelerators."""
     for agents, arms, points in ((50, 100, 100), (3, 400, 1000)):

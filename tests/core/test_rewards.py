@@ -665,9 +665,10 @@ def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
 
 @pytest.mark.parametrize(
     "law",
-    [Bernoulli(), pytest.param(Ratings([1, 2, 3, 4, 5]), marks=pytest.mark.slow)],
+    [Bernoulli(), Ratings([1, 2, 3, 4, 5])],
     ids=lambda x: x.name,
 )
+@pytest.mark.slow
 def test_group_sums_do_not_depend_on_batch_or_room(law: Law):
     """Catches rows that do not exist but are drawn, or sums in an order that the room decides."""
     seeds = np.arange(64, dtype=np.uint32)

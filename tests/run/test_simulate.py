@@ -174,7 +174,7 @@ def branches_at_run_time(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("platform", ["cuda", pytest.param("tpu", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", ["pooled", "waiting", "unequal"])
 def test_the_program_lowers_for_accelerators(path: str, platform: str):
     """Would catch a scatter, which accelerators do one by one, and a callback to the host.

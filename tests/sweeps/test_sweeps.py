@@ -88,6 +88,7 @@ def whole(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_grid_compiles_once_per_array_shape():
     """Would catch epsilon, p, R, T, gap or, where agents sum out, M frozen into a program."""
     before = batches.executable.cache_info().misses
@@ -412,6 +413,7 @@ def fresh(script: str, *words: str, devices: int) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_1_2_4_and_8_devices_give_the_same_bytes(tmp_path, whole):
     """Would catch a chunk that depends on how many devices computed it."""
     process = fresh(ON_DEVICES, str(tmp_path), devices=8)
