@@ -418,7 +418,7 @@ def generated(rng: np.random.Generator):
     return algorithm, problem, horizon
 
 
-@pytest.mark.parametrize("settings", [4, pytest.param(520, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("settings", [24, pytest.param(520, marks=pytest.mark.slow)])
 def test_invariants_hold_in_many_settings(settings):
     """Would catch negative or decreasing regret, links that no round explains, lost time, arms that
     come back, budgets overspent, and choices without a decision."""
