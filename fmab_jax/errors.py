@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import math
@@ -10,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -28,6 +29,8 @@ _MOST = 1e100
 _NUMBER = re.compile(
     r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.I | re.A
 )
+
+_COMMAS = re.compile(r"[+-]?[0-9.]*(,[0-9.]+)+(e[+-]?[0-9]+)?", re.I | re.A)
 
 
 class Shown(str):
@@ -181,7 +184,7 @@ def count(field: str, value: Any, low: int, high: int, remedy: str) -> int:
     """
     allowed = f"a whole number in [{low:,}, {high:,}]"
     if not _is_real(value):
-        refuse(field, value, allowed, remedy)
+        refuse(field, value, allowed, _without_commas(value, remedy))
     try:
         # Through int, not float: an integer past 2^53 keeps its last digits.
         whole = int(value) if -math.inf < value < math.inf else low - 1
@@ -210,7 +213,7 @@ def real(
     """
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     if not _is_real(value):
-        refuse(field, value, allowed, remedy)
+        refuse(field, value, allowed, _without_commas(value, remedy))
     try:
         # A float32 means the decimal number it prints, as 0.07 does, not its binary neighbour.
         number = float(str(value)) if isinstance(value, np.floating) else float(value)
@@ -287,6 +290,21 @@ def _spend(value: Any, left: int, depth: int = 0) -> int:
     if left < 0:
         raise ValueError
     return left
+
+
+def did_you_mean(
+    word: object, known: Iterable[str], otherwise: str, form: Callable[[str], str] = repr
+) -> str:
+    """Returns the remedy for a word that is none of the known ones: the nearest of them.
+
+    Args:
+        word: What was given.
+        known: What there is.
+        otherwise: The remedy where none is near.
+        form: Writes the nearest.
+    """
+    near = difflib.get_close_matches(str(word)[:40], list(known), n=1)
+    return f"did you mean {form(near[0])}?" if near else otherwise
 
 
 def choice(
@@ -403,6 +421,8 @@ def _left_out(owner: Any) -> tuple[str, str] | None:
 
 def reason_of(error: BaseException, most: int = 120) -> str:
     """Returns an error's kind and words in one short line."""
+    if isinstance(error, KeyError):
+        return f"KeyError: there is no {shown(error.args[0] if error.args else '')}"
     told = " ".join(f"{type(error).__name__}: {error}".split())
     return told if len(told) <= most else told[: most - 3] + "..."
 
@@ -420,6 +440,12 @@ def place_of(error: BaseException) -> str:
         return ""
     file, line = theirs[-1]
     return f", line {line} of {os.path.basename(file)[:40]}"
+
+
+def _without_commas(value: Any, remedy: str) -> str:
+    """Returns the remedy for what is no number: 0,5 and 1,000 are to be written without commas."""
+    comma = isinstance(value, str) and _COMMAS.fullmatch(value)
+    return "write decimals after a point, and no commas" if comma else remedy
 
 
 def _is_real(value: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import count, real, refuse
+from fmab_jax.errors import count, did_you_mean, real, refuse
 
 
 class Unset:
@@ -341,8 +341,20 @@ def _inferred(owner: type, name: str, hint: Any) -> Kind:
     return _INFERRED[plain](none="none" if len(options) == 1 else None)
 
 
+def _called(owner: type) -> str:
+    return getattr(owner, "name", "") or owner.__name__
+
+
 class Described:
     """A frozen dataclass of parameters: checked when made, equal and hashed by value."""
+
+    def __new__(cls, *_: Any, **given: Any) -> typing.Self:
+        """Refuses an unknown parameter by its nearest name, where Python would only name it."""
+        for name in given:
+            if name not in (known := parameters_of(cls)):
+                remedy = did_you_mean(name, known, f"choose from {', '.join(known)}")
+                refuse(name, given[name], f"a parameter of {_called(cls)}", remedy)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Checks every field by itself, then all of them together."""

@@ -372,6 +372,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: run(batch=0), f"batch=0: {BATCH}"),
     (lambda: run(batch=1.5), f"batch=1.5: {BATCH}"),
+    (
+        lambda: fmab.cdp_mab(epsilom=1),
+        "epsilom=1: must be a parameter of cdp; did you mean 'epsilon'?",
+    ),
+    (
+        lambda: fmab.ucb1(epsilon=1),
+        "epsilon=1: must be a parameter of ucb1; choose from alpha, pooled",
+    ),
     (lambda: gossip("rng"), f"graph='rng': {GRAPH}; did you mean 'ring'?"),
     (lambda: gossip(""), f"graph='': {GRAPH}; for example 'ring'"),
     (lambda: gossip(None), f"graph=None: {GRAPH}; for example graph='ring'"),

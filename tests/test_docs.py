@@ -83,6 +83,9 @@ def test_the_worked_examples_run_and_do_what_they_say(
     assert made.max() > 0
     assert np.array_equal(relayed.links.sel(meter="uplink").values[:, -1], 5 * made)
     assert np.array_equal(relayed.links.sel(meter="server").values[:, -1], 3 * made)
+    # Each batch is a round, until one arm is left or slots run out.
+    kept = fmab.simulate(page.Batched(batch=20), page.problem, 2000, 8)
+    assert kept.rounds_made.max() <= 2000 // 20 and kept.rounds_made.min() >= 5
     # Each quarter of a gap needs sixteen times the pulls of a whole one.
     few, many = (
         fmab.simulate(page.Steeper(None, factor=q), page.problem, 2000, 8) for q in (1.5, 4)
@@ -151,7 +154,7 @@ def test_commands_parse(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     """Would catch a command in a document with an option that there is not."""
     own = executed_classes(ROOT / "docs/own_algorithm.md", monkeypatch)
     short = executed_classes(ROOT / "README.md", monkeypatch)
-    for owner in (own.Steeper, own.Moss, own.Relayed, short.Doubling):
+    for owner in (own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling):
         monkeypatch.setitem(base._loaded, owner.name, owner)
     monkeypatch.chdir(tmp_path)
     for line in commands(page):

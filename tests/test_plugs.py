@@ -483,7 +483,7 @@ BROKEN = {
     "an unknown parameter": (
         own_policy(lambda s, t, o: same_arm(s, o["alfa"])),
         "outcome",
-        "KeyError: 'alfa'",
+        "KeyError: there is no 'alfa'",
     ),
     "state in Python": (own_policy(counting), "again", "regret of seed"),
     "randomness in Python": (

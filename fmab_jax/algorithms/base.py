@@ -9,7 +9,6 @@ the loop. A class that lies in this folder, in a module named by an entry point 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import importlib
@@ -33,7 +32,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import Refusal, place_of, reason_of, refuse, whole_class
+from fmab_jax.errors import Refusal, did_you_mean, place_of, reason_of, refuse, whole_class
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -295,8 +294,7 @@ def named(name: Any) -> type[Algorithm]:
     """
     every = known()
     if not isinstance(name, str) or name not in every:
-        near = difflib.get_close_matches(str(name)[:40], every, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else "see fmab algorithms, or load a plug-in"
+        remedy = did_you_mean(name, every, "see fmab algorithms, or load a plug-in")
         refuse("algorithm", name, "one of " + ", ".join(sorted(every)), remedy)
     return every[name]
 

@@ -22,6 +22,19 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Count, shown, spelt
 from fmab_jax.cli.tables import short
 
+_LEGEND = """\
+Each number is an upper bound. Regret is the expectation, summed over agents;
+it is the sum of its four parts, at most agents x slots x largest gap.
+  exploration      pulls of worse arms in epochs, on the good event
+  waiting          slots in which messages travel, on the good event
+  commitment       a worse arm played once a round budget is spent
+  failure          probability of the bad event x agents x slots x largest gap
+  rounds           completed on the good event; surely: that budget and T allow
+  links            rounds x links of a round, by meter
+  bad event        probability that a confidence interval fails, for any agent
+  best arm lost    probability that any agent has no best arm left at T
+  epsilon message  N epsilon, what one message leaks (Theorem 1)"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(stated.Plugged):
@@ -96,6 +109,7 @@ def execute(call: Call) -> None:
     for name, values in _rows(found):
         row = "".join(f"{short(value) if value < 1e15 else 'unbounded':>16}" for value in values)
         print(f"{name:<24}{row}")
+    print(f"\n{_LEGEND}")
 
 
 def _rows(found: list[Any]) -> list[tuple[str, list[float]]]:

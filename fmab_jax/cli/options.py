@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import io
 import re
 import textwrap
@@ -20,7 +19,7 @@ import tyro
 from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec
 
-from fmab_jax.errors import Refusal, number_of
+from fmab_jax.errors import Refusal, did_you_mean, number_of
 from fmab_jax.parameters import UNSET, Kind, Parameter, Real, Whole, parameters_of
 
 
@@ -159,8 +158,7 @@ def chosen(word: str | None, choices: Collection[str], name: str) -> str:
     """
     if word in choices:
         return str(word)
-    near = difflib.get_close_matches(word or "", choices, n=1)
-    remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
+    remedy = did_you_mean(word or "", choices, f"see {name} --help", str)
     told = "no command" if word is None else visible(word)
     raise Refusal.line(f"{told}: must be one of {', '.join(choices)}; {remedy}")
 
@@ -241,8 +239,7 @@ def _check_words(command: Command) -> None:
     for place, (option, *values) in enumerate(given):
         if option not in takes:
             near = [known for known in takes if known.startswith(option)]
-            near = near or difflib.get_close_matches(option, takes, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"see {name} --help"
+            remedy = did_you_mean(option, near or takes, f"see {name} --help", str)
             raise Refusal.line(f"{visible(option)}: must be an option of {name}; {remedy}")
         if any(option == other for other, *_ in given[:place]):
             remedy = f"several values go after one {option}"

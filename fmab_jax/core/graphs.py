@@ -7,7 +7,6 @@ nodes are the agents 0..M-1. Host code only: nothing here is traced.
 from __future__ import annotations
 
 import csv
-import difflib
 import hashlib
 import io
 import math
@@ -25,7 +24,7 @@ import networkx as nx
 import numpy as np
 from jaxtyping import Int
 
-from fmab_jax.errors import count, refuse
+from fmab_jax.errors import count, did_you_mean, refuse
 from fmab_jax.files import checked_path, read_input
 
 AGENTS_MAX = 1_000_000
@@ -336,8 +335,7 @@ def _named(name: str, agents: int, seed: int, field: str) -> nx.Graph:
         remedy = "choose a larger m"
         graph = _drawn(partial(_preferential, edges, agents), seed, field, name, remedy)
     else:
-        near = difflib.get_close_matches(name[:40].lower(), _EXAMPLES, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else "for example 'ring'"
+        remedy = did_you_mean(name.lower(), _EXAMPLES, "for example 'ring'")
         refuse(field, name, f"one of {_ALLOWED}", remedy)
     return nx.freeze(graph)
 
@@ -566,8 +564,7 @@ def checked_name(value: Any, field: str = "graph") -> str:
     if not isinstance(value, str):
         refuse(field, value, f"one of {_ALLOWED}", "for example graph='ring'")
     if not _KNOWN.fullmatch(value):
-        near = difflib.get_close_matches(value[:40].lower(), _EXAMPLES, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else "for example 'ring'"
+        remedy = did_you_mean(value.lower(), _EXAMPLES, "for example 'ring'")
         refuse(field, value, f"one of {_ALLOWED}", remedy)
     return value
 

@@ -8,7 +8,6 @@ is computed with it.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import json
 import math
@@ -21,7 +20,7 @@ import numpy as np
 
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings, checked_levels
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, number_of, reason_of, refuse, whole_class
+from fmab_jax.errors import Refusal, did_you_mean, number_of, reason_of, refuse, whole_class
 from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
 from fmab_jax.resources import refuse_after_fork
 
@@ -68,8 +67,8 @@ def law_of(value: Any, field: str = "rewards") -> Law:
     name, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if name not in KNOWN:
         allowed = f"a reward law: {usages()}, or an object such as fmab_jax.Gaussian(0.1)"
-        near = difflib.get_close_matches(name[:40], KNOWN, n=1)
-        remedy = f"did you mean {usage(KNOWN[near[0]])}?" if near else "name one, or load a plug-in"
+        otherwise = "name one, or load a plug-in"
+        remedy = did_you_mean(name, KNOWN, otherwise, lambda near: usage(KNOWN[near]))
         refuse(field, value, allowed, remedy)
     owner, words = KNOWN[name], rest.split(",") if colon else []
     allowed = f"written {usage(owner)}"

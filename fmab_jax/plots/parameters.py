@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from fmab_jax.analysis.words import facts, is_number, told, value_label, written
-from fmab_jax.errors import refuse
+from fmab_jax.errors import did_you_mean, refuse
 from fmab_jax.plots import captions, style
 from fmab_jax.plots.style import FONT, text_size, wrapped
 
@@ -222,7 +222,7 @@ def check(finals: xr.Dataset, metrics: Sequence[str], chosen: dict[str, str | No
         given = parameter is not None or field != "hue"
         if given and (not isinstance(parameter, str) or parameter not in dims):
             allowed = f"one of {', '.join(dims) or 'none'}"
-            refuse(field, parameter, allowed, "choose a swept parameter")
+            refuse(field, parameter, allowed, did_you_mean(parameter, dims, "choose a swept one"))
     if len(set(names)) < len(names):
         refuse(" and ".join(chosen), names[0], "two parameters", "choose another one")
     hue = chosen.get("hue")

@@ -91,13 +91,18 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         varied = [name for name in dims if finals.sizes[name] > 1]
         shown = [name for name in varied if name != hue] or varied
         texts = []
-        for cell in front:
+        # Equal ones lie on one spot, which one label names.
+        spots, equal = np.unique(np.stack([cost, regret])[:, front], axis=1, return_inverse=True)
+        first = [int((equal.ravel() == spot).argmax()) for spot in range(spots.shape[1])]
+        for index in first:
+            cell = front[index]
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
-            texts.append(_short(words))
+            others = int((equal.ravel() == equal.ravel()[index]).sum()) - 1
+            texts.append(_short(words) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
         if shown:
-            number = _label_points(axes, np.stack([cost, regret]), front, texts)
+            number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
         least = "no other configuration has at most its cost and its regret, and less of one"
         return parameters.caption_of(
             finals,

@@ -21,7 +21,7 @@ from fmab_jax.errors import Refusal, place_of, reason_of
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
-    "outcome": "A trial returns an Outcome: per field a number, or one for each recorded slot.",
+    "outcome": "A trial ends in an Outcome: per field a number, or one for each recorded slot.",
     "finite": "Regret is a finite number at every recorded slot, and so is the final gap.",
     "grows": "Regret is at least 0, at most agents x slots x largest gap, and never decreases.",
     "rounds": "Completed rounds never decrease, and the last number of them is `rounds`.",

@@ -7,7 +7,6 @@ computed becomes one chunk of the store before the next is begun: a kill loses a
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -25,7 +24,7 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
-from fmab_jax.errors import Busy, count, refuse
+from fmab_jax.errors import Busy, count, did_you_mean, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Program, Work
@@ -612,8 +611,7 @@ def _compare(
     before, now = ({**each["study"], **each["made_by"]} for each in (old, header))
     for name in allow_changes:
         if name not in before and name not in now:
-            near = difflib.get_close_matches(name[:40], {**before, **now}, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "name the field that was refused"
+            remedy = did_you_mean(name, {**before, **now}, "name the field that was refused")
             refuse("allow_changes", name, "a field of the study or a package", remedy)
     # More or fewer seeds, and another order of the dimensions, change no chunk.
     free = {"seeds", "until", "axes", *allow_changes}

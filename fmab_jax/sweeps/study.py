@@ -7,7 +7,6 @@ same config.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import inspect
@@ -34,7 +33,7 @@ from fmab_jax.core.laws import law_of
 from fmab_jax.core.networks import FixedGraph
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import choice, count, flag, length, real, refuse, shown
+from fmab_jax.errors import choice, count, did_you_mean, flag, length, real, refuse, shown
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
 from fmab_jax.run import resources
@@ -648,9 +647,7 @@ def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str,
 
 def _refuse_unknown(name: str, value: Any, known: Mapping[str, Parameter]) -> None:
     others = sorted(set(known) - {"algorithm", "problem"})
-    near = difflib.get_close_matches(name, others, n=1)
-    listed = ", ".join(others)
-    remedy = f"did you mean {near[0]}?" if near else f"choose from {listed}"
+    remedy = did_you_mean(name, others, f"choose from {', '.join(others)}", str)
     first = _each(value)[0] if _each(value) else value
     refuse(name, first, "left out: neither algorithm nor problem takes it", remedy)
 

@@ -20,7 +20,6 @@ parameter says what that means. Algorithms are named, never loaded::
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -32,7 +31,7 @@ import tomli_w
 
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Shown, number_of, refuse
+from fmab_jax.errors import Shown, did_you_mean, number_of, refuse
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import Parameter, parameters_of
 from fmab_jax.sweeps.study import Drawn, Precision, Study, state, until_precise
@@ -204,16 +203,13 @@ def _refuse_unknown(
         keys = known[where]
         if name in keys:
             continue
-        near = difflib.get_close_matches(name[:40], keys, n=1)
         elsewhere = [f"under [{other}]" for other in _TABLES if name in known[other]]
         if name in _TOP and name not in _TABLES:
             elsewhere = ["at the top, above all tables"]
         if elsewhere:
             remedy = f"it belongs {' or '.join(elsewhere)}"
-        elif near:
-            remedy = f"did you mean {near[0]}?"
         else:
-            remedy = f"choose from {', '.join(keys)}"
+            remedy = did_you_mean(name, keys, f"choose from {', '.join(keys)}", str)
         shown = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else repr(name[:40])
         prefix = f"{where}." if where else ""
         refuse(f"{prefix}{shown}", table[name], "left out: there is no such key", remedy)

@@ -60,6 +60,16 @@ WORDS: list[tuple[str, str]] = [
     ("run cdp --hroizon 9", f"--hroizon: {OPTION} run cdp; did you mean --horizon?"),
     ("run cdp --graph ring", f"--graph: {OPTION} run cdp; see fmab run cdp --help"),
     ("run ddp -n 3", f"-n: {OPTION} run ddp; see fmab run ddp --help"),
+    (
+        "run cdp --epsilon 0,5",
+        "--epsilon 0,5: must be a number in (0, 1e+100]; "
+        "write decimals after a point, and no commas",
+    ),
+    (
+        "run cdp --seeds 1,000",
+        "--seeds 1,000: must be a whole number in [1, 100,000,000]; "
+        "write decimals after a point, and no commas",
+    ),
     ("doctor --seed 3", f"--seed: {OPTION} doctor; did you mean --seeds?"),
     ("run cdp --seeds", "--seeds: must be given with one value; see fmab run cdp --help"),
     (

@@ -297,6 +297,19 @@ def test_the_front_is_what_nothing_beats(points, front):
     )
 
 
+def test_equal_cells_share_one_label():
+    """Would catch a label for each of several cells on one spot, or one that hides the others."""
+    data = table(epsilon=[1, 2, 3, 4], graph=["ring"])
+    for name, values in (("cost", [3.0, 1.0, 3.0, 3.0]), ("regret", [1.0, 9.0, 1.0, 1.0])):
+        for end in ("", "_lower", "_upper"):
+            data[name + end] = (("epsilon", "graph"), np.array(values)[:, None])
+    labels = [t for t in plot_pareto(data).axes[0].texts if isinstance(t, Annotation)]
+    assert {(t.get_text(), t.xy) for t in labels} == {
+        ("ε=1\n(+ 2 equal)", (3.0, 1.0)),
+        ("ε=2", (1.0, 9.0)),
+    }
+
+
 def test_the_front_of_random_cells_is_that_of_the_definition():
     """Would catch the fast search leaving out or adding a cell, with many ties."""
     rng = np.random.default_rng(1)
@@ -551,7 +564,11 @@ PAIR = GOOD.isel(participation=0)
             lambda: plot_parameter(PAIR, "epsilon", "graph", metric="links"),
             "metric='links': must be one of regret, cost, rounds; ",
         ),
-        (lambda: plot_parameter(PAIR, "eps"), "x='eps': must be one of epsilon, graph; "),
+        (lambda: plot_parameter(PAIR, "eps"), "x='eps': must be one of epsilon, graph; choose a "),
+        (
+            lambda: plot_parameter(PAIR, "epsilom"),
+            "x='epsilom': must be one of epsilon, graph; did you mean 'epsilon'?",
+        ),
         (lambda: plot_parameter(PAIR, "epsilon", "x"), "hue='x': must be one of "),
         (lambda: plot_heat(PAIR, "epsilon", "agents"), "y='agents': must be one of "),
         (lambda: plot_pareto(PAIR, "agents"), "hue='agents': must be one of epsilon, graph"),
