@@ -348,7 +348,7 @@ def _called(owner: type) -> str:
 class Described:
     """A frozen dataclass of parameters: checked when made, equal and hashed by value."""
 
-    def __new__(cls, *_: Any, **given: Any) -> typing.Self:
+    def __new__(cls, *_: Any, **given: Any) -> Any:
         """Refuses an unknown parameter by its nearest name, where Python would only name it."""
         for name in given:
             if name not in (known := parameters_of(cls)):

@@ -67,6 +67,7 @@ def commands(page: Path) -> list[str]:
     return found + [each for each in quoted if not re.search(r"\.\.\.|[A-Z]{3}", each)]
 
 
+@pytest.mark.slow
 def test_the_worked_examples_run_and_do_what_they_say(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

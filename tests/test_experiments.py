@@ -23,6 +23,8 @@ from fmab_jax.sweeps.study import state
 
 # Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's
 # instances and the choices that the experiments' own docstrings state.
+# Figures that are made by default; the others are for `-m slow`.
+QUICK = ("fig04_epsilon", "fig13_heterogeneity")
 SETTINGS = {
     "fig04_epsilon": ("cdp", 50, 100, [0.1, 0.3, 0.5, 1, None], {}),
     "fig05_participation": ("cdp", 50, 100, 1, {"participation": [0.2, 0.4, 0.6, 0.8, 1]}),
@@ -213,7 +215,11 @@ def test_costs_of_hybrid_cases_are_those_computed_by_hand(monkeypatch, tmp_path)
 
 @pytest.mark.parametrize(
     ("name", "horizons"),
-    [(name, common.HORIZONS) for name in SETTINGS if name != "table1_graphs"]
+    [
+        pytest.param(name, common.HORIZONS, marks=() if name in QUICK else pytest.mark.slow)
+        for name in SETTINGS
+        if name != "table1_graphs"
+    ]
     + [(name, common.HORIZONS[:1]) for name in ("fig04_epsilon", "table2_fig11_hybrid")],
 )
 def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizons):
@@ -372,6 +378,7 @@ def test_tables_are_whole_or_absent(monkeypatch, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.md"]
 
 
+@pytest.mark.slow
 def test_disagreement_counts_agents_by_their_own_best_arm():
     """Catches a share over arms or instances instead of agents, and a spread without effect."""
     assert common.disagreement(5, 10, 0) == 0

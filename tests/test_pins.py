@@ -12,7 +12,7 @@ HERE = KNOWN["digests"].get(pins.platform())
 # A row of each kind of run; the others are for `-m slow`.
 SOME = {
     *("cdp, p = 0.4", "cdp, agents differ", "cdp, long", "cdp, log grid", "ddp, ring"),
-    *("hdp, rings, components weigh the same", "single", "summary, cdp"),
+    "summary, cdp",
 }
 
 

@@ -118,6 +118,7 @@ def slow_greedy(rng: np.random.Generator, means: np.ndarray, horizon: int) -> fl
     return float(lost)
 
 
+@pytest.mark.slow
 def test_policy_and_law_keep_the_contract_beside_a_slow_reference() -> None:
     """Would catch a law of rewards, or a loop over slots, with another distribution."""
     problem = fmab.Problem([0.6, 0.5, 0.2], agents=2, rewards=plugs.ThreePoint(1.0))
@@ -222,6 +223,7 @@ def test_command_line_study_file_and_figures(
     assert figure.axes[0].get_xlabel() == "growth g"
 
 
+@pytest.mark.slow
 def test_policy_and_law_by_command_line_study_file_and_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -710,6 +712,7 @@ def test_weights_in_a_list_are_weights() -> None:
 # --- where plug-ins come from ---
 
 
+@pytest.mark.slow
 def test_the_source_of_ones_own_is_told() -> None:
     """Would catch two versions of a plug-in that make the same caption and heading."""
     made = fmab.simulate(plugs.Geometric(first=16, branches=2), PROBLEM, 50, 2, times=2)

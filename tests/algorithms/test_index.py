@@ -121,7 +121,10 @@ EDGES = {
 
 @pytest.mark.parametrize(
     ("name", "edge"),
-    [("gosine", edge) for edge in EDGES]
+    [
+        pytest.param("gosine", edge, marks=() if edge == "one agent" else pytest.mark.slow)
+        for edge in EDGES
+    ]
     + [(name, edge) for name in ("alone", "pooled") for edge in list(EDGES)[:3]],
 )
 def test_edges_are_those_of_the_slow_twin(name, edge):
@@ -219,7 +222,8 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
                 np.testing.assert_array_equal(values, found[field], err_msg=field)
 
 
-@pytest.mark.parametrize("name", [*FIRST, pytest.param("wanderer", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*FIRST, "wanderer"])
 def test_padding_of_agents_changes_nothing(name):
     """Would catch a row without an agent that is heard, counted or drawn for."""
     problem = fmab.Problem.uniform(5, 10)

@@ -275,7 +275,13 @@ def configurations() -> dict[str, tuple]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", configurations())
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("server", "ring") else pytest.param(name, marks=pytest.mark.slow)
+        for name in configurations()
+    ],
+)
 def test_simulated_regret_stays_below(name: str):
     """Catches a bound that the algorithm exceeds at any slot, in any round, or one that is idle."""
     algorithm, problem, horizon, table, options = configurations()[name]

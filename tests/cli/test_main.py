@@ -308,6 +308,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(
     assert found - sweep == set("level band server-price peer-price overwrite figure data".split())
 
 
+@pytest.mark.slow
 def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a list refused, an axis lost, or numbers that those of a sweep are not."""
     words = "--agents 3 5 --arms 4 --rounds 2 none --horizon 1e3 1e4 --seeds 8 --times 5"
@@ -322,6 +323,7 @@ def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -
     np.testing.assert_array_equal(found.values, alone.regret.values)
 
 
+@pytest.mark.slow
 def test_ends_are_drawn_where_curves_are_too_many(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +383,7 @@ APART = [
 ]
 
 
+@pytest.mark.slow
 def test_no_two_different_runs_have_one_name(
     folder: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -503,6 +506,7 @@ def test_defects_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["run", "cdp"])
 
 
+@pytest.mark.slow
 def test_output_is_plain_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -539,7 +543,9 @@ def test_algorithms_are_listed_with_plugins(
     assert "fixed_phases" not in said(capsys, "algorithms")[0]
 
 
-@pytest.mark.parametrize("spelling", ["--plugin mine.py", "--plugin=mine.py"])
+@pytest.mark.parametrize(
+    "spelling", ["--plugin mine.py", pytest.param("--plugin=mine.py", marks=pytest.mark.slow)]
+)
 def test_a_plugin_is_run_as_the_others_are(
     spelling: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -592,6 +598,7 @@ def test_what_is_no_plugin_is_refused(
     assert "fixed_phase:" not in line or "did you mean fixed_phases?" in err
 
 
+@pytest.mark.slow
 def test_results_are_read_from_a_file_as_from_a_folder(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -754,6 +761,7 @@ print(json.dumps([status, [name for name in heavy if name in sys.modules]]))
     assert json.loads(result.stdout) == [[0, 0, 0, 0, 2, 2, 2], []]
 
 
+@pytest.mark.slow
 def test_compiled_programs_are_kept_between_processes(folder: Path) -> None:
     """Would catch a cache that is never written, never found again, or fatal where it cannot be."""
     words = "-m fmab_jax run cdp --agents 2 --arms 2 --seeds 2 --times 1 --no-figure --no-data"
@@ -807,7 +815,7 @@ def test_programs_are_loaded_from_a_folder_of_ones_own_only(
 @pytest.mark.parametrize(
     ("redirected", "status", "told"),
     [
-        ("2>&-", 0, ""),
+        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
         pytest.param("2>/dev/full", 0, "", marks=pytest.mark.slow),
         (">/dev/full", 1, "No space left on device; whole files written: x.nc"),
         pytest.param(">&-", 0, "", marks=pytest.mark.slow),

@@ -491,10 +491,16 @@ def test_a_dry_run_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[st
     "words",
     [
         f"{GRID} --root-seed 3",
-        f"sweep cdp {SMALL} --epsilon-message 2 none --instance-gap 0.1 none --seeds 16 "
-        "--keep summary --until 0.9 --max-seeds 32 --log-time",
-        f"sweep hdp {SMALL} --epsilon 2 --components 2x2:star 4:complete --seeds 8 "
-        "--spread 0.5 --fixed-instance 3 --weights components",
+        pytest.param(
+            f"sweep cdp {SMALL} --epsilon-message 2 none --instance-gap 0.1 none --seeds 16 "
+            "--keep summary --until 0.9 --max-seeds 32 --log-time",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            f"sweep hdp {SMALL} --epsilon 2 --components 2x2:star 4:complete --seeds 8 "
+            "--spread 0.5 --fixed-instance 3 --weights components",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_saved_study_states_the_same(

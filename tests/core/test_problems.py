@@ -193,9 +193,9 @@ def test_fixed_keeps_the_draw_of_its_seed(problem: Problem):
     "problem",
     [
         Problem.uniform(50, 40),
-        Problem.with_gap(50, 40, 0.01),
+        pytest.param(Problem.with_gap(50, 40, 0.01), marks=pytest.mark.slow),
         Problem.heterogeneous(50, 40),
-        Problem.heterogeneous(50, 40, 0.5, 0.01),
+        pytest.param(Problem.heterogeneous(50, 40, 0.5, 0.01), marks=pytest.mark.slow),
     ],
     ids=["uniform", "gap", "heterogeneous", "both"],
 )
@@ -820,7 +820,7 @@ def test_settings_name_what_differs_from_the_default():
     "problem",
     [
         pytest.param(Problem.heterogeneous(5, 6), marks=pytest.mark.slow),
-        Problem.heterogeneous(5, 6, 0.4, 0.1),
+        pytest.param(Problem.heterogeneous(5, 6, 0.4, 0.1), marks=pytest.mark.slow),
         pytest.param(Problem.heterogeneous(1, 6), marks=pytest.mark.slow),
         pytest.param(Problem(np.random.default_rng(0).random((5, 6))), marks=pytest.mark.slow),
         Problem(np.random.default_rng(0).normal(size=(5, 6)), rewards=Gaussian(0.5)),

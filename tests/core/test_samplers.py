@@ -818,7 +818,7 @@ def singles() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize(
     "size",
-    [1, pytest.param(7, marks=pytest.mark.slow), pytest.param(64, marks=pytest.mark.slow), 250],
+    [*(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 64)), 250],
 )
 def test_draws_do_not_depend_on_the_batch(size: int, singles: dict[str, np.ndarray]):
     """Catches a number that changes with the batch, as element i of JAX's binomial does."""
@@ -855,6 +855,7 @@ def sharded_values() -> None:
         print(json.dumps(hexed(sharded(jax.devices()[::-1], SEEDS[:8]))))
 
 
+@pytest.mark.slow
 def test_draws_under_shard_map(singles: dict[str, np.ndarray]):
     """Catches the TypeError of JAX's binomial inside shard_map, or draws that know their device."""
     due = hexed({name: value[:8] for name, value in singles.items()})

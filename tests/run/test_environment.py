@@ -173,6 +173,7 @@ def test_none_of_a_callers_settings_changes_a_bit(
     assert found_of_all[setting] == found_of_all["plain"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SOME)
 def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -> None:
     """Would catch a mesh that is refused, a guard that stops a run, or bits that follow x64."""
@@ -180,6 +181,7 @@ def test_a_callers_setting_changes_no_bit(setting: str, found: dict[str, str]) -
     assert found[setting] == found["plain"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 @pytest.mark.parametrize("work", ["simulate", "fixed", "sweep"])
 def test_a_child_of_a_process_that_used_jax_is_refused(work: str, found: dict[str, str]) -> None:

@@ -47,6 +47,7 @@ NOWHERE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", NOWHERE)
 def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path, cache: Path) -> None:
     """Would catch a sweep that ends for want of standard error, or says 120 at its end."""
