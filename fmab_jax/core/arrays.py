@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -65,11 +66,12 @@ def rounded(product: Float[Array, ...]) -> Float[Array, ...]:
 
 
 def masked_map(
-    sample: Callable[..., Any],
-    need: Bool[Array, ...],
+    sample: Callable[..., Any] | Sequence[Callable[..., Any]],
+    need: Bool[Array, ...] | Int[Array, ...],
     *operands: Array,
     parts: int = 16,
     outputs: int | None = None,
+    rows: int | None = None,
 ) -> Any:
     """Applies an elementwise sampler where it is needed, and gives 0 elsewhere.
 
@@ -77,8 +79,10 @@ def masked_map(
     chunk at a time, so that arms which have left cost next to nothing.
 
     Args:
-        sample: Maps equally long vectors to one float64 vector, element by element.
-        need: Which elements to sample; of the shape of what is returned.
+        sample: Maps equally long vectors to one float64 vector, element by element; or several of
+            the kind.
+        need: Which elements to sample; of the shape of what is returned. Where there are several
+            samplers, 1 for the first, 2 for the second, ..., 0 for none.
         *operands: Arguments of ``sample``, each of a shape that broadcasts to that of ``need``. One
             with an axis more is a table [row, *shape]: ``sample`` gets a `Table`, of which it reads
             the columns [row, lane] that it needs. Tables are read where they lie, never copied.
@@ -86,8 +90,11 @@ def masked_map(
             are expected to be needed.
         outputs: How many vectors ``sample`` returns, where it returns a tuple of them: then a tuple
             of arrays is returned. What is needed is then gathered only once for all.
+        rows: How many values ``sample`` returns for each element, as [row, lane]; they are returned
+            as [row, *shape]. None for one.
     """
     shape = need.shape
+    tail = () if rows is None else (rows,)
     tables = tuple(x.ndim > len(shape) for x in operands)
     # Axes of length 1 stay: lanes and columns are found by their place in all others.
     ones = [(1,) * (len(shape) + table - x.ndim) for x, table in zip(operands, tables, strict=True)]
@@ -95,19 +102,26 @@ def masked_map(
         x.reshape(x.shape[:table] + missing + x.shape[table:])
         for x, table, missing in zip(operands, tables, ones, strict=True)
     ]
-    several = sample if outputs is not None else lambda *own: (sample(*own),)
-    whole = _masked(several, tables, (), shape, parts, outputs or 1)
-    found = tuple(x.reshape(shape) for x in whole(need.reshape(-1), *aligned))
+    samples = (sample,) if callable(sample) else tuple(sample)
+    if outputs is None:
+        samples = tuple(functools.partial(_alone, each) for each in samples)
+    whole = _masked(samples, tables, (), shape, parts, outputs or 1, tail)
+    found = tuple(x.reshape(*tail, *shape) for x in whole(need.reshape(-1), *aligned))
     return found if outputs is not None else found[0]
 
 
+def _alone(sample: Callable[..., Array], *own: Any) -> tuple[Array, ...]:
+    return (sample(*own),)
+
+
 def _masked(
-    sample: Callable[..., tuple[Array, ...]],
+    samples: tuple[Callable[..., tuple[Array, ...]], ...],
     tables: tuple[bool, ...],
     batch: tuple[int, ...],
     shape: tuple[int, ...],
     parts: int,
     outputs: int,
+    tail: tuple[int, ...],
 ) -> Callable[..., tuple[Array, ...]]:
     """Returns the map over lanes [batch * shape], operands lying as [*batch, (row,) *shape]."""
 
@@ -118,8 +132,8 @@ def _masked(
             Table(x, None, sizes, len(batch)) if table else _Spread(x, sizes)
             for x, table in zip(operands, tables, strict=True)
         ]
-        blank = (jnp.zeros_like(need, jnp.float64),) * outputs
-        return fill(sample, need, blank, *found, parts=parts)
+        blank = (jnp.zeros((*tail, *need.shape)),) * outputs
+        return fill(samples, need, blank, *found, parts=parts)
 
     @whole.def_vmap
     def rule(size: int, is_batched: list[bool], need: Array, *operands: Array) -> tuple[Any, Any]:
@@ -127,8 +141,9 @@ def _masked(
         flat = [
             x if mapped else x[None] for x, mapped in zip(operands, is_batched[1:], strict=True)
         ]
-        larger = _masked(sample, tables, (size, *batch), shape, parts, outputs)
-        found = tuple(x.reshape(size, -1) for x in larger(need.reshape(-1), *flat))
+        larger = _masked(samples, tables, (size, *batch), shape, parts, outputs, tail)
+        found = larger(need.reshape(-1), *flat)
+        found = tuple(jnp.moveaxis(x.reshape(*tail, size, -1), -2, 0) for x in found)
         return found, (True,) * outputs
 
     return whole
@@ -209,19 +224,49 @@ jax.tree_util.register_dataclass(Table, ["values", "lanes"], ["sizes", "rows_at"
 
 
 def fill(
-    sample: Callable[..., Any],
-    need: Bool[Array, " lane"],
+    sample: Callable[..., Any] | Sequence[Callable[..., Any]],
+    need: Bool[Array, " lane"] | Int[Array, " lane"],
     value: Any,
     *operands: Any,
     parts: int = 16,
 ) -> Any:
     """Replaces ``value`` by ``sample(*operands)`` where needed, a chunk of elements at a time.
 
-    ``value`` is a vector, or a tuple of them; ``sample`` returns the same.
+    ``value`` is an array [..., lane], or a tuple of them; ``sample`` returns the same. Of several
+    samplers, each has chunks of its own; ``need`` is as in `masked_map`.
     """
+    samples = (sample,) if callable(sample) else tuple(sample)
     size = need.shape[0]
     chunk = min(size, max(4096 // parts, size // parts))
-    ranks = jnp.cumsum(need, dtype=jnp.int32)
+    room = (-(-size // chunk) + len(samples) - 1) * chunk
+    blank = jax.tree.map(lambda x: jnp.zeros((*x.shape[:-1], room)), value)
+    first, blank = varying_like((jnp.int32(0), blank), need, *operands)
+    # Back by gathering: accelerators scatter slowly.
+    found, place = blank, jnp.zeros(size, jnp.int32)
+    for number, each in enumerate(samples, 1):
+        own = need if need.dtype == bool else need == number
+        ranks = jnp.cumsum(own, dtype=jnp.int32)
+        found = _filled(each, own, ranks, first, chunk, found, operands)
+        place = jnp.where(own, first + ranks - 1, place)
+        first = first + -(-ranks[-1] // chunk) * chunk
+    wanted = need if need.dtype == bool else need > 0
+
+    def back(new: Array, old: Array) -> Array:
+        return jnp.where(wanted, new[..., place], old)
+
+    return jax.tree.map(back, found, value)
+
+
+def _filled(
+    sample: Callable[..., Any],
+    need: Bool[Array, " lane"],
+    ranks: Int[Array, " lane"],
+    first: Int[Array, ""],
+    chunk: int,
+    found: Any,
+    operands: tuple[Any, ...],
+) -> Any:
+    """Returns ``found`` with the samples of needed elements, in order, from ``first`` on."""
     total = ranks[-1]
     # Where the element of each rank lies: accelerators scatter slowly, CPUs search slowly.
     told = lax.platform_dependent(need, ranks, cpu=_places, default=lambda need, ranks: ranks)
@@ -234,16 +279,13 @@ def fill(
             told, wanted, cpu=lambda told, rank: told[rank - 1], default=jnp.searchsorted
         )
         fresh = sample(*(x[lane] for x in operands))
-        kept = jax.tree.map(lambda x, new: lax.dynamic_update_slice(x, new, (done,)), found, fresh)
+        kept = jax.tree.map(
+            lambda x, new: lax.dynamic_update_slice_in_dim(x, new, first + done, -1), found, fresh
+        )
         return done + chunk, kept
 
-    room = -(-size // chunk) * chunk
-    blank = jax.tree.map(lambda x: jnp.zeros(room), value)
-    start = varying_like((jnp.int32(0), blank), need, *operands)
-    found = lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
-    # Back by gathering, for the same reason.
-    place = jnp.maximum(ranks - 1, 0)
-    return jax.tree.map(lambda new, old: jnp.where(need, new[place], old), found, value)
+    start = (jnp.zeros_like(total), found)
+    return lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
 
 
 def _places(need: Bool[Array, " lane"], ranks: Int[Array, " lane"]) -> Int[Array, " lane"]:

@@ -194,6 +194,35 @@ class Law:
         few = ~self.smooth(cumulants)
         return arrays.fill(self.few, few, sums, k0, k1, lane, pulls, *parameters)
 
+    def small(
+        self, pulls: Float[Array, " lane"], *parameters: Array
+    ) -> Bool[Array, " lane"] | None:
+        """Tells which rows `totals` draws in another way; None for a law that has one way."""
+        return None
+
+    def totals(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, "row lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+        small: bool = False,
+    ) -> Float[Array, "row lane"]:
+        """Samples what `total` does, in rows of sums that share pulls and parameters.
+
+        Args:
+            k0: First word of a stream's key.
+            k1: Second word.
+            lane: Which independent sums.
+            pulls: Whole numbers >= 0.
+            *parameters: Of `parameters`, one element per row.
+            small: Whether `small` is true of all rows.
+        """
+        shared = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, pulls, *parameters)]
+        k0, k1, pulls, *parameters = (x.reshape(-1) for x in shared)
+        return self.total(k0, k1, lane.reshape(-1), pulls, *parameters).reshape(lane.shape)
+
     def total_of_few(
         self,
         k0: UInt32[Array, " lane"],
@@ -285,6 +314,25 @@ class Bernoulli(Law):
     ) -> Float[Array, " lane"]:
         """Samples Binomial(pulls, p)."""
         return samplers.binomial_quantile(uniform(k0, k1, lane), pulls, parameters[0])
+
+    def small(
+        self, pulls: Float[Array, " lane"], *parameters: Array
+    ) -> Bool[Array, " lane"] | None:
+        """Tells which binomials are summed."""
+        return samplers.is_summed(pulls, parameters[0])
+
+    def totals(
+        self,
+        k0: UInt32[Array, " lane"],
+        k1: UInt32[Array, " lane"],
+        lane: UInt32[Array, "row lane"],
+        pulls: Float[Array, " lane"],
+        *parameters: Array,
+        small: bool = False,
+    ) -> Float[Array, "row lane"]:
+        """Samples Binomial(pulls, p), in rows that share both."""
+        quantiles = samplers.summed_binomials if small else samplers.expanded_binomials
+        return quantiles(uniform(k0, k1, lane), pulls, parameters[0])
 
     def total_of_few(
         self,

@@ -6,6 +6,7 @@ variation distance below 1e-6 (tests/core/test_samplers.py computes the induced 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.core import normal
-from fmab_jax.core.arrays import fill, pairwise_sum, varying_like
+from fmab_jax.core.arrays import fill, pairwise_sum, settled, varying_like
 from fmab_jax.core.keys import Words, uniform, words_of
 from fmab_jax.errors import refuse
 
@@ -25,6 +26,10 @@ from fmab_jax.errors import refuse
 _SMOOTH_VARIANCE = 40.0
 # Below this one, summing the mass function is cheaper than expanding and checking.
 _SMALL_VARIANCE = 4.0
+# Steps of a distribution function that a row of uniforms is compared with at once.
+_STEPS = 8
+# Agents that are put in order by counting who comes before each; more are sorted.
+_COUNTED = 256
 # Frequencies at which a distribution function of variance < 64 is looked up, and the window of
 # 2 * 80 + 1 values around the mean, ten deviations to each side, outside of which it has no mass.
 _FREQUENCIES = 80
@@ -36,13 +41,32 @@ MAX_TRIALS = 2**53
 
 
 def participants(
-    key: Words, real: Bool[Array, " agent"], reporting: Int[Array, ""]
+    key: Words,
+    real: Bool[Array, " agent"],
+    reporting: Int[Array, ""],
+    sure: Bool[Array, ""] | None = None,
 ) -> Bool[Array, " agent"]:
-    """Draws ``reporting`` of the real agents, uniformly without replacement."""
+    """Draws ``reporting`` of the real agents, uniformly without replacement.
+
+    Args:
+        key: Of the stream.
+        real: Rows that are agents; others only fill the array.
+        reporting: How many.
+        sure: Of `arrays.settled`.
+    """
     level = uniform(*key, jnp.arange(real.shape[0], dtype=jnp.uint32))
     # Rows that only fill the array come last.
-    order = jnp.argsort(jnp.where(real, level, 2.0))
-    return jnp.argsort(order).astype(jnp.int32) < reporting
+    level = jnp.where(real, level, 2.0)
+    if sure is not None:
+        (level,) = settled(sure, level)
+    rows = len(level)
+    if rows > _COUNTED:
+        return jnp.argsort(jnp.argsort(level)).astype(jnp.int32) < reporting
+    # How many come before each; sorting takes longer.
+    other, own = level[:, None], level[None, :]
+    earlier = np.arange(rows)[:, None] < np.arange(rows)[None, :]
+    before = (other < own) | ((other == own) & earlier)
+    return jnp.sum(before, axis=0, dtype=jnp.int32) < reporting
 
 
 def binomial(key: Array, trials: Any, probability: Any) -> Array:
@@ -264,6 +288,119 @@ def binomial_quantile(
     return jnp.where(valid, jnp.where(flip, trials - k, k), jnp.nan)
 
 
+def is_summed(trials: Float[Array, " lane"], probability: Float[Array, " lane"]) -> Array:
+    """Tells which binomials have too small a variance for the expansion to stand alone."""
+    return trials * probability * (1.0 - probability) < _SMOOTH_VARIANCE
+
+
+def summed_binomials(
+    u: Float[Array, "row lane"], trials: Float[Array, " lane"], probability: Float[Array, " lane"]
+) -> Float[Array, "row lane"]:
+    """Returns what `binomial_quantile` does, for rows of uniforms that share a distribution.
+
+    Exact up to rounding: each uniform is compared with every step of the distribution function,
+    which is summed once a row. For variances below 40, as `is_summed` tells; arguments as there.
+    """
+    n, p, flip = _rarer(trials, probability)
+    u = jnp.where(flip, 1.0 - u, u)
+    odds = p / (1.0 - p)
+    deviation = jnp.sqrt(n * p * (1.0 - p))
+    # Less than 2^-60 of the mass lies outside.
+    start = jnp.maximum(jnp.floor(n * p - 9.0 * deviation), 0.0)
+    last = jnp.minimum(n, jnp.ceil(n * p + 10.0 * deviation + 25.0))
+
+    def grown(step: Array, mass: Array) -> Array:
+        return mass * ((n - step) * odds) * (1.0 / (step + 1.0))
+
+    def skip(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        step, mass, below = state
+        on = step < start
+        more = grown(step, mass)
+        return step + on, jnp.where(on, more, mass), below + jnp.where(on, more, 0.0)
+
+    def further(step: Array, mass: Array, below: Array) -> tuple[Array, ...]:
+        steps = []
+        for _ in range(_STEPS):
+            # Past the last step nothing is above.
+            steps.append(jnp.where(step < last, below, 2.0))
+            mass = grown(step, mass)
+            step, below = step + 1.0, below + mass
+        return step, mass, below, jnp.stack(steps)
+
+    def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        *at, steps, k = state
+        # Steps lie in the state: a compiler else sums them anew for every uniform.
+        above = [jnp.where(u > each, 1.0, 0.0) for each in steps]
+        return *further(*at), k + functools.reduce(jnp.add, above)
+
+    first = jnp.exp(n * jnp.log1p(-p))
+    at = varying_like((jnp.zeros_like(n), first, first), u, n, p)
+    at = lax.while_loop(lambda s: jnp.any(s[0] < start), skip, at)
+    state = (*further(*at), jnp.broadcast_to(start, u.shape))
+    k = lax.while_loop(lambda s: jnp.any(s[0] - _STEPS < last), climb, state)[-1]
+    return jnp.where(flip, trials - k, k)
+
+
+def expanded_binomials(
+    u: Float[Array, "row lane"], trials: Float[Array, " lane"], probability: Float[Array, " lane"]
+) -> Float[Array, "row lane"]:
+    """Returns what `binomial_quantile` does, for rows of uniforms that share a distribution.
+
+    For variances from 40 on: the coefficients of the expansion, in powers of the normal quantile,
+    are worked out once a row. Arguments as in `binomial_quantile`.
+    """
+    n, p, flip = _rarer(trials, probability)
+    z = normal.quantile(u)
+    z = jnp.where(flip, -z, z)
+    edge = normal.horner(z, _powers(n, p))
+    k = jnp.clip(jnp.ceil(edge), 0.0, n)
+    return jnp.where(flip, trials - k, k)
+
+
+def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array]:
+    """Returns trials, the chance of the rarer outcome, and whether that is a failure."""
+    flip = probability > 0.5
+    # 1 - p is exact for p >= 1/2.
+    return trials, jnp.where(flip, 1.0 - probability, probability), flip
+
+
+def _powers(n: Float[Array, " lane"], p: Float[Array, " lane"]) -> tuple[Array, ...]:
+    """Returns the coefficients of z^5, ..., z^0 in `_cornish_fisher` less a half."""
+    scale, *g = _skewness(n, p)
+    g1, g2, g3, g4 = g
+    square, cube = g1 * g1, g1 * g1 * g1
+    fourth = square * square
+    mixed, evened = square * g2, g1 * g3
+    even = g2 * g2
+    powers = (
+        g4 / 720.0
+        - 3.0 * even / 384.0
+        - 2.0 * evened / 180.0
+        + 14.0 * mixed / 288.0
+        - 252.0 * fourth / 7776.0,
+        g3 / 120.0 - g1 * g2 / 24.0 + 12.0 * cube / 324.0,
+        g2 / 24.0
+        - 2.0 * square / 36.0
+        - 10.0 * g4 / 720.0
+        + 24.0 * even / 384.0
+        + 17.0 * evened / 180.0
+        - 103.0 * mixed / 288.0
+        + 1688.0 * fourth / 7776.0,
+        g1 / 6.0 - 6.0 * g3 / 120.0 + 5.0 * g1 * g2 / 24.0 - 53.0 * cube / 324.0,
+        1.0
+        - 3.0 * g2 / 24.0
+        + 5.0 * square / 36.0
+        + 15.0 * g4 / 720.0
+        - 29.0 * even / 384.0
+        - 21.0 * evened / 180.0
+        + 107.0 * mixed / 288.0
+        - 1511.0 * fourth / 7776.0,
+        -g1 / 6.0 + 3.0 * g3 / 120.0 - 2.0 * g1 * g2 / 24.0 + 17.0 * cube / 324.0,
+    )
+    *rest, constant = (power / scale for power in powers)
+    return (*rest, constant + (n * p - 0.5))
+
+
 def _cornish_fisher(
     z: Float[Array, " lane"], n: Float[Array, " lane"], p: Float[Array, " lane"]
 ) -> Float[Array, " lane"]:
@@ -272,6 +409,12 @@ def _cornish_fisher(
     The law expanded is the smooth one whose rounding is the binomial: its even cumulants carry
     Sheppard's corrections -1/12, +1/120, -1/252.
     """
+    scale, *shape = _skewness(n, p)
+    return n * p + _normal_to_skewed(z, *shape) / scale
+
+
+def _skewness(n: Float[Array, " lane"], p: Float[Array, " lane"]) -> tuple[Array, ...]:
+    """Returns one over the deviation, and the standardised cumulants from the third to the sixth."""
     q = 1.0 - p
     pq = p * q
     npq = n * pq
@@ -283,7 +426,7 @@ def _cornish_fisher(
     g2 = (npq * (1.0 - 6.0 * pq) + 1.0 / 120.0) * square * square
     g3 = skewed * (1.0 - 12.0 * pq) * square
     g4 = (npq * (1.0 - 30.0 * pq * (1.0 - 4.0 * pq)) - 1.0 / 252.0) * square * square * square
-    return n * p + _normal_to_skewed(z, g1, g2, g3, g4) / scale
+    return scale, g1, g2, g3, g4
 
 
 def _normal_to_skewed(

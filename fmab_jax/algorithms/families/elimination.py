@@ -252,6 +252,11 @@ class EliminationTrial:
         return self.filling.noisy and math.isfinite(self.law.sensitivity)
 
     @property
+    def merged(self) -> bool:
+        """Whether a row holds rewards and noise in one: nobody acts on own rewards alone."""
+        return self.scarce and self.noisy and not self.waits
+
+    @property
     def rows_agree(self) -> bool:
         """Whether a row of rewards and a row of noise are of the same agents."""
         return self.alone or (self.room > 0) != self.noise_by_group

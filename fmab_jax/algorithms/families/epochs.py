@@ -7,6 +7,7 @@ All is a function of arrays; a trial is `elimination.EliminationTrial`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from fmab_jax.core.curves import extend, step
 from fmab_jax.core.problems import Instance
 
 Scalar = Float[Array, ""]
+_PARTS = 64
 
 
 class Epoch(NamedTuple):
@@ -74,8 +76,8 @@ class _Arms(NamedTuple):
 
     Attributes:
         alive: Whether the column is an active arm.
-        successes: Sum of rewards so far, by row.
-        noise: Sum of the Laplace noise so far, by row.
+        successes: Sum of rewards so far, by row; with the noise where these are one.
+        noise: Sum of the Laplace noise so far, by row; else no rows.
     """
 
     alive: Bool[Array, " arm"]
@@ -201,7 +203,7 @@ def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_
         arms=_Arms(
             alive=jnp.ones(width, bool),
             successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
-            noise=jnp.zeros((trial.noise_sizes.shape[0], width)),
+            noise=jnp.zeros((0 if trial.merged else trial.noise_sizes.shape[0], width)),
         ),
     )
 
@@ -366,6 +368,50 @@ def _drawn(
     disturbing = keys.stream_key(key, number, keys.NOISE)
     # What is mapped must not hold the trial: its arrays would outlive the trace.
     law, by_group = trial.law, trial.noise_by_group
+    scale = trial.filling.noise_scale(epoch) * law.sensitivity
+    if trial.room > 0 and not trial.alone and all(len(x) == 1 for x in columns.parameters):
+        # Agents alike, each by itself: what is drawn for an arm is a row of agents.
+        rows = len(sizes[0])
+        arm, pulls = columns.arm, epoch.fresh
+        own = [x[0] for x in columns.parameters]
+        several = trial.noisy and not by_group
+
+        merged = trial.merged
+
+        def row(
+            small: bool,
+            k0: Array,
+            k1: Array,
+            n0: Array,
+            n1: Array,
+            scale: Array,
+            arm: Array,
+            *rest: Array,
+        ) -> tuple[Array, ...]:
+            agent = jnp.arange(rows, dtype=jnp.uint32)
+            lane = agent[:, None] * jnp.uint32(width) + arm
+            sums = law.totals(k0, k1, lane, *rest, small=small)
+            if not several:
+                return (sums,)
+            noise = arrays.rounded(scale * laplace.laplace(n0, n1, lane))
+            return (sums + noise,) if merged else (sums, noise)
+
+        operands = (*words, *disturbing, scale, arm, pulls, *own)
+        small, kind, ways = law.small(pulls, *own), need, [partial(row, False)]
+        if small is not None:
+            kind = jnp.where(need, jnp.where(small, 1, 2), 0)
+            ways = [partial(row, True), partial(row, False)]
+        count = 1 + (several and not merged)
+        found = arrays.masked_map(ways, kind, *operands, outputs=count, rows=rows, parts=_PARTS)
+        real = sizes[0][:, None] > 0.0
+        rewarded, *noise = (jnp.where(real, x, 0.0) for x in found)
+        if merged or not trial.noisy:
+            return rewarded, jnp.zeros((0, len(need)))
+        if several:
+            return rewarded, noise[0]
+        z = arrays.masked_map(_normal, needed[1], *disturbing, lanes[1])
+        disturbed = laplace.laplace_sum(z, trial.noise_shapes[:, :, None])
+        return rewarded, arrays.rounded(scale * disturbed)
     if trial.apart:
         fixed = (columns.cumulants, instance.parameters, trial.member)
         rewarding = sums.group_sum(law, words, columns.arm, width, epoch.fresh, *fixed)
@@ -396,8 +442,12 @@ def _drawn(
         disturbed = arrays.masked_map(noise, needed[1], *operands)
     if by_group:
         disturbed = laplace.laplace_sum(disturbed, shapes[:, :, None])
-    scale = trial.filling.noise_scale(epoch) * law.sensitivity
-    return rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
+    rewarded, disturbed = rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
+    return (rewarded + disturbed, disturbed[:0]) if trial.merged else (rewarded, disturbed)
+
+
+def _normal(k0: Array, k1: Array, lane: Array) -> Array:
+    return normal.quantile(keys.uniform(k0, k1, lane))
 
 
 def _aggregate(
@@ -417,8 +467,9 @@ def _aggregate(
         words = keys.stream_key(key, number, keys.PARTICIPATION)
         reporting = trial.reporting.astype(jnp.int32)
         real = trial.reward_sizes > 0.0
-        heard = samplers.participants(words, real, reporting)
-        told = successes if silent else successes + noise
+        sure = trial.horizon >= 0
+        heard = samplers.participants(words, real, reporting, sure)
+        told = successes if silent or trial.merged else successes + noise
         return arrays.padded_sum(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
     if silent or trial.rows_agree:
         told = successes if silent else successes + noise
