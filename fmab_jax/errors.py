@@ -303,7 +303,7 @@ def did_you_mean(
         otherwise: The remedy where none is near.
         form: Writes the nearest.
     """
-    near = difflib.get_close_matches(str(word)[:40], list(known), n=1)
+    near = difflib.get_close_matches(word[:40], list(known), n=1) if isinstance(word, str) else []
     return f"did you mean {form(near[0])}?" if near else otherwise
 
 

@@ -564,7 +564,7 @@ PAIR = GOOD.isel(participation=0)
             lambda: plot_parameter(PAIR, "epsilon", "graph", metric="links"),
             "metric='links': must be one of regret, cost, rounds; ",
         ),
-        (lambda: plot_parameter(PAIR, "eps"), "x='eps': must be one of epsilon, graph; choose a "),
+        (lambda: plot_parameter(PAIR, "q"), "x='q': must be one of epsilon, graph; choose a "),
         (
             lambda: plot_parameter(PAIR, "epsilom"),
             "x='epsilom': must be one of epsilon, graph; did you mean 'epsilon'?",
