@@ -252,7 +252,7 @@ def fill(
     wanted = need if need.dtype == bool else need > 0
 
     def back(new: Array, old: Array) -> Array:
-        return jnp.where(wanted, new[..., place], old)
+        return jnp.where(wanted.reshape(*[1] * (old.ndim - 1), -1), new[..., place], old)
 
     return jax.tree.map(back, found, value)
 

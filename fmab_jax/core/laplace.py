@@ -20,8 +20,8 @@ _MANY = 5000
 
 
 def laplace(
-    k0: UInt32[Array, " lane"], k1: UInt32[Array, " lane"], lane: UInt32[Array, " lane"]
-) -> Float[Array, " lane"]:
+    k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...]
+) -> Float[Array, ...]:
     """Samples Laplace(0, 1) by inversion."""
     u = uniform(k0, k1, lane)
     tail = jnp.minimum(u, 1.0 - u)

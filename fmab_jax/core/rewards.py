@@ -219,9 +219,9 @@ class Law:
             *parameters: Of `parameters`, one element per row.
             small: Whether `small` is true of all rows.
         """
-        shared = [jnp.broadcast_to(x, lane.shape) for x in (k0, k1, pulls, *parameters)]
-        k0, k1, pulls, *parameters = (x.reshape(-1) for x in shared)
-        return self.total(k0, k1, lane.reshape(-1), pulls, *parameters).reshape(lane.shape)
+        operands = (k0[None], k1[None], lane, pulls[None], *(x[None] for x in parameters))
+        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in operands]
+        return self.total(*flat).reshape(lane.shape)
 
     def total_of_few(
         self,
@@ -332,7 +332,7 @@ class Bernoulli(Law):
     ) -> Float[Array, "row lane"]:
         """Samples Binomial(pulls, p), in rows that share both."""
         quantiles = samplers.summed_binomials if small else samplers.expanded_binomials
-        return quantiles(uniform(k0, k1, lane), pulls, parameters[0])
+        return quantiles(uniform(k0[None], k1[None], lane), pulls, parameters[0])
 
     def total_of_few(
         self,

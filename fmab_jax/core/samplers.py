@@ -302,7 +302,7 @@ def summed_binomials(
     which is summed once a row. For variances below 40, as `is_summed` tells; arguments as there.
     """
     n, p, flip = _rarer(trials, probability)
-    u = jnp.where(flip, 1.0 - u, u)
+    u = jnp.where(flip[None], 1.0 - u, u)
     odds = p / (1.0 - p)
     deviation = jnp.sqrt(n * p * (1.0 - p))
     # Less than 2^-60 of the mass lies outside.
@@ -316,7 +316,11 @@ def summed_binomials(
         step, mass, below = state
         on = step < start
         more = grown(step, mass)
-        return step + on, jnp.where(on, more, mass), below + jnp.where(on, more, 0.0)
+        return (
+            step + on.astype(step.dtype),
+            jnp.where(on, more, mass),
+            below + jnp.where(on, more, 0.0),
+        )
 
     def further(step: Array, mass: Array, below: Array) -> tuple[Array, ...]:
         steps = []
@@ -330,15 +334,15 @@ def summed_binomials(
     def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
         *at, steps, k = state
         # Steps lie in the state: a compiler else sums them anew for every uniform.
-        above = [jnp.where(u > each, 1.0, 0.0) for each in steps]
+        above = [jnp.where(u > each[None], 1.0, 0.0) for each in steps]
         return *further(*at), k + functools.reduce(jnp.add, above)
 
     first = jnp.exp(n * jnp.log1p(-p))
     at = varying_like((jnp.zeros_like(n), first, first), u, n, p)
     at = lax.while_loop(lambda s: jnp.any(s[0] < start), skip, at)
-    state = (*further(*at), jnp.broadcast_to(start, u.shape))
+    state = (*further(*at), jnp.broadcast_to(start[None], u.shape))
     k = lax.while_loop(lambda s: jnp.any(s[0] - _STEPS < last), climb, state)[-1]
-    return jnp.where(flip, trials - k, k)
+    return jnp.where(flip[None], trials[None] - k, k)
 
 
 def expanded_binomials(
@@ -351,10 +355,10 @@ def expanded_binomials(
     """
     n, p, flip = _rarer(trials, probability)
     z = normal.quantile(u)
-    z = jnp.where(flip, -z, z)
-    edge = normal.horner(z, _powers(n, p))
-    k = jnp.clip(jnp.ceil(edge), 0.0, n)
-    return jnp.where(flip, trials - k, k)
+    z = jnp.where(flip[None], -z, z)
+    edge = normal.horner(z, [power[None] for power in _powers(n, p)])
+    k = jnp.clip(jnp.ceil(edge), 0.0, n[None])
+    return jnp.where(flip[None], trials[None] - k, k)
 
 
 def _rarer(trials: Array, probability: Array) -> tuple[Array, Array, Array]:
@@ -414,7 +418,7 @@ def _cornish_fisher(
 
 
 def _skewness(n: Float[Array, " lane"], p: Float[Array, " lane"]) -> tuple[Array, ...]:
-    """Returns one over the deviation, and the standardised cumulants from the third to the sixth."""
+    """Returns one over the deviation, and the standardised cumulants three to six."""
     q = 1.0 - p
     pq = p * q
     npq = n * pq

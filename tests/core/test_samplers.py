@@ -49,6 +49,14 @@ def quantile(u, trials, probability):
     return samplers.binomial_quantile(u, trials, probability)
 
 
+@jax.jit
+def quantile_by_rows(u, trials, probability):
+    few = samplers.is_summed(trials, probability)
+    summed = samplers.summed_binomials(u[None], jnp.where(few, trials, 0.0), probability)
+    expanded = samplers.expanded_binomials(u[None], trials, probability)
+    return jnp.where(few, summed, expanded)[0]
+
+
 def support(trials: float, probability: float) -> np.ndarray:
     """Returns all counts within 8.5 deviations of the mean, or cuts a twentieth of one apart."""
     mean, deviation = trials * probability, np.sqrt(trials * probability * (1 - probability))
@@ -132,7 +140,8 @@ FAR_CELLS = [
 
 
 @pytest.mark.parametrize("cells", [REJECTION_CELLS, THRESHOLD_CELLS, FAR_CELLS])
-def test_induced_binomial_law(cells: list[Cell]):
+@pytest.mark.parametrize("quantile", [quantile, quantile_by_rows], ids=["one by one", "by rows"])
+def test_induced_binomial_law(cells: list[Cell], quantile: Callable[..., Any]):
     """Catches any error of the law above 1e-6, such as JAX's 5.6e-4 just above n min(p, q) = 10.
 
     No draw is made, so nothing is random. Below the threshold the law is exact, so a wrong error
@@ -142,6 +151,23 @@ def test_induced_binomial_law(cells: list[Cell]):
     assert distance[variance < samplers._SMOOTH_VARIANCE].max(initial=0) < 1e-12
     assert distance.max() < 1e-6
     assert np.abs(bias).max() < 1e-6
+
+
+def test_rows_of_one_distribution_are_the_quantiles_one_by_one():
+    """Catches rows that share another row's distribution, and a coefficient of the expansion."""
+    rng = np.random.default_rng(3)
+    p = np.concatenate([rng.random(90), [0.0, 1.0, 0.5, 1e-3, 0.999, 1 - 1e-9]])
+    # Where rounding decides, the two may differ: not among ordinary uniforms.
+    u = rng.random((40, len(p)))
+    u, p = jnp.asarray(u), jnp.asarray(p)
+    for n in (0.0, 1.0, 13.0, 40.0, 160.0, 640.0, 1e6):
+        trials = jnp.full(len(p), n)
+        wide = [jnp.broadcast_to(x[None], u.shape).reshape(-1) for x in (trials, p)]
+        due = np.asarray(quantile(u.reshape(-1), *wide)).reshape(u.shape)
+        few = samplers.is_summed(trials, p)
+        summed = samplers.summed_binomials(u, jnp.where(few, trials, 0.0), p)
+        found = jnp.where(few[None], summed, samplers.expanded_binomials(u, trials, p))
+        np.testing.assert_array_equal(found, due, err_msg=str(n))
 
 
 def test_induced_law_of_fair_coins():
@@ -743,6 +769,22 @@ def test_participants_are_uniform_subsets():
     assert min(alone) * 10 > ALPHA and min(pairs) * 45 > ALPHA
 
 
+@pytest.mark.parametrize("agents", [1, 7, 50])
+def test_counting_and_sorting_choose_the_same_agents(agents: int, monkeypatch: pytest.MonkeyPatch):
+    """Catches an order that the number of agents changes, ties included."""
+    real = jnp.arange(64) < agents
+    number = jnp.int32((agents + 1) // 2)
+
+    def heard(limit: int) -> list[np.ndarray]:
+        monkeypatch.setattr(samplers, "_COUNTED", limit)
+        keys_of = [words(seed, 1, keys.PARTICIPATION) for seed in range(20)]
+        return [np.asarray(samplers.participants(key, real, number)) for key in keys_of]
+
+    np.testing.assert_array_equal(heard(64), heard(63))
+    monkeypatch.setattr(samplers, "uniform", lambda *_: jnp.full(64, 0.5))
+    np.testing.assert_array_equal(heard(64), heard(63))
+
+
 def test_participants_are_drawn_anew_each_round():
     """Catches one draw that is kept for all rounds, or subsets that follow each other."""
     seeds = jnp.arange(200_000, dtype=jnp.uint32)
@@ -884,6 +926,26 @@ def test_needed_elements_do_not_depend_on_the_mask():
     ends = [np.isin(np.arange(1000), [last]) for last in (0, 999)]
     for mask in (*masks, *ends, np.arange(1000) < 257):
         np.testing.assert_array_equal(sample(jnp.asarray(mask)), np.where(mask, full, 0.0))
+
+
+def test_each_sampler_gets_its_own_elements_and_rows_come_back_first():
+    """Catches an element that another sampler draws, or a row that lands elsewhere."""
+    rng = np.random.default_rng(4)
+    x, kind = rng.random((9, 70)), rng.integers(3, size=(9, 70))
+    kind[3], kind[4], kind[5] = 0, 1, 2
+
+    def sampler(factor):
+        return lambda x, seed: ((factor * x + seed)[None] + jnp.arange(3.0)[:, None],)
+
+    def one(kind, x, seed):
+        ways = [sampler(10.0), sampler(100.0)]
+        return arrays.masked_map(ways, kind, x, seed, outputs=1, rows=3, parts=64)[0]
+
+    seed = 1000.0 * np.arange(9)
+    found = jax.jit(jax.vmap(one))(kind, x, seed)
+    row = seed[:, None, None] + np.arange(3.0)[:, None]
+    due = np.where(kind == 1, 10 * x, 100 * x)[:, None] + row
+    np.testing.assert_allclose(found, np.where(kind[:, None] > 0, due, 0.0), rtol=1e-15)
 
 
 @pytest.mark.parametrize("size", [1, 5, 8, 50])

@@ -369,49 +369,9 @@ def _drawn(
     # What is mapped must not hold the trial: its arrays would outlive the trace.
     law, by_group = trial.law, trial.noise_by_group
     scale = trial.filling.noise_scale(epoch) * law.sensitivity
-    if trial.room > 0 and not trial.alone and all(len(x) == 1 for x in columns.parameters):
-        # Agents alike, each by itself: what is drawn for an arm is a row of agents.
-        rows = len(sizes[0])
-        arm, pulls = columns.arm, epoch.fresh
-        own = [x[0] for x in columns.parameters]
-        several = trial.noisy and not by_group
-
-        merged = trial.merged
-
-        def row(
-            small: bool,
-            k0: Array,
-            k1: Array,
-            n0: Array,
-            n1: Array,
-            scale: Array,
-            arm: Array,
-            *rest: Array,
-        ) -> tuple[Array, ...]:
-            agent = jnp.arange(rows, dtype=jnp.uint32)
-            lane = agent[:, None] * jnp.uint32(width) + arm
-            sums = law.totals(k0, k1, lane, *rest, small=small)
-            if not several:
-                return (sums,)
-            noise = arrays.rounded(scale * laplace.laplace(n0, n1, lane))
-            return (sums + noise,) if merged else (sums, noise)
-
-        operands = (*words, *disturbing, scale, arm, pulls, *own)
-        small, kind, ways = law.small(pulls, *own), need, [partial(row, False)]
-        if small is not None:
-            kind = jnp.where(need, jnp.where(small, 1, 2), 0)
-            ways = [partial(row, True), partial(row, False)]
-        count = 1 + (several and not merged)
-        found = arrays.masked_map(ways, kind, *operands, outputs=count, rows=rows, parts=_PARTS)
-        real = sizes[0][:, None] > 0.0
-        rewarded, *noise = (jnp.where(real, x, 0.0) for x in found)
-        if merged or not trial.noisy:
-            return rewarded, jnp.zeros((0, len(need)))
-        if several:
-            return rewarded, noise[0]
-        z = arrays.masked_map(_normal, needed[1], *disturbing, lanes[1])
-        disturbed = laplace.laplace_sum(z, trial.noise_shapes[:, :, None])
-        return rewarded, arrays.rounded(scale * disturbed)
+    alike = all(len(x) == 1 for x in columns.parameters)
+    if trial.room > 0 and not trial.alone and alike:
+        return _drawn_alike(trial, words, disturbing, scale, width, epoch.fresh, columns, need)
     if trial.apart:
         fixed = (columns.cumulants, instance.parameters, trial.member)
         rewarding = sums.group_sum(law, words, columns.arm, width, epoch.fresh, *fixed)
@@ -444,6 +404,54 @@ def _drawn(
         disturbed = laplace.laplace_sum(disturbed, shapes[:, :, None])
     rewarded, disturbed = rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
     return (rewarded + disturbed, disturbed[:0]) if trial.merged else (rewarded, disturbed)
+
+
+def _drawn_alike(
+    trial: Any,
+    words: keys.Words,
+    disturbing: keys.Words,
+    scale: Scalar,
+    width: int,
+    pulls: Scalar,
+    columns: _Columns,
+    need: Bool[Array, " arm"],
+) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
+    """Does what `_drawn` does where agents are alike, each with rewards of its own.
+
+    What is drawn for an arm is a row of agents, with one distribution.
+    """
+    law, merged, rows = trial.law, trial.merged, len(trial.reward_sizes)
+    by_agent = trial.noisy and not trial.noise_by_group
+
+    def row(small: bool, *own: Array) -> tuple[Array, ...]:
+        k0, k1, n0, n1, scale, arm, *rest = own
+        agent = jnp.arange(rows, dtype=jnp.uint32)
+        lane = agent[:, None] * jnp.uint32(width) + arm[None]
+        rewards = law.totals(k0, k1, lane, *rest, small=small)
+        if not by_agent:
+            return (rewards,)
+        noise = arrays.rounded(scale[None] * laplace.laplace(n0[None], n1[None], lane))
+        return (rewards + noise,) if merged else (rewards, noise)
+
+    shared = [x[0] for x in columns.parameters]
+    operands = (*words, *disturbing, scale, columns.arm, pulls, *shared)
+    kind, ways = need, [partial(row, False)]
+    if (small := law.small(jnp.broadcast_to(pulls, need.shape), *shared)) is not None:
+        kind = jnp.where(need, jnp.where(small, 1, 2), 0)
+        ways = [partial(row, True), partial(row, False)]
+    count = 1 + (by_agent and not merged)
+    found = arrays.masked_map(ways, kind, *operands, outputs=count, rows=rows, parts=_PARTS)
+    real = trial.reward_sizes[:, None] > 0.0
+    rewarded, *noise = (jnp.where(real, x, 0.0) for x in found)
+    if merged or not trial.noisy:
+        return rewarded, jnp.zeros((0, len(need)))
+    if by_agent:
+        return rewarded, noise[0]
+    groups = need[None, :] & (trial.noise_sizes > 0.0)[:, None]
+    lanes = keys.lanes(len(groups), columns.arm, width)
+    z = arrays.masked_map(_normal, groups, *disturbing, lanes)
+    disturbed = laplace.laplace_sum(z, trial.noise_shapes[:, :, None])
+    return rewarded, arrays.rounded(scale * disturbed)
 
 
 def _normal(k0: Array, k1: Array, lane: Array) -> Array:
