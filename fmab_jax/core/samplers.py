@@ -314,13 +314,12 @@ def summed_binomials(
 
     def skip(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, mass, below = state
-        on = step < start
-        more = grown(step, mass)
-        return (
-            step + on.astype(step.dtype),
-            jnp.where(on, more, mass),
-            below + jnp.where(on, more, 0.0),
-        )
+        for _ in range(_STEPS):
+            on = step < start
+            more = grown(step, mass)
+            step, mass = step + jnp.where(on, 1.0, 0.0), jnp.where(on, more, mass)
+            below = below + jnp.where(on, more, 0.0)
+        return step, mass, below
 
     def further(step: Array, mass: Array, below: Array) -> tuple[Array, ...]:
         steps = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import hashlib
 import json
@@ -175,7 +176,9 @@ def branches_at_run_time(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("platform", ["cuda", pytest.param("tpu", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("path", ["pooled", "waiting", "unequal"])
+@pytest.mark.parametrize(
+    "path", ["pooled", "waiting", pytest.param("drawn", marks=pytest.mark.slow), "unequal"]
+)
 def test_the_program_lowers_for_accelerators(path: str, platform: str):
     """Would catch a scatter, which accelerators do one by one, and a callback to the host.
 
@@ -195,6 +198,41 @@ def test_the_program_lowers_for_accelerators(path: str, platform: str):
     # What a processor gets has both: the words are the right ones.
     assert "stablehlo.scatter" in mine
     assert branches_at_run_time(mine) and not branches_at_run_time(text)
+
+
+@pytest.mark.parametrize(
+    "path", ["drawn", *(pytest.param(each, marks=pytest.mark.slow) for each in PATHS)]
+)
+def test_loops_take_few_steps_however_large_the_batch(path: str, monkeypatch: pytest.MonkeyPatch):
+    """Would catch a loop over seeds, or over elements: an accelerator waits for the host each time.
+
+    Of the loops inside an epoch, those that fill chunks take at most one step a chunk, and those
+    that sum a distribution function one for every eight counts.
+    """
+    steps: collections.Counter[str] = collections.Counter()
+    real = jax.lax.while_loop
+
+    def counted(condition, body, start):
+        where = sys._getframe(1).f_code.co_name
+
+        def and_counted(state):
+            jax.debug.callback(lambda: steps.update([where]))
+            return body(state)
+
+        return real(condition, and_counted, start)
+
+    monkeypatch.setattr(jax.lax, "while_loop", counted)
+    found = []
+    for batch in (16, 512):
+        batches.executable.cache_clear()
+        steps.clear()
+        data = fmab.simulate(PATHS[path], PROBLEM, 20_000, batch, times=1, batch=batch)
+        jax.effects_barrier()
+        found.append(dict(steps))
+    batches.executable.cache_clear()
+    rounds = int(data.rounds_made.max())
+    assert 2 <= found[1]["_explore"] <= rounds + 3
+    assert sum(found[1].values()) <= 150 * (rounds + 1)
 
 
 def test_a_second_value_compiles_nothing():

@@ -21,7 +21,6 @@ from fmab_jax.core.curves import extend, step
 from fmab_jax.core.problems import Instance
 
 Scalar = Float[Array, ""]
-_PARTS = 64
 
 
 class Epoch(NamedTuple):
@@ -440,7 +439,7 @@ def _drawn_alike(
         kind = jnp.where(need, jnp.where(small, 1, 2), 0)
         ways = [partial(row, True), partial(row, False)]
     count = 1 + (by_agent and not merged)
-    found = arrays.masked_map(ways, kind, *operands, outputs=count, rows=rows, parts=_PARTS)
+    found = arrays.masked_map(ways, kind, *operands, outputs=count, rows=rows)
     real = trial.reward_sizes[:, None] > 0.0
     rewarded, *noise = (jnp.where(real, x, 0.0) for x in found)
     if merged or not trial.noisy:
