@@ -250,9 +250,16 @@ def fill(
         place = jnp.where(own, first + ranks - 1, place)
         first = first + -(-ranks[-1] // chunk) * chunk
     wanted = need if need.dtype == bool else need > 0
+    if any(x.ndim > 1 for x in jax.tree.leaves(value)):
+        # Else worked out anew for every row.
+        wanted, place = settled(first >= 0, wanted, place)
 
     def back(new: Array, old: Array) -> Array:
-        return jnp.where(wanted.reshape(*[1] * (old.ndim - 1), -1), new[..., place], old)
+        return jnp.where(
+            wanted.reshape(*[1] * (old.ndim - 1), -1),
+            new.at[..., place].get(mode="promise_in_bounds"),
+            old,
+        )
 
     return jax.tree.map(back, found, value)
 
