@@ -402,7 +402,9 @@ def _drawn(
     if by_group:
         disturbed = laplace.laplace_sum(disturbed, shapes[:, :, None])
     rewarded, disturbed = rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
-    return (rewarded + disturbed, disturbed[:0]) if trial.merged else (rewarded, disturbed)
+    if trial.merged:
+        return rewarded + disturbed, jnp.zeros((0, len(need)))
+    return rewarded, disturbed
 
 
 def _drawn_alike(
