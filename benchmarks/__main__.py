@@ -156,6 +156,14 @@ def main() -> None:
     turns = asked.turns or (3 if asked.quick else 5)
     results: dict[str, Any] = {"machine": machine(), "turns": turns, "cases": {}, "programs": {}}
 
+    partial = (asked.quick or bool(asked.only)) and not asked.write
+    figures = asked.out or (None if partial else RESULTS)
+
+    def keep() -> None:
+        """Writes what there is so far: a run that is stopped keeps its whole cases."""
+        if figures:
+            figures.write_text(json.dumps(results, indent=1) + "\n")
+
     def wanted(name: str) -> bool:
         return not asked.only or any(word in name for word in asked.only)
 
@@ -167,6 +175,7 @@ def main() -> None:
         results["cases"][case.name] = {"unit": case.unit, "contenders": found}
         if case.alike and (odd := differing(found)):
             sys.exit(f"{case.name}: the mean regrets of {odd} differ: not one law")
+        keep()
         ours = found[case.contenders[0].name]["rate"]
         for name, row in found.items():
             print(
@@ -180,13 +189,9 @@ def main() -> None:
             continue
         seconds = whole(code, kind, 1 if kind == "long" else turns)
         results["programs"][name] = {"seconds": seconds}
+        keep()
         print(f"\n{name}: {statistics.median(seconds):.2f} s", flush=True)
-    if (asked.quick or asked.only) and not asked.write:
-        if asked.out:
-            asked.out.write_text(json.dumps(results, indent=1) + "\n")
-        return
-    (asked.out or RESULTS).write_text(json.dumps(results, indent=1) + "\n")
-    if not asked.out:
+    if not partial and not asked.out:
         from benchmarks.report import write
 
         write(results, PAGE, ROOT / "README.md")
