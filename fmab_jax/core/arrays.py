@@ -237,7 +237,9 @@ def fill(
     """
     samples = (sample,) if callable(sample) else tuple(sample)
     size = need.shape[0]
-    chunk = min(size, max(4096 // parts, size // parts))
+    rows = max(math.prod(x.shape[:-1]) for x in jax.tree.leaves(value))
+    least = 4096 // parts if rows == 1 else max(1, 4096 // rows)
+    chunk = min(size, max(least, size // parts))
     room = (-(-size // chunk) + len(samples) - 1) * chunk
     blank = jax.tree.map(lambda x: jnp.zeros((*x.shape[:-1], room)), value)
     first, blank = varying_like((jnp.int32(0), blank), need, *operands)
