@@ -549,6 +549,7 @@ def test_an_equation_that_yields_no_number_ends(equation: str) -> None:
         fmab.simulate(algorithm, fmab.Problem(MEANS, agents=3), 60, 8)
 
 
+@pytest.mark.slow
 def test_noise_that_no_result_would_tell_of_is_refused():
     """Would catch a noisy run under a caption that says no noise."""
     noise = {"noisy": True, "noise_scale": staticmethod(lambda epoch: 1.0 + 0.0 * epoch.pulls)}

@@ -479,6 +479,7 @@ def rules_of(algorithm) -> bool:
     return algorithm.rounds is not None
 
 
+@pytest.mark.slow
 def test_links_are_charged_at_the_end_of_each_completed_round():
     """Would catch links charged at the epoch's end, before the messages have arrived."""
     problem = fmab.Problem([1.0, 0.0, 0.0], agents=4)

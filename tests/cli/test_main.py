@@ -171,6 +171,7 @@ def check_rows(out: str, data: xr.Dataset, level: float, prices: tuple[float, fl
             assert (float(low), float(high)) == pytest.approx((lower, upper), rel=0.06)
 
 
+@pytest.mark.slow
 def test_table_and_figure_show_what_the_file_holds(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,6 +204,7 @@ def test_table_and_figure_show_what_the_file_holds(
     assert save_figure(again, "again.png").read_bytes() == Path("eps.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_peer_links_are_shown_on_all_meters_and_priced_on_the_papers(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,7 @@ def check_rows(found: list[dict[str, Any]], table: xr.Dataset) -> None:
         assert row["links0"] == pytest.approx(float(cell.links[0]), **near)
 
 
+@pytest.mark.slow
 def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -> None:
     """Would catch a printed number of another cell or column, or other files than promised."""
     check_rows(rows(made[1]), final_table(eps))

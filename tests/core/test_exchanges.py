@@ -91,6 +91,7 @@ def check_sinks(parts: list[nx.Graph]) -> exchange.Exchange:
     return table
 
 
+@pytest.mark.slow
 def test_random_graphs_match_the_protocols_message_by_message():
     """Would catch a wrong delay, meter, ledger or sink on any shape of graph, or a lost message.
 

@@ -644,9 +644,10 @@ def parameters_of(law: Law, seeds: int, rows: int = ROWS) -> tuple[np.ndarray, .
     return tuple(np.moveaxis(rng.dirichlet(np.ones(5), (seeds, rows, WIDTH)), -1, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
-    [Bernoulli(), pytest.param(Ratings([1, 2, 3, 4, 5]), marks=pytest.mark.slow)],
+    [Bernoulli(), Ratings([1, 2, 3, 4, 5])],
     ids=lambda x: x.name,
 )
 def test_small_group_sums_are_the_sums_of_their_agents(law: Law):
@@ -692,7 +693,8 @@ def test_group_sums_do_not_depend_on_batch_or_room(law: Law):
     np.testing.assert_array_equal(found, due)
 
 
-@pytest.mark.parametrize("pulls", [pytest.param(6.0, marks=pytest.mark.slow), 60.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("pulls", [6.0, 60.0])
 def test_draws_of_group_sums(pulls: float):
     """Catches groups that share a uniform, or a sum that is cut at one agent's range."""
     means = np.array([[0.2], [0.5], [0.9], [0.4], [0.7]]) * np.ones(WIDTH)

@@ -200,9 +200,8 @@ def test_the_program_lowers_for_accelerators(path: str, platform: str):
     assert branches_at_run_time(mine) and not branches_at_run_time(text)
 
 
-@pytest.mark.parametrize(
-    "path", ["drawn", *(pytest.param(each, marks=pytest.mark.slow) for each in PATHS)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS)
 def test_loops_take_few_steps_however_large_the_batch(path: str, monkeypatch: pytest.MonkeyPatch):
     """Would catch a loop over seeds, or over elements: an accelerator waits for the host each time.
 

@@ -116,6 +116,7 @@ def test_a_grid_compiles_once_per_array_shape():
     assert teller.plan is not None and (teller.plan.cells, teller.plan.layouts) == (6, 4)
 
 
+@pytest.mark.slow
 def test_numbers_of_agents_and_graphs_share_two_programs():
     """Would catch a compilation for each number of agents, or for each graph."""
     batches.executable.cache_clear()
@@ -436,6 +437,7 @@ print("values", values(swept(None)))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_of_one_program_give_the_same_bytes(tmp_path, whole):
     """Would catch results that depend on jax.distributed, or two processes writing one store."""
     with socket.socket() as free:
