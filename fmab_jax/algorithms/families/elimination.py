@@ -34,7 +34,7 @@ from fmab_jax.parameters import parameters_of
 
 # Bytes the compiled loop holds per (agent, arm) element and per recorded slot of a seed; measured
 # with `memory_analysis` (tests/run/test_simulate.py holds the estimate to it).
-_BYTES_PER_ELEMENT = 260
+_BYTES_PER_ELEMENT = 200
 _BYTES_PER_POINT = 100
 
 
