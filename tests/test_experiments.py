@@ -21,10 +21,10 @@ from fmab_jax.plots.style import FONT, WIDTH
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
-# Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's
-# instances and the choices that the experiments' own docstrings state.
 # Figures that are made by default; the others are for `-m slow`.
 QUICK = ("fig04_epsilon", "fig13_heterogeneity")
+# Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's
+# instances and the choices that the experiments' own docstrings state.
 SETTINGS = {
     "fig04_epsilon": ("cdp", 50, 100, [0.1, 0.3, 0.5, 1, None], {}),
     "fig05_participation": ("cdp", 50, 100, 1, {"participation": [0.2, 0.4, 0.6, 0.8, 1]}),
