@@ -36,11 +36,27 @@ def exact_sum(values: Float[Array, "n ..."], scale: Float[Array, ""]) -> Float[A
         values: At most 10^6 numbers in [0, scale].
         scale: A power of two.
     """
-    # Whole multiples of two steps, each sum of which has fewer than 53 bits.
+    coarse, fine = exact_parts(values, scale)
+    return exact_total(jnp.sum(coarse, axis=0), jnp.sum(fine, axis=0), scale)
+
+
+def exact_parts(
+    values: Float[Array, ...], scale: Float[Array, ...]
+) -> tuple[Float[Array, ...], Float[Array, ...]]:
+    """Returns what `exact_sum` adds up: each part's sums are exact, in any order.
+
+    They are whole multiples of two steps, each sum of which has fewer than 53 bits.
+    """
     units = values / scale
     coarse = jnp.floor(units * 2.0**31)
-    fine = jnp.round((units * 2.0**31 - coarse) * 2.0**31)
-    return scale * (jnp.sum(coarse, axis=0) * 2.0**-31 + jnp.sum(fine, axis=0) * 2.0**-62)
+    return coarse, jnp.round((units * 2.0**31 - coarse) * 2.0**31)
+
+
+def exact_total(
+    coarse: Float[Array, ...], fine: Float[Array, ...], scale: Float[Array, ...]
+) -> Float[Array, ...]:
+    """Returns the sum, from the sums of both parts."""
+    return scale * (coarse * 2.0**-31 + fine * 2.0**-62)
 
 
 def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
@@ -278,7 +294,7 @@ def _filled(
     """Returns ``found`` with the samples of needed elements, in order, from ``first`` on."""
     total = ranks[-1]
     # Where the element of each rank lies: accelerators scatter slowly, CPUs search slowly.
-    told = lax.platform_dependent(need, ranks, cpu=_places, default=lambda need, ranks: ranks)
+    told = lax.platform_dependent(need, ranks, cpu=places, default=lambda need, ranks: ranks)
 
     def one_chunk(state: tuple[Array, Any]) -> tuple[Array, Any]:
         done, found = state
@@ -297,7 +313,7 @@ def _filled(
     return lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
 
 
-def _places(need: Bool[Array, " lane"], ranks: Int[Array, " lane"]) -> Int[Array, " lane"]:
+def places(need: Bool[Array, " lane"], ranks: Int[Array, " lane"]) -> Int[Array, " lane"]:
     """Returns the place of the first needed element, the second, ...; then zeros."""
     size = need.shape[0]
     every = jnp.arange(size, dtype=jnp.int32)

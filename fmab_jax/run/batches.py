@@ -277,8 +277,11 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     mesh = Mesh(np.array(devices), ("trials",))
     split = PartitionSpec("trials")
 
-    def one_batch(*arguments: Any) -> Outcome:
-        return jax.vmap(one_trial)(*arguments)
+    platform = devices[0].platform
+
+    def one_batch(trial: Trial, *arguments: Any) -> Outcome:
+        trial = trial.on(platform) if hasattr(trial, "on") else trial
+        return jax.vmap(one_trial)(trial, *arguments)
 
     sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
     sharding = NamedSharding(mesh, split) if spans_processes(devices) else None

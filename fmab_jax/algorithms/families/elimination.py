@@ -22,9 +22,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.epochs import Epoch as Epoch  # so that fillings import from here
 from fmab_jax.algorithms.families.epochs import Scalar as Scalar
-from fmab_jax.algorithms.families.epochs import run as run_epochs
 from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
@@ -143,6 +143,7 @@ class Elimination(Algorithm):
             scarce=scarce,
             waits=waits,
             narrows=True,
+            listed=False,
             horizon=np.int64(horizon),
             agents=np.float64(agents),
             reporting=np.float64(exchange.reporting),
@@ -185,7 +186,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     jax.tree_util.register_dataclass,
     meta_fields=[
         *("filling", "law", "alone", "room", "plain", "apart"),
-        *("noise_by_group", "scarce", "waits", "narrows"),
+        *("noise_by_group", "scarce", "waits", "narrows", "listed"),
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),
@@ -211,6 +212,8 @@ class EliminationTrial:
         waits: Agents exploit their local best while messages travel.
         narrows: The loop goes on in narrower arrays once most arms have left: faster to run, slower
             to compile, the same bits.
+        listed: A batch's active arms are held in one list (`lists`), not in arrays of arms: faster
+            on processors, the same bits.
         horizon: T in slots, int64.
         agents: M.
         reporting: N, the agents heard in a round.
@@ -234,6 +237,7 @@ class EliminationTrial:
     scarce: bool
     waits: bool
     narrows: bool
+    listed: bool
     horizon: Any
     agents: Any
     reporting: Any
@@ -265,6 +269,15 @@ class EliminationTrial:
         """Returns the same trial as a program that takes half as long to compile."""
         return replace(self, narrows=False)
 
+    def on(self, platform: str) -> EliminationTrial:
+        """Returns the same trial as it runs fastest on a platform, such as "cpu"."""
+        # The arrays may be those of many trials.
+        one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
+        simple = one_row and self.plain and not (self.waits or self.apart or self.scarce)
+        if platform != "cpu" or not simple or not lists.by_arm(self.filling.leaves):
+            return self
+        return replace(self, listed=True)
+
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
         # Agents that sum out are looked at once, when the run begins.
@@ -279,8 +292,9 @@ class EliminationTrial:
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         trial = replace(self, own=self.filling.settled(self.own, instance))
+        run_loop = (lists if self.listed else epochs).run
         if not self.alone:
-            return run_epochs(trial, instance, grid, key, trial.horizon)
+            return run_loop(trial, instance, grid, key, trial.horizon)
 
         def one_agent(agent: Array) -> Outcome:
             row = agent if len(instance.means) > 1 else agent * 0
@@ -292,7 +306,7 @@ class EliminationTrial:
             # Whoever only fills the array plays no slot.
             last = jnp.where(agent < trial.agents.astype(jnp.int32), trial.horizon, 0)
             alone = replace(trial, agents=jnp.ones_like(trial.agents))
-            return run_epochs(alone, own, grid, keys.agent_key(key, agent), last)
+            return run_loop(alone, own, grid, keys.agent_key(key, agent), last)
 
         number = jnp.arange(self.room, dtype=jnp.int32)
         each = jax.vmap(one_agent)(number)

@@ -84,7 +84,7 @@ class _Arms(NamedTuple):
     noise: Float[Array, "heard arm"]
 
 
-class _Clock(NamedTuple):
+class Clock(NamedTuple):
     """The slot, the regret so far, and the curves up to there and on along the present line."""
 
     slot: Int[Array, ""]
@@ -94,7 +94,7 @@ class _Clock(NamedTuple):
     waiting_curve: Float[Array, " wait"]
 
 
-class _Decision(NamedTuple):
+class Decision(NamedTuple):
     """What the last completed round decided."""
 
     active: Int[Array, ""]
@@ -110,8 +110,8 @@ class _State(NamedTuple):
 
     epoch: Int[Array, ""]
     pulls: Float[Array, ""]
-    clock: _Clock
-    decision: _Decision
+    clock: Clock
+    decision: Decision
     arms: _Arms
 
 
@@ -152,16 +152,36 @@ def run(
             columns, arms = _compact(columns, state.arms, here)
             state = state._replace(arms=arms)
             state = _explore(trial, instance, grid, key, last, columns, state, following)
-    clock, decision = state.clock, state.decision
+    active = state.decision.active.astype(jnp.float64)
+    exploring = _mean_gap(columns, state.arms, active, scale_of(instance))
+    return outcome_of(trial, grid, state.clock, state.decision, state.pulls, exploring)
+
+
+def outcome_of(
+    trial: Any,
+    grid: Int[Array, " time"],
+    clock: Clock,
+    decision: Decision,
+    pulls: Scalar,
+    exploring: Scalar,
+) -> Outcome:
+    """Returns a run's outcome, with the best arm played to the end.
+
+    Args:
+        trial: As in `run`.
+        grid: Recorded slots.
+        clock: When the last epoch was over.
+        decision: What was decided by then.
+        pulls: Of each active arm by then.
+        exploring: Mean gap of the active arms.
+    """
     rate = trial.agents * decision.chosen_gap
     decided = (decision.active == 1) | _spent(trial, decision)
-    active = decision.active.astype(jnp.float64)
-    exploring = _mean_gap(columns, state.arms, active, _scale(instance))
     worse = decided & (decision.chosen_gap > 0.0)
     regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
     return Outcome(
         # What no number led to is none.
-        regret=jnp.where(jnp.isnan(state.pulls), jnp.nan, regret),
+        regret=jnp.where(jnp.isnan(pulls), jnp.nan, regret),
         waiting_regret=clock.waiting_curve if trial.waits else None,
         rounds_by=decision.rounds_curve,
         rounds=decision.rounds,
@@ -175,36 +195,44 @@ def run(
 
 def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_Columns, _State]:
     width = instance.gaps.shape[0]
-    none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
     cumulants = None
     if trial.apart:
         cumulants = sums.group_cumulants(trial.law, instance.parameters, trial.member)
     parameters = () if trial.apart else instance.parameters
     columns = _Columns(jnp.arange(width, dtype=jnp.uint32), instance.gaps, parameters, cumulants)
+    clock, decision = beginning(trial, instance, grid)
     return columns, _State(
-        epoch=none,
-        pulls=zero,
-        clock=_Clock(
-            slot=jnp.int64(0),
-            regret=zero,
-            waiting=zero,
-            regret_curve=blank,
-            waiting_curve=blank if trial.waits else blank[:0],
-        ),
-        decision=_Decision(
-            active=jnp.int32(width),
-            chosen=none,
-            chosen_gap=instance.gaps[0],
-            lost=jnp.bool_(False),
-            rounds=none,
-            rounds_curve=blank.astype(jnp.int32),
-        ),
+        epoch=jnp.int32(0),
+        pulls=jnp.float64(0.0),
+        clock=clock,
+        decision=decision,
         arms=_Arms(
             alive=jnp.ones(width, bool),
             successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
             noise=jnp.zeros((0 if trial.merged else trial.noise_sizes.shape[0], width)),
         ),
     )
+
+
+def beginning(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[Clock, Decision]:
+    """Returns the clock and the decision before the first epoch."""
+    none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
+    clock = Clock(
+        slot=jnp.int64(0),
+        regret=zero,
+        waiting=zero,
+        regret_curve=blank,
+        waiting_curve=blank if trial.waits else blank[:0],
+    )
+    decision = Decision(
+        active=jnp.int32(instance.gaps.shape[0]),
+        chosen=none,
+        chosen_gap=instance.gaps[0],
+        lost=jnp.bool_(False),
+        rounds=none,
+        rounds_curve=blank.astype(jnp.int32),
+    )
+    return clock, decision
 
 
 def _explore(
@@ -220,9 +248,7 @@ def _explore(
     """Runs epochs until at most ``enough`` arms are active, or the run is decided or over."""
 
     def unfinished(state: _State) -> Bool[Array, ""]:
-        exploring = (state.clock.slot < last) & ~_spent(trial, state.decision)
-        # An equation that yields no number would never end.
-        exploring &= ~jnp.isnan(state.pulls)
+        exploring = explores(trial, state.clock, state.decision, state.pulls, last)
         return exploring & (state.decision.active > enough)
 
     def body(state: _State) -> _State:
@@ -232,13 +258,21 @@ def _explore(
     return lax.while_loop(unfinished, body, state)
 
 
-def _scale(instance: Instance) -> Float[Array, ""]:
+def explores(
+    trial: Any, clock: Clock, decision: Decision, pulls: Scalar, last: Int[Array, ""]
+) -> Bool[Array, ""]:
+    """Tells whether there is time left, and budget, for another epoch."""
+    # An equation that yields no number would never end.
+    return (clock.slot < last) & ~_spent(trial, decision) & ~jnp.isnan(pulls)
+
+
+def scale_of(instance: Instance) -> Float[Array, ""]:
     """Returns a power of two that no gap exceeds."""
     _, exponent = jnp.frexp(jnp.max(instance.gaps))
     return jnp.ldexp(jnp.ones(()), exponent)
 
 
-def _spent(trial: Any, decision: _Decision) -> Bool[Array, ""]:
+def _spent(trial: Any, decision: Decision) -> Bool[Array, ""]:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
@@ -247,6 +281,38 @@ def _mean_gap(
 ) -> Float[Array, ""]:
     """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
     return arrays.exact_sum(jnp.where(arms.alive, columns.gap, 0.0), scale) / active
+
+
+def planned(
+    trial: Any, arms: int, epoch: Int[Array, ""], active: Int[Array, ""], previous: Scalar
+) -> tuple[Int[Array, ""], Epoch]:
+    """Returns the number of the next epoch, and what its equations see (lines 3-4: how long)."""
+    number = epoch + 1
+    seen = Epoch(
+        number=number.astype(jnp.float64),
+        active=active.astype(jnp.float64),
+        arms=jnp.float64(arms),
+        agents=trial.agents,
+        reporting=trial.reporting,
+        horizon=trial.horizon.astype(jnp.float64),
+        previous=previous,
+        pulls=previous,
+        fresh=previous,
+        own=trial.own,
+    )
+    # A length past the horizon need not be representable.
+    longest = seen.previous + seen.horizon + 1.0
+    asked = checked("pulls_per_arm", trial.filling.pulls_per_arm(seen), (), "f")
+    pulls = jnp.clip(asked, seen.previous + 1.0, longest)
+    return number, seen._replace(pulls=pulls, fresh=pulls - seen.previous)
+
+
+def explored_by(
+    trial: Any, epoch: Epoch, slot: Int[Array, ""]
+) -> tuple[Bool[Array, ""], Int[Array, ""]]:
+    """Tells whether an epoch ends by the horizon, and when; cut there, nothing is uploaded."""
+    end = slot + (epoch.active * epoch.fresh).astype(jnp.int64)
+    return end <= trial.horizon, jnp.minimum(end, trial.horizon)
 
 
 def _epoch(
@@ -260,31 +326,13 @@ def _epoch(
 ) -> _State:
     """One epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
     arms, before, filling = state.arms, state.decision, trial.filling
-    number = state.epoch + 1
-    epoch = Epoch(
-        number=number.astype(jnp.float64),
-        active=before.active.astype(jnp.float64),
-        arms=jnp.float64(instance.gaps.shape[0]),
-        agents=trial.agents,
-        reporting=trial.reporting,
-        horizon=trial.horizon.astype(jnp.float64),
-        previous=state.pulls,
-        pulls=state.pulls,
-        fresh=state.pulls,
-        own=trial.own,
-    )
-    # Lines 3-4: how long. A length past the horizon need not be representable.
-    longest = epoch.previous + epoch.horizon + 1.0
-    asked = checked("pulls_per_arm", filling.pulls_per_arm(epoch), (), "f")
-    pulls = jnp.clip(asked, epoch.previous + 1.0, longest)
-    epoch = epoch._replace(pulls=pulls, fresh=pulls - epoch.previous)
+    width = instance.gaps.shape[0]
+    number, epoch = planned(trial, width, state.epoch, before.active, state.pulls)
 
     # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
-    end = state.clock.slot + (epoch.active * epoch.fresh).astype(jnp.int64)
-    fits = end <= trial.horizon
-    explored = jnp.minimum(end, trial.horizon)
-    rate = trial.agents * _mean_gap(columns, arms, epoch.active, _scale(instance))
-    clock = _passed(state.clock, grid, explored, rate)
+    fits, explored = explored_by(trial, epoch, state.clock.slot)
+    rate = trial.agents * _mean_gap(columns, arms, epoch.active, scale_of(instance))
+    clock = passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need)
     sure = trial.horizon >= 0
@@ -310,7 +358,7 @@ def _epoch(
     leaving = checked("leaves", filling.leaves(behind, radius), behind.shape, "b")
     alive = arms.alive & ~leaving
     chosen = _first_best(aggregate[None, :], alive)[0]
-    after = _Decision(
+    after = Decision(
         active=jnp.sum(alive, dtype=jnp.int32),
         chosen=columns.arm[chosen].astype(jnp.int32),
         chosen_gap=columns.gap[chosen],
@@ -326,9 +374,9 @@ def _epoch(
     return _State(number, known, clock, decision, arms)
 
 
-def _passed(
-    clock: _Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
-) -> _Clock:
+def passed(
+    clock: Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
+) -> Clock:
     """Lets slots pass in which all agents together collect ``rate`` regret per slot."""
     gained = rate * (until - clock.slot).astype(jnp.float64)
     return clock._replace(
@@ -339,14 +387,14 @@ def _passed(
 
 
 def _waited(
-    clock: _Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
-) -> _Clock:
+    clock: Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
+) -> Clock:
     """Lets waiting slots pass; from their end on, nothing is added until the next wait."""
-    passed = _passed(clock, grid, until, rate)
+    after = passed(clock, grid, until, rate)
     waiting = clock.waiting + rate * (until - clock.slot).astype(jnp.float64)
     curve = extend(clock.waiting_curve, grid, clock.slot, clock.waiting, rate)
     curve = extend(curve, grid, until, waiting, jnp.zeros_like(rate))
-    return passed._replace(waiting=waiting, waiting_curve=curve)
+    return after._replace(waiting=waiting, waiting_curve=curve)
 
 
 def _drawn(
