@@ -82,13 +82,13 @@ class _Arms(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Of all trials: what `epochs` holds of each, and the mean gap of its active arms."""
+    """Of all trials: what `epochs` holds of each, and the sum of its active arms' gaps."""
 
     epoch: Int[Array, " trial"]
     pulls: Float[Array, " trial"]
     clock: Clock
     decision: Decision
-    exploring: Float[Array, " trial"]
+    gaps: Float[Array, " trial"]
 
 
 class _Plan(NamedTuple):
@@ -157,7 +157,7 @@ def _run(
         pulls=jnp.zeros(trials),
         clock=clock,
         decision=decision,
-        exploring=jax.vmap(arrays.exact_sum)(instance.gaps, scale) / width,
+        gaps=jax.vmap(lambda gaps, scale: arrays.exact_sum(gaps, scale))(instance.gaps, scale),
     )
     arms = _Arms(
         size=jnp.int32(everything),
@@ -183,8 +183,9 @@ def _run(
 
     start = arrays.varying_like((state, arms), key)
     state, _ = lax.while_loop(lambda both: jnp.any(unfinished(both[0])), body, start)
+    exploring = state.gaps / state.decision.active.astype(jnp.float64)
     return jax.vmap(epochs.outcome_of)(
-        trial, grid, state.clock, state.decision, state.pulls, state.exploring
+        trial, grid, state.clock, state.decision, state.pulls, exploring
     )
 
 
@@ -194,7 +195,7 @@ def _planned(
     """Plans one trial's next epoch, and lets its slots pass (Algorithm 1, lines 3-9)."""
     number, epoch = epochs.planned(trial, width, state.epoch, state.decision.active, state.pulls)
     fits, explored = epochs.explored_by(trial, epoch, state.clock.slot)
-    clock = epochs.passed(state.clock, grid, explored, trial.agents * state.exploring)
+    clock = epochs.passed(state.clock, grid, explored, trial.agents * (state.gaps / epoch.active))
     own = jax.random.wrap_key_data(key, impl="threefry2x32")
     return _Plan(
         running=running,
@@ -315,7 +316,7 @@ class _Left(NamedTuple):
     chosen: Int[Array, " trial"]
     chosen_gap: Float[Array, " trial"]
     lost: Bool[Array, " trial"]
-    exploring: Float[Array, " trial"]
+    gaps: Float[Array, " trial"]
 
 
 class _Judged(NamedTuple):
@@ -384,7 +385,7 @@ def _judged(
         chosen=lane - first,
         chosen_gap=_at(gaps, lane),
         lost=found.optimal == 0,
-        exploring=arrays.exact_total(found.coarse, found.fine, scale) / found.active,
+        gaps=arrays.exact_total(found.coarse, found.fine, scale),
     )
     return left, alive
 
@@ -406,5 +407,5 @@ def _after(plan: _Plan, grid: Int[Array, " time"], state: _State, left: _Left) -
         pulls=jnp.where(plan.running, known, state.pulls),
         clock=plan.clock,
         decision=jax.tree.map(lambda new, old: jnp.where(plan.draws, new, old), after, before),
-        exploring=jnp.where(plan.draws, left.exploring, state.exploring),
+        gaps=jnp.where(plan.draws, left.gaps, state.gaps),
     )
