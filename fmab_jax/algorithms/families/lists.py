@@ -24,12 +24,15 @@ from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import epochs
 from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch
 from fmab_jax.core import arrays, keys, laplace, normal
-from fmab_jax.core.curves import step
+from fmab_jax.core.curves import extend, step
 from fmab_jax.core.problems import Instance
 
 # Arms that are looked at together: their arrays stay in a core's cache.
 _CHUNK = 4096
+# Epochs after which curves are brought up to date: each writes over all later recorded slots.
+_TURNS = 16
 _NONE = 2**31 - 1
+_NEVER = 2**62
 
 
 # What `leaves` may be made of, so that it says of each arm what it would say of the arm alone.
@@ -63,26 +66,43 @@ def _each_by_itself(jaxpr: Any) -> bool:
     return True
 
 
-class _Arms(NamedTuple):
-    """The list, in the order of trials and of their arms; what is past its end means nothing.
+class _List(NamedTuple):
+    """Arms in the order of trials and of their numbers; what is past the end means nothing.
 
     Attributes:
         size: How many arms are listed.
         lane: trial x K + arm.
-        alive: Whether the arm is still active.
         successes: Sum of its rewards so far.
         noise: Sum of its Laplace noise so far; no elements where there is none.
     """
 
     size: Int[Array, ""]
     lane: Int[Array, " place"]
-    alive: Bool[Array, " place"]
     successes: Float[Array, " place"]
     noise: Float[Array, " place"]
 
 
+class _Arms(NamedTuple):
+    """All that is held by arm. Memory is written over and over: making it anew takes longer.
+
+    Attributes:
+        heard: The arms that were played in the last epoch, and their sums after it.
+        mean: Of each, its aggregate.
+        alive: Of each, whether it stayed.
+        playing: The arms that are played in an epoch, and their sums before it.
+    """
+
+    heard: _List
+    mean: Float[Array, " place"]
+    alive: Bool[Array, " place"]
+    playing: _List
+
+
 class _State(NamedTuple):
-    """Of all trials: what `epochs` holds of each, and the sum of its active arms' gaps."""
+    """Of all trials: what `epochs` holds of each, and the sum of its active arms' gaps.
+
+    The curves of clock and decision have no slots here; see `_Curves`.
+    """
 
     epoch: Int[Array, " trial"]
     pulls: Float[Array, " trial"]
@@ -91,12 +111,36 @@ class _State(NamedTuple):
     gaps: Float[Array, " trial"]
 
 
+class _Curves(NamedTuple):
+    """Regret and rounds at the recorded slots, as far as they are known."""
+
+    regret: Float[Array, "trial time"]
+    rounds: Int[Array, "trial time"]
+
+
+class _Stretches(NamedTuple):
+    """The last epochs of each trial, which the curves do not show yet; `_NEVER` for no epoch.
+
+    Attributes:
+        start: Slot at which an epoch begins.
+        value: Regret there.
+        rate: Regret per slot of all agents.
+        end: Slot at which its round is completed.
+    """
+
+    start: Int[Array, "turn trial"]
+    value: Float[Array, "turn trial"]
+    rate: Float[Array, "turn trial"]
+    end: Int[Array, "turn trial"]
+
+
 class _Plan(NamedTuple):
     """What is known of the next epoch of each trial before anything is drawn."""
 
     running: Bool[Array, " trial"]
     draws: Bool[Array, " trial"]
     number: Int[Array, " trial"]
+    rate: Float[Array, " trial"]
     clock: Clock
     epoch: Epoch
     radius: Float[Array, " trial"]
@@ -151,7 +195,8 @@ def _run(
     chunk = min(_CHUNK, everything)
     room = -(-everything // chunk) * chunk
     scale = jax.vmap(epochs.scale_of)(instance)
-    clock, decision = jax.vmap(epochs.beginning)(trial, instance, grid)
+    no_slots = grid[:, :0]
+    clock, decision = jax.vmap(epochs.beginning)(trial, instance, no_slots)
     state = _State(
         epoch=jnp.zeros(trials, jnp.int32),
         pulls=jnp.zeros(trials),
@@ -159,34 +204,66 @@ def _run(
         decision=decision,
         gaps=jax.vmap(lambda gaps, scale: arrays.exact_sum(gaps, scale))(instance.gaps, scale),
     )
-    arms = _Arms(
-        size=jnp.int32(everything),
-        lane=jnp.minimum(jnp.arange(room, dtype=jnp.int32), everything - 1),
-        alive=jnp.ones(room, bool),
-        successes=jnp.zeros(room),
-        noise=jnp.zeros(room if trial.noisy else 0),
-    )
+    noise = jnp.zeros(room if trial.noisy else 0)
+    lane = jnp.minimum(jnp.arange(room, dtype=jnp.int32), everything - 1)
+    all_ = _List(jnp.int32(everything), lane, jnp.zeros(room), noise)
+    arms = _Arms(all_, jnp.zeros(room), jnp.ones(room, bool), all_)
+    curves = _Curves(jnp.zeros(grid.shape), jnp.zeros(grid.shape, jnp.int32))
+    plans = jax.vmap(functools.partial(_planned, width))
 
     def unfinished(state: _State) -> Bool[Array, " trial"]:
         more = jax.vmap(epochs.explores)(trial, state.clock, state.decision, state.pulls, last)
         return more & (state.decision.active > 1)
 
-    def body(both: tuple[_State, _Arms]) -> tuple[_State, _Arms]:
-        state, arms = both
-        plan = jax.vmap(functools.partial(_planned, width))(
-            trial, grid, key, state, unfinished(state)
+    def epoch(given: tuple[Array, _State, _Arms, _Stretches]) -> tuple[Any, ...]:
+        turn, state, arms, new = given
+        running = unfinished(state)
+        plan = plans(trial, no_slots, key, state, running)
+        new = _Stretches(
+            start=new.start.at[turn].set(jnp.where(running, state.clock.slot, _NEVER)),
+            value=new.value.at[turn].set(state.clock.regret),
+            rate=new.rate.at[turn].set(plan.rate),
+            end=new.end.at[turn].set(jnp.where(plan.draws, plan.clock.slot, _NEVER)),
         )
-        arms = _kept(arms, plan.draws, width, chunk)
-        arms, aggregate, top = _heard(trial, instance, plan, arms, chunk)
-        left, alive = _judged(trial, instance, plan, arms, aggregate, top, scale, chunk)
-        return jax.vmap(_after)(plan, grid, state, left), arms._replace(alive=alive)
+        arms = _kept(arms, plan, width, chunk)
+        arms, top = _heard(trial, instance, plan, arms, chunk)
+        arms, left = _judged(trial, instance, plan, arms, top, scale, chunk)
+        return turn + 1, jax.vmap(_after)(plan, state, left), arms, new
 
-    start = arrays.varying_like((state, arms), key)
-    state, _ = lax.while_loop(lambda both: jnp.any(unfinished(both[0])), body, start)
-    exploring = state.gaps / state.decision.active.astype(jnp.float64)
+    def several(given: tuple[_State, _Arms, _Curves]) -> tuple[_State, _Arms, _Curves]:
+        state, arms, curves = given
+        first = jnp.max(state.epoch)
+        never, zero = jnp.full((_TURNS, trials), _NEVER), jnp.zeros((_TURNS, trials))
+        start = (jnp.int32(0), state, arms, _Stretches(never, zero, zero, never))
+        _, state, arms, new = lax.while_loop(
+            lambda x: (x[0] < _TURNS) & jnp.any(unfinished(x[1])),
+            epoch,
+            arrays.varying_like(start, key),
+        )
+        return state, arms, jax.vmap(_drawn_on, (0, 0, None, 1))(curves, grid, first, new)
+
+    start = arrays.varying_like((state, arms, curves), key)
+    state, _, curves = lax.while_loop(lambda x: jnp.any(unfinished(x[0])), several, start)
     return jax.vmap(epochs.outcome_of)(
-        trial, grid, state.clock, state.decision, state.pulls, exploring
+        trial,
+        grid,
+        state.clock._replace(regret_curve=curves.regret),
+        state.decision._replace(rounds_curve=curves.rounds),
+        state.pulls,
+        state.gaps / state.decision.active.astype(jnp.float64),
     )
+
+
+def _drawn_on(
+    curves: _Curves, grid: Int[Array, " time"], first: Int[Array, ""], new: _Stretches
+) -> _Curves:
+    """Continues one trial's curves over epochs ``first`` + 1, ..., in their order."""
+    regret, rounds = curves
+    for turn in range(_TURNS):
+        start, value, rate, end = (x[turn] for x in new)
+        regret = extend(regret, grid, start, value, rate)
+        rounds = step(rounds, grid, end, first + turn + 1)
+    return _Curves(regret, rounds)
 
 
 def _planned(
@@ -195,13 +272,18 @@ def _planned(
     """Plans one trial's next epoch, and lets its slots pass (Algorithm 1, lines 3-9)."""
     number, epoch = epochs.planned(trial, width, state.epoch, state.decision.active, state.pulls)
     fits, explored = epochs.explored_by(trial, epoch, state.clock.slot)
-    clock = epochs.passed(state.clock, grid, explored, trial.agents * (state.gaps / epoch.active))
+    rate = trial.agents * (state.gaps / epoch.active)
+    after = epochs.passed(state.clock, grid, explored, rate)
+    clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
     own = jax.random.wrap_key_data(key, impl="threefry2x32")
     return _Plan(
         running=running,
         draws=running & fits,
         number=number,
-        clock=jax.tree.map(lambda new, old: jnp.where(running, new, old), clock, state.clock),
+        rate=rate,
+        clock=clock._replace(
+            regret_curve=state.clock.regret_curve, waiting_curve=state.clock.waiting_curve
+        ),
         epoch=epoch,
         radius=checked("radius", trial.filling.radius(epoch), (), "f"),
         words=keys.stream_key(own, number, keys.REWARD),
@@ -222,57 +304,66 @@ def _put(values: Array, new: Array, first: Int[Array, ""]) -> Array:
     return lax.dynamic_update_slice_in_dim(values, new, first, 0)
 
 
-def _kept(arms: _Arms, draws: Bool[Array, " trial"], width: int, chunk: int) -> _Arms:
-    """Returns the list of those arms that are active in trials that draw."""
-    blank = _Arms(jnp.int32(0), *(jnp.zeros_like(x) for x in arms[1:]))
+def _kept(arms: _Arms, plan: _Plan, width: int, chunk: int) -> _Arms:
+    """Lists the arms that are played now: those that stayed, of trials that draw."""
+    heard = arms.heard
+    # At the beginning all arms are listed.
+    all_ = jnp.all(plan.draws & (plan.number == 1))
+    size = jnp.where(all_, 0, heard.size)
 
-    def some(state: tuple[Array, _Arms]) -> tuple[Array, _Arms]:
+    def some(state: tuple[Array, _List]) -> tuple[Array, _List]:
         done, kept = state
-        lane = _cut(arms.lane, done, chunk)
-        listed = done + jnp.arange(chunk, dtype=jnp.int32) < arms.size
-        stays = listed & _cut(arms.alive, done, chunk) & _at(draws, lane // width)
+        lane = _cut(heard.lane, done, chunk)
+        listed = done + jnp.arange(chunk, dtype=jnp.int32) < size
+        stays = listed & _cut(arms.alive, done, chunk) & _at(plan.draws, lane // width)
         ranks = jnp.cumsum(stays, dtype=jnp.int32)
         source = arrays.places(stays, ranks)
-        columns = (arms.successes, arms.noise)
-        successes, noise = (_cut(x, done, chunk) if x.size else x for x in columns)
-        return done + chunk, kept._replace(
+
+        def put(old: Array, new: Array) -> Array:
+            return _put(old, _at(_cut(new, done, chunk), source), kept.size) if new.size else old
+
+        return done + chunk, _List(
             size=kept.size + ranks[-1],
-            lane=_put(kept.lane, _at(lane, source), kept.size),
-            successes=_put(kept.successes, _at(successes, source), kept.size),
-            noise=_put(kept.noise, _at(noise, source), kept.size) if noise.size else noise,
+            lane=put(kept.lane, heard.lane),
+            successes=put(kept.successes, heard.successes),
+            noise=put(kept.noise, heard.noise),
         )
 
-    start = arrays.varying_like((jnp.int32(0), blank), arms.lane)
-    return lax.while_loop(lambda s: s[0] < arms.size, some, start)[1]
+    start = (jnp.int32(0), arms.playing._replace(size=jnp.int32(0)))
+    start = arrays.varying_like(start, heard.lane)
+    playing = lax.while_loop(lambda s: s[0] < size, some, start)[1]
+    playing = playing._replace(size=jnp.where(all_, heard.size, playing.size))
+    return arms._replace(playing=playing)
 
 
 def _heard(
     trial: Any, instance: Instance, plan: _Plan, arms: _Arms, chunk: int
-) -> tuple[_Arms, Float[Array, " place"], Float[Array, " trial"]]:
-    """Draws the epoch's rewards and noise; returns each arm's aggregate, and each trial's best.
+) -> tuple[_Arms, Float[Array, " trial"]]:
+    """Draws the epoch's rewards and noise; returns the arms, and each trial's best aggregate.
 
     Algorithm 1, lines 6-12.
     """
-    width = instance.gaps.shape[1]
+    width, playing = instance.gaps.shape[1], arms.playing
     parameters = [x.reshape(-1) for x in instance.parameters]
     total = plan.epoch.fresh * trial.reward_sizes[:, 0]
     filling, law, noisy, by_group = trial.filling, trial.law, trial.noisy, trial.noise_by_group
     divisor = plan.epoch.pulls if filling.remembers else plan.epoch.fresh
 
     def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        done, successes, noise, aggregate, top = state
+        done, heard, means, top = state
         place = done + jnp.arange(chunk, dtype=jnp.int32)
-        lane = _cut(arms.lane, done, chunk)
+        lane = _cut(playing.lane, done, chunk)
         # Past the last arm the chunk repeats one.
-        lane = jnp.where(place < arms.size, lane, lane[0])
+        lane = jnp.where(place < playing.size, lane, lane[0])
         owner = lane // width
         arm = (lane - owner * width).astype(jnp.uint32)
         k0, k1, pulls = (_at(x, owner) for x in (*plan.words, total))
         told = fresh = law.total(k0, k1, arm, pulls, *(_at(x, lane) for x in parameters))
-        before = _cut(arms.successes, done, chunk)
-        successes = _put(successes, before + fresh, done)
+        before = _cut(playing.successes, done, chunk)
+        successes = _put(heard.successes, before + fresh, done)
         if filling.remembers:
             told = before + fresh
+        noise = heard.noise
         if noisy:
             k0, k1 = (_at(x, owner) for x in plan.disturbing)
             if by_group:
@@ -281,20 +372,20 @@ def _heard(
             else:
                 disturbed = laplace.laplace(k0, k1, arm)
             disturbed = arrays.rounded(_at(plan.scale, owner) * disturbed)
-            before = _cut(arms.noise, done, chunk)
-            noise = _put(noise, before + disturbed, done)
+            before = _cut(playing.noise, done, chunk)
+            noise = _put(heard.noise, before + disturbed, done)
             told = told + (before + disturbed if filling.remembers else disturbed)
         mean = told / _at(trial.agents, owner) / _at(divisor, owner)
-        seen = jnp.where(place < arms.size, mean, -jnp.inf)
+        seen = jnp.where(place < playing.size, mean, -jnp.inf)
         top = top.at[owner].max(seen, mode="promise_in_bounds")
-        return done + chunk, successes, noise, _put(aggregate, mean, done), top
+        heard = heard._replace(lane=_put(heard.lane, lane, done), successes=successes, noise=noise)
+        return done + chunk, heard, _put(means, mean, done), top
 
-    blank = jnp.zeros_like(arms.successes)
-    # Not written over what is read: a compiler would copy that for every chunk.
-    start = (jnp.int32(0), blank, jnp.zeros_like(arms.noise), blank, jnp.full(len(total), -jnp.inf))
-    start = arrays.varying_like(start, arms.lane)
-    *_, successes, noise, aggregate, top = lax.while_loop(lambda s: s[0] < arms.size, some, start)
-    return arms._replace(successes=successes, noise=noise), aggregate, top
+    heard = arms.heard._replace(size=playing.size)
+    start = (jnp.int32(0), heard, arms.mean, jnp.full(len(total), -jnp.inf))
+    start = arrays.varying_like(start, playing.lane)
+    _, heard, means, top = lax.while_loop(lambda s: s[0] < playing.size, some, start)
+    return arms._replace(heard=heard, mean=means), top
 
 
 def _laplace_sum(
@@ -335,24 +426,23 @@ def _judged(
     instance: Instance,
     plan: _Plan,
     arms: _Arms,
-    aggregate: Float[Array, " place"],
     top: Float[Array, " trial"],
     scale: Float[Array, " trial"],
     chunk: int,
-) -> tuple[_Left, Bool[Array, " place"]]:
+) -> tuple[_Arms, _Left]:
     """Drops what is clearly worse (Algorithm 1, lines 13-15); tells what is left."""
     trials, width = instance.gaps.shape
     gaps = instance.gaps.reshape(-1)
-    filling = trial.filling
+    filling, heard = trial.filling, arms.heard
 
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:
         done, found, alive = state
-        lane = _cut(arms.lane, done, chunk)
+        lane = _cut(heard.lane, done, chunk)
         owner = lane // width
-        mean, gap = _cut(aggregate, done, chunk), _at(gaps, lane)
+        mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
         behind = _at(top, owner) - mean
         leaving = filling.leaves(behind, _at(plan.radius, owner))
-        listed = done + jnp.arange(chunk, dtype=jnp.int32) < arms.size
+        listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
         stays = listed & ~checked("leaves", leaving, behind.shape, "b")
         coarse, fine = arrays.exact_parts(jnp.where(stays, gap, 0.0), _at(scale, owner))
         best = found.best.at[owner].max(jnp.where(stays, mean, -jnp.inf), mode="promise_in_bounds")
@@ -375,9 +465,8 @@ def _judged(
 
     none, zero = jnp.zeros(trials, jnp.int32), jnp.zeros(trials)
     nothing = _Judged(none, zero - jnp.inf, none + _NONE, none, zero, zero)
-    start = (jnp.int32(0), nothing, jnp.zeros_like(arms.alive))
-    start = arrays.varying_like(start, arms.lane)
-    _, found, alive = lax.while_loop(lambda s: s[0] < arms.size, some, start)
+    start = arrays.varying_like((jnp.int32(0), nothing, arms.alive), heard.lane)
+    _, found, alive = lax.while_loop(lambda s: s[0] < heard.size, some, start)
     first = jnp.arange(trials, dtype=jnp.int32) * width
     lane = jnp.where(found.lane == _NONE, first, found.lane)
     left = _Left(
@@ -387,10 +476,10 @@ def _judged(
         lost=found.optimal == 0,
         gaps=arrays.exact_total(found.coarse, found.fine, scale),
     )
-    return left, alive
+    return arms._replace(alive=alive), left
 
 
-def _after(plan: _Plan, grid: Int[Array, " time"], state: _State, left: _Left) -> _State:
+def _after(plan: _Plan, state: _State, left: _Left) -> _State:
     """Returns one trial's state after an epoch; what was cut at the horizon decides nothing."""
     before = state.decision
     after = Decision(
@@ -399,13 +488,14 @@ def _after(plan: _Plan, grid: Int[Array, " time"], state: _State, left: _Left) -
         chosen_gap=left.chosen_gap,
         lost=left.lost,
         rounds=plan.number,
-        rounds_curve=step(before.rounds_curve, grid, plan.clock.slot, plan.number),
+        rounds_curve=before.rounds_curve,
     )
+    decision = jax.tree.map(lambda new, old: jnp.where(plan.draws, new, old), after, before)
     known = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
     return _State(
         epoch=jnp.where(plan.running, plan.number, state.epoch),
         pulls=jnp.where(plan.running, known, state.pulls),
         clock=plan.clock,
-        decision=jax.tree.map(lambda new, old: jnp.where(plan.draws, new, old), after, before),
+        decision=decision._replace(rounds_curve=before.rounds_curve),
         gaps=jnp.where(plan.draws, left.gaps, state.gaps),
     )
