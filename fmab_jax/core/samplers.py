@@ -469,7 +469,7 @@ def _search(
 
     def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, mass, above, k = state
-        for _ in range(4):
+        for _ in range(8):
             k = k + jnp.where((above > 0.0) & (step < last), 1.0, 0.0)
             mass = mass * ((n - step) * odds) * (1.0 / (step + 1.0))
             above = above - mass

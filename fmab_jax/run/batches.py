@@ -262,6 +262,25 @@ def one_trial(
     return contract.shaped(outcome, len(grid), name)
 
 
+def many_trials(
+    trial: Any,
+    problem: BoundProblem,
+    grid: Int[Array, "trial time"],
+    root_seed: UInt32[Array, " trial"],
+    seed: UInt32[Array, " trial"],
+) -> Outcome:
+    """Runs `one_trial` for each of many; arguments as there, [trial, ...].
+
+    Trials that are ``listed`` are run in one list of arms; their bits are equal.
+    """
+    if not getattr(trial, "listed", False):
+        return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
+    key = jax.vmap(keys.seed_key)(root_seed, seed)
+    instance = jax.vmap(lambda problem, key: problem.draw(key))(problem, key)
+    with contract.asking(trial.filling, tracing=True):
+        return trial.run_together(instance, grid, key)
+
+
 # Of compilation, by platform. Vectors of 512 bits where the processor has them: XLA takes 256.
 _OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_prefer_vector_width": "512"}}
 
@@ -281,7 +300,7 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
 
     def one_batch(trial: Trial, *arguments: Any) -> Outcome:
         trial = trial.on(platform) if hasattr(trial, "on") else trial
-        return jax.vmap(one_trial)(trial, *arguments)
+        return many_trials(trial, *arguments)
 
     sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
     sharding = NamedSharding(mesh, split) if spans_processes(devices) else None

@@ -291,12 +291,45 @@ class EliminationTrial:
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        trial = replace(self, own=self.filling.settled(self.own, instance))
-        run_loop = (lists if self.listed else epochs).run
+        trial = self._settled(instance)
         if not self.alone:
-            return run_loop(trial, instance, grid, key, trial.horizon)
+            return epochs.run(trial, instance, grid, key, self.horizon)
+        local, own, last = self._agents(instance, key)
+        each = jax.vmap(epochs.run, (None, 0, None, 0, 0))(trial, local, grid, own, last)
+        return self._all_agents(instance.gaps.shape[0], each)
 
-        def one_agent(agent: Array) -> Outcome:
+    def run_together(
+        self, instance: Instance, grid: Int[Array, "trial time"], key: Array
+    ) -> Outcome:
+        """Runs one seed of each of many trials: of itself, whose arrays are [trial, ...]."""
+        trial = jax.vmap(EliminationTrial._settled)(self, instance)
+        if not self.alone:
+            return lists.run(trial, instance, grid, key, self.horizon)
+        local, own, last = jax.vmap(EliminationTrial._agents)(self, instance, key)
+        trials, rows = last.shape
+        shared = jax.tree.map(
+            lambda x: jnp.broadcast_to(x[:, None], (trials, rows, *x.shape[1:])), (trial, grid)
+        )
+        trial, grid, local, own, last = jax.tree.map(
+            lambda x: x.reshape(trials * rows, *x.shape[2:]), (*shared, local, own, last)
+        )
+        each = lists.run(trial, local, grid, own, last)
+        each = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), each)
+        together = partial(EliminationTrial._all_agents, arms=instance.gaps.shape[1])
+        return jax.vmap(lambda one, its: together(one, each=its))(self, each)
+
+    def _settled(self, instance: Instance) -> EliminationTrial:
+        """Returns what each run of the loop is given."""
+        own = self.filling.settled(self.own, instance)
+        agents = jnp.ones_like(self.agents) if self.alone else self.agents
+        return replace(self, own=own, agents=agents)
+
+    def _agents(
+        self, instance: Instance, key: Array
+    ) -> tuple[Instance, Array, Int[Array, " agent"]]:
+        """Returns instance, key and last slot of each agent, where every agent is alone."""
+
+        def one_agent(agent: Array) -> tuple[Instance, Array, Array]:
             row = agent if len(instance.means) > 1 else agent * 0
             local = jax.tree.map(
                 lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
@@ -304,17 +337,17 @@ class EliminationTrial:
             )
             own = instance._replace(means=local[0], parameters=local[1])
             # Whoever only fills the array plays no slot.
-            last = jnp.where(agent < trial.agents.astype(jnp.int32), trial.horizon, 0)
-            alone = replace(trial, agents=jnp.ones_like(trial.agents))
-            return run_loop(alone, own, grid, keys.agent_key(key, agent), last)
+            last = jnp.where(agent < self.agents.astype(jnp.int32), self.horizon, 0)
+            return own, keys.agent_key(key, agent), last
 
-        number = jnp.arange(self.room, dtype=jnp.int32)
-        each = jax.vmap(one_agent)(number)
-        real = number < trial.agents.astype(jnp.int32)
-        arms = instance.gaps.shape[0]
+        return jax.vmap(one_agent)(jnp.arange(self.room, dtype=jnp.int32))
+
+    def _all_agents(self, arms: int, each: Outcome) -> Outcome:
+        """Returns the outcome of all agents from that of each."""
+        real = jnp.arange(self.room, dtype=jnp.int32) < self.agents.astype(jnp.int32)
         votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
         playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0, dtype=jnp.int32)
-        exploring = trial.agents.astype(jnp.int32) - jnp.sum(playing, dtype=jnp.int32)
+        exploring = self.agents.astype(jnp.int32) - jnp.sum(playing, dtype=jnp.int32)
         most = jnp.argmax(playing).astype(jnp.int32)
 
         def total(values: Float[Array, "agent ..."]) -> Float[Array, ...]:
@@ -334,5 +367,5 @@ class EliminationTrial:
             chosen_arm=jnp.where(exploring > playing[most], -1, most),
             agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
             agents_worse=jnp.sum(jnp.where(real, each.agents_worse, 0)),
-            final_gap=total(each.final_gap) / trial.agents,
+            final_gap=total(each.final_gap) / self.agents,
         )

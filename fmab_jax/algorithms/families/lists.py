@@ -10,14 +10,12 @@ and sums over arms are exact in any order.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
@@ -67,7 +65,7 @@ def _each_by_itself(jaxpr: Any) -> bool:
 
 
 class _List(NamedTuple):
-    """Arms in the order of trials and of their numbers; what is past the end means nothing.
+    """Arms, those of a trial not far from each other; what is past the end means nothing.
 
     Attributes:
         size: How many arms are listed.
@@ -152,44 +150,19 @@ class _Plan(NamedTuple):
 def run(
     trial: Any,
     instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    last: Int[Array, ""],
-) -> Outcome:
-    """Runs one seed's epochs, under ``vmap`` all seeds' in one list; arguments as `epochs.run`."""
-    given = (trial, instance, grid, jax.random.key_data(key), last)
-    leaves, structure = jax.tree.flatten(given)
-    return _over(structure, ())(*leaves)
-
-
-def _over(structure: Any, batch: tuple[int, ...]) -> Any:
-    """Returns the run of trials that lie as [*batch]."""
-
-    @custom_vmap
-    def whole(*leaves: Array) -> Outcome:
-        flat = [x.reshape(math.prod(batch), *x.shape[len(batch) :]) for x in leaves]
-        found = _run(*jax.tree.unflatten(structure, flat))
-        return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), found)
-
-    @whole.def_vmap
-    def rule(size: int, is_batched: list[bool], *leaves: Array) -> tuple[Outcome, Any]:
-        spread = [
-            x if mapped else jnp.broadcast_to(x[None], (size, *x.shape))
-            for x, mapped in zip(leaves, is_batched, strict=True)
-        ]
-        found = _over(structure, (size, *batch))(*spread)
-        return found, jax.tree.map(lambda _: True, found)
-
-    return whole
-
-
-def _run(
-    trial: Any,
-    instance: Instance,
     grid: Int[Array, "trial time"],
     key: Array,
     last: Int[Array, " trial"],
 ) -> Outcome:
+    """Runs one seed's epochs for each of many trials; as `epochs.run` under ``vmap``.
+
+    Args:
+        trial: An `elimination.EliminationTrial`; its arrays, and all that follow, are [trial, ...].
+        instance: Of each trial.
+        grid: Recorded slots.
+        key: Of each trial's seed, or of an agent's where each is alone.
+        last: Slot at which the run is over.
+    """
     trials, width = instance.gaps.shape
     everything = trials * width
     chunk = min(_CHUNK, everything)
@@ -238,11 +211,11 @@ def _run(
         _, state, arms, new = lax.while_loop(
             lambda x: (x[0] < _TURNS) & jnp.any(unfinished(x[1])),
             epoch,
-            arrays.varying_like(start, key),
+            arrays.varying_like(start, last),
         )
         return state, arms, jax.vmap(_drawn_on, (0, 0, None, 1))(curves, grid, first, new)
 
-    start = arrays.varying_like((state, arms, curves), key)
+    start = arrays.varying_like((state, arms, curves), last)
     state, _, curves = lax.while_loop(lambda x: jnp.any(unfinished(x[0])), several, start)
     return jax.vmap(epochs.outcome_of)(
         trial,
@@ -275,7 +248,6 @@ def _planned(
     rate = trial.agents * (state.gaps / epoch.active)
     after = epochs.passed(state.clock, grid, explored, rate)
     clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
-    own = jax.random.wrap_key_data(key, impl="threefry2x32")
     return _Plan(
         running=running,
         draws=running & fits,
@@ -286,8 +258,8 @@ def _planned(
         ),
         epoch=epoch,
         radius=checked("radius", trial.filling.radius(epoch), (), "f"),
-        words=keys.stream_key(own, number, keys.REWARD),
-        disturbing=keys.stream_key(own, number, keys.NOISE),
+        words=keys.stream_key(key, number, keys.REWARD),
+        disturbing=keys.stream_key(key, number, keys.NOISE),
         scale=trial.filling.noise_scale(epoch) * trial.law.sensitivity,
     )
 
@@ -316,7 +288,7 @@ def _kept(arms: _Arms, plan: _Plan, width: int, chunk: int) -> _Arms:
         lane = _cut(heard.lane, done, chunk)
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < size
         stays = listed & _cut(arms.alive, done, chunk) & _at(plan.draws, lane // width)
-        ranks = jnp.cumsum(stays, dtype=jnp.int32)
+        ranks = arrays.ranked(stays)
         source = arrays.places(stays, ranks)
 
         def put(old: Array, new: Array) -> Array:
@@ -446,7 +418,7 @@ def _judged(
         stays = listed & ~checked("leaves", leaving, behind.shape, "b")
         coarse, fine = arrays.exact_parts(jnp.where(stays, gap, 0.0), _at(scale, owner))
         best = found.best.at[owner].max(jnp.where(stays, mean, -jnp.inf), mode="promise_in_bounds")
-        # Ties go to the lowest arm, which comes first.
+        # Ties go to the lowest arm.
         lanes = jnp.where(best > found.best, _NONE, found.lane)
         foremost = stays & (mean == _at(best, owner))
 
