@@ -17,10 +17,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
+from fmab_jax.core.arrays import varying_like
 from fmab_jax.errors import count, refuse
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
 REWARD, NOISE, PARTICIPATION, INSTANCE, ALONE = 0, 1, 2, 3, 4
+# How far threefry turns words, in one group of four rounds and the next.
+_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 class Words(NamedTuple):
@@ -50,6 +53,16 @@ def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
 def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
     """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
     return _folded(_folded(words_of(key), round_), stream)
+
+
+def stream_keys(key: Array, round_: Int[Array, ""], *streams: int) -> tuple[Words, ...]:
+    """Returns `stream_key` of several streams, in a loop: compiled soon, but not run as fast.
+
+    For keys that are stored: what is worked out anew wherever it is read had better be quick.
+    """
+    none = jnp.uint32(0)
+    of_round = _looped(*words_of(key), none, round_.astype(jnp.uint32))
+    return tuple(Words(*_looped(*of_round, none, jnp.uint32(stream))) for stream in streams)
 
 
 def agent_key(key: Array, agent: Int[Array, ""]) -> Array:
@@ -122,6 +135,24 @@ def _folded(key: Words, data: Int[Array, ""] | int) -> Words:
     return Words(*lax.optimization_barrier(folded))
 
 
+def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
+    """Does what `_threefry` does, four rounds at a time."""
+
+    def four(group: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        x0, x1, *schedule = state
+        for odd, even in zip(*_TURNS, strict=True):
+            turn = jnp.where(group % 2 == 0, jnp.uint32(odd), jnp.uint32(even))
+            x0 = x0 + x1
+            x1 = x0 ^ ((x1 << turn) | (x1 >> (32 - turn)))
+        first, second, third = schedule
+        number = (group + 1).astype(jnp.uint32)
+        return x0 + second, x1 + third + number, second, third, first
+
+    schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
+    start = (x0 + k0, x1 + k1, *schedule)
+    return lax.fori_loop(0, 5, four, varying_like(start, *start))[:2]
+
+
 def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
     """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
 
@@ -130,7 +161,7 @@ def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
     x0, x1 = x0 + k0, x1 + k1
     for group in range(5):
-        for turn in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+        for turn in _TURNS[group % 2]:
             x0 = x0 + x1
             x1 = x0 ^ ((x1 << jnp.uint32(turn)) | (x1 >> jnp.uint32(32 - turn)))
         x0 = x0 + schedule[(group + 1) % 3]

@@ -22,7 +22,7 @@ from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import epochs
 from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch
 from fmab_jax.core import arrays, keys, laplace, normal
-from fmab_jax.core.curves import extend, step
+from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
 
 # Arms that are looked at together: their arrays stay in a core's cache.
@@ -231,12 +231,18 @@ def _drawn_on(
     curves: _Curves, grid: Int[Array, " time"], first: Int[Array, ""], new: _Stretches
 ) -> _Curves:
     """Continues one trial's curves over epochs ``first`` + 1, ..., in their order."""
-    regret, rounds = curves
-    for turn in range(_TURNS):
-        start, value, rate, end = (x[turn] for x in new)
-        regret = extend(regret, grid, start, value, rate)
-        rounds = step(rounds, grid, end, first + turn + 1)
-    return _Curves(regret, rounds)
+
+    def before(slots: Int[Array, " turn"], late: int) -> Int[Array, " time"]:
+        return functools.reduce(jnp.add, [(slot < grid + late).astype(jnp.int32) for slot in slots])
+
+    # Where no epoch is yet, the last one's place is looked at, and not used.
+    begun, completed = before(new.start, 0), before(new.end, 1)
+    at = jnp.maximum(begun - 1, 0)
+    line = extend(curves.regret, grid, new.start[at], new.value[at], new.rate[at])
+    return _Curves(
+        regret=jnp.where(begun > 0, line, curves.regret),
+        rounds=jnp.where(completed > 0, first + completed, curves.rounds),
+    )
 
 
 def _planned(
@@ -248,6 +254,7 @@ def _planned(
     rate = trial.agents * (state.gaps / epoch.active)
     after = epochs.passed(state.clock, grid, explored, rate)
     clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
+    words, disturbing = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     return _Plan(
         running=running,
         draws=running & fits,
@@ -258,8 +265,8 @@ def _planned(
         ),
         epoch=epoch,
         radius=checked("radius", trial.filling.radius(epoch), (), "f"),
-        words=keys.stream_key(key, number, keys.REWARD),
-        disturbing=keys.stream_key(key, number, keys.NOISE),
+        words=words,
+        disturbing=disturbing,
         scale=trial.filling.noise_scale(epoch) * trial.law.sensitivity,
     )
 
