@@ -331,7 +331,7 @@ def ranked(need: Bool[Array, " lane"]) -> Int[Array, " lane"]:
         return jnp.cumsum(need, dtype=jnp.int32)
     down = jnp.cumsum(need.reshape(_RANK_ROWS, -1), axis=0, dtype=jnp.int32)
     whole = jnp.cumsum(down[-1], dtype=jnp.int32)
-    return (down + (whole - down[-1])).reshape(-1)
+    return (down + (whole - down[-1])[None]).reshape(-1)
 
 
 def places(need: Bool[Array, " lane"], ranks: Int[Array, " lane"]) -> Int[Array, " lane"]:

@@ -63,11 +63,14 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
 def extend(
     curve: Float[Array, " time"],
     grid: Int[Array, " time"],
-    slot: Int[Array, ""],
-    value: Float[Array, ""],
-    rate: Float[Array, ""],
+    slot: Int[Array, ...],
+    value: Float[Array, ...],
+    rate: Float[Array, ...],
 ) -> Float[Array, " time"]:
-    """Continues a curve from (slot, value) at ``rate`` per slot, over all later grid points."""
+    """Continues a curve from (slot, value) at ``rate`` per slot, over all later grid points.
+
+    One line for all points, or one for each.
+    """
     elapsed = (grid - slot).astype(jnp.float64)
     return jnp.where(elapsed > 0.0, value + rate * elapsed, curve)
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import epochs
-from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch
+from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Scalar
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
@@ -414,15 +414,18 @@ def _judged(
     gaps = instance.gaps.reshape(-1)
     filling, heard = trial.filling, arms.heard
 
+    def judge(behind: Scalar, radius: Scalar) -> Bool[Array, ""]:
+        return checked("leaves", filling.leaves(behind[None], radius), (1,), "b")[0]
+
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:
         done, found, alive = state
         lane = _cut(heard.lane, done, chunk)
         owner = lane // width
         mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
         behind = _at(top, owner) - mean
-        leaving = filling.leaves(behind, _at(plan.radius, owner))
+        leaving = jax.vmap(judge)(behind, _at(plan.radius, owner))
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
-        stays = listed & ~checked("leaves", leaving, behind.shape, "b")
+        stays = listed & ~leaving
         coarse, fine = arrays.exact_parts(jnp.where(stays, gap, 0.0), _at(scale, owner))
         best = found.best.at[owner].max(jnp.where(stays, mean, -jnp.inf), mode="promise_in_bounds")
         # Ties go to the lowest arm.
