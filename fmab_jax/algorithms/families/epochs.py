@@ -106,12 +106,13 @@ class Decision(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the next epoch needs."""
+    """What the next epoch needs; gaps is the sum over active arms, whatever columns are left."""
 
     epoch: Int[Array, ""]
     pulls: Float[Array, ""]
     clock: Clock
     decision: Decision
+    gaps: Float[Array, ""]
     arms: _Arms
 
 
@@ -152,8 +153,7 @@ def run(
             columns, arms = _compact(columns, state.arms, here)
             state = state._replace(arms=arms)
             state = _explore(trial, instance, grid, key, last, columns, state, following)
-    active = state.decision.active.astype(jnp.float64)
-    exploring = _mean_gap(columns, state.arms, active, scale_of(instance))
+    exploring = state.gaps / state.decision.active.astype(jnp.float64)
     return outcome_of(trial, grid, state.clock, state.decision, state.pulls, exploring)
 
 
@@ -206,6 +206,7 @@ def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_
         pulls=jnp.float64(0.0),
         clock=clock,
         decision=decision,
+        gaps=arrays.exact_sum(instance.gaps, scale_of(instance)),
         arms=_Arms(
             alive=jnp.ones(width, bool),
             successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
@@ -276,13 +277,6 @@ def _spent(trial: Any, decision: Decision) -> Bool[Array, ""]:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
-def _mean_gap(
-    columns: _Columns, arms: _Arms, active: Float[Array, ""], scale: Float[Array, ""]
-) -> Float[Array, ""]:
-    """Returns the gap of exploration: of the active arms, played in turn; in whatever columns."""
-    return arrays.exact_sum(jnp.where(arms.alive, columns.gap, 0.0), scale) / active
-
-
 def planned(
     trial: Any, arms: int, epoch: Int[Array, ""], active: Int[Array, ""], previous: Scalar
 ) -> tuple[Int[Array, ""], Epoch]:
@@ -331,7 +325,7 @@ def _epoch(
 
     # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
     fits, explored = explored_by(trial, epoch, state.clock.slot)
-    rate = trial.agents * _mean_gap(columns, arms, epoch.active, scale_of(instance))
+    rate = trial.agents * (state.gaps / epoch.active)
     clock = passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need)
@@ -366,12 +360,15 @@ def _epoch(
         rounds=number,
         rounds_curve=step(before.rounds_curve, grid, clock.slot, number),
     )
-    decision, alive = jax.tree.map(
-        lambda new, old: jnp.where(completed, new, old), (after, alive), (before, arms.alive)
+    gaps = arrays.exact_sum(jnp.where(alive, columns.gap, 0.0), scale_of(instance))
+    decision, gaps, alive = jax.tree.map(
+        lambda new, old: jnp.where(completed, new, old),
+        (after, gaps, alive),
+        (before, state.gaps, arms.alive),
     )
     arms = arms._replace(alive=alive, successes=successes, noise=noise)
     known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
-    return _State(number, known, clock, decision, arms)
+    return _State(number, known, clock, decision, gaps, arms)
 
 
 def passed(

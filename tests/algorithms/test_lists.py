@@ -1,0 +1,136 @@
+"""Active arms in one list: the same bits as in arrays of arms, and lists only where they may be."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.families import lists
+from fmab_jax.core import arrays, keys
+from fmab_jax.core.scope import own_settings
+from fmab_jax.run import batches
+
+UNIFORM = fmab.Problem.uniform(7, 30)
+LEVELS = np.random.default_rng(0).dirichlet(np.ones(4), 12)
+# Name: configurations that share a batch, problem, horizon.
+CASES = {
+    "noise, budgets, epsilons": (
+        [
+            fmab.cdp_mab(1.0),
+            fmab.cdp_mab(0.03),
+            fmab.cdp_mab(0.2, rounds=2),
+            fmab.cdp_mab(0.05, rounds=3, schedule_gap=0.5),
+        ],
+        UNIFORM,
+        10**5,
+    ),
+    "more epochs than are drawn at once": ([fmab.fed1_ucb(pulls=40)], UNIFORM, 10**4),
+}
+SLOW = {
+    "agents alone that differ": (
+        [fmab.single_mab(1.0)],
+        fmab.Problem.heterogeneous(5, 10, 0.2),
+        10**5,
+    ),
+    "no noise": ([fmab.cdp_mab(None)], UNIFORM, 10**6),
+    "agents alone": ([fmab.single_mab(0.5), fmab.single_mab(2.0)], UNIFORM, 10**5),
+    "no round": ([fmab.cdp_mab(1.0)], UNIFORM, 100),
+    "one arm, two arms": ([fmab.cdp_mab(1.0)], fmab.Problem.uniform(3, 2), 10**4),
+    "ratings": ([fmab.cdp_mab(1.0)], fmab.Problem.ratings([1, 2, 3, 4], LEVELS, 9), 10**5),
+    "components that weigh the same": ([fmab.hdp_mab(1.0, "2x4:ring")], UNIFORM, 10**5),
+    "arms that tie": ([fmab.cdp_mab(None)], fmab.Problem([0.5, 0.5, 0.1, 0.5], agents=3), 10**5),
+}
+
+
+def in_arrays(configs, which, seeds):
+    """Runs the trials in arrays of arms, as accelerators do."""
+    table = jax.tree.map(lambda *x: np.stack(x)[which], *(config.arrays for config in configs))
+    with own_settings():
+        found = jax.jit(jax.vmap(batches.one_trial))(
+            *table, np.zeros(len(seeds), np.uint32), np.asarray(seeds, np.uint32)
+        )
+        return jax.tree.map(np.asarray, found)
+
+
+@pytest.mark.parametrize(
+    "name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_one_list_gives_the_bits_of_arrays_of_arms(name):
+    """Would catch an arm lost, kept, doubled or mixed up in the list; another order of a sum; a
+    value of one trial read by another; a curve that misses an epoch."""
+    algorithms, problem, horizon = (CASES | SLOW)[name]
+    configs = [batches.bound(one, problem, horizon, times=40) for one in algorithms]
+    assert all(config.trial.on("cpu").listed for config in configs)
+    seeds = np.arange(256)
+    which = seeds % len(configs)
+    work = batches.Work(configs, which, seeds, 0)
+    ((_, listed),) = batches.run_trials(work, len(seeds), (jax.devices()[0],))
+    expected = in_arrays(configs, which, seeds)
+    for field, value in listed._asdict().items():
+        np.testing.assert_array_equal(value, getattr(expected, field), err_msg=field)
+    rounds = expected.rounds
+    wanted = {"no round": 0, "more epochs than are drawn at once": lists._TURNS + 1}
+    assert int(rounds.max()) >= wanted.get(name, 1) and (name != "no round" or not rounds.any())
+
+
+def test_arms_are_listed_only_where_each_is_judged_by_itself():
+    """Would catch arms judged in chunks by a rule that compares them: it would not see them all."""
+
+    class Rules:
+        own = staticmethod(fmab.Elimination.leaves)
+        above = staticmethod(lambda behind, radius: jnp.where(behind > radius, True, False))
+        half = staticmethod(lambda behind, radius: behind > jnp.median(behind))
+        some = staticmethod(lambda behind, radius: behind > 0.5 * jnp.max(behind) + radius)
+        next_ = staticmethod(lambda behind, radius: jnp.roll(behind, 1) > radius)
+        rank = staticmethod(lambda behind, radius: jnp.cumsum(behind) > radius)
+        jitted = staticmethod(jax.jit(lambda behind, radius: behind - behind.min() > radius))
+
+    told = {
+        name: lists.by_arm(rule.__func__) for name, rule in vars(Rules).items() if name[0] != "_"
+    }
+    assert told == {
+        "own": True,
+        "above": True,
+        "half": False,
+        "some": False,
+        "next_": False,
+        "rank": False,
+        "jitted": False,
+    }
+
+
+def test_accelerators_and_agents_that_are_apart_keep_arrays_of_arms():
+    """Would catch lists where each step waits for the host, or where rows of agents are needed."""
+    alike = batches.bound(fmab.cdp_mab(1.0), UNIFORM, 1000).trial
+    assert alike.on("cpu").listed and not alike.on("gpu").listed and not alike.on("tpu").listed
+    apart = fmab.Problem.heterogeneous(7, 30)
+    for algorithm, problem in (
+        (fmab.cdp_mab(1.0), apart),
+        (fmab.cdp_mab(1.0, participation=0.5), UNIFORM),
+        (fmab.ddp_mab(1.0, "ring"), UNIFORM),
+    ):
+        assert not batches.bound(algorithm, problem, 1000).trial.on("cpu").listed
+
+
+def test_keys_in_a_loop_are_the_keys():
+    """Would catch a round of the cipher left out, or turned by the other group's distances."""
+    key = jax.random.key(7)
+    for number in (1, 2, 1000):
+        found = keys.stream_keys(key, jnp.int32(number), keys.REWARD, keys.NOISE, keys.ALONE)
+        for stream, words in zip((keys.REWARD, keys.NOISE, keys.ALONE), found, strict=True):
+            assert [int(x) for x in words] == [int(x) for x in keys.stream_key(key, number, stream)]
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 48, 4096, 5000])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_needed_elements_are_numbered_from_one_on(size, share):
+    """Would catch a number given twice or left out: a sample would land in another's place."""
+    need = np.random.default_rng(size).random(size) < share
+    ranks = np.asarray(arrays.ranked(jnp.asarray(need)))
+    np.testing.assert_array_equal(np.sort(ranks[need]), np.arange(1, need.sum() + 1))
+    assert ranks[-1] == need.sum()
+    place = np.asarray(arrays.places(jnp.asarray(need), jnp.asarray(ranks)))
+    assert need[place[: need.sum()]].all() and len(set(place[: need.sum()])) == need.sum()
