@@ -102,7 +102,9 @@ class Config(NamedTuple):
     @property
     def bytes_per_seed(self) -> int:
         """Memory of one seed at work."""
-        return self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
+        # What the program is given is repeated for every seed.
+        given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.arrays))
+        return given + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
 
     def needs(
         self, trials: int, devices: Sequence[jax.Device], batch: int | None = None

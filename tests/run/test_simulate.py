@@ -22,6 +22,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax import resources
+from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.core import keys
 from fmab_jax.run import batches
 from fmab_jax.run import netcdf as store
@@ -93,7 +94,7 @@ ROOMY = {
 }
 
 
-@pytest.mark.parametrize("path", some(ROOMY, ("each its weight",)))
+@pytest.mark.parametrize("path", some(ROOMY, ("drawn",)))
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
@@ -258,14 +259,18 @@ def test_a_second_value_compiles_nothing():
 def test_a_run_is_traced_once(monkeypatch):
     """Would catch a second tracing of the loop inside one compilation, or one per batch."""
     traces = []
-    original = batches.one_trial
     # Another test may have compiled it.
     batches.executable.cache_clear()
-    monkeypatch.setattr(batches, "one_trial", lambda *args: traces.append(1) or original(*args))
+    for module, loop in ((lists, "run"), (epochs, "run")):
+        original = getattr(module, loop)
+        counted = functools.partial(lambda run, *args: traces.append(run) or run(*args), original)
+        monkeypatch.setattr(module, loop, counted)
     problem = fmab.Problem.uniform(agents=3, arms=3)
     for epsilon in (0.1, 0.2, 0.3):
         fmab.simulate(fmab.cdp_mab(epsilon), problem, 1000, 100, batch=16)
     assert len(traces) == 1
+    fmab.simulate(fmab.ddp_mab(0.1, "path"), problem, 1000, 100, batch=16)
+    assert len(traces) == 2
 
 
 def test_curves_are_exact_wherever_they_are_recorded():
@@ -352,19 +357,42 @@ def test_seeds_are_independent_and_unbiased_over_batches():
     assert halves.pvalue > 1e-6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(11, 20), (20, 100)])
-def test_the_memory_estimate_covers_what_the_program_takes(size):
-    """Would catch an estimate below what is allocated: the run would die where it should refuse."""
-    for path in PATHS:
-        problem = fmab.Problem.uniform(*size)
-        config = batches.bound(PATHS[path], problem, 20_000)
-        device = (jax.devices()[0],)
-        needs = config.needs(64, device, batch=64)
-        program = batches.executable(config.program, 64, device)
-        taken = program.memory_analysis()
-        total = taken.temp_size_in_bytes + taken.output_size_in_bytes
-        assert total <= needs.working_bytes <= 8 * total, (total, needs)
+LEVELS = np.random.default_rng(0).dirichlet(np.ones(5), 100)
+UNIFORM = fmab.Problem.uniform(50, 100)
+MEMORY = {
+    "agents summed out": (fmab.cdp_mab(1.0), UNIFORM, {}),
+    "two recorded slots": (fmab.cdp_mab(1.0), UNIFORM, {"times": 2}),
+    "K = 10": (fmab.cdp_mab(1.0), fmab.Problem.uniform(50, 10), {}),
+    "K = 1000": (fmab.cdp_mab(1.0), fmab.Problem.uniform(50, 1000), {}),
+    "ratings": (fmab.cdp_mab(1.0), fmab.Problem.ratings([1, 2, 3, 4, 5], LEVELS, 50), {}),
+    "p = 0.4": (fmab.cdp_mab(1.0, participation=0.4), UNIFORM, {}),
+    "ring": (fmab.ddp_mab(1.0, "ring"), UNIFORM, {}),
+    "ring of 20, K = 10": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.uniform(20, 10), {}),
+    "agent by agent": (fmab.cdp_mab(1.0), UNIFORM, {"sum_agents": False}),
+    "agents differ": (fmab.cdp_mab(1.0), fmab.Problem.heterogeneous(50, 100), {}),
+    "agents differ, ring": (fmab.ddp_mab(1.0, "ring"), fmab.Problem.heterogeneous(50, 100), {}),
+    "agents alone": (fmab.single_mab(1.0), UNIFORM, {}),
+    "ucb1": (fmab.ucb1(), UNIFORM, {}),
+    "gosine": (fmab.gosine(), UNIFORM, {}),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "K = 10" else pytest.param(name, marks=pytest.mark.slow) for name in MEMORY],
+)
+def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
+    """Would catch an estimate below what is allocated: the run would die where it should refuse;
+    and one so large that it refuses what would fit."""
+    algorithm, problem, more = MEMORY[name]
+    horizon = 2000 if name in ("ucb1", "gosine") else 10**6
+    config = batches.bound(algorithm, problem, horizon, **more)
+    device = (jax.devices()[0],)
+    needs = config.needs(10**5, device)
+    taken = batches.executable(config.program, needs.batch, device).memory_analysis()
+    each = taken.temp_size_in_bytes + taken.output_size_in_bytes + taken.argument_size_in_bytes
+    both = each * run_resources.threads(device)
+    assert both <= needs.working_bytes <= 1.5 * both
 
 
 def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):

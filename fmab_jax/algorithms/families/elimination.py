@@ -32,10 +32,29 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import parameters_of
 
-# Bytes the compiled loop holds per (agent, arm) element and per recorded slot of a seed; measured
-# with `memory_analysis` (tests/run/test_simulate.py holds the estimate to it).
-_BYTES_PER_ELEMENT = 200
-_BYTES_PER_POINT = 100
+
+class _Bytes(NamedTuple):
+    """What a compiled loop takes, in bytes, as measured (tests/run/test_memory.py)."""
+
+    listed: int = 96
+    """For an arm, where arms are listed."""
+    level: int = 20
+    """For an arm and each level of its rewards but two."""
+    alike: int = 32
+    """For an (agent, arm) element, where agents are drawn one by one and alike."""
+    differ: int = 52
+    """Likewise, where they differ or hear of rewards and noise apart."""
+    apart: tuple[int, int] = (170, 14)
+    """For an arm, and for an (agent, arm) element, where sums over agents that differ are drawn."""
+    point: int = 32
+    """For a recorded slot."""
+    waiting: int = 8
+    """For a recorded slot, where agents wait."""
+    seed: int = 1300
+    """For a seed, or for an agent that is alone."""
+
+
+_BYTES = _Bytes()
 
 
 @dataclass(frozen=True)
@@ -139,6 +158,7 @@ class Elimination(Algorithm):
             room=room if exchange.alone or not rewards_by_group else 0,
             plain=plain,
             apart=apart,
+            alike=problem.homogeneous,
             noise_by_group=by_group,
             scarce=scarce,
             waits=waits,
@@ -185,7 +205,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
 @partial(
     jax.tree_util.register_dataclass,
     meta_fields=[
-        *("filling", "law", "alone", "room", "plain", "apart"),
+        *("filling", "law", "alone", "room", "plain", "apart", "alike"),
         *("noise_by_group", "scarce", "waits", "narrows", "listed"),
     ],
     data_fields=[
@@ -201,12 +221,13 @@ class EliminationTrial:
     Rewards and noise are held in rows, each the sum over some agents.
 
     Attributes:
-        filling: The algorithm, for its equations. Static, as are the next nine.
+        filling: The algorithm, for its equations. Static, as are all up to ``listed``.
         law: Of the rewards.
         alone: Every agent runs the loop by itself, with nobody to hear.
         room: Rows that agents are padded to where their number shapes an array, else 0.
         plain: Everybody reports and weighs the same: one row of noise.
         apart: Reward rows are sums over agents whose means differ.
+        alike: All agents have the same means.
         noise_by_group: Rows of noise are sums over agents.
         scarce: Reporting agents are drawn anew each round.
         waits: Agents exploit their local best while messages travel.
@@ -233,6 +254,7 @@ class EliminationTrial:
     room: int
     plain: bool
     apart: bool
+    alike: bool
     noise_by_group: bool
     scarce: bool
     waits: bool
@@ -285,9 +307,16 @@ class EliminationTrial:
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
-        copies = max(1, self.room) if self.alone else 1
-        rows = max(1, self.room, *np.shape(self.member))
-        return rows * arms * _BYTES_PER_ELEMENT + points * _BYTES_PER_POINT * copies
+        curves = points * (_BYTES.point + _BYTES.waiting * self.waits) + _BYTES.seed
+        levels = _BYTES.level * max(0, len(getattr(self.law, "levels", ())) - 2)
+        if self.alone or not self.room and not self.apart:
+            return max(1, self.room) * ((_BYTES.listed + levels) * arms + curves)
+        if self.apart:
+            each, agent = _BYTES.apart
+            return (each + (agent + levels) * np.shape(self.member)[1]) * arms + curves
+        simple = self.alike and (self.merged or self.waits)
+        element = (_BYTES.alike if simple else _BYTES.differ) + levels
+        return self.room * element * arms + curves
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
