@@ -108,10 +108,12 @@ def ragged(
     reporting=None,
     wait=0,
     spread=None,
+    tally=None,
 ):
     """An expert's version: all seeds at once, as one list of active (seed, arm) pairs.
 
     With ``per_agent`` each pair has a row of agents: for participation, waits, unequal means.
+    ``tally`` is a list that gets the number of pairs drawn in each round.
     """
     heard = agents if reporting is None else reporting
     level = rng.random((seeds, arms))
@@ -143,6 +145,8 @@ def ragged(
         who, size, new = who[end <= horizon], size[end <= horizon], new[end <= horizon]
         if not len(pair):
             break
+        if tally is not None:
+            tally.append(len(pair))
         start = np.r_[0, np.cumsum(size)[:-1]]
         count = np.repeat(new, size).astype(np.int64)
         if per_agent:

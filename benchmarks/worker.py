@@ -18,6 +18,10 @@ def ours(given):
     """Returns a function of a repetition's number: seconds, CPU seconds, mean final regret."""
     import fmab_jax as fmab
 
+    if "devices" in given:
+        import jax
+
+        jax.config.update("jax_num_cpu_devices", given["devices"])
     algorithm = getattr(fmab, given["algorithm"])(**given.get("options", {}))
     name, arguments = given["problem"]
     if name == "ratings":
