@@ -64,10 +64,13 @@ class Elimination(Algorithm):
     Attributes:
         noisy: Whether messages carry noise; without, none is drawn.
         remembers: Whether the aggregate is over all epochs so far, or over the last one alone.
+        sums_securely: Whether only the sum over all agents is seen, with one Laplace variable on
+            it; otherwise each agent adds one of its own.
     """
 
     noisy: ClassVar[bool] = False
     remembers: ClassVar[bool] = True
+    sums_securely: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod
@@ -123,13 +126,16 @@ class Elimination(Algorithm):
         reports and nobody waits; noise where everybody reports.
         """
         own = self.values(exchange, horizon)
+        if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
+            name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"
+            refuse(name, "some agents", "one that hears all, where sums_securely = True", remedy)
         self.check_noise(problem, self.privacy(exchange)["epsilon"])
         agents = problem.agents
         room = agents if room is None else room
         waits = exchange.wait > 0
         scarce = exchange.reporting < agents and not exchange.alone
-        by_group = sum_agents and not scarce and not exchange.alone
-        rewards_by_group = by_group and not waits
+        by_group = (sum_agents or self.sums_securely) and not scarce and not exchange.alone
+        rewards_by_group = sum_agents and by_group and not waits
         apart = rewards_by_group and not problem.homogeneous
         groups = _groups(exchange.weights) if by_group else ()
         # One group is told by its number of agents alone, which is a value, not a shape.
@@ -149,7 +155,8 @@ class Elimination(Algorithm):
         reward_rows = of_groups if rewards_by_group else of_agents
         noise_rows = of_groups if by_group else of_agents
         unweighted = plain or scarce
-        summed = noise_rows.sizes.astype(int) if self.noisy and by_group else ()
+        variables = noise_rows.sizes.astype(int).tolist() if self.noisy and by_group else []
+        summed = [1 if self.sums_securely else count for count in variables]
         shapes = [laplace.laplace_sum_shape(size) for size in summed]
         return EliminationTrial(
             filling=type(self),

@@ -45,8 +45,9 @@ _BLOCK = 32
 _COPIES = 2
 _BYTES_PER_AGENT = 400
 _BYTES_PER_POINT = 48
-# Streams of round 0 that only this family draws from: numbers of `choose` and of `communicate`.
-_CHOOSING, _TALKING = keys.NOISE, keys.PARTICIPATION
+# Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
+# `communicate`, and of `release`.
+_CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 
 
 class Slot(NamedTuple):
@@ -60,6 +61,7 @@ class Slot(NamedTuple):
         sharing: Agents whose pulls a row of the state counts: M where all share one row, else 1.
         neighbours: [agent, degree] who is beside whom, in ascending order, padded with -1; [0, 0]
             without `IndexPolicy.network`.
+        arms: K, float64.
         words: Key of the slot's random numbers; see `uniform`.
     """
 
@@ -69,12 +71,14 @@ class Slot(NamedTuple):
     agents: Scalar
     sharing: Scalar
     neighbours: Int[Array, "agent degree"]
+    arms: Scalar
     words: keys.Words
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
         """Returns uniforms: the same if asked twice, others in another slot or function.
 
-        Functions with numbers of their own are `choose` and `communicate`.
+        Functions with numbers of their own are `choose`, whose numbers `update` sees, too, and
+        `communicate`.
         """
         lane = keys.lanes(rows, jnp.arange(columns, dtype=jnp.uint32), columns)
         return keys.uniform(*self.words, lane, self.number.astype(jnp.uint32))
@@ -132,6 +136,8 @@ class IndexPolicy(Algorithm):
       row; by default a `Tally` of zeros.
     * ``update(state, pulls, rewards, slot, own)``: the state after a slot; ``pulls`` and
       ``rewards`` are [row, arm], zero except at what was pulled; by default they are added up.
+    * ``release(rewards, uniforms, own)``: what each agent makes of its reward, both [agent], before
+      anybody looks at it; by default the reward. One uniform for each makes it random.
     * ``due(slot, own)``: whether agents communicate at the end of this slot; by default never. Each
       time counts as one round and costs the links of the exchange.
     * ``communicate(state, slot, own)``: the state after a communication; by default the same.
@@ -171,6 +177,13 @@ class IndexPolicy(Algorithm):
     ) -> State:
         """Returns what is known after the rewards of this slot."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
+
+    @staticmethod
+    def release(
+        rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
+    ) -> Float[Array, " agent"]:
+        """Returns what is known of each agent's reward, to anybody."""
+        return rewards
 
     @staticmethod
     def due(slot: Slot, own: Own) -> Bool[Array, ""]:
@@ -275,7 +288,7 @@ def _state_rows(
     def init() -> State:
         zero, word = jnp.float64(0.0), jnp.uint32(0)
         beside, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
-        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, words)
+        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, zero, words)
         return filling.init(rows, arms, slot, dict.fromkeys(own, zero))
 
     with jax.enable_x64(True):
@@ -378,14 +391,15 @@ class _Run(NamedTuple):
 
 
 def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Run:
-    slot = _slot(trial, key, jnp.int64(0), _CHOOSING)
-    state = trial.filling.init(trial.rows, instance.gaps.shape[0], slot, trial.own)
+    arms = instance.gaps.shape[0]
+    slot = _slot(trial, arms, key, jnp.int64(0), _CHOOSING)
+    state = trial.filling.init(trial.rows, arms, slot, trial.own)
     blank = jnp.zeros(grid.shape)
     run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32))
     return arrays.varying_like(run, jax.random.key_data(key))
 
 
-def _slot(trial: IndexTrial, key: Array, number: Int[Array, ""], stream: int) -> Slot:
+def _slot(trial: IndexTrial, arms: int, key: Array, number: Int[Array, ""], stream: int) -> Slot:
     agents = jnp.asarray(trial.agents)
     return Slot(
         number=number,
@@ -394,6 +408,7 @@ def _slot(trial: IndexTrial, key: Array, number: Int[Array, ""], stream: int) ->
         agents=agents,
         sharing=agents if trial.shared else jnp.ones_like(agents),
         neighbours=jnp.asarray(trial.neighbours),
+        arms=jnp.float64(arms),
         words=keys.stream_key(key, 0, stream),
     )
 
@@ -445,11 +460,12 @@ def _step(
     """One slot: choose, pull, learn, talk; returns what was pulled and whether agents talked."""
     filling, own = trial.filling, trial.own
     running = number <= trial.horizon
-    slot = _slot(trial, key, number, _CHOOSING)
+    arms = instance.gaps.shape[0]
+    slot = _slot(trial, arms, key, number, _CHOOSING)
     arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
 
     rewards = _rewards(trial, instance, key, number, arm)
-    pulled = jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :] == arm[:, None]
+    pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
     after = filling.update(
         state,
         jnp.where(pulled, slot.sharing, 0.0),
@@ -461,7 +477,7 @@ def _step(
 
     due = filling.due(slot, own) & running
     if filling.communicate is not IndexPolicy.communicate:
-        talking = _slot(trial, key, number, _TALKING)
+        talking = _slot(trial, arms, key, number, _TALKING)
         state = lax.cond(
             anywhere(due),
             lambda state: _kept(due, filling.communicate(state, talking, own), state),
@@ -484,6 +500,12 @@ def _rewards(
     uniform = keys.uniform(*words, agent, number.astype(jnp.uint32))
     pulled = jnp.broadcast_to(arm, (trial.room,))
     reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
+    if trial.filling.release is not IndexPolicy.release:
+        words = keys.stream_key(key, 0, _RELEASING)
+        chance = keys.uniform(*words, agent, number.astype(jnp.uint32))
+        reward = checked(
+            "release", trial.filling.release(reward, chance, trial.own), agent.shape, "f"
+        )
     if not trial.shared:
         return reward
     return arrays.padded_sum(jnp.where(_real(trial), reward, 0.0))[None]

@@ -1,0 +1,144 @@
+"""Dec_UCB: agents on a graph mix their means with their neighbours' in every slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import networkx as nx
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.exchanges.table import uniform_weights
+from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.parameters import parameter
+
+
+class Known(NamedTuple):
+    """What an agent knows of each arm.
+
+    Attributes:
+        pulls: Its own, n.
+        sums: Of its own rewards.
+        most: Estimate of the largest number of pulls by any agent, m.
+        mean: Estimate of the mean over all agents, z.
+        change: Of the agent's own sample mean in this slot.
+    """
+
+    pulls: Float[Array, "agent arm"]
+    sums: Float[Array, "agent arm"]
+    most: Float[Array, "agent arm"]
+    mean: Float[Array, "agent arm"]
+    change: Float[Array, "agent arm"]
+
+
+@dataclass(frozen=True)
+class DecUCB(IndexPolicy):
+    """Dec_UCB: the largest z + sqrt(3 log t / (|N| n)), unless an arm is more than K pulls late.
+
+    z is a running consensus of sample means with Metropolis weights, |N| the neighbours and the
+    agent itself. An arm with n <= m - K is late, m being the most pulls that the agent has heard
+    of; a random late arm is pulled first. After each arm's first pull every edge carries 2 K
+    numbers in every slot. Agents share their means.
+
+    Attributes:
+        graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
+    """
+
+    name: ClassVar[str] = "dec_ucb"
+    title: ClassVar[str] = "Dec_UCB"
+    source: ClassVar[str] = "Zhu, Mulle, Smith, Koppel and Liu 2021, as the authors' code has it"
+    heard: ClassVar[str] = "all neighbours in every slot"
+    trusted: ClassVar[str] = "neighbours, with means and counts"
+    homogeneous_only: ClassVar[bool] = True
+
+    graph: Any = parameter(
+        GraphOf(),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default="ring",
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
+
+    def network(self, agents: int) -> nx.Graph:
+        """Returns the graph."""
+        return network(self.graph, agents)
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of one two-way message on every edge."""
+        links = ((PEER, self.network(agents).number_of_edges()),)
+        return Exchange("consensus", agents, agents, uniform_weights(agents), links=links)
+
+    @staticmethod
+    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+        """Returns the state of agents that know nothing."""
+        return Known(*(jnp.zeros((rows, arms)),) * 5)
+
+    @staticmethod
+    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+        """Returns a random late arm, or the one of the largest index."""
+        rows, arms = state.pulls.shape
+        late = (state.pulls <= state.most - slot.arms) & (state.pulls > 0.0)
+        number = jnp.cumsum(late, axis=1, dtype=jnp.int32)
+        count = number[:, -1]
+        drawn = (slot.uniform(rows)[:, 0] * count.astype(jnp.float64)).astype(jnp.int32)
+        drawn = jnp.minimum(drawn, jnp.maximum(count - 1, 0)) + 1
+        random = jnp.argmax(late & (number == drawn[:, None]), axis=1).astype(jnp.int32)
+        beside = jnp.sum(slot.neighbours >= 0, axis=1, dtype=jnp.int32).astype(jnp.float64) + 1.0
+        count_of = jnp.maximum(state.pulls, 1.0)
+        width = jnp.sqrt(3.0 * jnp.log(slot.time) / (beside[:, None] * count_of))
+        index = jnp.where(state.pulls > 0.0, state.mean + width, jnp.inf)
+        return jnp.where(count > 0, random, first_best(index))
+
+    @staticmethod
+    def update(
+        state: Known,
+        pulls: Float[Array, "agent arm"],
+        rewards: Float[Array, "agent arm"],
+        slot: Slot,
+        own: Own,
+    ) -> Known:
+        """Counts; an arm's first reward is what the agent starts to mix."""
+        n, sums = state.pulls + pulls, state.sums + rewards
+        mean = sums / jnp.maximum(n, 1.0)
+        change = mean - state.sums / jnp.maximum(state.pulls, 1.0)
+        first = slot.time <= slot.arms
+        return Known(
+            pulls=n,
+            sums=sums,
+            most=jnp.maximum(state.most, n),
+            mean=jnp.where(first, mean, state.mean),
+            change=jnp.where(first, 0.0, change),
+        )
+
+    @staticmethod
+    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+        """Tells whether every arm was pulled before this slot."""
+        return slot.time > slot.arms
+
+    @staticmethod
+    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+        """Mixes means with Metropolis weights, and takes the largest counts."""
+        there = slot.neighbours >= 0
+        other = jnp.maximum(slot.neighbours, 0)
+        size = jnp.sum(there, axis=1, dtype=jnp.int32) + 1
+        larger = jnp.maximum(size[:, None], size[other]).astype(jnp.float64)
+        weight = jnp.where(there, 1.0 / larger, 0.0)
+        own_weight = 1.0 - jnp.sum(weight, axis=1)
+
+        # Neighbour by neighbour, in one order.
+        def heard(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
+            mixed, most = so_far
+            said = other[:, place]
+            counted = jnp.where(there[:, place, None], state.most[said], 0.0)
+            mixed = mixed + weight[:, place, None] * state.mean[said]
+            return mixed, jnp.maximum(most, counted)
+
+        start = (own_weight[:, None] * state.mean, state.most)
+        mixed, most = lax.fori_loop(0, other.shape[1], heard, start)
+        return state._replace(mean=mixed + state.change, most=most)

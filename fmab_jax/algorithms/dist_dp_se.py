@@ -1,0 +1,87 @@
+"""Dist-DP-SE: elimination where a secure sum adds one noise to what all agents report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parameters import Real, parameter
+
+
+@dataclass(frozen=True)
+class DistDPSE(Elimination):
+    """Dist-DP-SE: batches of base^b pulls; secure aggregation, so the server sees one noisy sum.
+
+    Agents add shares of a discrete Laplace variable, and only the sum is seen; that is drawn here
+    as one Laplace(1/epsilon) variable on each arm's sum over all agents. Batches that are over are
+    forgotten. Adapted from users that arrive to M agents that stay: base^b pulls by each.
+
+    Attributes:
+        epsilon: Privacy of what the server sees, for one changed reward; None for no noise.
+        base: Of the batches' lengths; 2 in the paper, 4 in its code.
+        failure: Chance p that a confidence interval may fail; None for 1 / T, 0.1 in its code.
+    """
+
+    name: ClassVar[str] = "dist_dp_se"
+    title: ClassVar[str] = "Dist-DP-SE"
+    source: ClassVar[str] = "Chowdhury and Zhou, ICLR 2023, arXiv 2206.05772, their code"
+    heard: ClassVar[str] = "a server hears the sum over all agents after each batch"
+    trusted: ClassVar[str] = "secure aggregation: nobody sees one agent's message"
+    examples: ClassVar[tuple[str, ...]] = ("--epsilon 0.1 0.5 1",)
+    noisy: ClassVar[bool] = True
+    remembers: ClassVar[bool] = False
+    sums_securely: ClassVar[bool] = True
+
+    epsilon: Any = epsilon_parameter()
+    base: float = parameter(
+        Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
+    )
+    failure: float | None = parameter(
+        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
+        "Chance that a confidence interval may fail.",
+        default=None,
+        shown="1 / T",
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of a server that hears everybody."""
+        return exchanges.server(agents)
+
+    def privacy(self, exchange: Exchange) -> dict[str, float]:
+        """Returns epsilon, of the secure sum: all that anybody sees."""
+        return told(self.epsilon, self.epsilon)
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns epsilon, the base, and p, by default 1 / T."""
+        failure = 1.0 / horizon if self.failure is None else self.failure
+        return {"epsilon": infinite(self.epsilon), "base": self.base, "failure": failure}
+
+    @staticmethod
+    def pulls_per_arm(epoch: Epoch) -> Scalar:
+        """Adds base^b pulls, rounded up."""
+        return epoch.previous + jnp.ceil(epoch.own["base"] ** epoch.number)
+
+    @staticmethod
+    def radius(epoch: Epoch) -> Scalar:
+        """Returns beta_b, of M n_b rewards and of one Laplace variable."""
+        inside = epoch.active * epoch.number**2 / epoch.own["failure"]
+        count, tail = epoch.agents * epoch.fresh, jnp.log(2.0 * inside)
+        noise = (jnp.sqrt(2.0 * tail) + tail) / epoch.own["epsilon"]
+        return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count
+
+    @staticmethod
+    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+        """Drops an arm whose upper bound lies below the best lower one."""
+        return behind > 2.0 * radius
+
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar:
+        """Returns 1 / epsilon, on the sum over all agents."""
+        return 1.0 / epoch.own["epsilon"]

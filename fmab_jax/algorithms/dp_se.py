@@ -1,0 +1,88 @@
+"""DP-SE: private successive elimination by one agent, each epoch with new data and one noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parameters import Real, parameter
+
+
+@dataclass(frozen=True)
+class DPSE(Elimination):
+    """DP-SE: every agent eliminates arms by itself, with epsilon-private actions and no links.
+
+    The optimal single-agent algorithm at the time of the paper, as several public codes have it.
+    An epoch forgets what was before it, so one Laplace variable per arm and epoch is enough.
+
+    Attributes:
+        epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
+        failure: Chance beta that a confidence interval may fail; None for 1 / T.
+    """
+
+    name: ClassVar[str] = "dp_se"
+    title: ClassVar[str] = "DP-SE"
+    source: ClassVar[str] = (
+        "Sajed and Sheffet, ICML 2019, arXiv 1905.09383, as public codes have it"
+    )
+    heard: ClassVar[str] = "nobody: each agent alone"
+    trusted: ClassVar[str] = "nobody: no message is sent"
+    examples: ClassVar[tuple[str, ...]] = ("--epsilon 0.25 1 --agents 5 --arms 5",)
+    noisy: ClassVar[bool] = True
+    remembers: ClassVar[bool] = False
+
+    epsilon: Any = epsilon_parameter()
+    failure: float | None = parameter(
+        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
+        "Chance that a confidence interval may fail.",
+        default=None,
+        shown="1 / T",
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of agents that never communicate."""
+        return exchanges.alone(agents)
+
+    def privacy(self, exchange: Exchange) -> dict[str, float]:
+        """Returns epsilon, of the actions: nobody sees a message."""
+        return told(self.epsilon, self.epsilon)
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns epsilon, and beta, by default 1 / T."""
+        failure = 1.0 / horizon if self.failure is None else self.failure
+        return {"epsilon": infinite(self.epsilon), "failure": failure}
+
+    @staticmethod
+    def pulls_per_arm(epoch: Epoch) -> Scalar:
+        """Adds R_e = ceil(max(32 L / D^2, 8 L' / (epsilon D)) + 1), D = 2^-e."""
+        width, failure = 0.5**epoch.number, epoch.own["failure"]
+        data = 32.0 * jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / width**2
+        noise = 8.0 * jnp.log(4.0 * epoch.active * epoch.number**2 / failure)
+        return epoch.previous + jnp.ceil(
+            jnp.maximum(data, noise / (epoch.own["epsilon"] * width)) + 1.0
+        )
+
+    @staticmethod
+    def radius(epoch: Epoch) -> Scalar:
+        """Returns h + c, of the data and of the noise of this epoch."""
+        failure = epoch.own["failure"]
+        data = jnp.log(8.0 * epoch.active * epoch.number**2 / failure) / (2.0 * epoch.fresh)
+        noise = jnp.log(4.0 * epoch.active * epoch.number**2 / failure) / epoch.fresh
+        return jnp.sqrt(data) + noise / epoch.own["epsilon"]
+
+    @staticmethod
+    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+        """Drops an arm that is behind by more than 2 h + 2 c."""
+        return behind > 2.0 * radius
+
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar:
+        """Returns 1 / epsilon, on an agent's sum of an epoch's rewards."""
+        return 1.0 / epoch.own["epsilon"]

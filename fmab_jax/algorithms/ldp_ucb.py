@@ -1,0 +1,100 @@
+"""LDP-UCB: every single reward is made private before anybody looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.families.index import (
+    IndexPolicy,
+    Own,
+    Slot,
+    Tally,
+    first_best,
+    upper_bound,
+)
+from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.core import exchanges, normal
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parameters import Flag, parameter
+
+
+@dataclass(frozen=True)
+class LDPUCB(IndexPolicy):
+    """LDP-UCB-L, or -B: UCB on rewards that are released with epsilon-local privacy.
+
+    L releases r + Laplace(1/epsilon), and its index is mean + sqrt(2 log t / n) + sqrt(32 log t /
+    (epsilon^2 n)) once every arm has more than 4 log(t + 1) pulls. B (``bits``) releases one random
+    bit, 1 with chance (r e^epsilon + 1 - r) / (1 + e^epsilon), and plays UCB1 on the bits. Rewards
+    are in [0, 1]. Pooled, a server sees what all agents release; the pulls of all count, t becomes
+    M t, and a slot costs M links. The phantom pull of the authors' code is left out.
+
+    Attributes:
+        epsilon: Privacy of one reward towards everybody; None releases it as it is.
+        bits: Whether a reward is released as one bit.
+        pooled: Whether a server pools what is released in every slot.
+    """
+
+    name: ClassVar[str] = "ldp_ucb"
+    title: ClassVar[str] = "LDP-UCB"
+    source: ClassVar[str] = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
+    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
+    trusted: ClassVar[str] = "nobody: every reward is noisy"
+
+    epsilon: Any = epsilon_parameter()
+    bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
+    pooled: bool = parameter(Flag(), "A server pools what is released.", default=False)
+
+    @property
+    def shared(self) -> bool:
+        """Pooled, one row stands for all agents."""
+        return self.pooled
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of a server that hears everybody, or of agents alone."""
+        return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+
+    def privacy(self, exchange: Exchange) -> dict[str, float]:
+        """Returns epsilon: of one reward, towards everybody."""
+        return told(self.epsilon, self.epsilon)
+
+    def values(self) -> dict[str, float]:
+        """Returns epsilon and both choices."""
+        return {
+            "epsilon": infinite(self.epsilon),
+            "bits": float(self.bits),
+            "pooled": float(self.pooled),
+        }
+
+    @staticmethod
+    def release(
+        rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
+    ) -> Float[Array, " agent"]:
+        """Returns a noisy reward, or a random bit, for each."""
+        # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
+        kept = 1.0 / (1.0 + jnp.exp(-own["epsilon"]))
+        chance = rewards * kept + (1.0 - rewards) * (1.0 - kept)
+        tail = jnp.minimum(uniforms, 1.0 - uniforms)
+        noise = jnp.where(uniforms < 0.5, 1.0, -1.0) * normal.log(2.0 * tail) / own["epsilon"]
+        bit = jnp.where(uniforms > 1.0 - chance, 1.0, 0.0)
+        return jnp.where(own["bits"] > 0.0, bit, rewards + noise)
+
+    @staticmethod
+    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+        """Returns the first arm with too few pulls, else that of the largest index."""
+        time = slot.sharing * slot.time
+        log = jnp.log(time)
+        both = jnp.sqrt(2.0 * log) + jnp.sqrt(32.0 * log) / own["epsilon"]
+        noisy = own["bits"] == 0.0
+        width = jnp.where(noisy, both * both, 2.0 * log)
+        index = upper_bound(state.pulls, state.sums, width)
+        few = noisy & (state.pulls <= 4.0 * jnp.log(time + 1.0))
+        return first_best(jnp.where(few, jnp.inf, index))
+
+    @staticmethod
+    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+        """Tells that the server hears of every slot, if there is one."""
+        return own["pooled"] > 0.0

@@ -1,0 +1,55 @@
+"""Thompson sampling with normal posteriors: alone, or pooled through a server in every slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
+from fmab_jax.core import exchanges, normal
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parameters import Flag, parameter
+
+
+@dataclass(frozen=True)
+class Thompson(IndexPolicy):
+    """Thompson sampling: the largest of draws from N(s / (n + 1), 1 / (n + 1)), for any rewards.
+
+    Alone, s and n are the agent's own sum and pulls. Pooled, a server hears every reward: s and n
+    are those of all agents, who pull the arm of its one draw, and a slot costs M links.
+
+    Attributes:
+        pooled: Whether a server pools all rewards in every slot.
+    """
+
+    name: ClassVar[str] = "thompson"
+    title: ClassVar[str] = "Thompson sampling"
+    source: ClassVar[str] = "Agrawal and Goyal, AISTATS 2013, arXiv 1209.3353, algorithm 2"
+    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
+    trusted: ClassVar[str] = "pooled: the server, with every reward"
+
+    pooled: bool = parameter(Flag(), "A server pools all rewards in every slot.", default=False)
+
+    @property
+    def shared(self) -> bool:
+        """Pooled, one row stands for all agents."""
+        return self.pooled
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of a server that hears everybody, or of agents alone."""
+        return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+
+    @staticmethod
+    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+        """Returns the arm of the largest draw."""
+        count = state.pulls + 1.0
+        drawn = normal.quantile(slot.uniform(*count.shape))
+        return first_best(state.sums / count + drawn / jnp.sqrt(count))
+
+    @staticmethod
+    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+        """Tells that the server hears of every slot, if there is one."""
+        return own["pooled"] > 0.0

@@ -1,0 +1,33 @@
+"""Uniform play: the yardstick of an algorithm that learns nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
+
+
+@dataclass(frozen=True)
+class UniformPlay(IndexPolicy):
+    """Every agent pulls an arm drawn uniformly in every slot; nobody learns, nothing leaks."""
+
+    name: ClassVar[str] = "uniform_play"
+    title: ClassVar[str] = "Uniform play"
+    source: ClassVar[str] = "none needed"
+    heard: ClassVar[str] = "nobody"
+    trusted: ClassVar[str] = "nobody: actions do not depend on rewards"
+
+    @staticmethod
+    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+        """Returns a uniformly drawn arm for each row."""
+        rows, arms = state.pulls.shape
+        return jnp.minimum((slot.uniform(rows)[:, 0] * arms).astype(jnp.int32), arms - 1)
+
+    @staticmethod
+    def commit(state: Tally) -> Int[Array, " row"]:
+        """Returns the arm of largest mean: what would be played if learning mattered."""
+        return first_best(state.sums / jnp.maximum(state.pulls, 1.0))
