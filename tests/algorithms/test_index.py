@@ -75,7 +75,7 @@ def same_draws(seed, horizon, agents, means, graph, twin, talks):
     return twin(*(arguments if talks else arguments[:-1]))
 
 
-def assert_is_the_twin(data, i, run, gaps, horizon):
+def assert_is_the_twin(data, i, run, gaps, horizon, links=None):
     """Everything that a run says of one seed, recomputed from what the twin did."""
     one = data.isel(seed=i)
     np.testing.assert_allclose(one.regret, twins.regret(run, gaps), rtol=1e-12, atol=1e-12)
@@ -89,7 +89,8 @@ def assert_is_the_twin(data, i, run, gaps, horizon):
     assert one.final_gap == pytest.approx(np.mean(gaps[committed]), abs=1e-12)
     agents = len(run.pulls)
     made = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])
-    expected = {"server": agents * made, "peer": agents * made * (agents > 1)}
+    links = links or {"server": agents, "peer": agents * (agents > 1)}
+    expected = {meter: number * made for meter, number in links.items()}
     assert bool(run.talks) == bool(data.sizes["meter"])
     for meter in data.meter.values:
         np.testing.assert_array_equal(one.links.sel(meter=meter), expected[meter])
@@ -271,7 +272,7 @@ def test_phases_of_gosine_end_at_cubes():
     def due(number):
         zero = jnp.float64(0.0)
         beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
-        slot = index.Slot(number, number.astype(jnp.float64), zero, zero, zero, beside, words)
+        slot = index.Slot(number, number.astype(jnp.float64), *[zero] * 3, beside, zero, words)
         return fmab.gosine.due(slot, {})
 
     cubes = np.arange(1, 465) ** 3
