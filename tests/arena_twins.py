@@ -1,0 +1,283 @@
+"""More algorithms slot by slot in plain Python, from the pseudo-code; slow, and nobody's loop.
+
+Every function takes a `Chance` in place of random numbers, so that a run can be compared draw by
+draw, with the very numbers that the package draws, or in law.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import NormalDist
+
+import networkx as nx
+import numpy as np
+from index_twins import Run, bound, lowest_best
+
+
+class Chance:
+    """Uniforms from Python's own generator."""
+
+    def __init__(self, means, seed):
+        self.means, self.generator = means, random.Random(seed)
+
+    def uniform(self, stream, slot, agent, column=0, columns=1):
+        return self.generator.random()
+
+    def reward(self, slot, agent, arm):
+        mean = self.means[min(agent, len(self.means) - 1)][arm]
+        return float(self.uniform("reward", slot, agent) > 1.0 - mean)
+
+    def laplace(self, stream, slot, agent):
+        u = self.uniform(stream, slot, agent)
+        return math.log(2 * u) * (1 if u < 0.5 else -1) if u < 0.5 else -math.log(2 * (1 - u))
+
+
+class Given(Chance):
+    """Uniforms from tables {(stream, columns): [slot, agent x columns]}."""
+
+    def __init__(self, means, tables):
+        self.means, self.tables = means, tables
+
+    def uniform(self, stream, slot, agent, column=0, columns=1):
+        return self.tables[stream, columns][slot, agent * columns + column]
+
+
+def uniform_play(chance, agents, arms, horizon):
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(agents)]
+    sums = [[0.0] * arms for _ in range(agents)]
+    for t in range(1, horizon + 1):
+        for i in range(agents):
+            k = int(chance.uniform("choose", t, i) * arms)
+            actions[t - 1, i] = k
+            pulls[i][k] += 1
+            sums[i][k] += chance.reward(t, i, k)
+    best = [[sums[i][k] / max(pulls[i][k], 1) for k in range(arms)] for i in range(agents)]
+    return Run(actions, [], best, [set(range(arms))] * agents)
+
+
+def thompson(chance, agents, arms, horizon, pooled=False):
+    rows = 1 if pooled else agents
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(rows)]
+    sums = [[0.0] * arms for _ in range(rows)]
+    normal = NormalDist()
+    for t in range(1, horizon + 1):
+        played = []
+        for i in range(rows):
+            drawn = [
+                sums[i][k] / (pulls[i][k] + 1)
+                + normal.inv_cdf(chance.uniform("choose", t, i, k, arms))
+                / math.sqrt(pulls[i][k] + 1)
+                for k in range(arms)
+            ]
+            played.append(lowest_best(drawn))
+        for i in range(agents):
+            row = 0 if pooled else i
+            k = played[row]
+            actions[t - 1, i] = k
+            pulls[row][k] += 1
+            sums[row][k] += chance.reward(t, i, k)
+    talks = list(range(1, horizon + 1)) if pooled else []
+    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
+
+
+def kl(p, q):
+    first = p * math.log(p / q) if p > 0 else 0.0
+    return first + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
+
+
+def largest_mean(mean, distance):
+    """By bisection."""
+    if mean == 1.0:
+        return 1.0
+    low, high = mean, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if middle >= 1.0 or kl(mean, middle) > distance:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def kl_ucb(chance, agents, arms, horizon, constant=0.0, pooled=False):
+    rows = 1 if pooled else agents
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(rows)]
+    sums = [[0.0] * arms for _ in range(rows)]
+    for t in range(1, horizon + 1):
+        log = math.log(agents * t if pooled else t)
+        width = log + constant * math.log(max(log, 1.0))
+        played = []
+        for i in range(rows):
+            index = [
+                largest_mean(sums[i][k] / pulls[i][k], width / pulls[i][k])
+                if pulls[i][k]
+                else math.inf
+                for k in range(arms)
+            ]
+            # What two ways of solving for q leave open is no difference.
+            played.append(lowest_best([round(x, 7) for x in index]))
+        for i in range(agents):
+            row = 0 if pooled else i
+            k = played[row]
+            actions[t - 1, i] = k
+            pulls[row][k] += 1
+            sums[row][k] += chance.reward(t, i, k)
+    talks = list(range(1, horizon + 1)) if pooled else []
+    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
+
+
+def ldp_ucb(chance, agents, arms, horizon, epsilon, bits=False, pooled=False):
+    rows = 1 if pooled else agents
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(rows)]
+    sums = [[0.0] * arms for _ in range(rows)]
+    for t in range(1, horizon + 1):
+        time = agents * t if pooled else t
+        played = []
+        for n, s in zip(pulls, sums, strict=True):
+            few = [k for k in range(arms) if n[k] <= 4 * math.log(time + 1)]
+            if few and not bits:
+                played.append(few[0])
+                continue
+            log = math.log(time)
+            index = [bound(n[k], s[k], 2 * log) for k in range(arms)]
+            if not bits:
+                index = [x + math.sqrt(32 * log / (epsilon**2 * n[k])) for k, x in enumerate(index)]
+            played.append(lowest_best([round(x, 11) for x in index]))
+        for i in range(agents):
+            row = 0 if pooled else i
+            k = played[row]
+            actions[t - 1, i] = k
+            reward = chance.reward(t, i, k)
+            if bits:
+                kept = math.exp(epsilon) / (1 + math.exp(epsilon))
+                one = reward * kept + (1 - reward) * (1 - kept)
+                released = float(chance.uniform("release", t, i) > 1 - one)
+            else:
+                released = reward + chance.laplace("release", t, i) / epsilon
+            pulls[row][k] += 1
+            sums[row][k] += released
+    talks = list(range(1, horizon + 1)) if pooled else []
+    return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
+
+
+def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1):
+    actions = np.empty((horizon, agents), int)
+    every = []
+    for i in range(agents):
+        pulls, mean, length = [0] * arms, [0.0] * arms, [0] * arms
+        t = 1
+        while t <= horizon:
+            index = [
+                mean[k]
+                + math.sqrt(alpha * math.log(2 * t) / (2 * length[k]))
+                + alpha * math.log(t) / (epsilon * length[k])
+                if length[k]
+                else math.inf
+                for k in range(arms)
+            ]
+            k = lowest_best(index)
+            number, total = max(pulls[k], 1), 0.0
+            for _ in range(number):
+                if t > horizon:
+                    break
+                actions[t - 1, i] = k
+                total += chance.reward(t, i, k)
+                pulls[k] += 1
+                t += 1
+            else:
+                # The noise is drawn in the episode's last slot.
+                mean[k] = total / number + chance.laplace("choose", t - 1, i) / (epsilon * number)
+                length[k] = number
+        every.append(pulls)
+    return Run(actions, [], every, [set(range(arms))] * agents)
+
+
+def lcc_ucb(chance, agents, arms, horizon):
+    share = -(-arms // agents)
+    most = share + agents - 1
+    sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
+    told: list[set[int]] = [set() for _ in range(agents)]
+    actions = np.empty((horizon, agents), int)
+    talks, t, epoch = [], 0, 0
+    while t < horizon:
+        length = most * (most + 1) * 2**epoch
+        pulls = [[0] * arms for _ in range(agents)]
+        sums = [[0.0] * arms for _ in range(agents)]
+        for here in range(1, min(length, horizon - t) + 1):
+            for i in range(agents):
+                mine = sticky[i] | told[i]
+                index = [
+                    bound(pulls[i][k], sums[i][k], 2 * math.log(here)) if k in mine else -math.inf
+                    for k in range(arms)
+                ]
+                k = lowest_best(index)
+                actions[t + here - 1, i] = k
+                pulls[i][k] += 1
+                sums[i][k] += chance.reward(t + here, i, k)
+        t += length
+        if t <= horizon:
+            best = [lowest_best(n) for n in pulls]
+            told = [{k for j, k in enumerate(best) if j != i} for i in range(agents)]
+            pulls = [[0] * arms for _ in range(agents)]
+            talks.append(t)
+        epoch += 1
+    playing = [sticky[i] | told[i] for i in range(agents)]
+    return Run(actions, talks, pulls, playing)
+
+
+def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
+    beside = [sorted(graph[i]) for i in range(agents)]
+    size = [len(x) + 1 for x in beside]
+    actions = np.empty((horizon, agents), int)
+    pulls = [[0] * arms for _ in range(agents)]
+    sums = [[0.0] * arms for _ in range(agents)]
+    z = [[0.0] * arms for _ in range(agents)]
+    m = [[0] * arms for _ in range(agents)]
+    talks = []
+    for t in range(1, horizon + 1):
+        change = [[0.0] * arms for _ in range(agents)]
+        for i in range(agents):
+            late = [k for k in range(arms) if pulls[i][k] and pulls[i][k] <= m[i][k] - arms]
+            if late:
+                k = late[int(chance.uniform("choose", t, i) * len(late))]
+            else:
+                index = [
+                    z[i][k] + math.sqrt(3 * math.log(t) / (size[i] * pulls[i][k]))
+                    if pulls[i][k]
+                    else math.inf
+                    for k in range(arms)
+                ]
+                # Sums over neighbours in another order are no difference.
+                k = lowest_best([round(x, 9) for x in index])
+            actions[t - 1, i] = k
+            old = sums[i][k] / pulls[i][k] if pulls[i][k] else 0.0
+            pulls[i][k] += 1
+            sums[i][k] += chance.reward(t, i, k)
+            new = sums[i][k] / pulls[i][k]
+            m[i][k] = max(m[i][k], pulls[i][k])
+            if t <= arms:
+                z[i][k] = new
+            else:
+                change[i][k] = new - old
+        if t > arms:
+            talks.append(t)
+            weight = [[1 / max(size[i], size[j]) for j in beside[i]] for i in range(agents)]
+            z = [
+                [
+                    (1 - sum(weight[i])) * z[i][k]
+                    + sum(w * z[j][k] for w, j in zip(weight[i], beside[i], strict=True))
+                    + change[i][k]
+                    for k in range(arms)
+                ]
+                for i in range(agents)
+            ]
+            m = [
+                [max([m[i][k]] + [m[j][k] for j in beside[i]]) for k in range(arms)]
+                for i in range(agents)
+            ]
+    return Run(actions, talks, pulls, [set(range(arms))] * agents)
