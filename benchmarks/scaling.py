@@ -1,6 +1,7 @@
 """How the cost of a trial grows: with seeds, arms, agents, horizon, rounds, devices; one figure.
 
-    python -m benchmarks.scaling      # about ten minutes; writes scaling.json and docs/scaling.png
+    python -m benchmarks.scaling      # about five minutes; writes scaling.json and docs/scaling.png
+    python -m benchmarks.scaling --draw     # draws the figure again from scaling.json
 
 Exponents are fitted to the last three points of each axis. The floor is what drawing the numbers
 takes, and nothing else: how many there are is counted in the expert's program, and what one takes
@@ -10,6 +11,7 @@ is measured in a loop that does nothing but draw.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,7 @@ def exponent(rows: list[list[float]]) -> float:
 def drawn(found: dict[str, Any]) -> None:
     """Draws the figure."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     figure, panels = plt.subplots(2, 4, figsize=(7.2, 4.0), layout="constrained")
     for panel, (name, rows) in zip(panels.flat, found["axes"].items(), strict=False):
@@ -142,6 +145,13 @@ def drawn(found: dict[str, Any]) -> None:
         panel.set_title(f"exponent {exponent(rows):.2f}", fontsize=8)
         panel.set_ylim(least / 2, max(cost) * 2)
         panel.tick_params(labelsize=7)
+        if max(cost) < 30 * least:
+            panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        if max(sizes) < 100:
+            panel.set_xticks(sizes)
+        for axis in (panel.xaxis, panel.yaxis):
+            if max(sizes if axis is panel.xaxis else cost) < 10**4:
+                axis.set_major_formatter("{x:g}")
         panel.minorticks_off()
         panel.grid(alpha=0.3, which="major")
     for panel in panels[:, 0]:
@@ -163,10 +173,10 @@ def drawn(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measures, writes and draws."""
-    found = measured()
-    JSON.write_text(json.dumps(found, indent=1) + "\n")
-    drawn(found)
+    """Measures and writes, unless asked to draw alone; draws."""
+    if sys.argv[1:] != ["--draw"]:
+        JSON.write_text(json.dumps(measured(), indent=1) + "\n")
+    drawn(json.loads(JSON.read_text()))
 
 
 if __name__ == "__main__":
