@@ -69,7 +69,16 @@ class Outcome(NamedTuple):
 
 @runtime_checkable
 class Trial(Protocol):
-    """A pytree of arrays that runs one seed; equal structures and shapes share a compilation."""
+    """A pytree of arrays that runs one seed; equal structures and shapes share a compilation.
+
+    It may offer more, for speed; no bit of a result may depend on it:
+
+    * ``quick()``: the same trial as a program that compiles sooner and runs slower.
+    * ``on(platform, trials)``: the same trial as so many are run fastest on "cpu", "gpu" or "tpu".
+    * ``together`` and ``run_together(instance, grid, key)``: where the first is true, the second
+      runs one seed of each of many trials; everything, the trial's own arrays included, is
+      [trial, ...]. The trial then has a ``filling``, whose name it is told by.
+    """
 
     def run(self, instance: Any, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; pure, for use under ``jit`` and ``vmap``.
@@ -84,7 +93,10 @@ class Trial(Protocol):
         """Returns how many (agent, arm) elements the loop holds for one seed."""
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
-        """Returns the memory of one seed at work, with so many recorded slots and arms."""
+        """Returns the memory of one seed at work, with so many recorded slots and arms.
+
+        The trial's own arrays and the problem's are not a part of it: they are counted for it.
+        """
 
 
 def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:

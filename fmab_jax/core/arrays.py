@@ -264,9 +264,9 @@ def fill(
     found, place = blank, jnp.zeros(size, jnp.int32)
     for number, each in enumerate(samples, 1):
         own = need if need.dtype == bool else need == number
-        # Where the element of each rank lies: accelerators scatter slowly, CPUs search slowly.
-        told, ranks = lax.platform_dependent(own, cpu=_told, default=_searched)
-        found = _filled(each, told, ranks[-1], first, chunk, found, operands)
+        # Accelerators scatter slowly, CPUs search slowly.
+        known, ranks = lax.platform_dependent(own, cpu=_placed, default=_to_search)
+        found = _filled(each, known, ranks[-1], first, chunk, found, operands)
         place = jnp.where(own, first + ranks - 1, place)
         first = first + -(-ranks[-1] // chunk) * chunk
     wanted = need if need.dtype == bool else need > 0
@@ -286,7 +286,7 @@ def fill(
 
 def _filled(
     sample: Callable[..., Any],
-    told: Int[Array, " lane"],
+    known: Int[Array, " lane"],
     total: Int[Array, ""],
     first: Int[Array, ""],
     chunk: int,
@@ -300,7 +300,7 @@ def _filled(
         # Past the last needed element the chunk repeats it.
         wanted = jnp.minimum(done + 1 + jnp.arange(chunk, dtype=jnp.int32), total)
         lane = lax.platform_dependent(
-            told, wanted, cpu=lambda told, rank: told[rank - 1], default=jnp.searchsorted
+            known, wanted, cpu=lambda place, rank: place[rank - 1], default=jnp.searchsorted
         )
         fresh = sample(*(x[lane] for x in operands))
         kept = jax.tree.map(
@@ -312,12 +312,14 @@ def _filled(
     return lax.while_loop(lambda s: s[0] < total, one_chunk, start)[1]
 
 
-def _told(need: Bool[Array, " lane"]) -> tuple[Array, Array]:
+def _placed(need: Bool[Array, " lane"]) -> tuple[Array, Array]:
+    """Returns where the element of each rank lies, and the ranks."""
     ranks = ranked(need)
     return places(need, ranks), ranks
 
 
-def _searched(need: Bool[Array, " lane"]) -> tuple[Array, Array]:
+def _to_search(need: Bool[Array, " lane"]) -> tuple[Array, Array]:
+    """Returns the ranks, in order, to search for where an element lies; and again."""
     ranks = jnp.cumsum(need, dtype=jnp.int32)
     return ranks, ranks
 

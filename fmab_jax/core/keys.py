@@ -23,7 +23,7 @@ from fmab_jax.errors import count, refuse
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
 REWARD, NOISE, PARTICIPATION, INSTANCE, ALONE = 0, 1, 2, 3, 4
 # How far threefry turns words, in one group of four rounds and the next.
-_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 class Words(NamedTuple):
@@ -58,7 +58,7 @@ def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
 def stream_keys(key: Array, round_: Int[Array, ""], *streams: int) -> tuple[Words, ...]:
     """Returns `stream_key` of several streams, in a loop: compiled soon, but not run as fast.
 
-    For keys that are stored: what is worked out anew wherever it is read had better be quick.
+    For keys that are stored. Where each reader works the key out anew, use `stream_key`.
     """
     none = jnp.uint32(0)
     of_round = _looped(*words_of(key), none, round_.astype(jnp.uint32))
@@ -140,7 +140,7 @@ def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:
 
     def four(group: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         x0, x1, *schedule = state
-        for odd, even in zip(*_TURNS, strict=True):
+        for odd, even in zip(*_ROTATIONS, strict=True):
             turn = jnp.where(group % 2 == 0, jnp.uint32(odd), jnp.uint32(even))
             x0 = x0 + x1
             x1 = x0 ^ ((x1 << turn) | (x1 >> (32 - turn)))
@@ -161,7 +161,7 @@ def _threefry(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]
     schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
     x0, x1 = x0 + k0, x1 + k1
     for group in range(5):
-        for turn in _TURNS[group % 2]:
+        for turn in _ROTATIONS[group % 2]:
             x0 = x0 + x1
             x1 = x0 ^ ((x1 << jnp.uint32(turn)) | (x1 >> jnp.uint32(32 - turn)))
         x0 = x0 + schedule[(group + 1) % 3]

@@ -273,14 +273,16 @@ def many_trials(
 ) -> Outcome:
     """Runs `one_trial` for each of many; arguments as there, [trial, ...].
 
-    Trials that are ``listed`` are run in one list of arms; their bits are equal.
+    Trials whose ``together`` is true are run by their ``run_together``; the bits are equal.
     """
-    if not getattr(trial, "listed", False):
+    if getattr(trial, "together", False) is not True:
         return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
     instance = jax.vmap(lambda problem, key: problem.draw(key))(problem, key)
     with contract.asking(trial.filling, tracing=True):
-        return trial.run_together(instance, grid, key)
+        outcome = trial.run_together(instance, grid, key)
+    points, name = grid.shape[1], getattr(trial.filling, "name", "")
+    return jax.vmap(lambda each: contract.shaped(each, points, name))(outcome)
 
 
 # Of compilation, by platform. Vectors of 512 bits where the processor has them: XLA takes 256.
@@ -301,7 +303,8 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     platform = devices[0].platform
 
     def one_batch(trial: Trial, *arguments: Any) -> Outcome:
-        trial = trial.on(platform) if hasattr(trial, "on") else trial
+        if callable(chosen := getattr(trial, "on", None)):
+            trial = chosen(platform, batch // len(devices))
         return many_trials(trial, *arguments)
 
     sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)

@@ -28,16 +28,18 @@ from fmab_jax.algorithms.families.epochs import Scalar as Scalar
 from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
-from fmab_jax.core.rewards import Law
+from fmab_jax.core.rewards import FiniteSupport, Law
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import parameters_of
 
 
 class _Bytes(NamedTuple):
-    """What a compiled loop takes, in bytes, as measured (tests/run/test_memory.py)."""
+    """What a compiled loop takes, in bytes, as measured (tests/run/test_simulate.py)."""
 
     listed: int = 96
     """For an arm, where arms are listed."""
+    array: int = 200
+    """For an arm and a row of rewards, where each seed has arrays of arms."""
     level: int = 20
     """For an arm and each level of its rewards but two."""
     alike: int = 32
@@ -171,6 +173,7 @@ class Elimination(Algorithm):
             waits=waits,
             narrows=True,
             listed=False,
+            arms=problem.arms,
             horizon=np.int64(horizon),
             agents=np.float64(agents),
             reporting=np.float64(exchange.reporting),
@@ -213,7 +216,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     jax.tree_util.register_dataclass,
     meta_fields=[
         *("filling", "law", "alone", "room", "plain", "apart", "alike"),
-        *("noise_by_group", "scarce", "waits", "narrows", "listed"),
+        *("noise_by_group", "scarce", "waits", "narrows", "listed", "arms"),
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),
@@ -228,7 +231,7 @@ class EliminationTrial:
     Rewards and noise are held in rows, each the sum over some agents.
 
     Attributes:
-        filling: The algorithm, for its equations. Static, as are all up to ``listed``.
+        filling: The algorithm, for its equations. Static, as are all up to ``arms``.
         law: Of the rewards.
         alone: Every agent runs the loop by itself, with nobody to hear.
         room: Rows that agents are padded to where their number shapes an array, else 0.
@@ -241,7 +244,8 @@ class EliminationTrial:
         narrows: The loop goes on in narrower arrays once most arms have left: faster to run, slower
             to compile, the same bits.
         listed: A batch's active arms are held in one list (`lists`), not in arrays of arms: faster
-            on processors, the same bits.
+            on processors, the same bits; then ``narrows`` has no effect.
+        arms: K.
         horizon: T in slots, int64.
         agents: M.
         reporting: N, the agents heard in a round.
@@ -267,6 +271,7 @@ class EliminationTrial:
     waits: bool
     narrows: bool
     listed: bool
+    arms: int
     horizon: Any
     agents: Any
     reporting: Any
@@ -298,26 +303,40 @@ class EliminationTrial:
         """Returns the same trial as a program that takes half as long to compile."""
         return replace(self, narrows=False)
 
-    def on(self, platform: str) -> EliminationTrial:
-        """Returns the same trial as it runs fastest on a platform, such as "cpu"."""
+    @property
+    def together(self) -> bool:
+        """Whether many trials are run in one go."""
+        return self.listed
+
+    def on(self, platform: str, trials: int = 1) -> EliminationTrial:
+        """Returns the same trial as so many of them run fastest on a platform, such as "cpu"."""
         # The arrays may be those of many trials.
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
         simple = one_row and self.plain and not (self.waits or self.apart or self.scarce)
-        if platform != "cpu" or not simple or not lists.by_arm(self.filling.leaves):
-            return self
-        return replace(self, listed=True)
+        # Somebody's own loop stays.
+        mine = type(self).run is EliminationTrial.run
+        few = trials * max(1, self.room) * self.arms <= lists.MOST
+        listed = platform == "cpu" and simple and mine and few
+        if listed and lists.by_arm(self.filling.leaves):
+            return replace(self, listed=True)
+        return self
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
         # Agents that sum out are looked at once, when the run begins.
-        return max(1, self.room, np.shape(self.member)[1] // 6, np.shape(self.member)[0])
+        rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
+        return max(rows, self.room, np.shape(self.member)[1] // 6)
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
         curves = points * (_BYTES.point + _BYTES.waiting * self.waits) + _BYTES.seed
-        levels = _BYTES.level * max(0, len(getattr(self.law, "levels", ())) - 2)
+        levels = 0
+        if isinstance(self.law, FiniteSupport):
+            levels = _BYTES.level * max(0, len(self.law.levels) - 2)
         if self.alone or not self.room and not self.apart:
-            return max(1, self.room) * ((_BYTES.listed + levels) * arms + curves)
+            rows = np.shape(self.reward_sizes)[-1]
+            arm = _BYTES.listed if self.on("cpu").listed else _BYTES.array * rows
+            return max(1, self.room) * ((arm + levels) * arms + curves)
         if self.apart:
             each, agent = _BYTES.apart
             return (each + (agent + levels) * np.shape(self.member)[1]) * arms + curves

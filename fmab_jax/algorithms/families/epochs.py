@@ -106,7 +106,7 @@ class Decision(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the next epoch needs; gaps is the sum over active arms, whatever columns are left."""
+    """What the next epoch needs; ``gaps`` is the sum over the active arms of the whole problem."""
 
     epoch: Int[Array, ""]
     pulls: Float[Array, ""]
@@ -352,10 +352,12 @@ def _epoch(
     leaving = checked("leaves", filling.leaves(behind, radius), behind.shape, "b")
     alive = arms.alive & ~leaving
     chosen = _first_best(aggregate[None, :], alive)[0]
+    # Where nothing is left, or nothing is the best, the first arm stands for it.
+    best = alive[chosen] & ~jnp.isnan(jnp.max(jnp.where(alive, aggregate, -jnp.inf)))
     after = Decision(
         active=jnp.sum(alive, dtype=jnp.int32),
-        chosen=columns.arm[chosen].astype(jnp.int32),
-        chosen_gap=columns.gap[chosen],
+        chosen=jnp.where(best, columns.arm[chosen].astype(jnp.int32), 0),
+        chosen_gap=jnp.where(best, columns.gap[chosen], instance.gaps[0]),
         lost=jnp.min(jnp.where(alive, columns.gap, 1.0)) > 0.0,
         rounds=number,
         rounds_curve=step(before.rounds_curve, grid, clock.slot, number),

@@ -343,7 +343,7 @@ class IndexTrial:
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
         """Returns the memory of one seed at work."""
-        held = 8 * arms * (_COPIES * self.state_rows + self.rows) + 8 * np.size(self.neighbours)
+        held = 8 * arms * (_COPIES * self.state_rows + self.rows)
         return held + self.room * _BYTES_PER_AGENT + points * _BYTES_PER_POINT
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:

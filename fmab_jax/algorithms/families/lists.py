@@ -3,13 +3,14 @@
 What `epochs.run` does for each seed in arrays of K arms, of which most have left after an epoch or
 two, is done here for the arms that are in play, whatever seeds they are of. It is for processors,
 where every element costs; an accelerator would rather have fewer steps. For trials whose agents add
-up to one row and wait for nobody (`applies`). The bits are the same: numbers are drawn by identity,
-and sums over arms are exact in any order.
+up to one row and wait for nobody (`elimination.EliminationTrial.on`). The bits are the same:
+numbers are drawn by identity, and sums over arms are exact in any order.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,8 +28,10 @@ from fmab_jax.core.problems import Instance
 
 # Arms that are looked at together: their arrays stay in a core's cache.
 _CHUNK = 4096
+MOST = 2**31 - 1 - _CHUNK
+"""Most arms of one list."""
 # Epochs after which curves are brought up to date: each writes over all later recorded slots.
-_TURNS = 16
+_EPOCHS = 16
 _NONE = 2**31 - 1
 _NEVER = 2**62
 
@@ -43,21 +46,33 @@ _BY_ARM = frozenset(
 
 @functools.lru_cache(maxsize=256)
 def by_arm(leaves: Callable[..., Array]) -> bool:
-    """Tells whether `Elimination.leaves` judges each arm by itself; else arms lie together."""
-    arms, one = jax.ShapeDtypeStruct((3,), jnp.float64), jax.ShapeDtypeStruct((), jnp.float64)
-    try:
-        seen = jax.make_jaxpr(leaves)(arms, one)
-    except Exception:  # somebody's own, which is refused where it runs
+    """Tells whether `Elimination.leaves` says of an arm the same whatever arms are beside it.
+
+    It is traced for one arm, three and seven: what it does must be the same, arm by arm.
+    """
+    told = []
+    for arms in (1, 3, 7):
+        behind, radius = (jax.ShapeDtypeStruct(x, jnp.float64) for x in ((arms,), ()))
+        try:
+            with jax.enable_x64(True):
+                seen = jax.make_jaxpr(leaves)(behind, radius)
+        except Exception:  # somebody's own, which is refused where it runs
+            return False
+        if not _each_by_itself(seen):
+            return False
+        told.append(re.sub(rf"\[{arms}\]|\({arms},\)", "[arm]", str(seen)))
+    return len(set(told)) == 1
+
+
+def _each_by_itself(closed: Any) -> bool:
+    # A constant array has an element for each place.
+    if any(jnp.ndim(constant) for constant in closed.consts):
         return False
-    return _each_by_itself(seen.jaxpr)
-
-
-def _each_by_itself(jaxpr: Any) -> bool:
     inner = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
-    for equation in jaxpr.eqns:
+    for equation in closed.jaxpr.eqns:
         name = equation.primitive.name
         if name in inner:
-            if not _each_by_itself(equation.params[inner[name]].jaxpr):
+            if not _each_by_itself(equation.params[inner[name]]):
                 return False
         elif name not in _BY_ARM:
             return False
@@ -65,7 +80,7 @@ def _each_by_itself(jaxpr: Any) -> bool:
 
 
 class _List(NamedTuple):
-    """Arms, those of a trial not far from each other; what is past the end means nothing.
+    """Arms, in any order; what is past the end means nothing.
 
     Attributes:
         size: How many arms are listed.
@@ -160,7 +175,7 @@ def run(
         trial: An `elimination.EliminationTrial`; its arrays, and all that follow, are [trial, ...].
         instance: Of each trial.
         grid: Recorded slots.
-        key: Of each trial's seed, or of an agent's where each is alone.
+        key: The key of each trial's seed, or of each agent where agents are alone.
         last: Slot at which the run is over.
     """
     trials, width = instance.gaps.shape
@@ -206,10 +221,10 @@ def run(
     def several(given: tuple[_State, _Arms, _Curves]) -> tuple[_State, _Arms, _Curves]:
         state, arms, curves = given
         first = jnp.max(state.epoch)
-        never, zero = jnp.full((_TURNS, trials), _NEVER), jnp.zeros((_TURNS, trials))
+        never, zero = jnp.full((_EPOCHS, trials), _NEVER), jnp.zeros((_EPOCHS, trials))
         start = (jnp.int32(0), state, arms, _Stretches(never, zero, zero, never))
         _, state, arms, new = lax.while_loop(
-            lambda x: (x[0] < _TURNS) & jnp.any(unfinished(x[1])),
+            lambda x: (x[0] < _EPOCHS) & jnp.any(unfinished(x[1])),
             epoch,
             arrays.varying_like(start, last),
         )
@@ -286,7 +301,7 @@ def _put(values: Array, new: Array, first: Int[Array, ""]) -> Array:
 def _kept(arms: _Arms, plan: _Plan, width: int, chunk: int) -> _Arms:
     """Lists the arms that are played now: those that stayed, of trials that draw."""
     heard = arms.heard
-    # At the beginning all arms are listed.
+    # In the first epoch, if every trial draws, the list is already whole.
     all_ = jnp.all(plan.draws & (plan.number == 1))
     size = jnp.where(all_, 0, heard.size)
 
@@ -370,7 +385,7 @@ def _heard(
 def _laplace_sum(
     z: Float[Array, " lane"], shapes: Float[Array, "trial 24"], owner: Int[Array, " lane"]
 ) -> Float[Array, " lane"]:
-    """Returns `laplace.laplace_sum`, whose shape most batches share."""
+    """Returns `laplace.laplace_sum`; in most batches all trials share one shape."""
     return lax.cond(
         jnp.all(shapes == shapes[:1]),
         lambda z, _: laplace.laplace_sum(z, shapes[0]),
@@ -445,12 +460,13 @@ def _judged(
         )
         return done + chunk, found, _put(alive, stays, done)
 
-    none, zero = jnp.zeros(trials, jnp.int32), jnp.zeros(trials)
-    nothing = _Judged(none, zero - jnp.inf, none + _NONE, none, zero, zero)
+    zeros, zero = jnp.zeros(trials, jnp.int32), jnp.zeros(trials)
+    nothing = _Judged(zeros, zero - jnp.inf, zeros + _NONE, zeros, zero, zero)
     start = arrays.varying_like((jnp.int32(0), nothing, arms.alive), heard.lane)
     _, found, alive = lax.while_loop(lambda s: s[0] < heard.size, some, start)
     first = jnp.arange(trials, dtype=jnp.int32) * width
-    lane = jnp.where(found.lane == _NONE, first, found.lane)
+    none = (found.lane == _NONE) | jnp.isnan(found.best)
+    lane = jnp.where(none, first, found.lane)
     left = _Left(
         active=found.active,
         chosen=lane - first,
