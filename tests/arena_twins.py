@@ -253,7 +253,7 @@ def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
                     for k in range(arms)
                 ]
                 # Sums over neighbours in another order are no difference.
-                k = lowest_best([round(x, 9) for x in index])
+                k = lowest_best([round(x, 13) for x in index])
             actions[t - 1, i] = k
             old = sums[i][k] / pulls[i][k] if pulls[i][k] else 0.0
             pulls[i][k] += 1

@@ -111,9 +111,12 @@ def first_best(values: Float[Array, "row arm"]) -> Int[Array, " row"]:
 
 
 def upper_bound(
-    pulls: Float[Array, "row arm"], sums: Float[Array, "row arm"], width: Scalar
+    pulls: Float[Array, "row arm"], sums: Float[Array, "row arm"], width: Float[Array, ...]
 ) -> Float[Array, "row arm"]:
-    """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled."""
+    """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled.
+
+    The width is one number, or [row, 1].
+    """
     # One division instead of two.
     return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
 
