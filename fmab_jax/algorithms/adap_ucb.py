@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
-from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import normal
-from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Real, parameter
 
 
@@ -36,7 +35,7 @@ class Episodes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AdaPUCB(IndexPolicy):
+class AdaPUCB(Private, IndexPolicy):
     """AdaP-UCB: the arm of the largest index is pulled until its pulls have doubled.
 
     Only the mean of the arm's last episode is known, plus Laplace noise of scale 1 / (epsilon
@@ -55,16 +54,11 @@ class AdaPUCB(IndexPolicy):
     heard: ClassVar[str] = "nobody: each agent alone"
     trusted: ClassVar[str] = "nobody: no message is sent"
 
-    epsilon: Any = epsilon_parameter()
     alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
-
-    def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, of the actions: nobody sees a message."""
-        return told(self.epsilon, self.epsilon)
 
     def values(self) -> dict[str, float]:
         """Returns epsilon and alpha."""
-        return {"epsilon": infinite(self.epsilon), "alpha": self.alpha}
+        return {"epsilon": self.noise_level, "alpha": self.alpha}
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Episodes:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
-from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
-class DistDPSE(Elimination):
+class DistDPSE(Private, Elimination):
     """Dist-DP-SE: batches of base^b pulls; secure aggregation, so the server sees one noisy sum.
 
     Agents add shares of a discrete Laplace variable, and only the sum is seen; that is drawn here
@@ -34,12 +34,11 @@ class DistDPSE(Elimination):
     source: ClassVar[str] = "Chowdhury and Zhou, ICLR 2023, arXiv 2206.05772, their code"
     heard: ClassVar[str] = "a server hears the sum over all agents after each batch"
     trusted: ClassVar[str] = "secure aggregation: nobody sees one agent's message"
-    examples: ClassVar[tuple[str, ...]] = ("--epsilon 0.1 0.5 1",)
+    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 0.5 1 --base 4")
     noisy: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
     sums_securely: ClassVar[bool] = True
 
-    epsilon: Any = epsilon_parameter()
     base: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
     )
@@ -54,14 +53,10 @@ class DistDPSE(Elimination):
         """Returns the table of a server that hears everybody."""
         return exchanges.server(agents)
 
-    def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, of the secure sum: all that anybody sees."""
-        return told(self.epsilon, self.epsilon)
-
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""
         failure = 1.0 / horizon if self.failure is None else self.failure
-        return {"epsilon": infinite(self.epsilon), "base": self.base, "failure": failure}
+        return {"epsilon": self.noise_level, "base": self.base, "failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:

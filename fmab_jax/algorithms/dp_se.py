@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
-from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
-class DPSE(Elimination):
+class DPSE(Private, Elimination):
     """DP-SE: every agent eliminates arms by itself, with epsilon-private actions and no links.
 
     The optimal single-agent algorithm at the time of the paper, as several public codes have it.
@@ -34,11 +34,13 @@ class DPSE(Elimination):
     )
     heard: ClassVar[str] = "nobody: each agent alone"
     trusted: ClassVar[str] = "nobody: no message is sent"
-    examples: ClassVar[tuple[str, ...]] = ("--epsilon 0.25 1 --agents 5 --arms 5",)
+    examples: ClassVar[tuple[str, ...]] = (
+        "--agents 5 --arms 5",
+        "--agents 5 --arms 5 --horizon 1e7 --epsilon 0.25 1",
+    )
     noisy: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
 
-    epsilon: Any = epsilon_parameter()
     failure: float | None = parameter(
         Real(none="1 / T", low=0.0, high=1.0, open_low=True),
         "Chance that a confidence interval may fail.",
@@ -50,14 +52,10 @@ class DPSE(Elimination):
         """Returns the table of agents that never communicate."""
         return exchanges.alone(agents)
 
-    def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, of the actions: nobody sees a message."""
-        return told(self.epsilon, self.epsilon)
-
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, and beta, by default 1 / T."""
         failure = 1.0 / horizon if self.failure is None else self.failure
-        return {"epsilon": infinite(self.epsilon), "failure": failure}
+        return {"epsilon": self.noise_level, "failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -16,14 +16,14 @@ from fmab_jax.algorithms.families.index import (
     first_best,
     upper_bound,
 )
-from fmab_jax.algorithms.families.private import epsilon_parameter, infinite, told
+from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges, normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, parameter
 
 
 @dataclass(frozen=True)
-class LDPUCB(IndexPolicy):
+class LDPUCB(Private, IndexPolicy):
     """LDP-UCB-L, or -B: UCB on rewards that are released with epsilon-local privacy.
 
     L releases r + Laplace(1/epsilon), and its index is mean + sqrt(2 log t / n) + sqrt(32 log t /
@@ -44,7 +44,6 @@ class LDPUCB(IndexPolicy):
     heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
     trusted: ClassVar[str] = "nobody: every reward is noisy"
 
-    epsilon: Any = epsilon_parameter()
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
     pooled: bool = parameter(Flag(), "A server pools what is released.", default=False)
 
@@ -57,14 +56,10 @@ class LDPUCB(IndexPolicy):
         """Returns the table of a server that hears everybody, or of agents alone."""
         return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
 
-    def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon: of one reward, towards everybody."""
-        return told(self.epsilon, self.epsilon)
-
     def values(self) -> dict[str, float]:
         """Returns epsilon and both choices."""
         return {
-            "epsilon": infinite(self.epsilon),
+            "epsilon": self.noise_level,
             "bits": float(self.bits),
             "pooled": float(self.pooled),
         }

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from fmab_jax.cli.options import Call, Count, shown, spelt
+from fmab_jax.cli.options import Call, Count, spelt
 from fmab_jax.errors import count
 
 
@@ -26,7 +26,7 @@ from fmab_jax.errors import count
 class Options:
     """Versions, devices and caches, and what a run would need."""
 
-    algorithm: Annotated[str | None, arg(metavar="NAME"), shown("first of fmab algorithms")] = None
+    algorithm: Annotated[str, arg(metavar="NAME")] = "cdp"
     """Whose run."""
     agents: Count = 50
     """M, agents."""
@@ -46,13 +46,13 @@ def execute(call: Call) -> None:
     with spelt(options):
         import jax
 
-        from fmab_jax.algorithms.base import known, named
+        from fmab_jax.algorithms.base import named
         from fmab_jax.cli.stated import suggested
         from fmab_jax.core.problems import Problem
         from fmab_jax.run.batches import MAX_HORIZON, bound
         from fmab_jax.run.resources import MAX_SEEDS, versions
 
-        owner = named(sorted(known())[0] if options.algorithm is None else options.algorithm)
+        owner = named(options.algorithm)
         horizon = count("horizon", options.horizon, 1, MAX_HORIZON, "give T, such as 1e6")
         seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
         devices = jax.local_devices()

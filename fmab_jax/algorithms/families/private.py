@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.errors import refuse
+from fmab_jax.parameters import UNSET, Real, parameter
 
 MAX_EPSILON = 1e100
 """Largest epsilon: a multiple of it must be a number as well."""
 
 
-def epsilon_parameter() -> Any:
-    """Declares the parameter epsilon; None stands for no noise."""
-    return parameter(
+@dataclass(frozen=True)
+class Private(Algorithm):
+    """An algorithm with a privacy parameter that must be given; derive from it first.
+
+    Attributes:
+        epsilon: Privacy parameter > 0; None (or infinity) for no noise.
+    """
+
+    epsilon: Any = parameter(
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "Privacy parameter > 0, or none for no noise.",
+        default=UNSET,
         keyword=False,
         remedy="give a privacy parameter, or None for no noise",
         symbol="ε",
@@ -23,12 +34,16 @@ def epsilon_parameter() -> Any:
         suggested=1,
     )
 
+    def check(self) -> None:
+        """Refuses an epsilon that was not given."""
+        if self.epsilon is UNSET:
+            refuse("epsilon", UNSET, "given", "pass epsilon=None for no noise")
 
-def infinite(epsilon: float | None) -> float:
-    """Returns epsilon as a number; infinity for no noise."""
-    return math.inf if epsilon is None else float(epsilon)
+    def privacy(self, exchange: Exchange) -> dict[str, float]:
+        """Returns epsilon, which is also what all that anybody sees of an agent leaks."""
+        return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
-
-def told(epsilon: float | None, message: float | None) -> dict[str, float]:
-    """Returns what `Algorithm.privacy` tells: epsilon, and what one message leaks."""
-    return {"epsilon": infinite(epsilon), "epsilon_message": infinite(message)}
+    @property
+    def noise_level(self) -> float:
+        """Epsilon as a number; infinity for no noise."""
+        return math.inf if self.epsilon is None else float(self.epsilon)
