@@ -36,10 +36,10 @@ from fmab_jax.parameters import parameters_of
 class _Bytes(NamedTuple):
     """What a compiled loop takes, in bytes, as measured (tests/run/test_simulate.py)."""
 
-    listed: int = 96
-    """For an arm, where arms are listed."""
-    array: int = 200
-    """For an arm and a row of rewards, where each seed has arrays of arms."""
+    row: int = 96
+    """For an arm, where agents add up to one row, in a list or in arrays."""
+    rows: int = 60
+    """For an arm and a row, where agents add up to several."""
     level: int = 20
     """For an arm and each level of its rewards but two."""
     alike: int = 32
@@ -335,7 +335,7 @@ class EliminationTrial:
             levels = _BYTES.level * max(0, len(self.law.levels) - 2)
         if self.alone or not self.room and not self.apart:
             rows = np.shape(self.reward_sizes)[-1]
-            arm = _BYTES.listed if self.on("cpu").listed else _BYTES.array * rows
+            arm = max(_BYTES.row, _BYTES.rows * rows)
             return max(1, self.room) * ((arm + levels) * arms + curves)
         if self.apart:
             each, agent = _BYTES.apart
