@@ -30,11 +30,10 @@ from fmab_jax.core.problems import Instance
 _CHUNK = 4096
 MOST = 2**31 - 1 - _CHUNK
 """Most arms of one list."""
-# Epochs after which curves are brought up to date: each writes over all later recorded slots.
+# Epochs that are noted before the curves are brought up to date.
 _EPOCHS = 16
 _NONE = 2**31 - 1
 _NEVER = 2**62
-
 
 # What `leaves` may be made of, so that it says of each arm what it would say of the arm alone.
 _BY_ARM = frozenset(
