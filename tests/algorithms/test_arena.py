@@ -242,3 +242,13 @@ def test_private_elimination_has_the_law_of_the_slow_twin(name):
         algorithm, fmab.Problem(means, agents=4), horizon, 20_000, times=1, sum_agents=False
     )
     assert scipy.stats.ks_2samp(fast, apart.regret.values[:, -1].round(6)).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("algorithm", [fmab.ldp_ucb, fmab.adap_ucb])
+def test_no_epsilon_is_claimed_for_rewards_without_a_range(algorithm):
+    """Would catch noise for rewards in [0, 1] on rewards that one change can move further."""
+    problem = fmab.Problem.uniform(3, 4, rewards="gaussian:0.5")
+    with pytest.raises(ValueError, match=r"^epsilon=1.0: must be None with gaussian rewards"):
+        fmab.simulate(algorithm(1.0), problem, 100, 2)
+    data = fmab.simulate(algorithm(None), problem, 100, 2)
+    assert math.isinf(data.attrs["epsilon"]) and np.isfinite(data.regret.values).all()

@@ -8,6 +8,7 @@ so a seed's results depend neither on the batch nor on how many rows agents are 
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -240,7 +241,8 @@ class IndexPolicy(Algorithm):
         """Returns the trial; arguments as in `Algorithm.bind`.
 
         Raises:
-            ValueError: If there are too many slots, or agents differ and may not.
+            ValueError: If there are too many slots, agents differ and may not, or an epsilon is
+                claimed for rewards that may lie outside [0, 1].
         """
         if horizon > MAX_HORIZON:
             remedy = f"{self.name} steps slot by slot: give a shorter horizon"
@@ -253,6 +255,10 @@ class IndexPolicy(Algorithm):
         if self.homogeneous_only and not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name}"
             refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        law, told = problem.rewards, self.privacy(exchange)["epsilon"]
+        if math.isfinite(told) and not (law.low >= 0.0 and law.high <= 1.0):
+            remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
+            refuse("epsilon", told, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
         room = problem.agents if room is None else room
         rows = 1 if self.shared else room
         own = {name: np.float64(value) for name, value in self.values().items()}

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance
 from fmab_jax.errors import refuse
@@ -17,13 +18,11 @@ from fmab_jax.parameters import UNSET, Real, Whole, parameter
 
 # Largest round budget: with arms that never separate, a run makes this many epochs.
 MAX_ROUNDS = 10**5
-# Largest epsilon: N epsilon must be a number as well.
-MAX_EPSILON = 1e100
 _SOURCE = "Li and Song, IEEE JSAC 40(3), 2022, arXiv 2111.01570"
 
 
 @dataclass(frozen=True)
-class PaperElimination(Elimination):
+class PaperElimination(Private, Elimination):
     """Elimination with the schedule, the radius and the noise of Algorithm 1.
 
     Attributes:
@@ -41,16 +40,6 @@ class PaperElimination(Elimination):
     noisy: ClassVar[bool] = True
     source: ClassVar[str] = _SOURCE
 
-    epsilon: Any = parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "Privacy parameter > 0, or none for no noise.",
-        default=UNSET,
-        keyword=False,
-        remedy="give a privacy parameter, or None for no noise",
-        symbol="ε",
-        label="privacy parameter ε",
-        suggested=1,
-    )
     epsilon_message: Any = parameter(
         Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
         "What one message may leak, N epsilon; in place of epsilon.",
