@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.core import normal
+from fmab_jax.core import laplace
 from fmab_jax.parameters import Real, parameter
 
 
@@ -91,8 +91,7 @@ class AdaPUCB(Private, IndexPolicy):
         total = jnp.where(new, 0.0, state.total) + jnp.sum(rewards, axis=1)
         length = jnp.maximum(0.5 * at(state.pulls + pulls, arm), 1.0)
         uniform = slot.uniform(len(arm))[:, 0]
-        tail = jnp.minimum(uniform, 1.0 - uniform)
-        noise = jnp.where(uniform < 0.5, 1.0, -1.0) * normal.log(2.0 * tail) / own["epsilon"]
+        noise = laplace.quantile(uniform) / own["epsilon"]
         over = (left == 0.0)[:, None] & (pulls > 0.0)
         return Episodes(
             pulls=state.pulls + pulls,

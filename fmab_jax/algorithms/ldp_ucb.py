@@ -17,7 +17,7 @@ from fmab_jax.algorithms.families.index import (
     upper_bound,
 )
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.core import exchanges, normal
+from fmab_jax.core import exchanges, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, parameter
 
@@ -72,8 +72,7 @@ class LDPUCB(Private, IndexPolicy):
         # 1 / (1 + e^-epsilon) is the chance that a bit is kept; infinity leaves it alone.
         kept = 1.0 / (1.0 + jnp.exp(-own["epsilon"]))
         chance = rewards * kept + (1.0 - rewards) * (1.0 - kept)
-        tail = jnp.minimum(uniforms, 1.0 - uniforms)
-        noise = jnp.where(uniforms < 0.5, 1.0, -1.0) * normal.log(2.0 * tail) / own["epsilon"]
+        noise = laplace.quantile(uniforms) / own["epsilon"]
         bit = jnp.where(uniforms > 1.0 - chance, 1.0, 0.0)
         return jnp.where(own["bits"] > 0.0, bit, rewards + noise)
 

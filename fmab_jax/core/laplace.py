@@ -23,7 +23,11 @@ def laplace(
     k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...]
 ) -> Float[Array, ...]:
     """Samples Laplace(0, 1) by inversion."""
-    u = uniform(k0, k1, lane)
+    return quantile(uniform(k0, k1, lane))
+
+
+def quantile(u: Float[Array, ...]) -> Float[Array, ...]:
+    """Returns the quantile of Laplace(0, 1) at u in (0, 1)."""
     tail = jnp.minimum(u, 1.0 - u)
     return jnp.where(u < 0.5, 1.0, -1.0) * normal.log(2.0 * tail)
 
