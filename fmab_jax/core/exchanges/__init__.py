@@ -9,7 +9,7 @@ from fmab_jax.core.exchanges.alone import alone
 from fmab_jax.core.exchanges.flooding import flooding
 from fmab_jax.core.exchanges.server import reporting_agents, server
 from fmab_jax.core.exchanges.sinks import sinks
-from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter
+from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter, View
 
 __all__ = [
     "PEER",
@@ -17,6 +17,7 @@ __all__ = [
     "Exchange",
     "Ledger",
     "Meter",
+    "View",
     "alone",
     "flooding",
     "reporting_agents",

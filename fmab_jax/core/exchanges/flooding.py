@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, uniform_weights
+from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, uniform_weights
 
 BOUND = Meter("bound", "peer", True, "diameter x edges")
 USED = Meter("used", "peer", False, "edges that carry data")
@@ -56,6 +56,8 @@ def flooding(graph: Any) -> Exchange:
             observations_advertised=int(degree @ advertised),
             observations_sent=agents * (agents - 1),
         ),
+        vectors=agents * (agents - 1),
+        views=(View("every agent", 1),),
     )
 
 

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges.table import SERVER, Exchange, Meter, uniform_weights
+from fmab_jax.core.exchanges.table import SERVER, Exchange, Meter, View, uniform_weights
 from fmab_jax.errors import refuse
 
 EDGES = Meter("edges", "peer", True, "edges of the components")
@@ -69,6 +69,12 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         diameter=max(part.diameter for part in parts),
         sizes=tuple(part.size for part in parts),
         sinks=tuple(int(start) + part.sink for start, part in zip(first, parts, strict=True)),
+        vectors=len(parts) + sum(part.forwards for part in parts),
+        views=(
+            View("sinks, and agents that pass on", 1),
+            View("the server", min(part.size for part in parts)),
+            View("the agents", agents),
+        ),
     )
 
 

@@ -61,6 +61,19 @@ class Ledger(NamedTuple):
     """Observations carried by all DATA messages together: M (M - 1), each arrives once."""
 
 
+class View(NamedTuple):
+    """What somebody sees of a round.
+
+    Attributes:
+        who: Such as "the server".
+        over: Agents that the smallest sum of messages that they see is over; 1 where they see
+            single messages.
+    """
+
+    who: str
+    over: int
+
+
 @dataclass(frozen=True, eq=False)
 class Exchange:
     """One exchange as a table; all link counts are per completed round.
@@ -79,6 +92,10 @@ class Exchange:
         sizes: Component sizes M_q of sinks, in agent order.
         sinks: Sink agent of each component, as an agent in 0..M-1.
         ledger: GIS message counts, flooding only.
+        vectors: Vectors that all links of a round carry together, of one number for each arm that
+            is heard of; a vector that is passed on counts again.
+        numbers: Single numbers that all links of a round carry besides.
+        views: Who sees what of a round.
     """
 
     name: str
@@ -92,6 +109,9 @@ class Exchange:
     sizes: tuple[int, ...] = ()
     sinks: tuple[int, ...] = ()
     ledger: Ledger | None = None
+    vectors: int = 0
+    numbers: int = 0
+    views: tuple[View, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the table, and makes the weights read-only, so that it cannot change.
@@ -116,6 +136,10 @@ class Exchange:
             if not pair or not isinstance(each[0], Meter):
                 refuse("exchange.links", each, allowed, "make a Meter")
             count(f"exchange.links[{each[0].name}]", each[1], 0, 2**53, "give links of a round")
+        count("exchange.vectors", self.vectors, 0, 2**53, "give vectors of a round")
+        count("exchange.numbers", self.numbers, 0, 2**53, "give numbers of a round")
+        for view in self.views:
+            count(f"exchange.views[{view.who}]", view.over, 1, self.agents, "give agents of a sum")
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "links", tuple(tuple(each) for each in self.links))
