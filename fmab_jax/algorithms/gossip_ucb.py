@@ -15,6 +15,7 @@ from fmab_jax.algorithms.families.index import (
     Own,
     Scalar,
     Slot,
+    anywhere,
     at,
     drawn_arm,
     first_best,
@@ -164,13 +165,8 @@ class GossipUCB(IndexPolicy):
             estimate = jnp.where(gossips[:, None], both[None, :], estimate)
         arm = jnp.arange(estimate.shape[1], dtype=jnp.int32)
         pulled = arm[None, :] == state.arm[:, None]
-
-        def heard(place: Array, most: Array) -> Array:
-            counted = state.most[other[:, place]]
-            return jnp.maximum(most, jnp.where(there[:, place, None], counted, 0.0))
-
         return state._replace(
-            most=lax.fori_loop(0, other.shape[1], heard, state.pulls),
+            most=compared(state, slot),
             estimate=estimate + jnp.where(pulled, state.change[:, None], 0.0),
         )
 
@@ -178,6 +174,28 @@ class GossipUCB(IndexPolicy):
 def widening(slot: Slot, own: Own) -> Scalar:
     """Returns M, the factor of the squared radius; 1 where it is scaled."""
     return jnp.where(own["scaled"] > 0.0, 1.0, slot.agents)
+
+
+def compared(state: Known, slot: Slot) -> Float[Array, "agent arm"]:
+    """Returns the largest of an agent's own pulls and the estimates of all its neighbours."""
+    there = slot.neighbours >= 0
+    real = jnp.arange(there.shape[0], dtype=jnp.float64) < slot.agents
+
+    def among_all(_: None) -> Array:
+        # An agent's own estimate, which is here as well, is never more than it hears in return.
+        largest = jnp.max(jnp.where(real[:, None], state.most, 0.0), axis=0)
+        return jnp.maximum(state.pulls, largest[None, :])
+
+    def one_by_one(_: None) -> Array:
+        def heard(place: Array, most: Array) -> Array:
+            said = state.most[jnp.maximum(slot.neighbours[:, place], 0)]
+            return jnp.maximum(most, jnp.where(there[:, place, None], said, 0.0))
+
+        return lax.fori_loop(0, there.shape[1], heard, state.pulls)
+
+    beside = jnp.sum(there, axis=1, dtype=jnp.int32).astype(jnp.float64)
+    some_apart = anywhere(jnp.any(real & (beside < slot.agents - 1.0)))
+    return lax.cond(some_apart, one_by_one, among_all, None)
 
 
 def chosen(state: Known, radius: Float[Array, "agent arm"], slot: Slot) -> Int[Array, " agent"]:
