@@ -85,8 +85,6 @@ def test_counts_share_the_blocks_that_they_share():
     assert scipy.stats.kstest(alone, "laplace").pvalue > ALPHA
     apart = np.stack([alone, of[6], of[1024], of[1023], of[8]], axis=1)
     assert worst_correlation(apart) > ALPHA
-    shared = np.stack([of[13] - of[8], of[11] - of[8]], axis=1)
-    assert scipy.stats.kstest(shared[:, 0] / np.sqrt(2), "laplace").pvalue < 0.05
     assert worst_correlation(np.stack([of[7], of[6]], axis=1)) < ALPHA
 
 
@@ -106,7 +104,7 @@ def test_noise_is_everybodys_own(noise):
     assert worst_correlation(columns) > ALPHA
     assert worst_correlation(np.stack([columns[:-1, 0], columns[1:, 0]], axis=1)) > ALPHA
     assert scipy.stats.kstest(columns.ravel()[:100_000], "laplace").pvalue > ALPHA
-    # One lane for agents whose sum of row and arm agrees would be seen.
+    # A tenth in common would be seen.
     mixed = columns.copy()
     mixed[:, 1] = 0.95 * mixed[:, 1] + 0.05 * mixed[:, 0] * 2
     assert worst_correlation(mixed) < ALPHA
@@ -138,6 +136,7 @@ def test_levels_are_the_most_blocks_that_hold_a_number():
     assert found[5] == sum(2**j <= 8 for j in range(9))
 
 
+@pytest.mark.slow
 def test_fed_ucb_without_noise_is_gossip_ucb():
     """Would catch a Fed_UCB that gossips, counts or explores in another way."""
     problem = fmab.Problem.heterogeneous(4, 6)
