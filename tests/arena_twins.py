@@ -28,8 +28,8 @@ class Chance:
         mean = self.means[min(agent, len(self.means) - 1)][arm]
         return float(self.uniform("reward", slot, agent) > 1.0 - mean)
 
-    def laplace(self, stream, slot, agent):
-        u = self.uniform(stream, slot, agent)
+    def laplace(self, stream, slot, agent, column=0, columns=1):
+        u = self.uniform(stream, slot, agent, column, columns)
         return math.log(2 * u) * (1 if u < 0.5 else -1) if u < 0.5 else -math.log(2 * (1 - u))
 
 
@@ -281,3 +281,107 @@ def dec_ucb(chance, agents, arms, horizon, graph: nx.Graph):
                 for i in range(agents)
             ]
     return Run(actions, talks, pulls, [set(range(arms))] * agents)
+
+
+class Tree:
+    """The binary mechanism of one stream: every block keeps the noise that it was given first."""
+
+    def __init__(self, draw):
+        self.draw, self.blocks, self.count = draw, [], 0
+
+    def noise_of_next(self):
+        """Of the sum of one number more: blocks of equal length become one, with noise anew."""
+        self.count, length = self.count + 1, 1
+        while self.blocks and self.blocks[-1][0] == length:
+            self.blocks.pop()
+            length *= 2
+        self.blocks.append((length, self.draw(self.count)))
+        return sum(noise for _, noise in self.blocks)
+
+
+def trees(chance, agents, arms):
+    """One for each agent and arm."""
+
+    def tree(i, k):
+        return Tree(lambda last: chance.laplace("lasting", last, i, k, arms))
+
+    return [[tree(i, k) for k in range(arms)] for i in range(agents)]
+
+
+def gossip_ucb(chance, agents, arms, horizon, graph: nx.Graph, scaled=False, epsilon=None):
+    """With an epsilon, Fed_UCB."""
+    beside = [sorted(graph[i]) for i in range(agents)]
+    factor = 1 if scaled else agents
+    noise = trees(chance, agents, arms)
+    levels = math.ceil(math.log2(horizon + 1))
+    actions = np.empty((horizon, agents), int)
+    n, x, v = ([[0.0] * arms for _ in range(agents)] for _ in range(3))
+    sums, heard = ([[0.0] * arms for _ in range(agents)] for _ in range(2))
+    talks = []
+    for t in range(1, horizon + 1):
+        change = [[0.0] * arms for _ in range(agents)]
+        for i in range(agents):
+            late = [k for k in range(arms) if n[i][k] < heard[i][k] - agents]
+            if late:
+                k = late[int(chance.uniform("choose", t, i) * len(late))]
+            elif t <= arms:
+                k = t - 1
+            else:
+                index = []
+                for j in range(arms):
+                    inside = 1 / n[i][j]
+                    if epsilon:
+                        logs = math.log(horizon) ** 2 * math.log(t) * math.log(n[i][j])
+                        inside += 128 * agents * logs / (n[i][j] * epsilon) ** 2
+                    index.append(v[i][j] + math.sqrt(2 * factor * inside * math.log(t)))
+                # Products in another order are no difference.
+                k = lowest_best([round(value, 11) for value in index])
+            actions[t - 1, i] = k
+            n[i][k] += 1
+            sums[i][k] += chance.reward(t, i, k)
+            told = sums[i][k]
+            if epsilon:
+                told += noise[i][k].noise_of_next() * levels / epsilon
+            if t <= arms:
+                v[i][k], heard[i][k] = told / n[i][k], 1.0
+            else:
+                change[i][k] = told / n[i][k] - x[i][k]
+            x[i][k] = told / n[i][k]
+        if t > arms:
+            talks.append(t)
+            if graph.number_of_edges():
+                first = int(chance.uniform("talk", t, 0) * agents)
+                second = beside[first][int(chance.uniform("talk", t, 1) * len(beside[first]))]
+                both = [(v[first][k] + v[second][k]) / 2 for k in range(arms)]
+                v[first], v[second] = both, list(both)
+            v = [[v[i][k] + change[i][k] for k in range(arms)] for i in range(agents)]
+            heard = [
+                [max([n[i][k]] + [heard[j][k] for j in beside[i]]) for k in range(arms)]
+                for i in range(agents)
+            ]
+    return Run(actions, talks, n, [set(range(arms))] * agents)
+
+
+def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
+    noise = trees(chance, agents, arms)
+    own = epsilon / arms if split else epsilon
+    levels, log = math.ceil(math.log2(horizon + 1)), math.log(horizon)
+    covered = log**2 * math.log(arms * horizon * log / failure) / own
+    actions = np.empty((horizon, agents), int)
+    every = []
+    for i in range(agents):
+        n, total, told = [0] * arms, [0.0] * arms, [0.0] * arms
+        for t in range(1, horizon + 1):
+            index = [
+                told[k] / n[k] + math.sqrt(2 * math.log(t) / n[k]) + covered / n[k]
+                if n[k]
+                else math.inf
+                for k in range(arms)
+            ]
+            k = lowest_best([round(value, 9) for value in index])
+            actions[t - 1, i] = k
+            n[k] += 1
+            total[k] += chance.reward(t, i, k)
+            told[k] = total[k] + noise[i][k].noise_of_next() * levels / own
+        every.append(n)
+    return Run(actions, [], every, [set(range(arms))] * agents)

@@ -10,7 +10,7 @@ import networkx as nx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, drawn_arm, first_best
 from fmab_jax.core.exchanges import PEER, Exchange
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import GraphOf, network
@@ -82,18 +82,14 @@ class DecUCB(IndexPolicy):
     @staticmethod
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns a random late arm, or the one of the largest index."""
-        rows, arms = state.pulls.shape
+        rows = state.pulls.shape[0]
         late = (state.pulls <= state.most - slot.arms) & (state.pulls > 0.0)
-        number = jnp.cumsum(late, axis=1, dtype=jnp.int32)
-        count = number[:, -1]
-        drawn = (slot.uniform(rows)[:, 0] * count.astype(jnp.float64)).astype(jnp.int32)
-        drawn = jnp.minimum(drawn, jnp.maximum(count - 1, 0)) + 1
-        random = jnp.argmax(late & (number == drawn[:, None]), axis=1).astype(jnp.int32)
+        random, any_late = drawn_arm(late, slot.uniform(rows)[:, 0])
         beside = jnp.sum(slot.neighbours >= 0, axis=1, dtype=jnp.int32).astype(jnp.float64) + 1.0
         count_of = jnp.maximum(state.pulls, 1.0)
         width = jnp.sqrt(3.0 * jnp.log(slot.time) / (beside[:, None] * count_of))
         index = jnp.where(state.pulls > 0.0, state.mean + width, jnp.inf)
-        return jnp.where(count > 0, random, first_best(index))
+        return jnp.where(any_late, random, first_best(index))
 
     @staticmethod
     def update(

@@ -21,7 +21,7 @@ from fmab_jax.core.arrays import varying_like
 from fmab_jax.errors import count, refuse
 
 # Streams of one (seed, round); the numbers are part of the reproducibility contract.
-REWARD, NOISE, PARTICIPATION, INSTANCE, ALONE = 0, 1, 2, 3, 4
+REWARD, NOISE, PARTICIPATION, INSTANCE, ALONE, LASTING = 0, 1, 2, 3, 4, 5
 # How far threefry turns words, in one group of four rounds and the next.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -86,7 +86,7 @@ def uniform(
     k0: UInt32[Array, ...],
     k1: UInt32[Array, ...],
     lane: UInt32[Array, ...],
-    draw: int | UInt32[Array, ""] = 0,
+    draw: int | UInt32[Array, ...] = 0,
 ) -> Float[Array, ...]:
     """Returns a float64 uniform per lane on the midpoints (i + 1/2) / 2^52, symmetric about 1/2.
 
@@ -95,7 +95,7 @@ def uniform(
         k1: Second word.
         lane: Which independent variable; draw 0 of lane i is built from the bits of element i of
             ``jax.random.bits(key, ..., uint64)``.
-        draw: Which of the lane's independent uniforms.
+        draw: Which of the lane's independent uniforms; one for all, or one for each lane.
     """
     high, low = _threefry(k0, k1, jnp.uint32(draw), lane)
     wide = high.astype(jnp.uint64) << jnp.uint64(20)

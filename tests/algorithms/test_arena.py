@@ -21,7 +21,13 @@ from fmab_jax.core import keys
 
 ALPHA = 1e-6
 HORIZON = 300
-STREAMS = {"reward": keys.REWARD, "choose": keys.NOISE, "release": keys.ALONE}
+STREAMS = {
+    "reward": keys.REWARD,
+    "choose": keys.NOISE,
+    "talk": keys.PARTICIPATION,
+    "release": keys.ALONE,
+    "lasting": keys.LASTING,
+}
 
 # name: (package's algorithm, twin, means)
 SETTINGS = {
@@ -68,9 +74,50 @@ SETTINGS = {
         SHARED,
     ),
 }
+STAR = nx.star_graph(AGENTS - 1)
+SETTINGS |= {
+    "gossip_ucb": (
+        fmab.gossip_ucb(radius="scaled"),
+        functools.partial(twins.gossip_ucb, graph=nx.complete_graph(AGENTS), scaled=True),
+        UNEQUAL,
+    ),
+    "gossip_ucb, theory": (
+        fmab.gossip_ucb(ring(AGENTS)),
+        functools.partial(twins.gossip_ucb, graph=ring(AGENTS)),
+        SHARED,
+    ),
+    "gossip_ucb, star": (
+        fmab.gossip_ucb(STAR, radius="scaled"),
+        functools.partial(twins.gossip_ucb, graph=STAR, scaled=True),
+        SHARED,
+    ),
+    "fed_ucb": (
+        fmab.fed_ucb(3000.0, "ring", radius="scaled"),
+        functools.partial(
+            twins.gossip_ucb, graph=nx.cycle_graph(AGENTS), scaled=True, epsilon=3000.0
+        ),
+        SHARED,
+    ),
+    "fed_ucb, theory": (
+        fmab.fed_ucb(50.0),
+        functools.partial(twins.gossip_ucb, graph=nx.complete_graph(AGENTS), epsilon=50.0),
+        UNEQUAL,
+    ),
+    "fed_ucb, star": (
+        fmab.fed_ucb(400.0, STAR, radius="scaled"),
+        functools.partial(twins.gossip_ucb, graph=STAR, scaled=True, epsilon=400.0),
+        UNEQUAL,
+    ),
+    "tree_ucb": (fmab.tree_ucb(50.0), functools.partial(twins.tree_ucb, epsilon=50.0), UNEQUAL),
+    "tree_ucb, split": (
+        fmab.tree_ucb(2000.0, split=True, failure=0.5),
+        functools.partial(twins.tree_ucb, epsilon=2000.0, split=True, failure=0.5),
+        SHARED,
+    ),
+}
 # Weights of a fifth give means that tie but for their last digit: these are compared in law alone.
 TIES = ("dec_ucb, star",)
-QUICK = ("thompson", "ldp_ucb, pooled", "adap_ucb", "dec_ucb")
+QUICK = ("thompson", "ldp_ucb, pooled", "adap_ucb", "dec_ucb", "gossip_ucb", "fed_ucb", "tree_ucb")
 
 
 def tables(seed, agents, horizon, columns):
@@ -81,7 +128,7 @@ def tables(seed, agents, horizon, columns):
         slot = jnp.arange(horizon + 1, dtype=jnp.uint32)[:, None]
         for name, stream in STREAMS.items():
             words = keys.stream_key(key, 0, stream)
-            for width in {1, columns if name == "choose" else 1}:
+            for width in {1, columns if name in ("choose", "lasting") else 1}:
                 lane = jnp.arange(agents * width, dtype=jnp.uint32)[None, :]
                 found[name, width] = np.asarray(keys.uniform(*words, lane, slot))
     return found
@@ -244,7 +291,7 @@ def test_private_elimination_has_the_law_of_the_slow_twin(name):
     assert scipy.stats.ks_2samp(fast, apart.regret.values[:, -1].round(6)).pvalue > ALPHA
 
 
-@pytest.mark.parametrize("algorithm", [fmab.ldp_ucb, fmab.adap_ucb])
+@pytest.mark.parametrize("algorithm", [fmab.ldp_ucb, fmab.adap_ucb, fmab.fed_ucb, fmab.tree_ucb])
 def test_no_epsilon_is_claimed_for_rewards_without_a_range(algorithm):
     """Would catch noise for rewards in [0, 1] on rewards that one change can move further."""
     problem = fmab.Problem.uniform(3, 4, rewards="gaussian:0.5")

@@ -272,7 +272,9 @@ def test_phases_of_gosine_end_at_cubes():
     def due(number):
         zero = jnp.float64(0.0)
         beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
-        slot = index.Slot(number, number.astype(jnp.float64), *[zero] * 3, beside, zero, words)
+        slot = index.Slot(
+            number, number.astype(jnp.float64), *[zero] * 3, beside, zero, words, words
+        )
         return fmab.gosine.due(slot, {})
 
     cubes = np.arange(1, 465) ** 3

@@ -1010,6 +1010,7 @@ def test_streams_are_uncorrelated():
     # Round, stream and draw of every kind of variable.
     kinds = [(r, s, 0) for r in (1, 2) for s in (keys.REWARD, keys.NOISE, keys.PARTICIPATION)]
     kinds += [(0, keys.INSTANCE, 0), (1, keys.REWARD, 1), (1, keys.REWARD, 2)]
+    kinds += [(0, keys.LASTING, 0), (0, keys.NOISE, 0)]
     rounds, streams, numbers = (jnp.asarray(x, jnp.uint32) for x in zip(*kinds, strict=True))
 
     def lanes(key, round_, stream, draw):
@@ -1031,7 +1032,7 @@ def test_streams_are_uncorrelated():
     # Rewards and noise in ranks: a correlation of uniforms bounds what monotone laws can show.
     values = np.asarray(jax.jit(jax.vmap(one))(seeds))
     variables = values.shape[1]
-    assert variables == 3 * 11 * 4
+    assert variables == 3 * 13 * 4
     for shape in (values, np.abs(values - 0.5)):
         correlation = np.corrcoef(shape.T)[np.triu_indices(variables, 1)]
         worst = np.abs(correlation).max()
@@ -1045,7 +1046,7 @@ def test_keys_are_unique():
     @jax.vmap
     def all_words(seed):
         key = keys.seed_key(jnp.uint32(0), seed)
-        rounds, streams, agents = jnp.arange(31), jnp.arange(5), jnp.arange(20)
+        rounds, streams, agents = jnp.arange(31), jnp.arange(6), jnp.arange(20)
         both = jax.vmap(jax.vmap(keys.stream_key, (None, None, 0)), (None, 0, None))
         own = jax.vmap(keys.agent_key, (None, 0))(key, agents)
         mine = jax.vmap(both, (0, None, None))(own, rounds, streams[:2])
@@ -1057,7 +1058,7 @@ def test_keys_are_unique():
         for k0, k1 in parts
     ]
     everything = np.concatenate(merged)
-    assert len(everything) == 300 * (31 * 5 + 20 * 31 * 2 + 1)
+    assert len(everything) == 300 * (31 * 6 + 20 * 31 * 2 + 1)
     assert len(np.unique(everything)) == len(everything)
 
 

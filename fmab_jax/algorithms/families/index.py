@@ -21,7 +21,7 @@ import networkx as nx
 import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.core import arrays, exchanges, keys
@@ -47,8 +47,9 @@ _COPIES = 2
 _BYTES_PER_AGENT = 400
 _BYTES_PER_POINT = 48
 # Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
-# `communicate`, and of `release`.
+# `communicate`, of `release`, and those that are told by no slot.
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
+_LASTING = keys.LASTING
 
 
 class Slot(NamedTuple):
@@ -64,6 +65,7 @@ class Slot(NamedTuple):
             without `IndexPolicy.network`.
         arms: K, float64.
         words: Key of the slot's random numbers; see `uniform`.
+        lasting_words: Key of those that are the same in every slot; see `lasting`.
     """
 
     number: Int[Array, ""]
@@ -74,6 +76,7 @@ class Slot(NamedTuple):
     neighbours: Int[Array, "agent degree"]
     arms: Scalar
     words: keys.Words
+    lasting_words: keys.Words
 
     def uniform(self, rows: int, columns: int = 1) -> Float[Array, "row column"]:
         """Returns uniforms: the same if asked twice, others in another slot or function.
@@ -83,6 +86,19 @@ class Slot(NamedTuple):
         """
         lane = keys.lanes(rows, jnp.arange(columns, dtype=jnp.uint32), columns)
         return keys.uniform(*self.words, lane, self.number.astype(jnp.uint32))
+
+    def lasting(
+        self, lane: UInt32[Array, "*place"], number: UInt32[Array, "*place"]
+    ) -> Float[Array, "*place"]:
+        """Returns uniforms that last: the same for the same numbers, in any slot and function.
+
+        What is drawn once and remembered is asked for again instead, and takes no memory.
+
+        Args:
+            lane: Whose, such as row x arms + arm; it may not depend on how many rows there are.
+            number: Which of the lane's, such as the count at which it was drawn first.
+        """
+        return keys.uniform(*self.lasting_words, lane, number)
 
     def random_neighbour(self) -> Int[Array, " agent"]:
         """Returns a uniformly drawn neighbour of each agent; itself where it has none."""
@@ -109,6 +125,18 @@ def first_best(values: Float[Array, "row arm"]) -> Int[Array, " row"]:
     position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
     # Two plain reductions: XLA's argmax does not vectorise on CPUs.
     return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
+
+
+def drawn_arm(
+    among: Bool[Array, "row arm"], uniform: Float[Array, " row"]
+) -> tuple[Int[Array, " row"], Bool[Array, " row"]]:
+    """Returns a uniformly drawn arm of each row's set, and whether there is one."""
+    number = jnp.cumsum(among, axis=1, dtype=jnp.int32)
+    count = number[:, -1]
+    drawn = (uniform * count.astype(jnp.float64)).astype(jnp.int32)
+    drawn = jnp.minimum(drawn, jnp.maximum(count - 1, 0)) + 1
+    arm = jnp.argmax(among & (number == drawn[:, None]), axis=1).astype(jnp.int32)
+    return arm, count > 0
 
 
 def upper_bound(
@@ -297,7 +325,7 @@ def _state_rows(
     def init() -> State:
         zero, word = jnp.float64(0.0), jnp.uint32(0)
         beside, words = jnp.zeros(table, jnp.int32), keys.Words(word, word)
-        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, zero, words)
+        slot = Slot(jnp.int64(0), zero, zero, zero, zero, beside, zero, words, words)
         return filling.init(rows, arms, slot, dict.fromkeys(own, zero))
 
     with jax.enable_x64(True):
@@ -419,6 +447,7 @@ def _slot(trial: IndexTrial, arms: int, key: Array, number: Int[Array, ""], stre
         neighbours=jnp.asarray(trial.neighbours),
         arms=jnp.float64(arms),
         words=keys.stream_key(key, 0, stream),
+        lasting_words=keys.stream_key(key, 0, _LASTING),
     )
 
 

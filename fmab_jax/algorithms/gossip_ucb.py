@@ -1,0 +1,229 @@
+"""Gossip_UCB: pairs of neighbours average their estimates, all neighbours compare their counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import networkx as nx
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.families.index import (
+    IndexPolicy,
+    Own,
+    Scalar,
+    Slot,
+    anywhere,
+    at,
+    drawn_arm,
+    first_best,
+)
+from fmab_jax.core.exchanges import Exchange, Meter, View
+from fmab_jax.core.exchanges.table import uniform_weights
+from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.parameters import Choice, parameter
+
+GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
+COUNTS = Meter("counts", "peer", False, "edges that carry counts")
+
+
+class Known(NamedTuple):
+    """What an agent knows of each arm.
+
+    Attributes:
+        pulls: Its own, n.
+        sums: Of its own rewards.
+        mean: Its own sample mean X, with whatever noise it has.
+        most: Estimate of the largest number of pulls by any agent, n~.
+        estimate: Of the mean over all agents, v.
+        arm: That it pulled last.
+        change: Of its sample mean of that arm.
+    """
+
+    pulls: Float[Array, "agent arm"]
+    sums: Float[Array, "agent arm"]
+    mean: Float[Array, "agent arm"]
+    most: Float[Array, "agent arm"]
+    estimate: Float[Array, "agent arm"]
+    arm: Int[Array, " agent"]
+    change: Float[Array, " agent"]
+
+
+@dataclass(frozen=True)
+class GossipUCB(IndexPolicy):
+    """Gossip_UCB: the largest v + sqrt(2 M log t / n), unless an arm is over M pulls late.
+
+    v is a running average of sample means. In each slot one agent, drawn uniformly, wakes and
+    averages with a uniformly drawn neighbour; the source's pseudo-code does not say who gossips, so
+    this is an assumption. All agents then add the changes of their own sample means. An arm with
+    n < n~ - M is late, n~ being the most pulls that the agent has heard of from all its neighbours;
+    a random late arm is pulled first. The source's slot 0, in which every arm is pulled once, is
+    here the slots 1 to K, one arm each; t is the slot. The source's alpha_1 is 0, as it is in
+    practice. The pairs that gossip are priced; the meter ``counts`` has the edges of the comparison
+    of counts in every slot, which the authors leave out.
+
+    A random matching in place of one pair is not offered: its pairs are a random number, and an
+    exchange has the same links in every round.
+
+    Attributes:
+        graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
+        radius: "theory" is the paper's, with which agents explore as if M times as long; "scaled"
+            divides it by sqrt(M), which gives UCB1's width and is covered by no theorem.
+    """
+
+    name: ClassVar[str] = "gossip_ucb"
+    title: ClassVar[str] = "Gossip_UCB"
+    source: ClassVar[str] = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
+    heard: ClassVar[str] = "one pair of neighbours in every slot, and counts by all neighbours"
+    trusted: ClassVar[str] = "neighbours, with means and counts"
+
+    graph: Any = parameter(
+        GraphOf(),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default="complete",
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
+    radius: str = parameter(
+        Choice(options=("theory", "scaled")),
+        "Confidence radius; scaled is the paper's over sqrt(M).",
+        default="theory",
+        remedy="'theory' is the paper's",
+        symbol="radius",
+        label="radius",
+    )
+
+    def network(self, agents: int) -> nx.Graph:
+        """Returns the graph."""
+        return network(self.graph, agents)
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of one pair's estimates, and of counts on every edge, both ways."""
+        edges = self.network(agents).number_of_edges()
+        pairs = min(edges, 1)
+        return Exchange(
+            "gossip",
+            agents,
+            agents,
+            uniform_weights(agents),
+            links=((GOSSIP, pairs), (COUNTS, edges)),
+            vectors=2 * (pairs + edges),
+            views=(View("neighbours", 1),),
+        )
+
+    def values(self) -> dict[str, float]:
+        """Returns which radius it is."""
+        return {"scaled": float(self.radius == "scaled")}
+
+    @staticmethod
+    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+        """Returns the state of agents that know nothing."""
+        none, zero = jnp.zeros((rows, arms)), jnp.zeros(rows)
+        return Known(none, none, none, none, none, zero.astype(jnp.int32), zero)
+
+    @staticmethod
+    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+        """Returns a random late arm, or the one of the largest v + sqrt(2 M log t / n) (eq. 11)."""
+        width = 2.0 * widening(slot, own) * jnp.log(slot.time)
+        return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
+
+    @staticmethod
+    def update(
+        state: Known,
+        pulls: Float[Array, "agent arm"],
+        rewards: Float[Array, "agent arm"],
+        slot: Slot,
+        own: Own,
+    ) -> Known:
+        """Counts; an arm's first reward is the first estimate."""
+        return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
+
+    @staticmethod
+    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+        """Tells whether every arm was pulled before this slot."""
+        return slot.time > slot.arms
+
+    @staticmethod
+    def communicate(state: Known, slot: Slot, own: Own) -> Known:
+        """Averages one pair, adds what changed, and takes the largest counts of neighbours."""
+        there = slot.neighbours >= 0
+        other = jnp.maximum(slot.neighbours, 0)
+        estimate = state.estimate
+        if there.shape[1]:
+            # Lane 0 tells who wakes, lane 1 which of its neighbours is asked.
+            wakes, asked = slot.uniform(2)[:, 0]
+            first = (wakes * slot.agents).astype(jnp.int32)
+            degree = jnp.sum(there[first], dtype=jnp.int32).astype(jnp.float64)
+            second = other[first, (asked * degree).astype(jnp.int32)]
+            both = 0.5 * (estimate[first] + estimate[second])
+            agent = jnp.arange(there.shape[0], dtype=jnp.int32)
+            gossips = (agent == first) | (agent == second)
+            estimate = jnp.where(gossips[:, None], both[None, :], estimate)
+        arm = jnp.arange(estimate.shape[1], dtype=jnp.int32)
+        pulled = arm[None, :] == state.arm[:, None]
+        return state._replace(
+            most=compared(state, slot),
+            estimate=estimate + jnp.where(pulled, state.change[:, None], 0.0),
+        )
+
+
+def widening(slot: Slot, own: Own) -> Scalar:
+    """Returns M, the factor of the squared radius; 1 where it is scaled."""
+    return jnp.where(own["scaled"] > 0.0, 1.0, slot.agents)
+
+
+def compared(state: Known, slot: Slot) -> Float[Array, "agent arm"]:
+    """Returns the largest of an agent's own pulls and the estimates of all its neighbours."""
+    there = slot.neighbours >= 0
+    real = jnp.arange(there.shape[0], dtype=jnp.float64) < slot.agents
+
+    def among_all(_: None) -> Array:
+        # An agent's own estimate, which is here as well, is never more than it hears in return.
+        largest = jnp.max(jnp.where(real[:, None], state.most, 0.0), axis=0)
+        return jnp.maximum(state.pulls, largest[None, :])
+
+    def one_by_one(_: None) -> Array:
+        def heard(place: Array, most: Array) -> Array:
+            said = state.most[jnp.maximum(slot.neighbours[:, place], 0)]
+            return jnp.maximum(most, jnp.where(there[:, place, None], said, 0.0))
+
+        return lax.fori_loop(0, there.shape[1], heard, state.pulls)
+
+    beside = jnp.sum(there, axis=1, dtype=jnp.int32).astype(jnp.float64)
+    some_apart = anywhere(jnp.any(real & (beside < slot.agents - 1.0)))
+    return lax.cond(some_apart, one_by_one, among_all, None)
+
+
+def chosen(state: Known, radius: Float[Array, "agent arm"], slot: Slot) -> Int[Array, " agent"]:
+    """Returns a random arm that is over M pulls late, or that of the largest upper bound."""
+    late = state.pulls < state.most - slot.agents
+    random, any_late = drawn_arm(late, slot.uniform(late.shape[0])[:, 0])
+    index = jnp.where(state.pulls > 0.0, state.estimate + radius, jnp.inf)
+    return jnp.where(any_late, random, first_best(index))
+
+
+def learned(
+    state: Known,
+    pulls: Float[Array, "agent arm"],
+    sums: Float[Array, "agent arm"],
+    noise: Float[Array, " agent"],
+    slot: Slot,
+) -> Known:
+    """Returns what is known after a slot, with noise on the sum of the pulled arm."""
+    n, first = state.pulls + pulls, slot.time <= slot.arms
+    arm = first_best(pulls)
+    own_mean = (at(sums, arm) + noise) / at(n, arm)
+    mean = jnp.where(pulls > 0.0, own_mean[:, None], state.mean)
+    return Known(
+        pulls=n,
+        sums=sums,
+        mean=mean,
+        most=jnp.where(first, n, state.most),
+        estimate=jnp.where(first, mean, state.estimate),
+        arm=arm,
+        change=jnp.where(first, 0.0, own_mean - at(state.mean, arm)),
+    )

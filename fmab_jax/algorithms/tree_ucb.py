@@ -1,0 +1,102 @@
+"""Private UCB: one agent's UCB on sums that a binary tree for each arm makes private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from fmab_jax.algorithms.families import tree
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
+from fmab_jax.algorithms.families.private import Private
+from fmab_jax.parameters import Flag, Real, parameter
+
+
+class Known(NamedTuple):
+    """What an agent knows of each arm.
+
+    Attributes:
+        pulls: How often it was pulled, n.
+        sums: Of the rewards.
+        noise: Of the released sum, in units of one block's.
+    """
+
+    pulls: Float[Array, "agent arm"]
+    sums: Float[Array, "agent arm"]
+    noise: Float[Array, "agent arm"]
+
+
+@dataclass(frozen=True)
+class TreeUCB(Private, IndexPolicy):
+    """Private UCB: the largest noisy mean + sqrt(2 log t / n) + Gamma / n, each agent alone.
+
+    An arm's rewards are summed with the noise of a binary tree of T leaves (`families.tree`),
+    Laplace(L / epsilon_0) for each block, and Gamma = log(T)^2 log(K T log(T) / failure) /
+    epsilon_0. epsilon_0 is epsilon / K in the paper. Arms are disjoint data, so that one changed
+    reward enters one tree: without ``split``, epsilon_0 is epsilon, and the factor K of Gamma goes.
+    L = ceil(log2(T + 1)) blocks hold a reward; the paper's log2 T is a little less, and epsilon
+    would not be what is told.
+
+    Attributes:
+        epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
+        split: Whether epsilon is divided by K, as in the paper.
+        failure: Chance gamma that Gamma does not cover the noise; the paper leaves it open.
+    """
+
+    name: ClassVar[str] = "tree_ucb"
+    title: ClassVar[str] = "Private UCB"
+    source: ClassVar[str] = "Mishra and Thakurta, UAI 2015, algorithm 1"
+    heard: ClassVar[str] = "nobody: each agent alone"
+    trusted: ClassVar[str] = "nobody: no message is sent"
+
+    split: bool = parameter(Flag(), "Divide epsilon by K, as in the paper.", default=False)
+    failure: float = parameter(
+        Real(low=0.0, high=1.0, open_low=True, open_high=True),
+        "Chance that the index does not cover the noise.",
+        default=0.1,
+    )
+
+    def values(self) -> dict[str, float]:
+        """Returns epsilon, split and failure."""
+        return {
+            "epsilon": self.noise_level,
+            "split": float(self.split),
+            "failure": self.failure,
+        }
+
+    @staticmethod
+    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+        """Returns the state of agents that know nothing."""
+        return Known(*(jnp.zeros((rows, arms)),) * 3)
+
+    @staticmethod
+    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
+        """Returns the arm of the largest index, which is infinite before the first pull."""
+        epsilon = _per_arm(slot, own)
+        log = jnp.log(slot.horizon)
+        covered = log * log * jnp.log(slot.arms * slot.horizon * log / own["failure"])
+        total = state.sums + (tree.levels(slot.horizon) / epsilon) * state.noise
+        width = jnp.sqrt(2.0 * jnp.log(slot.time) * state.pulls)
+        index = (total + width + covered / epsilon) / state.pulls
+        return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))
+
+    @staticmethod
+    def update(
+        state: Known,
+        pulls: Float[Array, "agent arm"],
+        rewards: Float[Array, "agent arm"],
+        slot: Slot,
+        own: Own,
+    ) -> Known:
+        """Counts; the pulled arm's sum gets the noise of its blocks."""
+        counted = IndexPolicy.update(state, pulls, rewards, slot, own)
+        arm = first_best(pulls)
+        noise = tree.noise(slot, arm, at(counted.pulls, arm), pulls.shape[1])
+        return counted._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))
+
+
+def _per_arm(slot: Slot, own: Own) -> Float[Array, ""]:
+    """Returns epsilon_0, the privacy of one arm's tree."""
+    return own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)
