@@ -35,6 +35,10 @@ NAMES = (
     "fig13_heterogeneity",
     "readings",
     "claims",
+    "arena",
+    "arena_settings",
+    "arena_protocols",
+    "arena_report",
 )
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
@@ -100,7 +104,9 @@ def results_of(name: str, horizons: Sequence[int], seeds: int, runs: Path) -> di
     """Returns an experiment's results by horizon; simulates what is missing."""
     experiment = import_module(f"experiments.{name}")
     results = {}
-    for horizon in horizons if hasattr(experiment, "sweep") else ():
+    # Some choose among the horizons.
+    chosen = getattr(experiment, "horizons", list)(horizons)
+    for horizon in chosen if hasattr(experiment, "sweep") else ():
         power = f"{horizon:.0e}".replace("+0", "")
         label = power if float(power) == horizon else str(horizon)
         results[horizon] = experiment.sweep(horizon, seeds, runs / f"{name}-T{label}")
@@ -116,6 +122,9 @@ def run(name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path
         data = experiment.Data(
             lambda other: results_of(other, horizons, seeds, runs), horizons, seeds, runs
         )
+        simulated, written = 0.0, experiment.judge(data, folder)
+    elif name == "arena_report":
+        data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs))
         simulated, written = 0.0, experiment.judge(data, folder)
     else:
         results = results_of(name, horizons, seeds, runs)

@@ -137,11 +137,9 @@ def save_table(
     """Writes rows as Markdown, notes below, and as CSV, where an interval has three columns."""
     folder.mkdir(parents=True, exist_ok=True)
     markdown, table = folder / f"{name}.md", folder / f"{name}.csv"
-    heads = list(rows[0])
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    lines += ["| " + " | ".join(_cell(row[head]) for head in heads) + " |" for row in rows]
+    lines = [*table_lines(rows), "", notes, ""]
     with whole_file(markdown) as temporary:
-        temporary.write_text("\n".join(lines) + f"\n\n{notes}\n", encoding="utf-8")
+        temporary.write_text("\n".join(lines), encoding="utf-8")
     flat = []
     for row in rows:
         flat.append({})
@@ -156,6 +154,13 @@ def save_table(
         writer.writeheader()
         writer.writerows(flat)
     return [markdown, table]
+
+
+def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns rows as a table in Markdown."""
+    heads = list(rows[0])
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return lines + ["| " + " | ".join(_cell(row[h]) for h in heads) + " |" for row in rows]
 
 
 def _cell(value: Any) -> str:

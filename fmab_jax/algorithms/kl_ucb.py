@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
-from fmab_jax.core import exchanges
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
+from fmab_jax.core import exchanges, normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, Real, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
 _STEPS = 8
+# A divergence may be off by so much; closer than that, arms tie.
+_CLOSE = 1e-9
+
+
+class Known(NamedTuple):
+    """What is known of each arm.
+
+    Attributes:
+        pulls: n.
+        sums: Of the rewards.
+        certainty: n (m log m + (1 - m) log(1 - m)), m the mean: what the divergence needs of it.
+    """
+
+    pulls: Float[Array, "row arm"]
+    sums: Float[Array, "row arm"]
+    certainty: Float[Array, "row arm"]
 
 
 @dataclass(frozen=True)
@@ -49,13 +65,36 @@ class KLUCB(IndexPolicy):
         return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
 
     @staticmethod
-    def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
+    def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
+        """Returns the state of agents that know nothing."""
+        return Known(*(jnp.zeros((rows, arms)),) * 3)
+
+    @staticmethod
+    def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " row"]:
         """Returns argmax q; arms that were never pulled come first."""
         log = jnp.log(slot.sharing * slot.time)
         width = log + own["constant"] * jnp.log(jnp.maximum(log, 1.0))
-        count = jnp.maximum(state.pulls, 1.0)
-        index = largest_mean(jnp.clip(state.sums / count, 0.0, 1.0), width / count)
-        return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))
+        untried = jnp.where(state.pulls > 0.0, 0.0, 1.0)
+        tried = jnp.max(untried, axis=1) == 0.0
+        return jnp.where(tried, _best(state, width), first_best(untried))
+
+    @staticmethod
+    def update(
+        state: Known,
+        pulls: Float[Array, "row arm"],
+        rewards: Float[Array, "row arm"],
+        slot: Slot,
+        own: Own,
+    ) -> Known:
+        """Counts; only the pulled arm's certainty is worked out anew."""
+        n, sums = state.pulls + pulls, state.sums + rewards
+        pulled = pulls > 0.0
+        position = jnp.arange(pulls.shape[1], dtype=jnp.int32)[None, :]
+        arm = jnp.max(jnp.where(pulled, position, 0), axis=1)
+        count = jnp.maximum(at(n, arm), 1.0)
+        mean = jnp.clip(at(sums, arm) / count, 0.0, 1.0)
+        certainty = count * (_xlogy(mean, mean) + _xlogy(1.0 - mean, 1.0 - mean))
+        return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
 
     @staticmethod
     def due(slot: Slot, own: Own) -> Bool[Array, ""]:
@@ -63,26 +102,73 @@ class KLUCB(IndexPolicy):
         return own["pooled"] > 0.0
 
 
+def _best(state: Known, width: Float[Array, ""]) -> Int[Array, " row"]:
+    """Returns the arm of the largest q in each row; the lowest where several tie.
+
+    No arm but a few candidates is solved for: at a candidate's q, an arm whose q is larger is one
+    with n kl(mean, q) < width, of which two products tell. Each candidate's q is larger than that
+    of the one before, and the arm pulled most is close from the start.
+    """
+
+    def closer(found: _Search) -> _Search:
+        n = jnp.maximum(at(state.pulls, found.candidate), 1.0)
+        mean = jnp.clip(at(state.sums, found.candidate) / n, 0.0, 1.0)
+        q = largest_mean(mean, width / n)
+        # What is solved for to a few digits less may seem to improve and not do so.
+        improved = found.searching & (q > found.q)
+        inside = jnp.clip(q, 1e-300, 1.0 - 2.0**-53)[:, None]
+        zeros = state.pulls - state.sums
+        divergence = state.certainty - state.sums * normal.log(inside)
+        divergence = divergence - zeros * normal.log(1.0 - inside)
+        # An arm whose mean is q or more has the larger q; the largest mean is tried first.
+        above = state.sums >= q[:, None] * state.pulls
+        known = state.sums / jnp.maximum(state.pulls, 1.0)
+        behind = jnp.where(above, -1.0 - known, divergence - width)
+        candidate = first_best(-behind)
+        better = (jnp.min(behind, axis=1) < -_CLOSE) & (q < 1.0)
+        return _Search(
+            # At its own q an arm is behind by nothing: of equal arms the first is the candidate.
+            arm=jnp.where(improved, jnp.where(better, found.candidate, candidate), found.arm),
+            q=jnp.where(improved, q, found.q),
+            candidate=candidate,
+            searching=improved & better,
+        )
+
+    start = first_best(state.pulls)
+    begun = _Search(start, -1.0 - start.astype(jnp.float64), start, start >= 0)
+    return lax.while_loop(lambda found: jnp.any(found.searching), closer, begun).arm
+
+
+class _Search(NamedTuple):
+    """The best arm so far, its q, the arm to be tried next, and whether to go on; by row."""
+
+    arm: Int[Array, " row"]
+    q: Float[Array, " row"]
+    candidate: Int[Array, " row"]
+    searching: Bool[Array, " row"]
+
+
+def _xlogy(x: Array, y: Array) -> Array:
+    positive = x > 0.0
+    return jnp.where(positive, x * normal.log(jnp.where(positive, y, 1.0)), 0.0)
+
+
 def largest_mean(
-    mean: Float[Array, "row arm"], distance: Float[Array, "row arm"]
-) -> Float[Array, "row arm"]:
+    mean: Float[Array, "*place"], distance: Float[Array, "*place"]
+) -> Float[Array, "*place"]:
     """Returns the largest q in [mean, 1] with kl(mean, q) <= distance, to 1e-9.
 
     Newton's method from above, where kl is convex and increasing: it never crosses the root.
     """
     rest = 1.0 - mean
-
-    def xlogy(x: Array, y: Array) -> Array:
-        return jnp.where(x > 0.0, x * jnp.log(jnp.where(x > 0.0, y, 1.0)), 0.0)
-
-    entropy = -(xlogy(mean, mean) + xlogy(rest, rest))
+    entropy = -(_xlogy(mean, mean) + _xlogy(rest, rest))
     # Two upper bounds: Pinsker's, and kl >= -entropy - (1 - mean) log(1 - q).
     free = jnp.exp(-(distance + entropy) / jnp.maximum(rest, 1e-300))
     start = jnp.minimum(mean + jnp.sqrt(0.5 * distance), 1.0 - free)
 
     def closer(_: Array, q: Array) -> Array:
         q = jnp.clip(q, 1e-300, 1.0 - 2.0**-53)
-        kl = -entropy - xlogy(mean, q) - xlogy(rest, 1.0 - q)
+        kl = -entropy - _xlogy(mean, q) - _xlogy(rest, 1.0 - q)
         slope = (q - mean) / (q * (1.0 - q))
         step = jnp.where(slope > 0.0, (kl - distance) / slope, 0.0)
         return jnp.maximum(q - jnp.maximum(step, 0.0), mean)

@@ -122,9 +122,11 @@ class Tally(NamedTuple):
 def first_best(values: Float[Array, "row arm"]) -> Int[Array, " row"]:
     """Returns each row's arm of largest value; ties go to the lowest arm."""
     top = jnp.max(values, axis=1, keepdims=True)
-    position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
-    # Two plain reductions: XLA's argmax does not vectorise on CPUs.
-    return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
+    position = jnp.arange(values.shape[1], dtype=jnp.float64)[None, :]
+    # Two plain reductions: XLA's argmax does not vectorise on CPUs, nor do positions of half the
+    # width of the values.
+    first = jnp.min(jnp.where(values == top, position, values.shape[1] - 1.0), axis=1)
+    return first.astype(jnp.int32)
 
 
 def drawn_arm(

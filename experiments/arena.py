@@ -1,0 +1,465 @@
+"""The arena: every algorithm of the package on the paper's instance, with one set of meters.
+
+Parts (a) to (c) of four files: regret over time and against what is sent (a), regret at an equal
+leak (b), and agents that differ (c). The authors' own settings are in `arena_settings`, what the
+protocols of DDP-MAB send is in `arena_protocols`; `arena_report` says who wins where.
+
+Everybody plays the same instances: 50 agents, 100 arms, means drawn anew for each seed. Algorithms
+that step through slots run with all seeds up to T = 10^4, with a tenth of them up to T = 10^5, and
+not beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+import fmab_jax as fmab
+from experiments import common
+from fmab_jax.analysis.words import whole
+from fmab_jax.plots import style
+from fmab_jax.plots.style import FONT
+
+AGENTS, ARMS = 50, 100
+EPSILON = 1.0
+LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
+SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
+REFERENCE = "cdp"
+DELTA = 1e-6
+
+# Who is told what, from the most to the least; the groups of the figures.
+TRUST = {
+    "open": "rewards or means in the open",
+    "names": "names of arms in the open",
+    "noisy": "noisy or summed messages",
+    "alone": "nobody is told anything",
+}
+COLOUR = dict(zip(TRUST, (style.COLOURS[i] for i in (1, 4, 0, 2)), strict=True))
+MARKER = dict(zip(TRUST, ("s", "D", "o", "^"), strict=True))
+
+
+class Entry(NamedTuple):
+    """A contestant.
+
+    Attributes:
+        label: In figures and tables.
+        algorithm: As its authors would set it, at epsilon = 1 where it is private.
+        trust: Who is told what, a key of `TRUST`.
+    """
+
+    label: str
+    algorithm: Any
+    trust: str
+
+    @property
+    def steps(self) -> bool:
+        """Whether it steps through slots."""
+        return isinstance(self.algorithm, fmab.IndexPolicy)
+
+    def seeds(self, horizon: int, seeds: int) -> int:
+        """Returns how many seeds are run; 0 for none."""
+        if not self.steps or horizon <= 10**4:
+            return seeds
+        return max(2, seeds // 10) if horizon <= 10**5 else 0
+
+
+LINE_UP = {
+    "cdp": Entry("CDP-MAB", fmab.cdp_mab(EPSILON), "noisy"),
+    "ddp": Entry("DDP-MAB, ring", fmab.ddp_mab(EPSILON, "ring"), "noisy"),
+    "hdp": Entry("HDP-MAB, 10 stars of 5", fmab.hdp_mab(EPSILON, "5x10:star"), "noisy"),
+    "dist_dp_se": Entry("Dist-DP-SE", fmab.dist_dp_se(EPSILON), "noisy"),
+    "fed_ucb": Entry("Fed_UCB, scaled", fmab.fed_ucb(EPSILON, radius="scaled"), "noisy"),
+    "ldp_ucb_pooled": Entry("LDP-UCB-L, pooled", fmab.ldp_ucb(EPSILON, pooled=True), "noisy"),
+    "ldp_bits_pooled": Entry(
+        "LDP-UCB-B, pooled", fmab.ldp_ucb(EPSILON, bits=True, pooled=True), "noisy"
+    ),
+    "ucb1_pooled": Entry("UCB1, pooled", fmab.ucb1(pooled=True), "open"),
+    "thompson_pooled": Entry("Thompson, pooled", fmab.thompson(pooled=True), "open"),
+    "kl_ucb_pooled": Entry("KL-UCB, pooled", fmab.kl_ucb(pooled=True), "open"),
+    "fed1_ucb": Entry("Fed1-UCB, f = 5", fmab.fed1_ucb(pulls=5), "open"),
+    "dducb": Entry("DDUCB, ring", fmab.dducb("ring"), "open"),
+    "gossip_ucb": Entry("Gossip_UCB, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"),
+    "gossip_ucb_theory": Entry("Gossip_UCB, theory", fmab.gossip_ucb("ring"), "open"),
+    "dec_ucb": Entry("Dec_UCB, ring", fmab.dec_ucb("ring"), "open"),
+    "gosine": Entry("GosInE", fmab.gosine(), "names"),
+    "lcc_ucb": Entry("LCC-UCB", fmab.lcc_ucb(), "names"),
+    "lcc_ucb_graph": Entry("LCC-UCB, ring", fmab.lcc_ucb("ring"), "names"),
+    "single": Entry("CDP-MAB alone", fmab.single_mab(EPSILON), "alone"),
+    "dp_se": Entry("DP-SE", fmab.dp_se(EPSILON), "alone"),
+    "adap_ucb": Entry("AdaP-UCB", fmab.adap_ucb(EPSILON), "alone"),
+    "tree_ucb": Entry("tree UCB", fmab.tree_ucb(EPSILON), "alone"),
+    "ldp_ucb": Entry("LDP-UCB-L", fmab.ldp_ucb(EPSILON), "alone"),
+    "ldp_bits": Entry("LDP-UCB-B", fmab.ldp_ucb(EPSILON, bits=True), "alone"),
+    "ucb1": Entry("UCB1", fmab.ucb1(), "alone"),
+    "thompson": Entry("Thompson sampling", fmab.thompson(), "alone"),
+    "kl_ucb": Entry("KL-UCB", fmab.kl_ucb(), "alone"),
+    "uniform_play": Entry("uniform play", fmab.uniform_play(), "alone"),
+}
+# Private, at a leak: what is asked for is the epsilon of what others are told; of those that tell
+# nobody anything, the epsilon of what they do.
+AT_LEAK = {
+    "cdp": lambda leak: fmab.cdp_mab(epsilon_message=leak),
+    "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
+    "hdp": lambda leak: fmab.hdp_mab(epsilon_message=leak, components="5x10:star"),
+    "dist_dp_se": fmab.dist_dp_se,
+    "fed_ucb": lambda leak: fmab.fed_ucb(leak, radius="scaled"),
+    "ldp_ucb_pooled": lambda leak: fmab.ldp_ucb(leak, pooled=True),
+    "ldp_bits_pooled": lambda leak: fmab.ldp_ucb(leak, bits=True, pooled=True),
+    "single": fmab.single_mab,
+    "dp_se": fmab.dp_se,
+    "adap_ucb": fmab.adap_ucb,
+    "tree_ucb": fmab.tree_ucb,
+}
+# Seeds of those that step through slots for every agent, in (b) and (c): 50 agents each.
+FEW = 100
+
+
+def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Runs the three parts; returns, by part, results by contestant."""
+    uniform = fmab.Problem.uniform(AGENTS, ARMS)
+    found: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "c": {}}
+    for name, entry in LINE_UP.items():
+        number = entry.seeds(horizon, seeds)
+        if number:
+            found["a"][name] = _run(entry.algorithm, uniform, horizon, number, store, f"a-{name}")
+    for name, maker in AT_LEAK.items():
+        entry = LINE_UP[name]
+        # Above T = 10^4 only those that take a moment.
+        if entry.steps and horizon > 10**4:
+            continue
+        number = min(seeds, FEW) if entry.steps and not entry.algorithm.shared else seeds
+        for leak in LEAKS:
+            label = f"{name}, {leak:g}"
+            kept = f"b-{name}-{leak:g}"
+            found["b"][label] = _run(maker(leak), uniform, horizon, number, store, kept)
+    for name, entry in LINE_UP.items():
+        if getattr(entry.algorithm, "homogeneous_only", False):
+            continue
+        if entry.steps and (horizon > 10**4 or name.startswith(("ldp", "tree", "adap"))):
+            continue
+        for words, spread in SPREADS.items():
+            problem = fmab.Problem.heterogeneous(AGENTS, ARMS, spread)
+            number = min(seeds, FEW) if entry.steps else seeds
+            kept = f"c-{name}-{spread:g}"
+            found["c"][f"{name}, {words}"] = _run(
+                entry.algorithm, problem, horizon, number, store, kept
+            )
+    return found
+
+
+def _run(
+    algorithm: Any, problem: Any, horizon: int, seeds: int, store: Path | None, kept: str
+) -> xr.Dataset:
+    """Runs one contestant; its results are kept in a folder of their own."""
+    return fmab.sweep(
+        type(algorithm),
+        problem,
+        horizon=horizon,
+        seeds=seeds,
+        times=common.slots(horizon),
+        store=None if store is None else store / kept,
+        **algorithm.plain(),
+    )
+
+
+def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -> list[Path]:
+    """Draws the figures, and writes a table beside each."""
+    written: list[Path] = []
+    for horizon, parts in results.items():
+        power = f"T1e{np.log10(horizon):.3g}"
+        written += _draw_curves(parts["a"], horizon, folder, f"arena_regret_{power}")
+        written += _draw_sent(parts["a"], horizon, folder, f"arena_links_{power}")
+        written += _draw_leaks(parts["b"], horizon, folder, f"arena_leak_{power}")
+        written += _draw_spreads(parts["c"], horizon, folder, f"arena_differ_{power}")
+    return written
+
+
+def _groups(names: Iterable[str]) -> dict[str, list[str]]:
+    """Returns the contestants by trust."""
+    found: dict[str, list[str]] = {trust: [] for trust in TRUST}
+    for name in names:
+        found[LINE_UP[name].trust].append(name)
+    return {trust: members for trust, members in found.items() if members}
+
+
+def seeds_in_words(parts: Mapping[str, Any]) -> str:
+    """Returns how many seeds were run, of whom."""
+    numbers = {name: data.sizes["seed"] for name, data in parts.items()}
+    most = max(numbers.values())
+    fewer = sorted({number for number in numbers.values() if number < most})
+    rest = f"; {whole(fewer[0])} where slots are stepped through" if fewer else ""
+    return f"{whole(most)} seeds{rest}"
+
+
+def _instance(horizon: int, parts: Mapping[str, Any]) -> str:
+    return (
+        f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed and shared, "
+        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}"
+    )
+
+
+def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret over time, a panel for everybody who is told the same."""
+    groups = _groups(parts)
+    figure, axes = common.panels(2, rows=2, height=2.9)
+    bands = {each: fmab.confidence_band(data.regret, common.LEVEL) for each, data in parts.items()}
+    for panel, trust in zip(axes.flat, TRUST, strict=True):
+        first = bands[REFERENCE]
+        panel.plot(first.time, first["mean"], color="0.6", linewidth=2.2, zorder=1)
+        members = groups.get(trust, [])
+        for index, each in enumerate(members):
+            common.draw_bands(panel, {LINE_UP[each].label: bands[each]}, **style.look(index))
+        panel.set(xscale="log", yscale="log", xlim=(100, horizon))
+        low = min(float(band["mean"].sel(time=slice(100, None)).min()) for band in bands.values())
+        high = max(float(band["mean"].max()) for band in bands.values())
+        panel.set_ylim(0.8 * low, 1.3 * high)
+        panel.set_title(TRUST[trust], fontsize=FONT, pad=3)
+        panel.legend(**style.LEGEND, loc="upper left", handlelength=2.2)
+    for row in axes:
+        row[0].set_ylabel("regret (reward, sum over agents)", fontsize=FONT, labelpad=2)
+    for each in axes[-1]:
+        each.set_xlabel("slot t", fontsize=FONT, labelpad=2)
+    caption = (
+        f"{_instance(horizon, parts)}. Lines: means over the seeds; shaded: simultaneous 95 % "
+        "bands. Grey, in every panel: CDP-MAB. Private algorithms at ε = 1 as each defines it "
+        "(a message of CDP-MAB leaks 50); figures at an equal leak: arena_leak."
+    )
+    files = common.save(style.finish(figure, [], caption), folder, name)
+    rows = [final_row(each, data, parts[REFERENCE]) for each, data in parts.items()]
+    return [*files, *common.save_table(rows, folder, name, caption)]
+
+
+def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
+    """Returns what there is to say of a contestant at the horizon; regret on common seeds."""
+    last = data.isel(time=-1)
+    shared = min(data.sizes["seed"], reference.sizes["seed"])
+    mine = last.regret.values[:shared]
+    theirs = reference.regret.isel(time=-1).values[:shared]
+    entry = LINE_UP[name]
+    leak = leaks(entry.algorithm)
+    return {
+        "algorithm": entry.label,
+        "who is told what": TRUST[entry.trust],
+        "seeds": data.sizes["seed"],
+        "regret at T": common.interval(last.regret.values),
+        "minus CDP-MAB, same seeds": common.interval(mine - theirs),
+        "links at T": common.interval(priced_links(last)),
+        "numbers sent": common.interval(data.numbers_sent),
+        "share of seeds whose agents play a worse arm at T": common.interval(data.worse_arm_played),
+        "agents that play a worse arm, mean": common.interval(data.agents_worse),
+        "epsilon of messages": leak["messages"],
+        "epsilon of actions": leak["actions"],
+    }
+
+
+def priced_links(last: xr.Dataset) -> np.ndarray:
+    """Returns, by seed, links on the meters that are priced; none where nobody talks."""
+    if "meter" not in last.links.dims or not last.sizes.get("meter"):
+        return np.zeros(last.sizes["seed"])
+    return last.links.sel(meter=last.priced).sum("meter").values
+
+
+def _scatter(axes: Axes, points: Mapping[str, tuple[float, tuple[float, float, float]]]) -> None:
+    """Puts a labelled marker for each contestant, with its interval; nothing sent lies at 0."""
+    for name, (x, (mean, lower, upper)) in points.items():
+        trust = LINE_UP[name].trust
+        error = [[mean - lower], [upper - mean]]
+        axes.errorbar(
+            [x],
+            [mean],
+            yerr=error,
+            fmt=MARKER[trust],
+            color=COLOUR[trust],
+            markersize=4,
+            elinewidth=0.8,
+            linestyle="none",
+        )
+
+
+def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret at T against links, and against numbers sent."""
+    figure, axes = common.panels(2, height=4.2)
+    rows = {each: final_row(each, data, parts[REFERENCE]) for each, data in parts.items()}
+    for panel, meter in zip(axes[0], ("links at T", "numbers sent"), strict=True):
+        points = {each: (row[meter][0], row["regret at T"]) for each, row in rows.items()}
+        _scatter(panel, points)
+        sent = np.array([x for x, _ in points.values()])
+        panel.set_yscale("log")
+        style.scale_values(panel, "x", sent)
+        _label(panel, {each: (x, y[0]) for each, (x, y) in points.items()})
+        panel.set_xlabel(f"{meter} (mean over seeds)", fontsize=FONT, labelpad=2)
+    axes[0, 0].set_ylabel("regret at T (reward, sum over agents)", fontsize=FONT, labelpad=2)
+    handles = [
+        Line2D([], [], marker=MARKER[t], color=COLOUR[t], linestyle="none", markersize=4, label=w)
+        for t, w in TRUST.items()
+    ]
+    caption = (
+        f"{_instance(horizon, parts)}. Markers: means over the seeds; bars: pointwise 95 % "
+        "confidence intervals (Student t), mostly smaller than the marker. Links: a two-way link "
+        "counts once, broadcasts are free; links of completed rounds. Numbers: reals and integers "
+        "that all links carry. At 0: nothing is sent."
+    )
+    files = common.save(style.finish(figure, handles, caption), folder, name)
+    table = [
+        {
+            "algorithm": row["algorithm"],
+            "who is told what": row["who is told what"],
+            "links at T": row["links at T"],
+            "numbers sent": row["numbers sent"],
+            "regret at T": row["regret at T"],
+        }
+        for row in rows.values()
+    ]
+    return [*files, *common.save_table(table, folder, name, caption)]
+
+
+def _label(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
+    """Writes names beside markers; from top to bottom, each no higher than there is room for."""
+    figure = axes.figure
+    figure.canvas.draw()
+    dots = {name: axes.transData.transform(at) for name, at in points.items()}
+    box = axes.get_window_extent()
+    size = 6.0
+    line = size * 1.15 * figure.dpi / 72
+    taken: list[tuple[float, float, float]] = []  # left, right, height of the middle
+    for name in sorted(dots, key=lambda each: -dots[each][1]):
+        x, y = dots[name]
+        text = LINE_UP[name].label
+        wide = style.text_size(text)[0] * figure.dpi * size / FONT
+        right = x + 6 + wide <= box.x1
+        left_edge = x + 6 if right else x - 6 - wide
+        height = y
+        while any(
+            a < left_edge + wide and left_edge < b and abs(height - h) < line for a, b, h in taken
+        ):
+            height -= line / 4
+        taken.append((left_edge, left_edge + wide, height))
+        axes.annotate(
+            text,
+            points[name],
+            xytext=((left_edge - x) * 72 / figure.dpi, (height - y) * 72 / figure.dpi),
+            textcoords="offset points",
+            fontsize=size,
+            va="center",
+            color=COLOUR[LINE_UP[name].trust],
+        )
+
+
+def _draw_leaks(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret at T against the epsilon of what others are told."""
+    figure, axes = common.panels(2, height=3.4)
+    members = list(dict.fromkeys(label.partition(",")[0] for label in parts))
+    told = [each for each in members if LINE_UP[each].trust != "alone"]
+    alone = [each for each in members if LINE_UP[each].trust == "alone"]
+    rows = []
+    for panel, names in zip(axes[0], (told, alone), strict=True):
+        for index, each in enumerate(names):
+            found = [common.interval(parts[f"{each}, {k:g}"].regret.isel(time=-1)) for k in LEAKS]
+            mean, lower, upper = np.array(found).T
+            error = [mean - lower, upper - mean]
+            own = style.look(index) | {"marker": style.MARKERS[index], "markersize": 3.5}
+            panel.errorbar(LEAKS, mean, yerr=error, label=LINE_UP[each].label, capsize=2, **own)
+            for leak, value in zip(LEAKS, found, strict=True):
+                data = parts[f"{each}, {leak:g}"]
+                rows.append(
+                    {
+                        "algorithm": LINE_UP[each].label,
+                        "epsilon": leak,
+                        "of": "messages" if each in told else "actions; nobody is told anything",
+                        "seeds": data.sizes["seed"],
+                        "regret at T": value,
+                        "share of seeds whose agents play a worse arm at T": common.interval(
+                            data.worse_arm_played
+                        ),
+                    }
+                )
+        panel.set(xscale="log", yscale="log")
+        panel.legend(**style.LEGEND, loc="best", handlelength=2.4)
+    axes[0, 0].set_xlabel("ε of what others are told", fontsize=FONT, labelpad=2)
+    axes[0, 1].set_xlabel("ε of what an agent does; others are told nothing", fontsize=FONT)
+    low = min(float(row["regret at T"][1]) for row in rows)
+    high = max(float(row["regret at T"][2]) for row in rows)
+    for panel in axes[0]:
+        panel.set_ylim(0.8 * low, 1.3 * high)
+    axes[0, 0].set_ylabel("regret at T (reward, sum over agents)", fontsize=FONT, labelpad=2)
+    caption = (
+        f"{_instance(horizon, parts)}. Regret at an equal leak: ε bounds what one changed reward "
+        "does to all that the best informed of the others sees. Bars: pointwise 95 % confidence "
+        "intervals (Student t). Actions of DDP-MAB and HDP-MAB in waiting slots have no finite ε."
+    )
+    files = common.save(style.finish(figure, [], caption), folder, name)
+    return [*files, *common.save_table(rows, folder, name, caption)]
+
+
+def _draw_spreads(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret at T with agents that are alike, and with agents that differ."""
+    members = list(dict.fromkeys(label.partition(",")[0] for label in parts))
+    figure, axes = common.panels(1, height=0.25 + 0.17 * len(members))
+    figure.set_size_inches(5.0, 0.5 + 0.17 * len(members))
+    panel = axes[0, 0]
+    found = {
+        (each, words): common.interval(parts[f"{each}, {words}"].regret.isel(time=-1))
+        for each in members
+        for words in SPREADS
+    }
+    order = sorted(members, key=lambda each: -found[each, "agents differ"][0])
+    rows = []
+    for index, words in enumerate(SPREADS):
+        values = np.array([found[each, words] for each in order]).T
+        error = [values[0] - values[1], values[2] - values[0]]
+        panel.errorbar(
+            values[0],
+            np.arange(len(order)) + 0.12 * (1 - 2 * index),
+            xerr=error,
+            fmt=style.MARKERS[index],
+            color=style.COLOURS[index],
+            markersize=3.5,
+            elinewidth=0.8,
+            label=words,
+        )
+    panel.set_xscale("log")
+    panel.set_yticks(np.arange(len(order)), [LINE_UP[each].label for each in order])
+    panel.set_xlabel("regret at T (reward, sum over agents, on global means)", fontsize=FONT)
+    for each in order[::-1]:
+        differ = parts[f"{each}, agents differ"]
+        rows.append(
+            {
+                "algorithm": LINE_UP[each].label,
+                "seeds": differ.sizes["seed"],
+                "agents alike": found[each, "agents alike"],
+                "agents differ": found[each, "agents differ"],
+                "agents that play a worse arm, where they differ": common.interval(
+                    differ.agents_worse
+                ),
+            }
+        )
+    share = common.disagreement(AGENTS, ARMS, SPREADS["agents differ"])
+    caption = (
+        f"{_instance(horizon, parts)}. Where agents differ, spread 1: the local best arm of "
+        f"{100 * share:.0f} % of the agents is not the global best; regret counts gaps of global "
+        "means. Bars: pointwise 95 % confidence intervals (Student t). Algorithms that are stated "
+        "for agents alike only are left out."
+    )
+    handles, _ = panel.get_legend_handles_labels()
+    files = common.save(style.finish(figure, handles, caption), folder, name)
+    return [*files, *common.save_table(rows, folder, name, caption)]
+
+
+def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
+    """Returns the largest epsilon of what others are told, and that of actions, in words."""
+    rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
+    actions = [row.epsilon for row in rows if row.what == "actions"]
+    told = [row.epsilon for row in rows if row.what != "actions"]
+
+    def words(found: list[float], none: str) -> str:
+        if not found:
+            return none
+        return "no bound" if np.isinf(max(found)) else f"{max(found):g}"
+
+    return {"messages": words(told, "nobody is told anything"), "actions": words(actions, "none")}

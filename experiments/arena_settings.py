@@ -1,0 +1,225 @@
+"""The authors' own settings of Fed1-UCB, DDUCB, GosInE, LCC-UCB and AdaP-UCB, run again.
+
+Their figures are mostly pictures without numbers; what is known of them stands beside ours. Every
+setting has its own horizon, which a shorter one than 10^6 cuts (``--quick``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import xarray as xr
+
+import fmab_jax as fmab
+from experiments import common
+from fmab_jax.analysis.words import whole
+
+# Shi and Shen, arXiv 2101.12204: global means; a client's mean is the global one times a weight.
+FED1_MEANS = (0.70, 0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.765, 0.77, 0.79)
+FED1_WEIGHTS = {1: (1.0, 1.0), 5: (4.2, 0.2), 10: (9.1, 0.1)}
+# (M, f): regret including M links a round at price 1, and that price, of a run by others of the
+# authors' setting with 60 seeds.
+FED1_KNOWN = {
+    (1, 138): "13,500 / 1,002",
+    (5, 138): "13,400 / 1,008",
+    (10, 138): "13,600 / 1,016",
+    (5, 1): "147,000 / 135,000",
+    (5, 10): "25,100 / 13,000",
+    (5, 100): "13,900 / 1,399",
+    (5, 500): "13,300 / 286",
+}
+
+
+class Setting(NamedTuple):
+    """One run of somebody's setting.
+
+    Attributes:
+        who: Whose.
+        what: In words.
+        algorithm: What is run.
+        problem: On what.
+        horizon: Theirs.
+        seeds: Theirs.
+        known: What is known of their result.
+        priced: Whether links count as regret, one each, as in that paper.
+        each: Whether regret is told per agent, as in that paper.
+    """
+
+    who: str
+    what: str
+    algorithm: Any
+    problem: Any
+    horizon: int
+    seeds: int
+    known: str
+    priced: bool = False
+    each: bool = False
+
+
+def fed1_means(agents: int) -> np.ndarray:
+    """Returns the means [agent, arm]: each agent has a share of the arms that it likes best."""
+    large, small = FED1_WEIGHTS[agents]
+    weights = np.full((agents, len(FED1_MEANS)), small)
+    share = len(FED1_MEANS) // agents
+    for agent in range(agents):
+        weights[agent, agent * share : (agent + 1) * share] = large
+    return weights * np.array(FED1_MEANS)
+
+
+def settings() -> dict[str, Setting]:
+    """Returns all settings."""
+    found = {}
+    noise = fmab.Gaussian(0.5)
+    for (agents, pulls), known in FED1_KNOWN.items():
+        found[f"fed1-M{agents}-f{pulls}"] = Setting(
+            "Fed1-UCB",
+            f"M = {agents}, f = {pulls}, Gaussian rewards of deviation 1/2",
+            fmab.fed1_ucb(pulls=pulls),
+            fmab.Problem(fed1_means(agents), rewards=noise),
+            10**6,
+            100,
+            f"{known} (60 seeds, by others)",
+            priced=True,
+        )
+    means = np.array([1.0] + [0.8] * 16)
+    grids = {"grid of 10 x 10": (10, 10), "grid of 15 x 15": (15, 15)}
+    graphs: dict[str, tuple[int, Any]] = {f"ring of {n}": (n, "ring") for n in (100, 200)}
+    for words, (a, b) in grids.items():
+        plain = nx.convert_node_labels_to_integers(nx.grid_2d_graph(a, b))
+        graphs[words] = (a * b, plain)
+    for words, (agents, graph) in graphs.items():
+        found[f"dducb-{words.replace(' ', '-')}"] = Setting(
+            "DDUCB",
+            f"{words}, K = 17, Gaussian rewards of deviation 1",
+            fmab.dducb(graph, sigma=1.0),
+            fmab.Problem(means, agents=agents, rewards=fmab.Gaussian(1.0)),
+            10**4,
+            10,
+            "a picture without numbers",
+        )
+    for name, algorithm in {"GosInE": fmab.gosine(), "UCB1 alone": fmab.ucb1(alpha=4)}.items():
+        found[f"gosine-{name.split()[0]}"] = Setting(
+            name,
+            "M = 15, K = 40, means .95, .85, the rest U(0, .85)",
+            algorithm,
+            # One instance: the rest is drawn once.
+            fmab.Problem(
+                np.concatenate([[0.95, 0.85], np.random.default_rng(40).uniform(0, 0.85, 38)]),
+                agents=15,
+            ),
+            64_000,
+            100,
+            "a picture: far below agents alone",
+            each=True,
+        )
+    for agents, arms in ((10, 100), (20, 100), (10, 200)):
+        scale = "3,500" if arms == 100 else "7,000"
+        for name, algorithm in {
+            "LCC-UCB": fmab.lcc_ucb(),
+            "UCB1 pooled": fmab.ucb1(pooled=True),
+            "UCB1 alone": fmab.ucb1(),
+        }.items():
+            found[f"lcc-{agents}-{arms}-{name.replace(' ', '-')}"] = Setting(
+                name,
+                f"M = {agents}, K = {arms}, means U(0, 1)",
+                algorithm,
+                fmab.Problem.uniform(agents, arms),
+                10**5,
+                30,
+                f"a picture whose axis ends at {scale}; LCC-UCB between the other two",
+                each=True,
+            )
+    for agents, arms in ((100, 250), (150, 250), (100, 500)):
+        found[f"lcc-graph-{agents}-{arms}"] = Setting(
+            "LCC-UCB-GRAPH",
+            f"M = {agents}, K = {arms}, random graph of mean degree 10, means U(0, 1)",
+            fmab.lcc_ucb(f"random-{10 / agents:.4g}"),
+            fmab.Problem.uniform(agents, arms),
+            5 * 10**4,
+            10,
+            "a picture without numbers",
+            each=True,
+        )
+    # One agent alone, twenty times: twenty agents alone are as good.
+    for name, algorithm in {
+        "AdaP-UCB": fmab.adap_ucb(1.0),
+        "DP-SE": fmab.dp_se(1.0),
+        "tree UCB": fmab.tree_ucb(1.0),
+    }.items():
+        found[f"adap-{name.split()[0]}"] = Setting(
+            name,
+            "one agent, K = 5, means .75, .625, .5, .375, .25, ε = 1; a seed is 20 agents",
+            algorithm,
+            fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=20),
+            10**7,
+            1,
+            "AdaP-UCB about a tenth of the other two",
+            each=True,
+        )
+    return found
+
+
+def horizons(given: Sequence[int]) -> list[int]:
+    """Returns the longest: settings have horizons of their own."""
+    return [max(given)]
+
+
+def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]:
+    """Runs every setting, with no more seeds than its authors, and no fewer than two."""
+    found = {}
+    for name, setting in settings().items():
+        T = setting.horizon if horizon >= 10**6 else min(setting.horizon, horizon)
+        found[name] = fmab.sweep(
+            type(setting.algorithm),
+            setting.problem,
+            horizon=T,
+            seeds=max(2, min(seeds, setting.seeds)),
+            times=20,
+            store=None if store is None else store / name,
+            **setting.algorithm.plain(),
+        )
+    return found
+
+
+def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Writes the table, a row for each setting."""
+    (found,) = results.values()
+    rows = []
+    for name, setting in settings().items():
+        rows.append(_row(setting, found[name]))
+    notes = (
+        "Regret at T: sum over agents, or of one agent where the paper has it so; mean over seeds "
+        "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
+        "counts as one more regret; known then is regret with links / links. Known: what the source, "
+        "or somebody who ran its code, tells. Instances that a source draws at random are drawn "
+        "anew here."
+    )
+    return common.save_table(rows, folder, "arena_settings", notes)
+
+
+def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
+    last = data.isel(time=-1)
+    agents = int(data.attrs["agents"])
+    links = np.zeros(last.sizes["seed"])
+    if last.sizes.get("meter"):
+        links = last.links.sel(meter=last.priced).sum("meter").values
+    regret = last.regret.values
+    if setting.priced:
+        regret = regret + links
+    if setting.each:
+        regret = regret / agents
+    of = "one agent" if setting.each else "all agents, with links" if setting.priced else "all"
+    return {
+        "algorithm": setting.who,
+        "setting": setting.what,
+        "T": whole(data.time.values[-1]),
+        "seeds": data.sizes["seed"],
+        "regret of": of,
+        "regret at T": common.interval(regret),
+        "links at T": common.interval(links),
+        "known": setting.known,
+    }
