@@ -91,6 +91,22 @@ SETTINGS = {
         reference.flooding(nx.path_graph(5)),
         {"rounds": 3},
     ),
+    "flooding, private waits": (
+        ALIKE,
+        3000,
+        0.05,
+        functools.partial(fmab.ddp_mab, graph=UNEVEN, private_waiting=True),
+        reference.flooding(UNEVEN),
+        {},
+    ),
+    "sinks, unequal, private waits": (
+        UNEQUAL,
+        2500,
+        0.05,
+        functools.partial(fmab.hdp_mab, components="5:path", private_waiting=True),
+        reference.sinks([nx.path_graph(5)]),
+        {},
+    ),
     "sinks": (
         ALIKE,
         2500,
@@ -162,7 +178,9 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
         if setting is None:
             runs.append(reference.single(rng, means, horizon, epsilon, **rules))
         else:
-            runs.append(reference.run(rng, means, horizon, epsilon, exchange=setting, **rules))
+            private = "private waits" in name
+            more = {"exchange": setting, "private_waiting": private} | rules
+            runs.append(reference.run(rng, means, horizon, epsilon, **more))
     data = simulated(name, seeds)
 
     def slow(field: str) -> np.ndarray:
@@ -194,7 +212,7 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
 
 
 # A setting of each exchange, and of what shapes the sums; the others are for `-m slow`.
-QUICK = ("server, private", "flooding")
+QUICK = ("server, private", "flooding", "flooding, private waits")
 
 
 @pytest.mark.parametrize(

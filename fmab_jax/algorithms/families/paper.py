@@ -14,7 +14,7 @@ from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Real, Whole, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter
 
 # Largest round budget: with arms that never separate, a run makes this many epochs.
 MAX_ROUNDS = 10**5
@@ -145,3 +145,34 @@ class PaperElimination(Private, Elimination):
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1/(N epsilon) (line 9)."""
         return schedule.noise_scale(epoch.reporting, epoch.own["epsilon"])
+
+
+@dataclass(frozen=True)
+class PaperWaiting(PaperElimination):
+    """What the structures share in which agents wait for messages.
+
+    Attributes:
+        private_waiting: Whether a waiting agent pulls the arm of its largest noisy mean, the one
+            that it sends, so that the noise covers its actions, too. The paper's agents pull that
+            of the largest un-noised mean, which no epsilon covers.
+    """
+
+    private_waiting: bool = parameter(
+        Flag(),
+        "Waiting agents go by the noisy means that they send, so that the noise covers actions.",
+        default=False,
+        symbol="private waiting",
+        label="private waiting",
+    )
+
+    @property
+    def waits_privately(self) -> bool:
+        """As `private_waiting` says."""
+        return self.private_waiting
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the identity; that of stores without the parameter, where it has no effect."""
+        described = super().describe()
+        if not self.private_waiting:
+            del described["private_waiting"]
+        return described
