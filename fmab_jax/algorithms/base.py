@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
     final_gap: Float[Array, ""]
 
 
-ACTIONS = "who sees actions"
+ACTIONS = "anybody who sees actions"
 """Whoever watches which arms agents pull."""
 
 # What decides how rewards become messages and actions; what is left is a function of these.
@@ -229,7 +229,9 @@ class Algorithm(Described):
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
         """
         nobody = exchange.alone or not (exchange.links or exchange.views)
-        told = () if nobody else [view.who for view in exchange.views] or ["who gets messages"]
+        told = (
+            () if nobody else [view.who for view in exchange.views] or ["anybody who gets messages"]
+        )
         why = "a function of the rewards; no noise is stated"
         seen = [Seen(who, "messages", float("inf"), why) for who in told]
         return (*seen, Seen(ACTIONS, "actions", float("inf"), why))

@@ -20,6 +20,7 @@ import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, ledger_of
 from fmab_jax.analysis.words import written
+from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import count, real, refuse
 from fmab_jax.run.batches import exchange_of
 
@@ -30,7 +31,6 @@ DELTA = 1e-6
 _LEAST = 1e-12
 # More variables hide no less: from here on fewer stand for them.
 _MOST_TERMS = 10**6
-_AGENTS = 10**7
 # A term of a sum that is smaller than the largest by e to this is left out.
 _NOTHING = 60.0
 _WIDTH = 80
@@ -87,7 +87,7 @@ def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> l
     if not isinstance(algorithm, Algorithm):
         allowed = "an algorithm, such as cdp_mab(1.0)"
         refuse("algorithm", algorithm, allowed, "see fmab algorithms")
-    agents = count("agents", agents, 1, _AGENTS, "give the number of agents")
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     delta = _delta(delta)
     return [
         LedgerRow(
@@ -121,7 +121,7 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     Raises:
         ValueError: If an argument is out of range.
     """
-    agents = count("agents", agents, 1, _AGENTS, "give the number of variables")
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
     scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
     return _at(1.0 / scale, agents, _delta(delta))
 
@@ -262,7 +262,8 @@ def told(ledger: str, delta: float = DELTA) -> list[str]:
         for row in own:
             where = f" ({row['where']})" if row.get("where") else ""
             leaks = [(math.inf if e is None else e, over) for e, over in row["leaks"]]
-            told = f"{row['who']}, {row['what']}{where}: {_range(leaks, delta)}"
+            seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
+            told = f"{seen}{where}: {_range(leaks, delta)}"
             source = f" ({row['source']})" if row["source"] else ""
             lines += textwrap.wrap(told, _WIDTH, initial_indent="  ", subsequent_indent="    ")
             why = f"{row['why']}{source}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import refuse
 from fmab_jax.run import schema
 from fmab_jax.run.resources import MAX_SEEDS
@@ -104,7 +105,8 @@ def _ledger(value: Any) -> bool:
 
 def _leak(value: Any) -> bool:
     pair = isinstance(value, list) and len(value) == 2
-    return pair and (value[0] is None or _number(value[0])) and _whole(1)(value[1])
+    real = pair and (value[0] is None or _number(value[0]) and value[0] >= 0)
+    return real and _whole(1, AGENTS_MAX)(value[1])
 
 
 def _meter(value: Any) -> bool:

@@ -105,7 +105,7 @@ class PaperElimination(Private, Elimination):
         if math.isinf(leak):
             nothing = [Seen(view.who, "messages", leak, "no noise") for view in exchange.views]
             return (*nothing, Seen(ACTIONS, "actions", leak, "no noise"))
-        none = () if exchange.alone else (View("who gets messages", 1),)
+        none = () if exchange.alone else (View("anybody who gets messages", 1),)
         rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
         over, why = 1, "a function of noisy means"
         if exchange.wait and not self.waits_privately:
@@ -126,7 +126,7 @@ class PaperElimination(Private, Elimination):
         if exchange.reporting < exchange.agents:
             one = Seen(view.who, f"one round's sum over {view.over} agents", leak, why, view.over)
             # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
-            why = "agents are drawn anew: whose sums are compared is hidden by its own noise alone"
+            why = "agents are drawn anew: only its own noise stays with an agent's rewards"
             return one, Seen(view.who, "the sums of all rounds", leak, why)
         over = _hiding(exchange, view.over)
         if over < view.over:
