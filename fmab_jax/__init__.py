@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fmab_jax.algorithms.hdp_mab import HDP as hdp_mab
     from fmab_jax.algorithms.single_mab import Single as single_mab
     from fmab_jax.analysis.bands import confidence_band, paired_difference
+    from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.core.problems import Problem
     from fmab_jax.parameters import parameter
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
@@ -49,6 +50,7 @@ _HOME = {
     "save": "run.netcdf",
     "load": "run.netcdf",
     "use_compilation_cache": "run.cache",
+    "privacy_ledger": "analysis.privacy",
     "confidence_band": "analysis.bands",
     "paired_difference": "analysis.bands",
     "sweep": "sweeps.runner",

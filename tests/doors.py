@@ -27,6 +27,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
 from fmab_jax.run import batches
 
@@ -312,6 +313,11 @@ DOORS: dict[str, Door] = {
     "communication_cost(server_price)": lambda v: fmab.communication_cost(DATA, v, 1),
     "communication_cost(peer_price)": lambda v: fmab.communication_cost(DATA, 1, v),
     "communication_cost(meter)": lambda v: fmab.communication_cost(DATA, 1, 1, v),
+    "ddp_mab(private_waiting)": lambda v: fmab.ddp_mab(1.0, private_waiting=v),
+    "privacy_ledger(algorithm)": lambda v: fmab.privacy_ledger(v, 3),
+    "privacy_ledger(agents)": lambda v: fmab.privacy_ledger(RUN, v),
+    "privacy_ledger(delta)": lambda v: fmab.privacy_ledger(RUN, 3, v),
+    "laplace_sum_epsilon(scale)": lambda v: laplace_sum_epsilon(3, v),
     "confidence_band(values)": fmab.confidence_band,
     "confidence_band(level)": lambda v: fmab.confidence_band(CURVES, v),
     "confidence_band(kind)": lambda v: fmab.confidence_band(CURVES, 0.9, v),

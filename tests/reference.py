@@ -146,15 +146,18 @@ def run(
     exchange: Exchange,
     rounds: int | None = None,
     schedule_gap: float | None = None,
+    private_waiting: bool = False,
 ) -> Result:
     """One run of CDP-, DDP- or HDP-MAB; `means` is [agent, arm] in [0, 1], regret on global means.
 
     `epsilon` None or infinity is no noise. With a round budget, `schedule_gap` defaults to the
-    smallest non-zero gap of the instance (an oracle), or 1 where all arms tie.
+    smallest non-zero gap of the instance (an oracle), or 1 where all arms tie. With
+    `private_waiting` agents that wait go by their noisy means.
     """
     means = np.asarray(means, dtype=float)
     gaps = _global_gaps(means)
-    return _run(rng, means, gaps, horizon, epsilon, exchange, rounds, _target(gaps, schedule_gap))
+    delta = _target(gaps, schedule_gap)
+    return _run(rng, means, gaps, horizon, epsilon, exchange, rounds, delta, private_waiting)
 
 
 def single(
@@ -230,6 +233,7 @@ def _run(
     exchange: Exchange,
     R: int | None,
     delta: float,
+    private: bool = False,
 ) -> Result:
     M, K = means.shape
     if exchange.agents != M:
@@ -312,8 +316,9 @@ def _run(
         # Waiting for the messages: each agent its own best arm, rewards discarded.
         wait = min(exchange.wait, T - slot)
         cost = 0.0
+        seen = ybar if private else successes
         for i in range(M):
-            own_best = max(active, key=lambda k, i=i: (successes[i, k], -k))  # type: ignore[misc]
+            own_best = max(active, key=lambda k, i=i: (seen[i, k], -k))  # type: ignore[misc]
             pulls[i, own_best] += wait
             cost += wait * gaps[own_best]
         advance(wait, cost, in_wait=True)

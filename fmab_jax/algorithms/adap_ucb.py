@@ -8,9 +8,11 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import laplace
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Real, parameter
 
 
@@ -55,6 +57,10 @@ class AdaPUCB(Private, IndexPolicy):
     trusted: ClassVar[str] = "nobody: no message is sent"
 
     alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers actions: an episode's rewards are released once, and then forgotten."""
+        return (self.seen("episodes are disjoint data, each with one noise"),)
 
     def values(self) -> dict[str, float]:
         """Returns epsilon and alpha."""

@@ -67,6 +67,37 @@ class Outcome(NamedTuple):
     final_gap: Float[Array, ""]
 
 
+ACTIONS = "anybody who sees actions"
+"""Whoever watches which arms agents pull."""
+
+# What decides how rewards become messages and actions; what is left is a function of these.
+_MADE_PUBLIC = (
+    *("noise_scale", "noisy", "remembers", "sums_securely"),
+    *("init", "release", "update", "choose", "due", "communicate", "bind"),
+)
+
+
+class Seen(NamedTuple):
+    """A line of a privacy ledger: what somebody sees, and what it tells of one agent's one reward.
+
+    Attributes:
+        who: Who sees it, such as "the server".
+        what: What is seen over the whole run, such as "single messages".
+        epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
+        why: Why it holds, or why nothing does.
+        over: Independent Laplace variables of scale (range of a reward) / epsilon whose sum hides
+            the reward; with several, a smaller epsilon holds up to a chance delta.
+        source: Theorem or section; "" for none.
+    """
+
+    who: str
+    what: str
+    epsilon: float
+    why: str
+    over: int = 1
+    source: str = ""
+
+
 @runtime_checkable
 class Trial(Protocol):
     """A pytree of arrays that runs one seed; equal structures and shapes share a compilation.
@@ -142,12 +173,17 @@ class Algorithm(Described):
     examples: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """Lets an algorithm that changes another not pass for it: title and source are its own."""
+        """Lets an algorithm that changes another not pass for it.
+
+        Title and source are its own, and a privacy ledger holds only for what it was stated for.
+        """
         super().__init_subclass__(**given)
         changed = any(each.__dict__.get("name") for each in cls.__mro__[1:])
         for told in ("title", "source"):
             if cls.__dict__.get("name") and changed and told not in cls.__dict__:
                 setattr(cls, told, "")
+        if "ledger" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(_MADE_PUBLIC):
+            cls.ledger = Algorithm.ledger  # type: ignore[method-assign]
 
     @abstractmethod
     def exchange(self, agents: int) -> Exchange:
@@ -186,11 +222,43 @@ class Algorithm(Described):
         """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}
 
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Returns who sees what of an agent's rewards, and what epsilon covers it.
+
+        Privacy is never guessed: by default all that is seen is a function of the rewards, without
+        a bound. A class that changes what is sent or done, and states no ledger, is back at that.
+        """
+        nobody = exchange.alone or not (exchange.links or exchange.views)
+        told = (
+            () if nobody else [view.who for view in exchange.views] or ["anybody who gets messages"]
+        )
+        why = "a function of the rewards; no noise is stated"
+        seen = [Seen(who, "messages", float("inf"), why) for who in told]
+        return (*seen, Seen(ACTIONS, "actions", float("inf"), why))
+
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
         described = {"algorithm": self.name, **self.plain()}
         foreign = source_digest(type(self))
         return described | ({"code": foreign} if foreign else {})
+
+
+def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
+    """Returns what an algorithm states in its privacy ledger.
+
+    Raises:
+        TypeError: If that is no ledger, or an empty one.
+    """
+    rows = tuple(algorithm.ledger(exchange))
+    for row in rows:
+        real = isinstance(row, Seen) and isinstance(row.epsilon, (int, float)) and row.epsilon >= 0
+        if not (real and isinstance(row.over, int) and row.over >= 1):
+            raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 1")
+        if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
+            raise TypeError(f"ledger returns {row!r}, whose words are no texts")
+    if not rows:
+        raise TypeError("ledger returns no row; somebody always sees actions")
+    return rows
 
 
 def source_digest(owner: type) -> str:

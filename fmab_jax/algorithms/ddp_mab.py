@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fmab_jax.algorithms.families.paper import PaperElimination
+from fmab_jax.algorithms.families.paper import PaperWaiting
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import GraphOf, network
@@ -14,7 +14,7 @@ from fmab_jax.parameters import parameter
 
 
 @dataclass(frozen=True)
-class DDP(PaperElimination):
+class DDP(PaperWaiting):
     """Decentralised: agents flood their means over a graph.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
@@ -52,6 +53,14 @@ class DistDPSE(Private, Elimination):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody."""
         return exchanges.server(agents)
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers what the server sees, and so the actions that it decides."""
+        why = "batches are disjoint data, each with one noise on an arm"
+        return (
+            self.seen(why, "the server", f"sums over {exchange.agents} agents"),
+            self.seen("a function of what the server sees"),
+        )
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
@@ -51,6 +52,10 @@ class DPSE(Private, Elimination):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
         return exchanges.alone(agents)
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers actions: an epoch's rewards are released once, and then forgotten."""
+        return (self.seen("epochs are disjoint data, each with one noise on an arm"),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, and beta, by default 1 / T."""

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fmab_jax.algorithms.families.paper import PaperElimination
+from fmab_jax.algorithms.families.paper import PaperWaiting
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import ComponentsOf, parts
@@ -14,7 +14,7 @@ from fmab_jax.parameters import Choice, parameter
 
 
 @dataclass(frozen=True)
-class HDP(PaperElimination):
+class HDP(PaperWaiting):
     """Hybrid: components collect at a sink, sinks report to a server.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.index import (
     IndexPolicy,
     Own,
@@ -55,6 +56,14 @@ class LDPUCB(Private, IndexPolicy):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
         return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers every reward as it is released, and so all that follows from it."""
+        why = "each reward is released once, with noise of its own"
+        return (
+            self.seen(why, "anybody", "every released reward"),
+            self.seen("a function of the released rewards"),
+        )
 
     def values(self) -> dict[str, float]:
         """Returns epsilon and both choices."""

@@ -8,7 +8,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from fmab_jax.algorithms.base import ACTIONS, Seen
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
+from fmab_jax.core.exchanges import Exchange
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,10 @@ class UniformPlay(IndexPolicy):
     source: ClassVar[str] = "none needed"
     heard: ClassVar[str] = "nobody"
     trusted: ClassVar[str] = "nobody: actions do not depend on rewards"
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Tells nothing of rewards."""
+        return (Seen(ACTIONS, "actions", 0.0, "actions do not depend on rewards"),)
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:

@@ -23,7 +23,7 @@ from tyro.conf import arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Number, Off, shown, spelt
-from fmab_jax.cli.tables import print_results
+from fmab_jax.cli.tables import print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
 from fmab_jax.files import refuse_taken, told
 
@@ -87,6 +87,8 @@ def execute(call: Call) -> None:
         path = plots.save_figure(figure, figure_path, overwrite=options.overwrite)
         call.written.append(path)
     print_results(data, options, level=None if study.until else options.level)
+    print_ledger(data)
+    print()
     programs = data.attrs["compilations"]
     print(
         f"{study.seeds * len(study.points):,} trials{' at least' * bool(study.until)}, "

@@ -228,6 +228,14 @@ def print_results(
         print(f"{empty:,} {many} not begun yet: run the sweep's command again.")
 
 
+def print_ledger(data: xr.Dataset) -> None:
+    """Prints who sees what of a reward; nothing of results that are older than the ledger."""
+    from fmab_jax.analysis import privacy
+
+    if ledger := data.attrs.get("ledger"):
+        print("\n".join(["", *privacy.told(ledger)]))
+
+
 def _scalars(table: xr.Dataset) -> list[str]:
     return [str(name) for name, values in table.data_vars.items() if "meter" not in values.dims]
 
@@ -279,6 +287,7 @@ def _legend(table: xr.Dataset, share: str) -> str:
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
+        f"Links are those of completed rounds.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
         f"Cost: {prices}."
     )

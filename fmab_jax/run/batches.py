@@ -20,7 +20,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, Trial
+from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, ledger_of
 from fmab_jax.core import keys
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
@@ -178,6 +178,7 @@ def bound(
             trial = trial.quick()
         # Asked once here, so that what fails is told before anything runs.
         algorithm.describe(), algorithm.settings(), algorithm.privacy(exchange)
+        ledger_of(algorithm, exchange)
         trial.elements(), trial.bytes_per_seed(len(grid), problem.arms)
     wanted = len(grid) if np.ndim(times) else int(times)
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")

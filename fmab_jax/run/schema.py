@@ -43,7 +43,10 @@ class Variable(NamedTuple):
 
 
 LINKS = Variable("links", ("rounds_by",), True, np.int64, "links so far", "links")
-"""Over meters as well: completed rounds times the links of a round on each."""
+"""Over meters as well: completed rounds times the links of a round on each.
+
+A round that the horizon cuts is not counted, though it has sent its data.
+"""
 
 VARIABLES = (
     Variable("regret", ("regret",), True, np.float64, "cumulative regret", "reward"),

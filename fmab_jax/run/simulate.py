@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, source_digest
+from fmab_jax.algorithms.base import Algorithm, ledger_of, source_digest
 from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
@@ -148,7 +149,26 @@ def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
         "reporting": config.exchange.reporting,
         "wait": config.exchange.wait,
         "settings": json.dumps(settings),
+        "ledger": json.dumps(ledger_rows(config)),
     }
+
+
+def ledger_rows(config: Config) -> list[dict[str, Any]]:
+    """Returns the privacy ledger of a configuration as JSON has it.
+
+    A row has the fields of a `Seen`, with pairs [epsilon, over], of which there is one here, under
+    ``leaks``; an epsilon that bounds nothing is None.
+    """
+    return [
+        {
+            "who": row.who,
+            "what": row.what,
+            "leaks": [[float(row.epsilon) if math.isfinite(row.epsilon) else None, row.over]],
+            "why": row.why,
+            "source": row.source,
+        }
+        for row in ledger_of(config.algorithm, config.exchange)
+    ]
 
 
 def communication_cost(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import refuse
 from fmab_jax.run import schema
 from fmab_jax.run.resources import MAX_SEEDS
@@ -93,6 +94,21 @@ def _texts_of(value: str) -> bool:
     return isinstance(found, dict) and all(map(_text, found.values()))
 
 
+def _ledger(value: Any) -> bool:
+    """Tells whether a value is a privacy ledger in JSON."""
+    try:
+        found = json.loads(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return _list(_record(_SEEN), 1)(found)
+
+
+def _leak(value: Any) -> bool:
+    pair = isinstance(value, list) and len(value) == 2
+    real = pair and (value[0] is None or _number(value[0]) and value[0] >= 0)
+    return real and _whole(1, AGENTS_MAX)(value[1])
+
+
 def _meter(value: Any) -> bool:
     shape = isinstance(value, list) and len(value) == 4
     return shape and _text(value[0]) and value[1] in ("server", "peer") and _flag(value[2])
@@ -116,6 +132,7 @@ _CELL = {
     "grid": _whole(0),
     "slots": _whole(1),
 }
+_SEEN = {name: _text for name in ("who", "what", "why", "source")} | {"leaks": _list(_leak, 1)}
 _UNTIL = {"relative": _number, "level": _share, "max_seeds": _whole(1, MAX_SEEDS)}
 _HEADER = {
     "hash": _text,
@@ -165,6 +182,8 @@ def _contradiction(header: Mapping[str, Any]) -> str | None:
     for cell in cells:
         if not set(cell["links"]) <= {meter[0] for meter in header["meters"]}:
             return "links"
+        if "ledger" in cell and not _ledger(cell["ledger"]):
+            return "ledger"
         if cell["grid"] >= len(grids) or cell["slots"] > len(grids[cell["grid"]]):
             return "grid"
     if header["until"] is not None and header["keep"] != "summary":

@@ -11,6 +11,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -19,7 +20,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from fmab_jax.analysis import summary, words
+from fmab_jax.analysis import privacy, summary, words
 from fmab_jax.analysis.tables import look_band
 from fmab_jax.core.exchanges import Meter
 from fmab_jax.errors import Damaged, refuse
@@ -460,6 +461,8 @@ class _Grid:
         shared["settings"] = json.dumps(common)
         if by:
             shared["settings_by"] = json.dumps(by)
+        if ledger := self._ledger():
+            shared["ledger"] = json.dumps(ledger)
         made_by = {f"{name}_version": version for name, version in made_by.items()}
         return {
             **shared,
@@ -499,6 +502,17 @@ class _Grid:
                     if said is not None:
                         owners[label][name] = said
         return common, by
+
+    def _ledger(self) -> list[dict[str, Any]]:
+        """Returns the privacy ledger of all cells together; none where a store is older than it."""
+        if not all("ledger" in cell for cell in self.cells):
+            return []
+        labels = product(*(labels for _, labels, _ in self.header["dims"]))
+        swept = [dict(zip(self.dims, each, strict=True)) for each in labels]
+        told = [(cell["title"], json.loads(cell["ledger"])) for cell in self.cells]
+        return privacy.merged(
+            [(title, own, rows) for (title, rows), own in zip(told, swept, strict=True)]
+        )
 
     def _looks(self) -> dict[str, Any]:
         if self.header["until"] is None:

@@ -91,6 +91,22 @@ SETTINGS = {
         reference.flooding(nx.path_graph(5)),
         {"rounds": 3},
     ),
+    "flooding, private waits": (
+        ALIKE,
+        3000,
+        0.05,
+        functools.partial(fmab.ddp_mab, graph=UNEVEN, private_waiting=True),
+        reference.flooding(UNEVEN),
+        {},
+    ),
+    "sinks, unequal, private waits": (
+        UNEQUAL,
+        2500,
+        0.05,
+        functools.partial(fmab.hdp_mab, components="5:path", private_waiting=True),
+        reference.sinks([nx.path_graph(5)]),
+        {},
+    ),
     "sinks": (
         ALIKE,
         2500,
@@ -162,7 +178,9 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
         if setting is None:
             runs.append(reference.single(rng, means, horizon, epsilon, **rules))
         else:
-            runs.append(reference.run(rng, means, horizon, epsilon, exchange=setting, **rules))
+            private = "private waits" in name
+            more = {"exchange": setting, "private_waiting": private} | rules
+            runs.append(reference.run(rng, means, horizon, epsilon, **more))
     data = simulated(name, seeds)
 
     def slow(field: str) -> np.ndarray:
@@ -194,7 +212,7 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
 
 
 # A setting of each exchange, and of what shapes the sums; the others are for `-m slow`.
-QUICK = ("server, private", "flooding")
+QUICK = ("server, private", "flooding", "flooding, private waits")
 
 
 @pytest.mark.parametrize(
@@ -204,6 +222,41 @@ def test_the_loop_has_the_law_of_the_slow_reference(name):
     """Would catch any misreading of the algorithms: schedule, noise, waits, cuts, links, argmax."""
     p = compare_with_reference(name, slow_runs=1500, seeds=20_000)
     assert min(p.values()) > ALPHA, p
+
+
+def test_private_waits_go_by_the_noise_that_is_sent():
+    """Would catch waits that stay un-noised, and a parameter that changes what it should not.
+
+    Nobody waits on a complete graph; without noise there is nothing to go by but rewards.
+    """
+    means, horizon, epsilon, *_ = SETTINGS["flooding, private waits"]
+    problem = fmab.Problem(means)
+
+    def waited(noise, graph, private, seeds=4000, **more):
+        algorithm = fmab.ddp_mab(noise, graph, private_waiting=private)
+        return fmab.simulate(algorithm, problem, horizon, seeds, times=3, **more)
+
+    bare, noisy = (waited(epsilon, UNEVEN, private) for private in (False, True))
+    assert float(noisy.waiting_regret[:, -1].mean()) > 1.1 * float(
+        bare.waiting_regret[:, -1].mean()
+    )
+    p = same_law(noisy.waiting_regret.values[:, -1], bare.waiting_regret.values[:, -1])
+    assert p < ALPHA
+    alone = waited(epsilon, UNEVEN, True, sum_agents=False)
+    assert alone.regret.identical(noisy.regret)
+    for noise, graph in ((None, UNEVEN), (epsilon, "complete")):
+        first, second = (waited(noise, graph, private, 64) for private in (False, True))
+        assert np.allclose(first.regret, second.regret, rtol=1e-12)
+        assert np.array_equal(first.waiting_regret, second.waiting_regret)
+
+
+def test_private_waiting_is_a_part_of_the_identity_where_it_is_on():
+    """Would catch two configurations with one hash, and stores that no longer know their own."""
+    off, on = (fmab.ddp_mab(1.0, "ring", private_waiting=private) for private in (False, True))
+    assert on.describe()["private_waiting"] is True
+    assert "private_waiting" not in off.describe()
+    assert on.describe() | {"private_waiting": False} == off.describe() | {"private_waiting": False}
+    assert on.settings() == off.settings() | {"private_waiting": "private waiting = yes"}
 
 
 @pytest.mark.slow

@@ -74,6 +74,11 @@ class Elimination(Algorithm):
     remembers: ClassVar[bool] = True
     sums_securely: ClassVar[bool] = False
 
+    @property
+    def waits_privately(self) -> bool:
+        """Whether waiting agents go by their noisy means, the ones that they send."""
+        return False
+
     @staticmethod
     @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -135,8 +140,10 @@ class Elimination(Algorithm):
         agents = problem.agents
         room = agents if room is None else room
         waits = exchange.wait > 0
+        private = waits and self.noisy and self.waits_privately
         scarce = exchange.reporting < agents and not exchange.alone
-        by_group = (sum_agents or self.sums_securely) and not scarce and not exchange.alone
+        together = not scarce and not exchange.alone and not private
+        by_group = (sum_agents or self.sums_securely) and together
         rewards_by_group = sum_agents and by_group and not waits
         apart = rewards_by_group and not problem.homogeneous
         groups = _groups(exchange.weights) if by_group else ()
@@ -171,6 +178,7 @@ class Elimination(Algorithm):
             noise_by_group=by_group,
             scarce=scarce,
             waits=waits,
+            private=private,
             narrows=True,
             listed=False,
             arms=problem.arms,
@@ -216,7 +224,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     jax.tree_util.register_dataclass,
     meta_fields=[
         *("filling", "law", "alone", "room", "plain", "apart", "alike"),
-        *("noise_by_group", "scarce", "waits", "narrows", "listed", "arms"),
+        *("noise_by_group", "scarce", "waits", "private", "narrows", "listed", "arms"),
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),
@@ -241,6 +249,7 @@ class EliminationTrial:
         noise_by_group: Rows of noise are sums over agents.
         scarce: Reporting agents are drawn anew each round.
         waits: Agents exploit their local best while messages travel.
+        private: That local best is the best of the noisy means that they send.
         narrows: The loop goes on in narrower arrays once most arms have left: faster to run, slower
             to compile, the same bits.
         listed: A batch's active arms are held in one list (`lists`), not in arrays of arms: faster
@@ -269,6 +278,7 @@ class EliminationTrial:
     noise_by_group: bool
     scarce: bool
     waits: bool
+    private: bool
     narrows: bool
     listed: bool
     arms: int
@@ -292,7 +302,7 @@ class EliminationTrial:
     @property
     def merged(self) -> bool:
         """Whether a row holds rewards and noise in one: nobody acts on own rewards alone."""
-        return self.scarce and self.noisy and not self.waits
+        return self.noisy and (self.private or self.scarce and not self.waits)
 
     @property
     def rows_agree(self) -> bool:

@@ -333,7 +333,8 @@ def _epoch(
     rewarded, disturbed = arrays.settled(sure, rewarded, disturbed)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
 
-    # The wait, spent on each agent's own un-noised best arm and cut at the horizon.
+    # The wait, spent on each agent's own best arm and cut at the horizon: un-noised, where noise is
+    # not merged with the rewards.
     if trial.waits:
         best = columns.gap[_first_best(successes, arms.alive)]
         rate = arrays.padded_sum(jnp.where(trial.reward_sizes > 0.0, best, 0.0))
@@ -528,7 +529,7 @@ def _aggregate(
         told = successes if silent or trial.merged else successes + noise
         return arrays.padded_sum(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
     if silent or trial.rows_agree:
-        told = successes if silent else successes + noise
+        told = successes if silent or trial.merged else successes + noise
         return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * told))
     parts = ((trial.reward_weights, successes), (trial.noise_weights, noise))
     first, second = (arrays.padded_sum(arrays.rounded(w[:, None] * x)) for w, x in parts)

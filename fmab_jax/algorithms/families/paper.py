@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 
+from fmab_jax.algorithms.base import ACTIONS, Seen
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.problems import Instance
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Real, Whole, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter
 
 # Largest round budget: with arms that never separate, a run makes this many epochs.
 MAX_ROUNDS = 10**5
+_DISJOINT = "a reward enters one message; later means are sums of messages"
 _SOURCE = "Li and Song, IEEE JSAC 40(3), 2022, arXiv 2111.01570"
 
 
@@ -93,6 +96,44 @@ class PaperElimination(Private, Elimination):
             return {"epsilon": epsilon, "epsilon_message": epsilon * exchange.reporting}
         return {"epsilon": given, "epsilon_message": given * exchange.reporting}
 
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Returns what each view of the exchange tells (Theorem 1), and what actions tell.
+
+        Actions follow from the aggregate, except in waits.
+        """
+        leak = self.privacy(exchange)["epsilon_message"]
+        if math.isinf(leak):
+            nothing = [Seen(view.who, "messages", leak, "no noise") for view in exchange.views]
+            return (*nothing, Seen(ACTIONS, "actions", leak, "no noise"))
+        none = () if exchange.alone else (View("anybody who gets messages", 1),)
+        rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
+        over, why = 1, "a function of noisy means"
+        if exchange.wait and not self.waits_privately:
+            leak, why = math.inf, "agents that wait pull the best arm of their un-noised means"
+        elif exchange.wait:
+            why = "agents that wait pull the best arm of the noisy means that they send"
+        elif not exchange.alone and exchange.reporting == exchange.agents:
+            over = _hiding(exchange, exchange.agents)
+            why = "a function of the sums over all agents"
+        return (*rows, Seen(ACTIONS, "actions", leak, why, over))
+
+    @staticmethod
+    def _viewed(exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:
+        """Returns what somebody sees of all rounds."""
+        if view.over == 1:
+            return (Seen(view.who, "single messages", leak, _DISJOINT, source="Theorem 1"),)
+        why = "the noise of all agents of a sum hides each of them"
+        if exchange.reporting < exchange.agents:
+            one = Seen(view.who, f"one round's sum over {view.over} agents", leak, why, view.over)
+            # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
+            why = "agents are drawn anew: only its own noise stays with an agent's rewards"
+            return one, Seen(view.who, "the sums of all rounds", leak, why)
+        over = _hiding(exchange, view.over)
+        if over < view.over:
+            why = "whoever weighs most is hidden by the noise of those that weigh as much"
+        what = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
+        return (Seen(view.who, what, leak, why, over),)
+
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, rounds and schedule_gap, and whatever else is a number."""
         return {
@@ -145,3 +186,44 @@ class PaperElimination(Private, Elimination):
     def noise_scale(epoch: Epoch) -> Scalar:
         """Returns 1/(N epsilon) (line 9)."""
         return schedule.noise_scale(epoch.reporting, epoch.own["epsilon"])
+
+
+def _hiding(exchange: Exchange, over: int) -> int:
+    """Returns how many noises in a sum over agents hide a reward at least as well as its own.
+
+    Whoever weighs the most is hidden by those that weigh as much; within a component all do.
+    """
+    if over < exchange.agents or exchange.uniform:
+        return over
+    return int(np.isclose(exchange.weights, exchange.weights.max(), rtol=1e-9).sum())
+
+
+@dataclass(frozen=True)
+class PaperWaiting(PaperElimination):
+    """What the structures share in which agents wait for messages.
+
+    Attributes:
+        private_waiting: Whether a waiting agent pulls the arm of its largest noisy mean, the one
+            that it sends, so that the noise covers its actions, too. The paper's agents pull that
+            of the largest un-noised mean, which no epsilon covers.
+    """
+
+    private_waiting: bool = parameter(
+        Flag(),
+        "Waiting agents go by the noisy means that they send, so that the noise covers actions.",
+        default=False,
+        symbol="private waiting",
+        label="private waiting",
+    )
+
+    @property
+    def waits_privately(self) -> bool:
+        """As `private_waiting` says."""
+        return self.private_waiting
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the identity; that of stores without the parameter, where it has no effect."""
+        described = super().describe()
+        if not self.private_waiting:
+            del described["private_waiting"]
+        return described

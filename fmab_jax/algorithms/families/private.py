@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import ACTIONS, Algorithm, Seen
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Real, parameter
@@ -42,6 +42,11 @@ class Private(Algorithm):
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon, which is also what all that anybody sees of an agent leaks."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
+
+    def seen(self, why: str, who: str = ACTIONS, what: str = "actions") -> Seen:
+        """Returns a line of the ledger that epsilon covers, with the source of the algorithm."""
+        why = why if math.isfinite(self.noise_level) else "no noise"
+        return Seen(who, what, self.noise_level, why, source=self.source)
 
     @property
     def noise_level(self) -> float:

@@ -1,0 +1,292 @@
+"""What an algorithm tells of a reward, and to whom: the privacy ledger, computed and in words.
+
+A ledger is about one changed reward of one agent, of whatever size its range allows, over a whole
+run. One pull changed, action and reward, changes the data of two arms: epsilon and delta count
+twice. Of n changed rewards of an agent they count n times (delta times e^((n-1) epsilon) as well).
+It is about the mechanism that is simulated, in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import json
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fmab_jax.algorithms.base import Algorithm, ledger_of
+from fmab_jax.analysis.words import written
+from fmab_jax.core.exchanges.table import AGENTS_MAX
+from fmab_jax.errors import count, real, refuse
+from fmab_jax.run.batches import exchange_of
+
+DELTA = 1e-6
+"""Chance that an epsilon of a ledger may fail, where none is given."""
+
+# Smallest delta that double precision resolves.
+_LEAST = 1e-12
+# More variables hide no less: from here on fewer stand for them.
+_MOST_TERMS = 10**6
+# A term of a sum that is smaller than the largest by e to this is left out.
+_NOTHING = 60.0
+_WIDTH = 80
+
+
+class LedgerRow(NamedTuple):
+    """What somebody sees of one agent's rewards, and what it tells of one of them.
+
+    Attributes:
+        who: Who sees it.
+        what: What is seen over the whole run.
+        epsilon: Of pure differential privacy; infinite for no bound.
+        epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
+            noise of several agents adds up.
+        delta: Chance of the latter.
+        over: Agents whose noise adds up.
+        why: Why it holds, or why nothing does.
+        source: Theorem or section; "" for none.
+    """
+
+    who: str
+    what: str
+    epsilon: float
+    epsilon_at_delta: float
+    delta: float
+    over: int
+    why: str
+    source: str
+
+
+def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> list[LedgerRow]:
+    """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
+
+    For one changed reward of one agent. One pull changed, action and reward, counts twice; n
+    rewards of one agent count n times. An algorithm that states nothing has no bound. Rounds that
+    the horizon cuts have sent their data, and are covered as others are.
+
+    Args:
+        algorithm: Configured, such as ``cdp_mab(1.0)``.
+        agents: M.
+        delta: Chance in [1e-12, 1) up to which the smaller epsilon of a sum over agents holds.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> server, sums, actions = fmab.privacy_ledger(fmab.cdp_mab(1.0), 50)
+        >>> server.who, server.what, server.epsilon
+        ('the server', 'single messages', 50.0)
+        >>> sums.what, round(sums.epsilon_at_delta, 1)
+        ('sums over 50 agents', 25.9)
+    """
+    if not isinstance(algorithm, Algorithm):
+        allowed = "an algorithm, such as cdp_mab(1.0)"
+        refuse("algorithm", algorithm, allowed, "see fmab algorithms")
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
+    delta = _delta(delta)
+    return [
+        LedgerRow(
+            who=row.who,
+            what=row.what,
+            epsilon=float(row.epsilon),
+            epsilon_at_delta=_at(row.epsilon, row.over, delta),
+            delta=delta,
+            over=row.over,
+            why=row.why,
+            source=row.source,
+        )
+        for row in ledger_of(algorithm, exchange_of(algorithm, agents))
+    ]
+
+
+def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> float:
+    """Returns the epsilon of a number in [0, 1] plus independent Laplace variables, up to delta.
+
+    That is the smallest epsilon >= 0 with P(Y in A) <= e^epsilon P(1 + Y in A) + delta for every A,
+    Y the sum: delta is the hockey-stick divergence between the law and its shift. The law is
+    log-concave, so A is a half-line, and both sides follow from density and tail of Y, which are
+    positive mixtures of Gamma laws.
+
+    Args:
+        agents: Number of variables, in [1, 1e7]; of more than 1e6 that many are used, which bounds
+            epsilon from above.
+        scale: Of each, > 0; 1 / scale is the epsilon of one, without delta.
+        delta: In [1e-12, 1).
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
+    scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
+    return _at(1.0 / scale, agents, _delta(delta))
+
+
+def _delta(value: float) -> float:
+    return real("delta", value, _LEAST, 1.0, "give a chance such as 1e-6", open_high=True)
+
+
+def _at(epsilon: float, over: int, delta: float) -> float:
+    """Returns epsilon at delta where noises of scale 1 / epsilon add up."""
+    if math.isinf(epsilon) or epsilon == 0.0:
+        return float(epsilon)
+    return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
+
+
+@functools.lru_cache(maxsize=4096)
+def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
+    """Returns the epsilon of a shift of the sum of standard Laplace variables."""
+    from scipy.optimize import brentq
+
+    density, tail = _laplace_sum(terms)
+
+    # Where the density at x is e^epsilon times that at x + shift, everything above x is in A.
+    def chance(x: float) -> float:
+        inside = density(abs(x)) + tail(x + shift) - density(x + shift)
+        if x < 0.0:
+            return float(-math.expm1(tail(-x) + x) - math.exp(inside + x))
+        above = tail(x)
+        return -math.exp(above - x) * math.expm1(min(inside - above, 0.0))
+
+    middle = -0.5 * shift
+    if chance(middle) <= delta:
+        return 0.0
+    low = max(middle, -1.0)
+    while chance(low) < delta:
+        low = max(middle, 2.0 * low)
+    high = math.sqrt(2.0 * terms)
+    while tail(high) - high > math.log(delta):
+        high *= 2.0
+    x = brentq(lambda x: chance(x) - delta, low, high, xtol=1e-14 * high, maxiter=500)
+    found = x + shift - abs(x) + density(abs(x)) - density(x + shift)
+    return min(max(found, 0.0), shift)
+
+
+def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Returns the logarithms of density and upper tail, x added to both, at x >= 0.
+
+    The sum is the difference of two waiting times for the n-th event. With chance w_m the first is
+    m events late, so that the law above 0 is a mixture of Gamma(m), m = 1..n; and a Gamma(m)
+    variable exceeds x where a Poisson one of mean x is below m.
+    """
+    from scipy.special import gammaln, logsumexp
+
+    late = np.arange(1.0, terms + 1.0)
+    weight = gammaln(2 * terms - late) - gammaln(terms - late + 1.0) - gammaln(terms)
+    weight -= (2 * terms - late) * math.log(2.0)
+    # Half of the law is above 0, exactly.
+    weight -= logsumexp(weight) + math.log(2.0)
+    events = late - 1.0
+    of_density = weight - gammaln(late)
+    of_tail = np.logaddexp.accumulate(weight[::-1])[::-1] - gammaln(late)
+
+    def function(coefficients: np.ndarray) -> Callable[[float], float]:
+        falling = -np.diff(coefficients)
+
+        def at(x: float) -> float:
+            if x == 0.0:
+                return float(coefficients[0])
+            # Terms rise and then fall, their logarithms being concave: all but a few are nothing.
+            log = math.log(x)
+            top = int(np.searchsorted(falling, log))
+            least = coefficients[top] + top * log - _NOTHING
+            before, after = range(top), range(top + 1, terms)
+            low = bisect.bisect_left(before, least, key=lambda k: coefficients[k] + k * log)
+            high = bisect.bisect_left(after, -least, key=lambda k: -coefficients[k] - k * log)
+            kept = slice(low, top + 1 + high)
+            return float(logsumexp(coefficients[kept] + events[kept] * log))
+
+        return at
+
+    return function(of_density), function(of_tail)
+
+
+def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> list[dict[str, Any]]:
+    """Returns one ledger of several configurations: what all say alike is said once.
+
+    Args:
+        cells: Title, swept values, and rows of `fmab_jax.run.simulate.ledger_rows` of each.
+
+    Returns:
+        Rows of the same kind, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the
+        smallest and the largest epsilon for each number of agents. ``where`` tells the swept values
+        of the configurations that a row is about, where others of this title have another.
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    leaks: dict[tuple[Any, ...], dict[int, set[float]]] = {}
+    owners: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for title, labels, rows in cells:
+        for row in rows:
+            key = (title, row["who"], row["what"], row["why"], row["source"])
+            found.setdefault(key, {"title": title, **row})
+            for epsilon, over in row["leaks"]:
+                leak = math.inf if epsilon is None else epsilon
+                leaks.setdefault(key, {}).setdefault(over, set()).add(leak)
+            owners.setdefault(key, []).append(labels)
+    for key, row in found.items():
+        ends = [
+            (end, over)
+            for over, each in sorted(leaks[key].items())
+            for end in sorted({min(each), max(each)})
+        ]
+        row["leaks"] = [[end if math.isfinite(end) else None, over] for end, over in ends]
+        every = [labels for title, labels, _ in cells if title == key[0]]
+        row["where"] = ", ".join(
+            f"{name} {' or '.join(own)}"
+            for name in every[0]
+            if len(own := _labels(owners[key], name)) < len(_labels(every, name))
+        )
+    return list(found.values())
+
+
+def _labels(cells: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    return list(dict.fromkeys(str(labels[name]) for labels in cells))
+
+
+def told(ledger: str, delta: float = DELTA) -> list[str]:
+    """Writes the ledger of a result, lines of at most 80 characters.
+
+    Args:
+        ledger: The attribute ``ledger`` of a result.
+        delta: As in `privacy_ledger`.
+    """
+    rows = json.loads(ledger)
+    lines = ["Privacy of one reward, over the whole run:"]
+    for title in dict.fromkeys(row.get("title", "") for row in rows):
+        own = [row for row in rows if row.get("title", "") == title]
+        lines += [title] * bool(title)
+        for row in own:
+            where = f" ({row['where']})" if row.get("where") else ""
+            leaks = [(math.inf if e is None else e, over) for e, over in row["leaks"]]
+            seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
+            told = f"{seen}{where}: {_range(leaks, delta)}"
+            source = f" ({row['source']})" if row["source"] else ""
+            lines += textwrap.wrap(told, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+            why = f"{row['why']}{source}"
+            lines += textwrap.wrap(why, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    lines += ["One pull changed, arm and reward, counts twice; n rewards of an agent, n times."]
+    if any(pair[0] is not None for row in rows for pair in row["leaks"]):
+        lines += ["Rounds that the horizon cuts have sent their data, too."]
+    return lines
+
+
+def _range(leaks: Sequence[tuple[float, int]], delta: float) -> str:
+    """Writes the epsilons of some configurations: the smallest and the largest."""
+    pure = sorted({epsilon for epsilon, _ in leaks})
+    if pure[0] == math.inf:
+        return "no bound"
+    text = f"ε = {_from_to([pure[0], pure[-1]])}"
+    if all(over == 1 for _, over in leaks):
+        return text
+    # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
+    ends = [_at(epsilon, over, delta) for epsilon, over in leaks]
+    return f"{text}, and {_from_to([min(ends), max(ends)])} up to δ = {written(delta)}"
+
+
+def _from_to(ends: Sequence[float]) -> str:
+    first, last = ("no bound" if math.isinf(each) else f"{each:.3g}" for each in ends)
+    return first if first == last else f"{first} to {last}"

@@ -1,0 +1,294 @@
+"""The privacy ledger: the epsilon of sums against exact laws, and what every algorithm states."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from plugs import Geometric, Greedy
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import gamma, kv
+from scipy.stats import norm
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.base import ACTIONS, known
+from fmab_jax.analysis import privacy
+from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
+from fmab_jax.errors import Refusal
+
+RING = fmab.ddp_mab(1.0, "ring")
+
+
+def rows_of(algorithm: Any, agents: int = 50) -> dict[str, privacy.LedgerRow]:
+    """Returns the rows of a ledger by who sees them."""
+    return {row.who: row for row in privacy_ledger(algorithm, agents)}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"), [(1.0, 26.21075196), (0.1, 1.98121380), (0.02, 0.358927689)]
+)
+def test_the_sum_over_the_papers_agents(epsilon: float, expected: float) -> None:
+    """Would catch another scale, shift or divergence: 50 agents, delta = 1e-6.
+
+    Expected: bisection on the same mixture of Gamma laws in decimals of 120 digits.
+    """
+    found = laplace_sum_epsilon(50, 1 / (50 * epsilon))
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("pure", [1e-3, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.01])
+def test_one_variable_by_hand(pure: float, delta: float) -> None:
+    """Would catch a wrong half-line: delta = 1 - exp((epsilon - 1 / scale) / 2), else 0."""
+    expected = max(0.0, pure + 2 * math.log1p(-delta))
+    assert laplace_sum_epsilon(1, 1 / pure, delta) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("agents", [2, 3])
+@pytest.mark.parametrize(("pure", "delta"), [(0.2, 1e-4), (2.0, 1e-6), (12.0, 1e-3)])
+def test_few_variables_by_quadrature(agents: int, pure: float, delta: float) -> None:
+    """Would catch a wrong mixture weight or tail: quadrature of max(f - e^epsilon f(. + 1), 0).
+
+    The density is the one with a Bessel function, which for 2 and 3 variables is a polynomial.
+    """
+
+    def density(x: float) -> float:
+        u = abs(x) * pure
+        if agents == 2:
+            return pure * (1 + u) * math.exp(-u) / 4
+        return pure * (3 + 3 * u + u * u) * math.exp(-u) / 16
+
+    u = 1.7 * pure
+    bessel = u ** (agents - 0.5) * kv(agents - 0.5, u) / 2 ** (agents - 0.5)
+    assert density(1.7) == pytest.approx(pure * bessel / (math.sqrt(math.pi) * gamma(agents)))
+
+    def divergence(epsilon: float) -> float:
+        def excess(x: float) -> float:
+            return max(density(x) - math.exp(epsilon) * density(x + 1), 0.0)
+
+        kinks = [-1.0, -0.5, 0.0]
+        # Where the excess begins is a kink as well.
+        rising = [x for x in np.linspace(-1, 60 / pure, 2000) if excess(x) > 0]
+        start = brentq(
+            lambda x: math.log(density(x) / density(x + 1)) - epsilon, -0.5, rising[0] + 1e-9
+        )
+        kinks = [start, *[x for x in kinks if x > start]]
+        ends = [*kinks, kinks[-1] + 5 / pure, kinks[-1] + 60 / pure]
+        parts = [quad(excess, a, b, epsabs=1e-15)[0] for a, b in zip(ends, ends[1:], strict=False)]
+        return sum(parts)
+
+    found = laplace_sum_epsilon(agents, 1 / pure, delta)
+    assert 0 < found < pure
+    assert divergence(found) == pytest.approx(delta, rel=1e-6)
+
+
+def test_twenty_variables_in_decimals() -> None:
+    """Would catch cancellation: delta at the epsilon that is found, in 60 digits."""
+    agents, pure = 20, 8
+    found = laplace_sum_epsilon(agents, 1 / pure, 1e-10)
+    with localcontext() as context:
+        context.prec = 60
+        two, n = Decimal(2), agents
+        weight = [math.comb(2 * n - m - 1, n - m) / two ** (2 * n - m) for m in range(1, n + 1)]
+
+        def mixed(x: Decimal, factors: list[Decimal]) -> Decimal:
+            terms = (c * x**j / math.factorial(j) for j, c in enumerate(factors))
+            return sum(terms, Decimal(0)) * (-x).exp()
+
+        beyond = [sum(weight[j:], Decimal(0)) for j in range(n)]
+
+        def gain(x: Decimal) -> Decimal:
+            return (mixed(x, weight) / mixed(x + pure, weight)).ln()
+
+        low, high = Decimal(0), Decimal(300)
+        for _ in range(120):
+            middle = (low + high) / 2
+            low, high = (middle, high) if gain(middle) < Decimal(found) else (low, middle)
+        delta = mixed(low, beyond) - Decimal(found).exp() * mixed(low + pure, beyond)
+    assert float(delta) == pytest.approx(1e-10, rel=1e-6)
+
+
+@pytest.mark.parametrize("pure", [1.0, 10.0, 100.0])
+def test_ten_thousand_variables_are_normal(pure: float) -> None:
+    """Would catch overflow or lost digits: the epsilon of the normal law of the same variance."""
+    ratio = pure / math.sqrt(2e4)
+
+    def excess(epsilon: float) -> float:
+        first, second = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
+        return norm.cdf(first) - math.exp(epsilon) * norm.cdf(second) - 1e-6
+
+    found = laplace_sum_epsilon(10**4, 1 / pure)
+    assert found == pytest.approx(brentq(excess, 0, 10), rel=2e-3)
+
+
+@pytest.mark.parametrize("pure", [1e-4, 0.3, 10.0, 1e100])
+def test_more_agents_hide_more(pure: float) -> None:
+    """Would catch a search that ends at a wrong root, or above the pure bound."""
+    counts = (1, 2, 3, 5, 10, 100, 1000, 10_000)
+    found = [laplace_sum_epsilon(count, 1 / pure) for count in counts]
+    assert found[0] <= pure and all(np.diff(found) <= 0) and found[-1] >= 0
+    assert found[-1] < found[1] or pure == 1e100
+    strict = [laplace_sum_epsilon(10, 1 / 0.3, delta) for delta in (1e-12, 1e-6, 1e-2, 0.9)]
+    assert all(np.diff(strict) < 0) and strict[-1] == 0.0
+
+
+def test_bad_values_are_refused() -> None:
+    """Would catch a delta that double precision cannot resolve."""
+    for delta in (0.0, 1e-13, 1.0, math.nan):
+        with pytest.raises(Refusal, match="delta"):
+            laplace_sum_epsilon(5, 1.0, delta)
+
+
+def test_who_sees_what_of_the_paper() -> None:
+    """Would catch a row left out, or a sum over other agents than those that are seen."""
+    server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
+    assert (server.who, server.over, server.epsilon) == ("the server", 1, 1.0)
+    assert server.epsilon_at_delta == pytest.approx(1.0, abs=1e-5)
+    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 50, 1.0)
+    assert agents.epsilon_at_delta == actions.epsilon_at_delta == pytest.approx(0.358927689)
+    assert actions.who == ACTIONS and actions.over == 50
+
+    rows = rows_of(fmab.hdp_mab(1.0, "20,17,13:star"))
+    assert {who: row.over for who, row in rows.items()} == {
+        "sinks, and agents that pass on": 1,
+        "the server": 13,
+        "the agents": 50,
+        ACTIONS: 50,
+    }
+    # Agents of the smaller component weigh more: those of the larger hide them less than it seems.
+    rows = rows_of(fmab.hdp_mab(1.0, "40,10:complete", weights="components"))
+    assert rows["the agents"].over == rows[ACTIONS].over == 10
+    assert all(row.epsilon == 50 for row in rows.values())
+    assert rows_of(fmab.single_mab(0.3)).keys() == {ACTIONS}
+    assert rows_of(fmab.single_mab(0.3))[ACTIONS].epsilon == 0.3
+    assert rows_of(fmab.cdp_mab(epsilon_message=7.0))["the server"].epsilon == pytest.approx(7)
+
+
+def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
+    """Would catch the sum over N agents taken for the sums of all rounds, where p < 1."""
+    server, one, rounds, actions = privacy_ledger(fmab.cdp_mab(1.0, participation=0.3), 50)
+    assert server.epsilon == rounds.epsilon == actions.epsilon == 15
+    assert (one.over, rounds.over, actions.over) == (15, 1, 1)
+    assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
+
+
+def test_waits_bare_actions_unless_they_are_private() -> None:
+    """Would catch actions that are said to be covered while agents wait by un-noised means."""
+    for waits in (RING, fmab.hdp_mab(1.0, "25x2:ring"), fmab.hdp_mab(1.0, "25x2:path")):
+        assert rows_of(waits)[ACTIONS].epsilon == math.inf
+        assert all(row.epsilon == 50 for who, row in rows_of(waits).items() if who != ACTIONS)
+    private = rows_of(fmab.ddp_mab(1.0, "ring", private_waiting=True))[ACTIONS]
+    # What an agent plays follows from its own noisy means.
+    assert (private.epsilon, private.over) == (50, 1)
+    for none in (fmab.ddp_mab(1.0), fmab.ddp_mab(1.0, private_waiting=True), fmab.hdp_mab(1.0)):
+        assert (rows_of(none)[ACTIONS].epsilon, rows_of(none)[ACTIONS].over) == (50, 50)
+    assert rows_of(RING, 1)[ACTIONS].epsilon == 1.0
+
+
+# What covers actions with epsilon = 0.5, of 50 agents; the others have no noise.
+COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fromkeys(
+    ("single", "dp_se", "dist_dp_se", "adap_ucb", "ldp_ucb"), 0.5
+)
+
+
+@pytest.mark.parametrize("name", sorted(each["name"] for each in fmab.list_algorithms()))
+def test_every_algorithm_states_who_sees_what(name: str) -> None:
+    """Would catch an algorithm without a ledger, privacy without noise, or noise that is not told.
+
+    An algorithm that takes epsilon has no bound at all without it.
+    """
+    owner = known()[name]
+    private = "epsilon" in owner.__dataclass_fields__  # type: ignore[attr-defined]
+    rows = privacy_ledger(owner(0.5) if private else owner(), 50)  # type: ignore[call-arg]
+    assert rows[-1].who == ACTIONS and all(row.why for row in rows)
+    if not private and name not in COVERED:
+        assert all(row.epsilon == math.inf for row in rows)
+    if name in COVERED:
+        assert rows[-1].epsilon == COVERED[name]
+        assert all(row.epsilon <= COVERED[name] for row in rows)
+    if private:
+        bare = privacy_ledger(owner(None), 50)  # type: ignore[call-arg]
+        assert len(bare) >= 1 and all(row.epsilon == math.inf for row in bare)
+        assert all(row.epsilon_at_delta == math.inf for row in bare)
+
+
+def test_what_somebody_else_changes_has_no_bound() -> None:
+    """Would catch a plug-in that inherits a statement about a mechanism that it replaces."""
+
+    @dataclass(frozen=True)
+    class Quiet(fmab.cdp_mab):
+        """Less noise than is told."""
+
+        @staticmethod
+        def noise_scale(epoch: Any) -> Any:
+            return 0.001 * jnp.ones_like(epoch.number)
+
+    @dataclass(frozen=True)
+    class Longer(fmab.cdp_mab):
+        """Other epochs, decided by what the server has sent."""
+
+        @staticmethod
+        def pulls_per_arm(epoch: Any) -> Any:
+            return epoch.previous + 100.0
+
+    @dataclass(frozen=True)
+    class Bare(fmab.ldp_ucb):
+        """Rewards as they are."""
+
+        @staticmethod
+        def release(rewards: Any, uniforms: Any, own: Any) -> Any:
+            return rewards
+
+    for algorithm in (Quiet(1.0), Bare(1.0), Geometric(), Greedy()):
+        assert all(row.epsilon == math.inf for row in privacy_ledger(algorithm, 5)), algorithm
+    assert [row.who for row in privacy_ledger(Geometric(), 5)] == [
+        "anybody who gets messages",
+        ACTIONS,
+    ]
+    assert privacy_ledger(Longer(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
+
+
+def test_a_ledger_that_is_none_is_refused() -> None:
+    """Would catch a plug-in whose ledger ends in a traceback, or in a negative epsilon."""
+
+    @dataclass(frozen=True)
+    class Wrong(fmab.cdp_mab):
+        """States what is no ledger."""
+
+        def ledger(self, exchange: Any) -> Any:
+            return [("the server", -1.0)]
+
+    with pytest.raises(Refusal, match="ledger returns"):
+        fmab.simulate(Wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
+
+
+def test_results_tell_their_ledger(tmp_path: Any) -> None:
+    """Would catch results without it, one that a file loses, or a sweep that tells only one end."""
+    problem = fmab.Problem([0.2, 0.8], agents=6)
+    data = fmab.simulate(fmab.ddp_mab(0.5, "ring"), problem, 200, 2)
+    fmab.save(data, tmp_path / "run.nc")
+    messages, actions = json.loads(fmab.load(tmp_path / "run.nc").attrs["ledger"])
+    assert (messages["leaks"], actions["leaks"]) == ([[3.0, 1]], [[None, 1]])
+    options = {"epsilon": [0.25, 0.5, 1], "graph": ["ring", "complete"], "seeds": 2}
+    store = tmp_path / "s"
+    swept = fmab.sweep("ddp", problem, horizon=200, store=store, progress=False, **options)
+    rows = json.loads(swept.attrs["ledger"])
+    assert [(row["what"], row["where"], row["leaks"]) for row in rows] == [
+        ("single messages", "", [[1.5, 1], [6.0, 1]]),
+        ("actions", "graph ring", [[None, 1]]),
+        ("actions", "graph complete", [[1.5, 6], [6.0, 6]]),
+    ]
+    assert fmab.open_sweep(store).attrs["ledger"] == swept.attrs["ledger"]
+    lines = privacy.told(swept.attrs["ledger"])
+    assert max(map(len, lines)) <= 80
+    assert "  every agent, single messages: ε = 1.5 to 6" in lines
+    assert f"  {ACTIONS} (graph ring): no bound" in lines
+    low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
+    assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
