@@ -153,6 +153,11 @@ def simulated(name: str, seeds: int, **more):
     return fmab.simulate(run, fmab.Problem(means), horizon, seeds, times=times, **more)
 
 
+def simulated_exchange(name: str) -> exchange.Exchange:
+    means, _, epsilon, algorithm, _, rules = SETTINGS[name]
+    return algorithm(epsilon, **rules).exchange(len(means))
+
+
 def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, float]:
     """Returns a p-value for each statistic of a setting."""
     means, horizon, epsilon, _, setting, rules = SETTINGS[name]
@@ -187,6 +192,9 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
         p["active"] = same_counts(active, data.active_arms.values)
         p["chosen"] = same_counts(slow("chosen"), data.chosen_arm.values)
         p["lost"] = same_counts(slow("best_arm_lost"), data.best_arm_lost.values)
+        reported = np.array([sum(len(each.active) for each in run.history) for run in runs])
+        vectors = simulated_exchange(name).vectors
+        p["numbers"] = same_counts(reported * vectors, data.numbers_sent.values)
     else:
         lost = np.array([sum(one.best_arm_lost for one in run.alone) for run in runs])
         p["lost"] = same_counts(lost, data.agents_lost.values)
