@@ -162,7 +162,7 @@ def communication_cost(
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link.
         meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
-            paper's), "edges" or "sac" for `hdp_mab` (default "edges", which alone fits the paper's
+            paper's; with gossip "pairs", which "used" equals), "edges" or "sac" for `hdp_mab` (default "edges", which alone fits the paper's
             figure 11).
 
     Raises:

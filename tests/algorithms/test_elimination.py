@@ -9,6 +9,7 @@ import jax
 import networkx as nx
 import numpy as np
 import oracle
+import protocols
 import pytest
 import reference
 import scipy.stats
@@ -35,6 +36,15 @@ ALIKE = np.tile(SHARED, (5, 1))
 UNEVEN = nx.Graph([(0, 1), (1, 2), (2, 3), (1, 4)])
 PARTS = [nx.path_graph(3), nx.complete_graph(2)]
 THREE_AND_TWO = "3:path+2:complete"
+
+
+def gossip_on_a_path(tolerance: float) -> reference.Exchange:
+    """Returns what gossip of five agents on a path costs, played message by message."""
+    path = {agent: [n for n in (agent - 1, agent + 1) if 0 <= n < 5] for agent in range(5)}
+    played = protocols.gossip(path, tolerance)
+    pairs = len(played.data) // 2
+    return reference.Exchange(5, 5, (0.2,) * 5, played.slots - 1, 0, pairs, pairs)
+
 
 # name: (means [agent, arm], horizon, epsilon, package's algorithm, reference's exchange, rules)
 SETTINGS = {
@@ -90,6 +100,14 @@ SETTINGS = {
         functools.partial(fmab.ddp_mab, graph="path"),
         reference.flooding(nx.path_graph(5)),
         {"rounds": 3},
+    ),
+    "gossip": (
+        ALIKE,
+        3000,
+        0.2,
+        functools.partial(fmab.ddp_mab, graph="path", protocol="gossip", tolerance=0.01),
+        gossip_on_a_path(0.01),
+        {},
     ),
     "sinks": (
         ALIKE,

@@ -50,7 +50,7 @@ ELIMINATIONS = {
 }
 
 
-SLOW = ("cdp, agent by agent", "hdp")
+SLOW = ("cdp", "cdp, agent by agent", "ddp, ring", "hdp")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,7 @@ def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
     np.testing.assert_array_equal(data.numbers_sent.values, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["curves", "summary"])
 def test_a_sweep_tells_the_numbers_of_each_configuration(keep: str):
     """Would catch a cell's arms multiplied by the vectors of another cell's exchange."""
