@@ -162,8 +162,8 @@ def communication_cost(
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link.
         meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
-            paper's; with gossip "pairs", which "used" equals), "edges" or "sac" for `hdp_mab` (default "edges", which alone fits the paper's
-            figure 11).
+            paper's; with gossip "pairs", which "used" equals), "edges" or "sac" for `hdp_mab`
+            (default "edges", which alone fits the paper's figure 11).
 
     Raises:
         ValueError: If a price is negative or the meter is not one of the run's.
