@@ -1,4 +1,4 @@
-"""GIS and SAC played message by message: what the tests hold the package's tables against.
+"""GIS, plain flooding, gossip and SAC played message by message, to hold the tables against.
 
 Nothing here is shared with the package: graphs are dicts of neighbour lists, every ADV, REQ, DATA
 and every forwarded observation is a tuple in a list, and all counts are taken from those lists.
@@ -6,6 +6,7 @@ and every forwarded observation is a tuple in a list, and all counts are taken f
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
@@ -75,6 +76,71 @@ def flood(neighbours: Neighbours) -> Flood:
     return log
 
 
+def plain_flood(neighbours: Neighbours) -> Flood:
+    """Sends on what is new, to all but those it came from, until everybody holds everything."""
+    log = Flood()
+    held = {agent: {agent} for agent in neighbours}
+    fresh = {agent: {agent: set()} for agent in neighbours}  # origin -> who it came from
+    while any(len(observations) < len(neighbours) for observations in held.values()):
+        log.slots += 1
+        inbox = defaultdict(list)
+        for sender, news in fresh.items():
+            for receiver in neighbours[sender]:
+                carried = tuple(o for o, givers in news.items() if receiver not in givers)
+                if carried:
+                    log.data.append((log.slots, sender, receiver, carried))
+                    inbox[receiver].append((sender, carried))
+        fresh = {agent: {} for agent in neighbours}
+        for agent, messages in inbox.items():
+            for sender, carried in messages:
+                for origin in set(carried) - held[agent]:
+                    fresh[agent].setdefault(origin, set()).add(sender)
+                    log.arrival[origin, agent] = log.slots
+        for agent, news in fresh.items():
+            held[agent] |= news.keys()
+    return log
+
+
+@dataclass
+class Gossip:
+    """Pairs that average: messages are (slot, sender, receiver), values what each agent holds."""
+
+    slots: int = 0
+    data: list[tuple[int, int, int]] = field(default_factory=list)
+    weights: dict[int, dict[int, float]] = field(default_factory=dict)
+    before: dict[int, dict[int, float]] = field(default_factory=dict)  # a slot earlier
+
+
+def gossip(neighbours: Neighbours, tolerance: float, seed: int = 0) -> Gossip:
+    """Plays slots until no agent's weights are further than the tolerance from the mean's."""
+    chance = random.Random(seed)
+    agents = sorted(neighbours)
+    log = Gossip(weights={a: {b: float(a == b) for b in agents} for a in agents})
+    while max(total_variation(held) for held in log.weights.values()) > tolerance:
+        log.slots += 1
+        log.before = dict(log.weights)
+        wakes = {agent: chance.random() for agent in agents}
+        talked: set[int] = set()
+        for agent in sorted(agents, key=lambda agent: wakes[agent]):
+            free = [other for other in sorted(neighbours[agent]) if other not in talked]
+            if agent in talked or not free:
+                continue
+            other = free[int(chance.random() * len(free))]
+            talked |= {agent, other}
+            log.data += [(log.slots, agent, other), (log.slots, other, agent)]
+            mine, theirs = log.before[agent], log.before[other]
+            middle = {origin: (mine[origin] + theirs[origin]) / 2 for origin in agents}
+            log.weights[agent] = log.weights[other] = middle
+        idle = set(agents) - talked
+        assert not any(idle & set(neighbours[agent]) for agent in idle), "not maximal"
+    return log
+
+
+def total_variation(weights: dict[int, float]) -> float:
+    """Returns how far weights are from equal ones."""
+    return sum(abs(weight - 1 / len(weights)) for weight in weights.values()) / 2
+
+
 @dataclass
 class Collection:
     """One SAC round in one component: forwards are (slot, sender, receiver, origin)."""
@@ -95,7 +161,7 @@ def collect(neighbours: Neighbours) -> Collection:
         sent = []
         for origin, holder in place.items():
             if holder != log.sink:
-                receiver = next(j for j in neighbours[holder] if left[j] < left[holder])
+                receiver = min(j for j in neighbours[holder] if left[j] < left[holder])
                 sent.append((log.slots, holder, receiver, origin))
         log.forwards += sent
         for _, _, receiver, origin in sent:

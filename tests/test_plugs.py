@@ -402,7 +402,7 @@ class BareTrial:
         curve = self.regret(grid.astype(jnp.float64), key)
         rounds = jnp.broadcast_to(zero, grid.shape)
         gap = jnp.float64(0.0)
-        return Outcome(curve, None, rounds, zero + self.last, zero, zero, zero, zero, gap)
+        return Outcome(curve, None, rounds, zero + self.last, *[zero] * 5, gap)
 
 
 @dataclass(frozen=True)

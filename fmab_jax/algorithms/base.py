@@ -48,6 +48,7 @@ class Outcome(NamedTuple):
         waiting_regret: [time] the part of it collected in waiting slots; None where nobody waits.
         rounds_by: [time] completed communication rounds.
         rounds: Completed rounds at the horizon.
+        arms_reported: Arms that agents told of, summed over these rounds.
         active_arms: Arms still in play at the horizon.
         chosen_arm: The arm played at the horizon, -1 while still exploring.
         agents_lost: Agents whose active set holds no best arm at the horizon.
@@ -60,6 +61,7 @@ class Outcome(NamedTuple):
     waiting_regret: Float[Array, " time"] | None
     rounds_by: Int[Array, " time"]
     rounds: Int[Array, ""]
+    arms_reported: Int[Array, ""]
     active_arms: Int[Array, ""]
     chosen_arm: Int[Array, ""]
     agents_lost: Int[Array, ""]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmab_jax.core.exchanges import Exchange, Meter
 
-VERSION = 3
+VERSION = 4
 """Of files that hold results; a file of another version is refused."""
 
 
@@ -25,6 +25,7 @@ class Variable(NamedTuple):
         units: Of its values.
         make: Makes it of its sources; the only source itself where left out.
         coordinate: Whether it belongs to the seeds rather than to the results.
+        costs: Fields of the `Exchange` that ``make`` takes besides, after the sources.
     """
 
     name: str
@@ -35,10 +36,19 @@ class Variable(NamedTuple):
     units: str
     make: Callable[..., np.ndarray] | None = None
     coordinate: bool = False
+    costs: tuple[str, ...] = ()
 
-    def of(self, stored: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Returns the variable, given what an `Outcome` holds by name."""
-        found = [stored[name] for name in self.sources]
+    def of(
+        self, stored: Mapping[str, np.ndarray], round_costs: Mapping[str, Any] | None = None
+    ) -> np.ndarray:
+        """Returns the variable.
+
+        Args:
+            stored: What an `Outcome` holds, by name.
+            round_costs: What `costs_of` returned for its exchange.
+        """
+        found: list[Any] = [stored[name] for name in self.sources]
+        found += [(round_costs or {})[name] for name in self.costs]
         return found[0] if self.make is None else self.make(*found)
 
 
@@ -47,6 +57,18 @@ LINKS = Variable("links", ("rounds_by",), True, np.int64, "links so far", "links
 
 A round that the horizon cuts is not counted, though it has sent its data.
 """
+
+NUMBERS = Variable(
+    "numbers_sent",
+    ("arms_reported", "rounds"),
+    False,
+    np.int64,
+    "numbers sent",
+    "numbers",
+    lambda reported, rounds, vectors, numbers: reported * vectors + rounds * numbers,
+    costs=("vectors", "numbers"),
+)
+"""A vector has one number for each arm that is told of."""
 
 VARIABLES = (
     Variable("regret", ("regret",), True, np.float64, "cumulative regret", "reward"),
@@ -60,6 +82,7 @@ VARIABLES = (
     ),
     LINKS,
     Variable("rounds_made", ("rounds",), False, np.int32, "completed rounds", "rounds"),
+    NUMBERS,
     Variable("active_arms", ("active_arms",), False, np.int32, "active arms at T", "arms"),
     Variable("chosen_arm", ("chosen_arm",), False, np.int32, "arm played at T", "index"),
     Variable(
@@ -94,9 +117,15 @@ VARIABLES = (
 )
 
 DTYPES = {v.sources[0]: np.dtype(v.dtype) for v in VARIABLES if v.make is None} | {
-    "rounds_by": np.dtype(np.int32)
+    "rounds_by": np.dtype(np.int32),
+    "arms_reported": np.dtype(np.int64),
 }
 """Types of the fields of an `Outcome`, as they are kept."""
+
+
+def costs_of(exchange: Exchange) -> dict[str, int]:
+    """Returns what a completed round of an exchange sends: vectors, and numbers besides."""
+    return {"vectors": exchange.vectors, "numbers": exchange.numbers}
 
 
 def meters_of(exchanges: list[Exchange]) -> list[Meter]:

@@ -60,13 +60,14 @@ def simulate(
         A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:
         ``regret`` (pseudo-regret; exact at every recorded slot), ``waiting_regret`` (the part
         collected while waiting) and, over ``meter`` too, ``links`` (charged at the end of each
-        completed round). Per seed: ``rounds_made``, ``active_arms``, ``chosen_arm`` (-1 while still
-        exploring at T), ``agents_lost`` (agents whose active set holds no best arm at T),
-        ``agents_worse`` (agents that play one arm at T, and not a best one), ``final_gap`` (gap of
-        what is played at T) and the coordinates ``best_arm_lost`` and ``worse_arm_played``. Where
-        agents run alone, ``rounds_made`` and ``active_arms`` are the largest of any agent and
-        ``chosen_arm`` is what most agents play. Fixed means come along as ``means``. ``attrs`` and
-        the coordinates hold all that is needed to run it again.
+        completed round). Per seed: ``rounds_made``, ``numbers_sent`` (by all links of these rounds
+        together), ``active_arms``, ``chosen_arm`` (-1 while still exploring at T), ``agents_lost``
+        (agents whose active set holds no best arm at T), ``agents_worse`` (agents that play one arm
+        at T, and not a best one), ``final_gap`` (gap of what is played at T) and the coordinates
+        ``best_arm_lost`` and ``worse_arm_played``. Where agents run alone, ``rounds_made`` and
+        ``active_arms`` are the largest of any agent and ``chosen_arm`` is what most agents play.
+        Fixed means come along as ``means``. ``attrs`` and the coordinates hold all that is needed
+        to run it again.
 
     Raises:
         ValueError: If an argument is out of range or the run would not fit into memory.
@@ -181,8 +182,8 @@ def communication_cost(
         server_price: c1, of an agent-server link.
         peer_price: c2, of an agent-agent link.
         meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
-            paper's), "edges" or "sac" for `hdp_mab` (default "edges", which alone fits the paper's
-            figure 11).
+            paper's; with gossip "pairs", which "used" equals), "edges" or "sac" for `hdp_mab`
+            (default "edges", which alone fits the paper's figure 11).
 
     Raises:
         ValueError: If a price is negative or the meter is not one of the run's.
@@ -270,8 +271,9 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
     data: dict[str, Any] = {}
     coords: dict[str, Any] = {}
+    costs = schema.costs_of(config.exchange)
     for variable in schema.VARIABLES:
-        values = variable.of(stored)
+        values = variable.of(stored, costs)
         dims: tuple[str, ...] = ("seed", "time") if variable.over_time else ("seed",)
         if variable is schema.LINKS:
             per_round = np.array([number for _, number in config.exchange.links], np.int64)

@@ -19,7 +19,7 @@ from fmab_jax.run import schema
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.store import Entry, Store
 
-FORMAT = 2
+FORMAT = 3
 """Version of run.json and of the chunks beside it."""
 
 _Check = Callable[[Any], bool]
@@ -31,6 +31,7 @@ _COUNTED = (
     *(v.name for v in schema.VARIABLES if v.coordinate),
     "undecided",
     "rounds",
+    "numbers_sent",
 )
 _FIRST = "run the sweep again into another folder, or use the package that made it"
 
@@ -129,6 +130,8 @@ _CELL = {
     "links": lambda value: (
         isinstance(value, dict) and all(map(_text, value)) and all(map(_whole(0), value.values()))
     ),
+    "vectors": _whole(0),
+    "numbers": _whole(0),
     "grid": _whole(0),
     "slots": _whole(1),
 }

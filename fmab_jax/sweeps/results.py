@@ -286,7 +286,7 @@ def _facts(config: Config, study: Study) -> dict[str, Any]:
     for name in ("epsilon", "epsilon_message"):
         told[name] = None if math.isinf(told[name]) else told[name]
     links = {meter.name: number for meter, number in config.exchange.links}
-    return told | {"links": links, "slots": config.points}
+    return told | {"links": links, **schema.costs_of(config.exchange), "slots": config.points}
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
@@ -567,7 +567,7 @@ class _Lazy(BackendArray):
         points = self.shape[len(self.grid.shape) + 1] if over_time else 0
         time = (self.grid.columns(fact, points)[rest[0]],) if over_time else ()
         sources = {name: self._source(index, name, seeds, time) for name in self.variable.sources}
-        values = np.asarray(self.variable.of(sources))
+        values = np.asarray(self.variable.of(sources, fact))
         if self.links is not None:
             values = values[..., None] * self.links[index][rest[1]].astype(self.dtype)
         return values
@@ -663,6 +663,9 @@ def _summaries(
         series["links_variance"] = (over, variance[..., None] * per_round**2)
         series["rounds_made_mean"] = (grid.dims, mean[..., -1])
         series["rounds_made_variance"] = (grid.dims, variance[..., -1])
+    numbers = [_moments_of(*results.counts(c, "numbers_sent", stops[c])) for c in hashes]
+    for which, kind in enumerate(("mean", "variance")):
+        series[f"numbers_sent_{kind}"] = (grid.dims, over_cells([each[which] for each in numbers]))
     level = results.header["look_level"]
     histograms = [results.counts(cell, "regret_bin", stops[cell]) for cell in hashes]
     levels = np.array(QUANTILES)
@@ -715,3 +718,13 @@ def _summaries(
             "made": ("made", rounds, {"long_name": "completed rounds"}),
         },
     )
+
+
+def _moments_of(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Returns mean and unbiased variance of counted whole numbers; NaN where there are too few."""
+    seeds = int(counts.sum())
+    if not seeds:
+        return math.nan, math.nan
+    mean = float(values @ counts / seeds)
+    scatter = float(np.square(values - mean) @ counts)
+    return mean, scatter / (seeds - 1) if seeds > 1 else math.nan

@@ -431,7 +431,12 @@ class _Work:
                     collected = self._run(block, batch, teller)
                     if folder is None:
                         continue
-                    arrays = (_curves if found.curves else _summarised)(collected, block)
+                    if found.curves:
+                        arrays = _curves(collected, block)
+                    else:
+                        configs = [self.points[name].config for name in block.cells]
+                        costs = [schema.costs_of(config.exchange) for config in configs]
+                        arrays = _summarised(collected, block, costs)
                     facts = {
                         "cells": list(block.cells),
                         "seeds": [block.start, block.stop],
@@ -525,9 +530,9 @@ def _chunk_name(facts: Mapping[str, Any]) -> str:
 
 
 def _bytes_per_trial(config: Config) -> int:
-    """Regret, rounds and perhaps regret while waiting at each slot; five numbers at the end."""
+    """Regret, rounds and perhaps regret while waiting at each slot; some numbers at the end."""
     waits = bool(getattr(config.trial, "waits", True))
-    return config.wanted * (9 + 8 * waits) + 24
+    return config.wanted * (9 + 8 * waits) + 32
 
 
 def _bytes_per_summary(config: Config) -> int:
@@ -545,8 +550,16 @@ def _curves(collected: Collected, block: Block) -> dict[str, np.ndarray]:
     return {n: values.reshape(cells, -1, *values.shape[1:]) for n, values in arrays.items()}
 
 
-def _summarised(collected: Collected, block: Block) -> dict[str, np.ndarray]:
-    """Returns a chunk's arrays: moments by cell, and (row, value, count) of whole numbers."""
+def _summarised(
+    collected: Collected, block: Block, costs: Sequence[Mapping[str, int]]
+) -> dict[str, np.ndarray]:
+    """Returns a chunk's arrays: moments by cell, and (row, value, count) of whole numbers.
+
+    Args:
+        collected: The trials' results.
+        block: What was run.
+        costs: Of each cell, what a round of its exchange sends.
+    """
     curves = _curves(collected, block)
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
@@ -560,6 +573,9 @@ def _summarised(collected: Collected, block: Block) -> dict[str, np.ndarray]:
         **events,
         "undecided": (curves["chosen_arm"] < 0).astype(np.int64),
         "rounds": curves["rounds"],
+        "numbers_sent": schema.NUMBERS.of(
+            curves, {name: np.array([[each[name]] for each in costs]) for name in costs[0]}
+        ),
     }
     for name, values in counted.items():
         found = [summary.counted(row) for row in values]

@@ -752,7 +752,8 @@ def _described_problem(problem: Problem) -> dict[str, Any]:
 def _described_exchange(exchange: Exchange) -> list[Any]:
     weights = hashlib.sha256(np.ascontiguousarray(exchange.weights, "<f8").tobytes()).hexdigest()
     links = [[meter.name, number] for meter, number in exchange.links]
-    return [exchange.name, exchange.reporting, exchange.wait, links, weights]
+    told = [exchange.name, exchange.reporting, exchange.wait, links, weights]
+    return told + [exchange.vectors, exchange.numbers]
 
 
 def _hash(described: Any) -> str:

@@ -9,6 +9,7 @@ import jax
 import networkx as nx
 import numpy as np
 import oracle
+import protocols
 import pytest
 import reference
 import scipy.stats
@@ -35,6 +36,15 @@ ALIKE = np.tile(SHARED, (5, 1))
 UNEVEN = nx.Graph([(0, 1), (1, 2), (2, 3), (1, 4)])
 PARTS = [nx.path_graph(3), nx.complete_graph(2)]
 THREE_AND_TWO = "3:path+2:complete"
+
+
+def gossip_on_a_path(tolerance: float) -> reference.Exchange:
+    """Returns what gossip of five agents on a path costs, played message by message."""
+    path = {agent: [n for n in (agent - 1, agent + 1) if 0 <= n < 5] for agent in range(5)}
+    played = protocols.gossip(path, tolerance)
+    pairs = len(played.data) // 2
+    return reference.Exchange(5, 5, (0.2,) * 5, played.slots - 1, 0, pairs, pairs)
+
 
 # name: (means [agent, arm], horizon, epsilon, package's algorithm, reference's exchange, rules)
 SETTINGS = {
@@ -107,6 +117,14 @@ SETTINGS = {
         reference.sinks([nx.path_graph(5)]),
         {},
     ),
+    "gossip": (
+        ALIKE,
+        3000,
+        0.2,
+        functools.partial(fmab.ddp_mab, graph="path", protocol="gossip", tolerance=0.01),
+        gossip_on_a_path(0.01),
+        {},
+    ),
     "sinks": (
         ALIKE,
         2500,
@@ -169,6 +187,11 @@ def simulated(name: str, seeds: int, **more):
     return fmab.simulate(run, fmab.Problem(means), horizon, seeds, times=times, **more)
 
 
+def simulated_exchange(name: str) -> exchange.Exchange:
+    means, _, epsilon, algorithm, _, rules = SETTINGS[name]
+    return algorithm(epsilon, **rules).exchange(len(means))
+
+
 def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, float]:
     """Returns a p-value for each statistic of a setting."""
     means, horizon, epsilon, _, setting, rules = SETTINGS[name]
@@ -205,6 +228,9 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
         p["active"] = same_counts(active, data.active_arms.values)
         p["chosen"] = same_counts(slow("chosen"), data.chosen_arm.values)
         p["lost"] = same_counts(slow("best_arm_lost"), data.best_arm_lost.values)
+        reported = np.array([sum(len(each.active) for each in run.history) for run in runs])
+        vectors = simulated_exchange(name).vectors
+        p["numbers"] = same_counts(reported * vectors, data.numbers_sent.values)
     else:
         lost = np.array([sum(one.best_arm_lost for one in run.alone) for run in runs])
         p["lost"] = same_counts(lost, data.agents_lost.values)

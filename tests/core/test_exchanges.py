@@ -54,7 +54,7 @@ def neighbours_of(graph: nx.Graph) -> protocols.Neighbours:
     return found
 
 
-def check_gossip(graph: nx.Graph) -> exchange.Exchange:
+def check_gis(graph: nx.Graph) -> exchange.Exchange:
     """Compares every number of the flooding table with one GIS round; returns the table."""
     played = protocols.flood(neighbours_of(graph))
     table = exchange.flooding(graph)
@@ -68,12 +68,52 @@ def check_gossip(graph: nx.Graph) -> exchange.Exchange:
     assert table.on("bound") == sum(graph.number_of_edges() for _ in range(played.slots))
     assert table.on("used") == played.edge_slots()
     assert table.ledger == exchange.Ledger(
+        slots=played.slots,
         adv=len(played.adv),
         req=len(played.req),
         data=len(played.data),
         observations_advertised=sum(len(message[3]) for message in played.adv),
         observations_sent=sum(len(message[3]) for message in played.data),
     )
+    assert table.ledger.control == len(played.adv) + len(played.req)
+    assert table.vectors == table.ledger.observations_sent
+    return table
+
+
+def check_plain_flooding(graph: nx.Graph) -> exchange.Exchange:
+    """Compares every number of the table with one round of plain flooding; returns the table."""
+    played = protocols.plain_flood(neighbours_of(graph))
+    table = exchange.plain_flooding(graph)
+    # Observations arrive when they do with GIS.
+    gis = exchange.flooding(graph)
+    hops = graphs.distances(graph)
+    assert all(hops[pair] == slot for pair, slot in played.arrival.items())
+    assert (table.diameter, table.wait) == (gis.diameter, gis.wait)
+    assert table.diameter == played.slots
+    assert (table.on("bound"), table.on("used")) == (gis.on("bound"), played.edge_slots())
+    sent = sum(len(message[3]) for message in played.data)
+    assert table.ledger == exchange.Ledger(
+        slots=played.slots, data=len(played.data), observations_sent=sent
+    )
+    assert table.vectors == sent and table.ledger.control == 0
+    # Nobody goes without, and whatever else arrives is a duplicate.
+    assert set(played.copies()) == {(i, j) for i, j in played.arrival}
+    assert sent >= gis.vectors == len(played.arrival)
+    return table
+
+
+def check_gossip(graph: nx.Graph, tolerance: float) -> exchange.Exchange:
+    """Compares every number of the gossip table with one round; returns the table."""
+    played = protocols.gossip(neighbours_of(graph), tolerance)
+    table = exchange.gossip(graph, tolerance)
+    assert table.wait == max(played.slots - 1, 0)
+    pairs = len({(slot, frozenset((a, b))) for slot, a, b in played.data})
+    assert table.on("pairs") == table.on("used") == pairs
+    assert table.ledger == exchange.Ledger(
+        slots=played.slots, data=len(played.data), observations_sent=len(played.data)
+    )
+    assert table.vectors == len(played.data)
+    assert table.diameter == graphs.diameter(graph)
     return table
 
 
@@ -88,6 +128,14 @@ def check_sinks(parts: list[nx.Graph]) -> exchange.Exchange:
     assert table.on("edges") == sum(graph.number_of_edges() for graph in parts)
     assert table.on("server") == len(parts)
     assert table.agents == table.reporting == sum(len(graph) for graph in parts)
+    messages = sum(len({message[:3] for message in one.forwards}) for one in played)
+    sent = sum(len(one.forwards) for one in played) + len(parts)
+    assert table.ledger == exchange.Ledger(
+        slots=max(one.slots for one in played),
+        data=messages + len(parts),
+        observations_sent=sent,
+    )
+    assert table.vectors == sent
     return table
 
 
@@ -99,7 +147,11 @@ def test_random_graphs_match_the_protocols_message_by_message():
     direction, a delay off by one, and an ADV sent after everybody is complete.
     """
     drawn = random_graphs(520)
-    tables = [check_gossip(graph) for graph in drawn]
+    tables = [check_gis(graph) for graph in drawn]
+    plain = [check_plain_flooding(graph) for graph in drawn]
+    for graph in drawn[::10]:
+        if len(graph) <= 30:
+            check_gossip(graph, 0.01)
     for start in range(0, len(drawn), 4):
         check_sinks(drawn[start : start + 4])
     for graph in drawn[:60]:
@@ -108,6 +160,7 @@ def test_random_graphs_match_the_protocols_message_by_message():
     assert {1, 2, 60} <= {table.agents for table in tables}
     assert max(table.wait for table in tables) > 30
     assert sum(table.on("used") < table.on("bound") for table in tables) > 100
+    assert sum(a.vectors > b.vectors for a, b in zip(plain, tables, strict=True)) > 100
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3, 4, 7, 16, 50])
@@ -115,13 +168,16 @@ def test_random_graphs_match_the_protocols_message_by_message():
 def test_named_graphs_match_the_protocols(name: str, agents: int):
     """Would catch a table that is wrong on the paper's own graphs, small sizes included."""
     graph = graphs.make(name, agents)
-    check_gossip(graph)
+    check_gis(graph)
+    check_plain_flooding(graph)
     check_sinks([graph])
+    if agents <= 16:
+        check_gossip(graph, 0.01)
 
 
 def test_petersen_graph():
     """Would catch a wrong wait or bound where diameter, girth and degree are known by heart."""
-    table = check_gossip(nx.petersen_graph())
+    table = check_gis(nx.petersen_graph())
     # Ten agents, 15 edges, diameter 2; every agent has 3 neighbours and 6 agents at distance 2.
     assert (table.wait, table.on("bound")) == (1, 30)
     assert check_sinks([nx.petersen_graph()]).on("sac") == 3 + 2 * 6
@@ -131,10 +187,10 @@ def test_petersen_graph():
     ("name", "wait", "bound", "used", "ledger"),
     [
         # Hub and leaves exchange over all 49 edges, then the hub answers each leaf.
-        ("star", 1, 98, 98, (196, 98 + 49, 98 + 49, 98 + 49 * 50, 2450)),
+        ("star", 1, 98, 98, (2, 196, 98 + 49, 98 + 49, 98 + 49 * 50, 2450)),
         # 24 slots both ways on 50 edges; in slot 25 each agent asks one side: edge 48-49 is idle.
-        ("ring", 24, 1250, 1249, (2500, 2450, 2450, 100 * (1 + 24 * 2), 2450)),
-        ("complete", 0, 1225, 1225, (2450, 2450, 2450, 2450, 2450)),
+        ("ring", 24, 1250, 1249, (25, 2500, 2450, 2450, 100 * (1 + 24 * 2), 2450)),
+        ("complete", 0, 1225, 1225, (1, 2450, 2450, 2450, 2450, 2450)),
     ],
 )
 def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
@@ -146,6 +202,74 @@ def test_counts_of_fifty_agents(name, wait, bound, used, ledger):
     # In the ring's last slot an agent advertises the two observations of slot 24, never slot 25's.
     assert table.ledger == ledger
     assert (table.on("server"), table.reporting, table.uniform) == (0, 50, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "used", "messages", "copies"),
+    [
+        # Leaves have nobody else to send to; the hub sends each leaf what the 48 others sent.
+        ("star", 98, 98 + 49, 98 + 49 * 48),
+        # In each of 25 slots everybody sends on, both ways; the last message arrives twice.
+        ("ring", 1250, 2500, 2500),
+        ("complete", 1225, 2450, 2450),
+    ],
+)
+def test_plain_flooding_of_fifty_agents_by_hand(name: str, used: int, messages: int, copies: int):
+    """Would catch observations sent back to whom they came from, or sent after the last slot."""
+    table = exchange.plain_flooding(graphs.make(name, 50))
+    assert (table.on("used"), table.ledger.data, table.vectors) == (used, messages, copies)
+    assert table.wait == exchange.flooding(graphs.make(name, 50)).wait
+    assert (table.reporting, table.uniform) == (50, True)
+
+
+def test_gossip_ends_as_soon_as_no_messages_can_be_further_apart_than_the_tolerance():
+    """Would catch a bound that is not one, or slots past the need: the worst messages are tried."""
+    graph, tolerance = graphs.make("grid", 12), 0.02
+    played = protocols.gossip(neighbours_of(graph), tolerance)
+    assert exchange.gossip(graph, tolerance).ledger.slots == played.slots > 10
+    ends = []
+    for held in (played.before, played.weights):
+        weights = np.array([[held[a][b] for b in range(12)] for a in range(12)])
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
+        np.testing.assert_allclose(weights.sum(axis=0), 1, atol=1e-12)
+        # Messages of 0 and 1, their range, that lead an agent astray the most; and some others.
+        worst = (weights > 1 / 12).astype(float)
+        some = np.random.default_rng(5).random((200, 12))
+        messages = np.concatenate([worst, some / np.ptp(some, axis=1)[:, None]])
+        off = np.abs(messages @ weights.T - messages.mean(axis=1)[:, None])
+        ends.append(off.max())
+    assert ends[0] > tolerance >= ends[1]
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-2, 1e-3])
+def test_two_agents_gossip_once(tolerance: float):
+    """Would catch a last slot too many, and a wait where the first slot is the epoch's last."""
+    table = exchange.gossip(nx.path_graph(2), tolerance)
+    assert (table.wait, table.on("pairs"), table.vectors) == (0, 1, 2)
+
+
+def spectral_slots(graph: nx.Graph, table: exchange.Exchange, tolerance: float) -> float:
+    """Returns the slots that the mean matrix needs: E[W] = I - q L / 2 with q pairs an edge."""
+    gap = np.linalg.eigvalsh(nx.laplacian_matrix(graph).toarray().astype(float))[1]
+    chance = table.on("pairs") / table.ledger.slots / graph.number_of_edges()
+    return np.log(np.sqrt(len(graph)) / tolerance) / -np.log1p(-chance * gap / 2)
+
+
+def test_gossip_takes_the_slots_of_theory():
+    """Would catch slots that are not of order M^2 on a ring, log M on a complete graph, or linear
+    in log(1 / tolerance): Boyd et al., theorem 3, by the second eigenvalue of E[W]."""
+    slots = {}
+    for name, agents, tolerance in (
+        ("ring", 16, 1e-3), ("ring", 32, 1e-3), ("ring", 32, 1e-6),
+        ("complete", 16, 1e-3), ("complete", 64, 1e-3), ("star", 16, 1e-3), ("grid", 36, 1e-3),
+    ):  # fmt: skip
+        graph = graphs.make(name, agents)
+        table = exchange.gossip(graph, tolerance)
+        slots[name, agents, tolerance] = table.ledger.slots
+        assert 0.5 < table.ledger.slots / spectral_slots(graph, table, tolerance) < 2, name
+    assert 3 < slots["ring", 32, 1e-3] / slots["ring", 16, 1e-3] < 5.5
+    assert 1.5 < slots["ring", 32, 1e-6] / slots["ring", 32, 1e-3] < 2.5
+    assert slots["complete", 64, 1e-3] < 2 * slots["complete", 16, 1e-3]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +361,7 @@ def test_alone_and_server_at_full_size():
     assert single.links == () and single.alone and not table.alone
 
 
-def test_gossip_numbers_agents_by_sorted_label():
+def test_flooding_numbers_agents_by_sorted_label():
     """Would catch meters computed on labels instead of agents 0..M-1."""
     ring = nx.cycle_graph(8)
     spread = nx.relabel_nodes(ring, {agent: 10 * agent - 35 for agent in ring})
@@ -311,6 +435,16 @@ REMEDY_SHARE = "must be a number in (0, 1]; choose the fraction of agents that u
             "graph='Graph with 5001 nodes and 5000 edges': must be a graph of at most 5,000 "
             "agents, whose hop distances fit in memory; "
             "use fewer agents or several smaller components",
+        ),
+        (
+            lambda: exchange.gossip(nx.path_graph(3), 0),
+            "tolerance=0: must be a number in (0, 1); give the part of the messages' range that an "
+            "agent may be off, such as 0.001",
+        ),
+        (
+            lambda: exchange.gossip(nx.path_graph(1001)),
+            "agents=1001: must be a whole number in [1, 1,000]; "
+            "use protocol='gis', or fewer agents",
         ),
         (
             lambda: exchange.sinks([nx.path_graph(2), nx.path_graph(2, nx.DiGraph)]),

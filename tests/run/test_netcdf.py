@@ -22,7 +22,7 @@ def result(**attrs: Any) -> xr.Dataset:
     return xr.Dataset(
         {"regret": (("seed", "time"), values, {"units": "reward"})},
         {"time": [1, 5, 9]},
-        {"algorithm": "cdp", "epsilon": 0.5, "schema": 3, **attrs},
+        {"algorithm": "cdp", "epsilon": 0.5, "schema": 4, **attrs},
     )
 
 
@@ -46,7 +46,8 @@ def test_an_edited_attribute_does_not_load(tmp_path: Path, where: str) -> None:
         (None, "it is of the first version: run it again and save it anew, or read it with"),
         (1, "it is of schema 1: run it again and save it anew, or read it with the package"),
         (2, "it is of schema 2: run it again and save it anew"),
-        (4, "it is of schema 4: use the newer package that wrote it"),
+        (3, "it is of schema 3: run it again and save it anew"),
+        (5, "it is of schema 5: use the newer package that wrote it"),
         ([3, 3], "it is of no known schema: run it again"),
         ("two", "it is of no known schema: run it again"),
     ],
@@ -57,14 +58,14 @@ def test_a_file_of_another_schema_is_refused_by_name(
     """Would catch a file whose variables mean something else, read as if they did not."""
     path = fmab.save(result(), tmp_path / "x.nc")
     with h5py.File(path, "r+") as file:
-        assert file.attrs["schema"].tolist() == [3]
+        assert file.attrs["schema"].tolist() == [4]
         del file.attrs["schema"]
         if version is not None:
             file.attrs["schema"] = version
     with pytest.raises(Refusal) as caught:
         fmab.load(path)
     said = str(caught.value)
-    assert f": must be a result of schema 3; {words}" in said and "\n" not in said
+    assert f": must be a result of schema 4; {words}" in said and "\n" not in said
 
 
 def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:

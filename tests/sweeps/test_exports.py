@@ -22,8 +22,8 @@ from fmab_jax.sweeps.exports import export, tidy
 PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
 SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
 SERIES = ("regret", "waiting_regret")
-PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "best_arm_lost")
-PER_SEED += ("worse_arm_played", "agents_worse", "final_gap")
+PER_SEED = ("rounds_made", "numbers_sent", "active_arms", "chosen_arm", "agents_lost")
+PER_SEED += ("best_arm_lost", "worse_arm_played", "agents_worse", "final_gap")
 EVENTS = ("best_arm_lost", "worse_arm_played", "undecided")
 ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 

@@ -138,7 +138,8 @@ def test_fields_that_contradict_each_other_are_refused(
         (places, "it is of the first version: run the sweep again into another folder, or use"),
         (1, "it is of the first version: run the sweep again"),
         ("2", "it is of the first version"),
-        (3, "it is of format 3: use the newer package that made it"),
+        (2, "it is of format 2: run the sweep again into another folder"),
+        (4, "it is of format 4: use the newer package that made it"),
     ],
 )
 def test_a_store_of_another_format_is_refused_by_name(
@@ -148,12 +149,12 @@ def test_a_store_of_another_format_is_refused_by_name(
     shutil.copytree(stores / "curves", tmp_path / "s")
     store = Store(tmp_path / "s")
     header = store.header()
-    assert header is not None and header["format"] == 2
+    assert header is not None and header["format"] == 3
     store.write_header(changed(header, ("format",), version))
     # The first version kept its chunks elsewhere.
     (store.path / "chunks").rename(store.path / "units")
     for use in (lambda: fmab.open_sweep(store.path), lambda: swept(store.path, "curves")):
-        with pytest.raises(Refusal, match=f"must be of format 2; {words}") as caught:
+        with pytest.raises(Refusal, match=f"must be of format 3; {words}") as caught:
             use()
         assert "\n" not in str(caught.value)
     assert not (store.path / "chunks").exists()

@@ -35,7 +35,8 @@ WAITING: dict[str, Any] = dict(
     agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
 )
 SERIES = ("regret", "waiting_regret", "links")
-PER_SEED = ("rounds_made", "active_arms", "chosen_arm", "agents_lost", "agents_worse", "final_gap")
+PER_SEED = ("rounds_made", "numbers_sent", "active_arms", "chosen_arm", "agents_lost")
+PER_SEED += ("agents_worse", "final_gap")
 EVENTS = ("best_arm_lost", "worse_arm_played")
 
 
@@ -480,6 +481,12 @@ def test_a_summary_is_that_of_the_curves(stores: Path, case: str) -> None:
             np.testing.assert_allclose(data[f"{name}_variance"], variance, rtol=1e-9, atol=1e-12)
     rounds = curves.rounds_made.astype(float)
     np.testing.assert_allclose(data.rounds_made_mean, rounds.mean("seed"), rtol=1e-12)
+    numbers = curves.numbers_sent.astype(float)
+    assert (numbers > 0).any()
+    np.testing.assert_allclose(data.numbers_sent_mean, numbers.mean("seed"), rtol=1e-12)
+    np.testing.assert_allclose(
+        data.numbers_sent_variance, numbers.var("seed", ddof=1), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_allclose(
         data.rounds_made_variance, rounds.var("seed", ddof=1), rtol=1e-9, atol=1e-12
     )
@@ -604,12 +611,13 @@ def header(**facts: list[Any]) -> dict[str, Any]:
         algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
     )
     plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings="{}")
+    plain |= dict(vectors=4, numbers=0)
     cells = [
         {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
         for i in range(4)
     ]
     return {
-        "format": 2,
+        "format": 3,
         "hash": "h",
         "study": {"root_seed": 3},
         "made_by": {"numpy": "2"},

@@ -435,7 +435,7 @@ def test_hops_are_worked_out_and_graphs_read_once(
 
     edges = tmp_path / "path.txt"
     edges.write_text("".join(f"{i} {i + 1}\n" for i in range(10)))
-    ddp_mab._flooding.cache_clear()
+    ddp_mab._table.cache_clear()
     batches.exchange_of.cache_clear()
     counting(graphs, "distances")
     counting(graphs, "validated")

@@ -428,6 +428,7 @@ class EliminationTrial:
             waiting_regret=None,
             rounds_by=largest(each.rounds_by),
             rounds=largest(each.rounds),
+            arms_reported=largest(each.arms_reported),
             active_arms=largest(each.active_arms),
             chosen_arm=jnp.where(exploring > playing[most], -1, most),
             agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),

@@ -95,13 +95,14 @@ class Clock(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the last completed round decided."""
+    """What the last completed round decided; ``reported`` sums the arms that rounds began with."""
 
     active: Int[Array, ""]
     chosen: Int[Array, ""]
     chosen_gap: Float[Array, ""]
     lost: Bool[Array, ""]
     rounds: Int[Array, ""]
+    reported: Int[Array, ""]
     rounds_curve: Int[Array, " time"]
 
 
@@ -185,6 +186,7 @@ def outcome_of(
         waiting_regret=clock.waiting_curve if trial.waits else None,
         rounds_by=decision.rounds_curve,
         rounds=decision.rounds,
+        arms_reported=decision.reported,
         active_arms=decision.active,
         chosen_arm=jnp.where(decided, decision.chosen, -1),
         agents_lost=jnp.where(decision.lost, trial.agents, 0.0).astype(jnp.int32),
@@ -231,6 +233,7 @@ def beginning(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tupl
         chosen_gap=instance.gaps[0],
         lost=jnp.bool_(False),
         rounds=none,
+        reported=jnp.int64(0),
         rounds_curve=blank.astype(jnp.int32),
     )
     return clock, decision
@@ -361,6 +364,7 @@ def _epoch(
         chosen_gap=jnp.where(best, columns.gap[chosen], instance.gaps[0]),
         lost=jnp.min(jnp.where(alive, columns.gap, 1.0)) > 0.0,
         rounds=number,
+        reported=before.reported + before.active.astype(jnp.int64),
         rounds_curve=step(before.rounds_curve, grid, clock.slot, number),
     )
     gaps = arrays.exact_sum(jnp.where(alive, columns.gap, 0.0), scale_of(instance))

@@ -577,6 +577,7 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         waiting_regret=None,
         rounds_by=run.rounds_curve,
         rounds=run.rounds,
+        arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
         active_arms=jnp.max(jnp.where(real, active, 0)),
         chosen_arm=jnp.argmax(most).astype(jnp.int32),
         agents_lost=counted(~best),

@@ -485,6 +485,7 @@ def _after(plan: _Plan, state: _State, left: _Left) -> _State:
         chosen_gap=left.chosen_gap,
         lost=left.lost,
         rounds=plan.number,
+        reported=before.reported + before.active.astype(jnp.int64),
         rounds_curve=before.rounds_curve,
     )
     decision = jax.tree.map(lambda new, old: jnp.where(plan.draws, new, old), after, before)

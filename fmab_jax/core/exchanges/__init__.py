@@ -7,6 +7,8 @@ host; the loops never look inside a graph. Another exchange is another function 
 
 from fmab_jax.core.exchanges.alone import alone
 from fmab_jax.core.exchanges.flooding import flooding
+from fmab_jax.core.exchanges.gossip import gossip
+from fmab_jax.core.exchanges.plain_flooding import plain_flooding
 from fmab_jax.core.exchanges.server import reporting_agents, server
 from fmab_jax.core.exchanges.sinks import sinks
 from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter, View
@@ -20,6 +22,8 @@ __all__ = [
     "View",
     "alone",
     "flooding",
+    "gossip",
+    "plain_flooding",
     "reporting_agents",
     "server",
     "sinks",

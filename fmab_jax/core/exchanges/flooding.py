@@ -50,6 +50,7 @@ def flooding(graph: Any) -> Exchange:
         links=((BOUND, slots * edges), (USED, used)),
         diameter=slots,
         ledger=Ledger(
+            slots=slots,
             adv=int(degree @ advertising),
             req=requests,
             data=requests,

@@ -36,29 +36,37 @@ PEER = Meter("peer", "peer", True, "agent-agent links")
 
 
 class Ledger(NamedTuple):
-    """What GIS (Alg. 2) sends in one round, counted message by message.
+    """What the agents of a graph send in one round, counted message by message.
 
-    A communication slot has three stages. ADV: every agent that obtained observations in the
+    A slot of GIS (Alg. 2) has three stages. ADV: every agent that obtained observations in the
     previous slot (before the first slot: its own) names them to each neighbour. REQ: every agent
     asks for each observation that it lacks once, from the lowest-numbered neighbour naming it, in
     one REQ per (agent, neighbour) pair. DATA: one DATA answers each REQ. No stage runs after the
-    slot d_G in which the last agent is complete.
+    slot d_G in which the last agent is complete. Other protocols send DATA alone.
     """
 
-    adv: int
+    slots: int
+    """Communication slots."""
+
+    adv: int = 0
     """ADV messages."""
 
-    req: int
+    req: int = 0
     """REQ messages."""
 
-    data: int
-    """DATA messages, as many as REQ."""
+    data: int = 0
+    """DATA messages: at most one for each slot, sender and receiver."""
 
-    observations_advertised: int
+    observations_advertised: int = 0
     """Observations named in all ADV messages together."""
 
-    observations_sent: int
-    """Observations carried by all DATA messages together: M (M - 1), each arrives once."""
+    observations_sent: int = 0
+    """Vectors carried by all DATA messages together; with GIS M (M - 1), each arrives once."""
+
+    @property
+    def control(self) -> int:
+        """ADV and REQ messages."""
+        return self.adv + self.req
 
 
 class View(NamedTuple):
@@ -91,7 +99,7 @@ class Exchange:
         diameter: Largest diameter d_G of the graph or the components, hops.
         sizes: Component sizes M_q of sinks, in agent order.
         sinks: Sink agent of each component, as an agent in 0..M-1.
-        ledger: GIS message counts, flooding only.
+        ledger: Message counts, where agents talk over a graph.
         vectors: Vectors that all links of a round carry together, of one number for each arm that
             is heard of; a vector that is passed on counts again.
         numbers: Single numbers that all links of a round carry besides.

@@ -1,0 +1,121 @@
+"""Agents average with one neighbour at a time (Boyd et al., randomized gossip)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from fmab_jax.core import graphs
+from fmab_jax.core.exchanges.flooding import USED
+from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, uniform_weights
+from fmab_jax.errors import count, real, refuse
+
+PAIRS = Meter("pairs", "peer", True, "pairs that average")
+
+AGENTS_MAX = 1_000
+"""Most agents: an M x M table is averaged slot by slot."""
+
+WORK_MAX = 2 * 10**10
+"""Most slots x M x M of one table: about a minute."""
+
+_SEED = 0
+
+
+def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
+    """Returns the exchange of randomised pairwise averaging over a graph, to a tolerance.
+
+    S. Boyd, A. Ghosh, B. Prabhakar and D. Shah, "Randomized gossip algorithms", IEEE Trans.
+    Information Theory 52(6), 2006. In each slot some pairs of neighbours send each other their
+    vector, and both go on with the average of the two. Every agent thus holds a weighted mean of
+    the messages, with weights p_j that approach 1/M.
+
+    The pairs of a slot are a random maximal matching, as in the source's slots in which several
+    pairs talk at once: agents wake in a random order, and each that is still free talks to a
+    uniformly drawn neighbour that is still free. They are drawn once, with a fixed seed, so that
+    the table depends on nothing but graph and tolerance; the same pairs meet in every round.
+
+    A round ends with the first slot after which no agent's weights are further than ``tolerance``
+    from 1/M in total variation, sum_i |p_ji - 1/M| / 2. Whatever the messages, no agent is then
+    further from their mean than ``tolerance`` x (largest - smallest message), and some could be in
+    the slot before. The wait is that slot minus one, as with flooding.
+
+    All agents are taken to hold the exact mean: they differ from it, and from one another, by what
+    the tolerance says, which the simulation leaves out.
+
+    Links are the pairs, on the meters ``pairs`` and ``used``, which are equal.
+
+    Args:
+        graph: A connected undirected networkx graph of at most 1,000 nodes, the agents.
+        tolerance: In (0, 1).
+
+    Raises:
+        ValueError: If an argument is refused, or the tolerance needs more than 2e10 / M^2 slots.
+    """
+    graph = graphs.validated(graph)
+    remedy = "give the part of the messages' range that an agent may be off, such as 0.001"
+    tolerance = real("tolerance", tolerance, 0, 1, remedy, open_low=True, open_high=True)
+    agents = graph.number_of_nodes()
+    count("agents", agents, 1, AGENTS_MAX, "use protocol='gis', or fewer agents")
+    neighbours = [sorted(graph[agent]) for agent in range(agents)]
+    slots, pairs = _averaged(neighbours, tolerance)
+    return Exchange(
+        "gossip",
+        agents,
+        agents,
+        uniform_weights(agents),
+        wait=max(slots - 1, 0),
+        links=((PAIRS, pairs), (USED, pairs)),
+        diameter=int(graphs.diameter(graph)),
+        ledger=Ledger(slots=slots, data=2 * pairs, observations_sent=2 * pairs),
+        vectors=2 * pairs,
+        views=(View("neighbours", 1),),
+    )
+
+
+def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int]:
+    """Returns the slots until all weights are within the tolerance, and the pairs in them."""
+    agents = len(neighbours)
+    rng = random.Random(_SEED)
+    weights = np.eye(agents)
+    distance = _distance(weights)
+    slots = pairs = 0
+    while distance.max() > tolerance:
+        if (slots + 1) * agents**2 > WORK_MAX:
+            allowed = f"one that gossip reaches in {slots:,} slots on this graph"
+            refuse("tolerance", tolerance, allowed, "raise it, or use protocol='gis'")
+        first, second = np.array(matching(neighbours, rng)).T
+        both = 0.5 * (weights[first] + weights[second])
+        weights[first] = weights[second] = both
+        distance[first] = distance[second] = _distance(both)
+        slots += 1
+        pairs += len(first)
+    return slots, pairs
+
+
+def _distance(weights: Float[np.ndarray, "row agent"]) -> Float[np.ndarray, " row"]:
+    """Returns the total variation between each row and 1/M."""
+    return 0.5 * np.abs(weights - 1 / weights.shape[1]).sum(axis=1)
+
+
+def matching(neighbours: list[list[int]], rng: random.Random) -> list[tuple[int, int]]:
+    """Returns the pairs that talk in one slot: a random maximal matching.
+
+    Only ``rng.random()`` is drawn from, whose numbers no version of Python changes.
+
+    Args:
+        neighbours: Of each agent, in ascending order.
+        rng: Where chance comes from.
+    """
+    free = [True] * len(neighbours)
+    wakes = [rng.random() for _ in neighbours]
+    pairs = []
+    for agent in sorted(range(len(neighbours)), key=wakes.__getitem__):
+        around = [other for other in neighbours[agent] if free[other]] if free[agent] else []
+        if around:
+            other = around[int(rng.random() * len(around))]
+            free[agent] = free[other] = False
+            pairs.append((agent, other))
+    return pairs

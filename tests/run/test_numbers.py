@@ -1,0 +1,137 @@
+"""`numbers_sent` against counts made by hand, where rewards never vary."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.core.exchanges import PEER, Exchange, View
+from fmab_jax.run import batches
+
+AGENTS = 5
+HORIZON = 20_000
+LEVELS = [0, 10, 40, 80, 95, 100]
+MEANS = [0.8, 1.0, 0.1, 0.95, 0.4]
+# Every pull of an arm gives its mean, so without noise an epoch's outcome is known beforehand.
+CERTAIN = fmab.Problem.ratings(LEVELS, [[np.eye(6)[LEVELS.index(100 * m)] for m in MEANS]] * AGENTS)
+
+
+def arms_of_rounds(horizon: int, reporting: int, wait: int) -> list[int]:
+    """Returns the arms that each completed round began with (Algorithm 1, lines 3-17)."""
+    behind = [max(MEANS) - mean for mean in MEANS]
+    pulls, slot, found = 0, 0, []
+    while len(behind) > 1:
+        r, a = len(found) + 1, len(behind)
+        log = math.log(8 * a * r**2 * horizon)
+        total = max(math.ceil(8 * log / (reporting * 0.25**r)), pulls + 1)
+        slot += a * (total - pulls) + wait
+        if slot > horizon:
+            break
+        found.append(a)
+        radius = math.sqrt(log / (2 * reporting * total))
+        pulls, behind = total, [gap for gap in behind if gap < 2 * radius]
+    return found
+
+
+# An algorithm, N, its wait, and the vectors of a round: uploads, M (M - 1) arrivals, or Q uploads
+# and the hops to the sinks of a path of 3 and a pair.
+ELIMINATIONS = {
+    "cdp": (fmab.cdp_mab(None), 5, 0, 5),
+    "cdp, p = 0.4": (fmab.cdp_mab(None, participation=0.4), 2, 0, 2),
+    "cdp, agent by agent": (fmab.cdp_mab(None), 5, 0, 5),
+    "ddp, ring": (fmab.ddp_mab(None, "ring"), 5, 1, 20),
+    "hdp": (fmab.hdp_mab(None, "3:path+2:complete"), 5, 0, 2 + 2 + 1),
+    "single": (fmab.single_mab(None), 1, 0, 0),
+}
+
+
+SLOW = ("cdp", "cdp, agent by agent", "ddp, ring", "hdp")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in ELIMINATIONS]
+)
+def test_eliminations_send_a_number_for_each_arm_that_a_round_begins_with(name: str):
+    """Would catch the arms that a round leaves, a round cut at the horizon or agents not heard
+    being counted, and numbers where nobody is heard."""
+    algorithm, reporting, wait, vectors = ELIMINATIONS[name]
+    by_hand = arms_of_rounds(HORIZON, reporting, wait)
+    assert by_hand[:3] == [5, 3, 2] or reporting == 1
+    apart = name.endswith("by agent")
+    data = fmab.simulate(algorithm, CERTAIN, HORIZON, 3, times=5, sum_agents=not apart)
+    assert data.rounds_made.values.tolist() == [len(by_hand)] * 3
+    assert data.numbers_sent.values.tolist() == [sum(by_hand) * vectors] * 3
+    assert data.numbers_sent.dtype == np.int64 and data.numbers_sent.dims == ("seed",)
+    # Whoever is alone has rounds, but tells nobody.
+    assert by_hand and (data.numbers_sent.values > 0).all() == (vectors > 0)
+
+
+@dataclass(frozen=True)
+class Told(fmab.IndexPolicy):
+    """Pulls the first arm, and tells two sums of each arm and five counts in every tenth slot."""
+
+    name = "told"
+
+    def exchange(self, agents: int) -> Exchange:
+        """A link between the first two agents."""
+        share = np.full(agents, 1 / agents)
+        views = (View("the second agent", 1),)
+        links = ((PEER, 1),)
+        return Exchange("told", agents, 1, share, links=links, vectors=2, numbers=5, views=views)
+
+    @staticmethod
+    def choose(state, slot, own):
+        """The first arm."""
+        return jnp.zeros(state.pulls.shape[0], jnp.int32)
+
+    @staticmethod
+    def due(slot, own):
+        """In every tenth slot."""
+        return slot.number % 10 == 0
+
+
+def test_index_policies_send_a_number_for_each_arm_of_the_problem():
+    """Would catch single numbers taken for vectors, or rounds that are not multiplied by K."""
+    problem = fmab.Problem.uniform(AGENTS, 7)
+    data = fmab.simulate(Told(), problem, 59, 4, times=3)
+    assert data.numbers_sent.values.tolist() == [5 * (2 * 7 + 5)] * 4
+
+
+@pytest.mark.parametrize("name", ["ucb1", "gosine"])
+def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
+    """Would catch an index policy whose numbers are not those that its exchange says."""
+    algorithm = {"ucb1": fmab.ucb1(pooled=True), "gosine": fmab.gosine()}[name]
+    data = fmab.simulate(algorithm, fmab.Problem.uniform(AGENTS, 7), 200, 4, times=3)
+    table = batches.exchange_of(algorithm, AGENTS)
+    rounds = data.rounds_made.values
+    assert (rounds > 0).all()
+    expected = rounds * (7 * table.vectors + table.numbers)
+    np.testing.assert_array_equal(data.numbers_sent.values, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_a_sweep_tells_the_numbers_of_each_configuration(keep: str):
+    """Would catch a cell's arms multiplied by the vectors of another cell's exchange."""
+    data = fmab.sweep(
+        *(fmab.cdp_mab, CERTAIN),
+        epsilon=None,
+        participation=[0.4, 1],
+        horizon=[1000, HORIZON],
+        seeds=3,
+        keep=keep,
+        progress=False,
+    )
+    found = data.numbers_sent.mean("seed") if keep == "curves" else data.numbers_sent_mean
+    for share, vectors in ((0.4, 2), (1, 5)):
+        for horizon in (1000, HORIZON):
+            expected = vectors * sum(arms_of_rounds(horizon, vectors, 0))
+            assert float(found.sel(participation=share, horizon=horizon)) == expected
+    assert found.values.min() > 0
+    if keep == "summary":
+        assert (data.numbers_sent_variance == 0).all()
