@@ -56,7 +56,7 @@ class AdaPUCB(Private, IndexPolicy):
 
     alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
 
-    def values(self) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and alpha."""
         return {"epsilon": self.noise_level, "alpha": self.alpha}
 

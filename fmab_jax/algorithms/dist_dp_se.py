@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.parameters import Real, parameter
 
 
@@ -50,8 +50,8 @@ class DistDPSE(Private, Elimination):
     )
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody."""
-        return exchanges.server(agents)
+        """Returns the table of a server that hears everybody, and sees no more than the sum."""
+        return replace(exchanges.server(agents), views=(View("the server", agents),))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""

@@ -54,9 +54,9 @@ class LDPUCB(Private, IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
 
-    def values(self) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and both choices."""
         return {
             "epsilon": self.noise_level,

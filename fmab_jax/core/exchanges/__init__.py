@@ -7,7 +7,7 @@ host; the loops never look inside a graph. Another exchange is another function 
 
 from fmab_jax.core.exchanges.alone import alone
 from fmab_jax.core.exchanges.flooding import flooding
-from fmab_jax.core.exchanges.server import reporting_agents, server
+from fmab_jax.core.exchanges.server import pooled, reporting_agents, server
 from fmab_jax.core.exchanges.sinks import sinks
 from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter, View
 
@@ -20,6 +20,7 @@ __all__ = [
     "View",
     "alone",
     "flooding",
+    "pooled",
     "reporting_agents",
     "server",
     "sinks",
