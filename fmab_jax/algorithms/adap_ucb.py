@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import laplace
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Real, parameter
 
 

@@ -107,6 +107,8 @@ class Slot(NamedTuple):
         """
         there = self.neighbours >= 0
         other = jnp.maximum(self.neighbours, 0)
+        if not other.shape[1]:  # one agent
+            return start
         return lax.fori_loop(
             0,
             other.shape[1],
