@@ -209,7 +209,7 @@ def lcc_ucb(chance, agents, arms, horizon, graph: nx.Graph | None = None):
     actions = np.empty((horizon, agents), int)
     talks, t, part = [], 0, 0
     while t < horizon:
-        length = most * (most + 1) * 2 ** (part // nx.diameter(net))
+        length = most * (most + 1) * 2 ** (part // max(1, nx.diameter(net)))
         pulls = [[0] * arms for _ in range(agents)]
         sums = [[0.0] * arms for _ in range(agents)]
         for here in range(1, min(length, horizon - t) + 1):
