@@ -16,16 +16,19 @@ from index_twins import Run, bound, lowest_best
 
 
 class Chance:
-    """Uniforms from Python's own generator."""
+    """Uniforms from Python's own generator; rewards are Bernoulli, or Gaussian of a deviation."""
 
-    def __init__(self, means, seed):
-        self.means, self.generator = means, random.Random(seed)
+    def __init__(self, means, seed, deviation=0.0):
+        self.means, self.deviation, self.generator = means, deviation, random.Random(seed)
 
     def uniform(self, stream, slot, agent, column=0, columns=1):
         return self.generator.random()
 
     def reward(self, slot, agent, arm):
         mean = self.means[min(agent, len(self.means) - 1)][arm]
+        if self.deviation:
+            drawn = NormalDist().inv_cdf(self.uniform("reward", slot, agent))
+            return mean + self.deviation * drawn
         return float(self.uniform("reward", slot, agent) > 1.0 - mean)
 
     def laplace(self, stream, slot, agent, column=0, columns=1):
@@ -36,8 +39,8 @@ class Chance:
 class Given(Chance):
     """Uniforms from tables {(stream, columns): [slot, agent x columns]}."""
 
-    def __init__(self, means, tables):
-        self.means, self.tables = means, tables
+    def __init__(self, means, tables, deviation=0.0):
+        self.means, self.deviation, self.tables = means, deviation, tables
 
     def uniform(self, stream, slot, agent, column=0, columns=1):
         return self.tables[stream, columns][slot, agent * columns + column]
@@ -197,15 +200,16 @@ def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1):
     return Run(actions, [], every, [set(range(arms))] * agents)
 
 
-def lcc_ucb(chance, agents, arms, horizon):
+def lcc_ucb(chance, agents, arms, horizon, graph: nx.Graph | None = None):
     share = -(-arms // agents)
-    most = share + agents - 1
+    net = nx.complete_graph(agents) if graph is None else graph
+    most = share + max(degree for _, degree in net.degree)
     sticky = [{(i * share + m) % arms for m in range(share)} for i in range(agents)]
     told: list[set[int]] = [set() for _ in range(agents)]
     actions = np.empty((horizon, agents), int)
-    talks, t, epoch = [], 0, 0
+    talks, t, part = [], 0, 0
     while t < horizon:
-        length = most * (most + 1) * 2**epoch
+        length = most * (most + 1) * 2 ** (part // max(1, nx.diameter(net)))
         pulls = [[0] * arms for _ in range(agents)]
         sums = [[0.0] * arms for _ in range(agents)]
         for here in range(1, min(length, horizon - t) + 1):
@@ -222,10 +226,10 @@ def lcc_ucb(chance, agents, arms, horizon):
         t += length
         if t <= horizon:
             best = [lowest_best(n) for n in pulls]
-            told = [{k for j, k in enumerate(best) if j != i} for i in range(agents)]
+            told = [{best[j] for j in net[i]} for i in range(agents)]
             pulls = [[0] * arms for _ in range(agents)]
             talks.append(t)
-        epoch += 1
+        part += 1
     playing = [sticky[i] | told[i] for i in range(agents)]
     return Run(actions, talks, pulls, playing)
 
@@ -385,3 +389,79 @@ def tree_ucb(chance, agents, arms, horizon, epsilon, split=False, failure=0.1):
             told[k] = total[k] + noise[i][k].noise_of_next() * levels / own
         every.append(n)
     return Run(actions, [], every, [set(range(arms))] * agents)
+
+
+def mixing_matrix(graph: nx.Graph):
+    """P = I - (D - A) / (d_max + 1)"""
+    nodes = graph.number_of_nodes()
+    beside = np.array([[float(graph.has_edge(i, j)) for j in range(nodes)] for i in range(nodes)])
+    degree = beside.sum(axis=1)
+    return np.eye(nodes) - (np.diag(degree) - beside) / (degree.max() + 1)
+
+
+def mixing_steps(graph: nx.Graph, error=1 / 22, accelerated=True):
+    """C, and the second largest absolute eigenvalue of P."""
+    size = sorted(abs(np.linalg.eigvals(mixing_matrix(graph))), reverse=True)
+    second = size[1] if len(size) > 1 and size[1] > 1e-12 else 0.0
+    if second == 0.0:
+        return 1, second
+    agents = graph.number_of_nodes()
+    if accelerated:
+        steps = math.log(2 * agents / error) / math.sqrt(2 * math.log(1 / second))
+    else:
+        steps = math.log(agents / error) / math.log(1 / second)
+    return math.ceil(steps), second
+
+
+def mixed(matrix, second, steps, values, accelerated=True):
+    """The values after a stage: Chebyshev's recursion, scaled at the end as the paper has it."""
+    if not accelerated or second == 0.0:
+        return np.linalg.matrix_power(matrix, steps) @ values
+    old, new, w_old, w_new = values, matrix @ values / second, 1.0, 1 / second
+    for _ in range(steps - 1):
+        old, new = new, 2 / second * matrix @ new - old
+        w_old, w_new = w_new, 2 / second * w_new - w_old
+    return new / w_new
+
+
+def dducb(chance, agents, arms, horizon, graph: nx.Graph, accelerated=True, eta=2.0, sigma=0.5):
+    matrix = mixing_matrix(graph)
+    steps, second = mixing_steps(graph, accelerated=accelerated)
+    actions = np.empty((horizon, agents), int)
+    own = np.zeros((2, agents, arms))
+
+    def pull(t, i, k):
+        actions[t - 1, i] = k
+        return np.array([chance.reward(t, i, k), 1.0])
+
+    for t in range(1, min(arms, horizon) + 1):
+        for i in range(agents):
+            own[:, i, t - 1] += pull(t, i, t - 1)
+    alpha, beta = own / arms, own.copy()
+    gamma, delta = np.zeros_like(own), np.zeros_like(own)
+    t, s = arms, arms
+    while t < horizon:
+        for _ in range(steps):
+            t += 1
+            if t > horizon:
+                break
+            for i in range(agents):
+                index = [
+                    alpha[0, i, k] / alpha[1, i, k]
+                    + math.sqrt(2 * eta * sigma**2 * math.log(s) / (agents * alpha[1, i, k]))
+                    for k in range(arms)
+                ]
+                # Sums in another order are no difference.
+                k = lowest_best([round(x, 11) for x in index])
+                seen = pull(t, i, k)
+                own[:, i, k] += seen
+                gamma[:, i, k] += seen
+                alpha[:, i, k] += seen / agents
+            s += 1
+        else:
+            # All at once: what the steps of a stage come to.
+            delta += [mixed(matrix, second, steps, x, accelerated) for x in beta]
+            alpha, beta, gamma = delta.copy(), gamma, np.zeros_like(own)
+            s = (t - steps) * agents
+    pulls = own[1].astype(int).tolist()
+    return Run(actions, list(range(arms + 1, horizon + 1)), pulls, [set(range(arms))] * agents)

@@ -360,7 +360,8 @@ def test_plain_annotations_are_parameters() -> None:
     kinds = {name: type(each.kind) for name, each in parameters_of(Plain).items()}
     assert kinds == dict(width=Real, phases=Whole, often=Flag, word=Word, limit=Real)
     assert Plain(limit=None).limit is None and Plain(phases=4.0).phases == 4  # type: ignore[arg-type]
-    assert Plain(limit=0.5).values() == dict(width=2.0, phases=3.0, often=0.0, limit=0.5)
+    plain = Plain(limit=0.5)
+    assert plain.values(plain.exchange(3), 10) == dict(width=2.0, phases=3.0, often=0.0, limit=0.5)
     with pytest.raises(Refusal, match="phases=2.5: must be a whole number"):
         Plain(phases=2.5)  # type: ignore[arg-type]
     with pytest.raises(Refusal, match="often=1: must be True or False"):

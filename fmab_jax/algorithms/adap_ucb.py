@@ -62,7 +62,7 @@ class AdaPUCB(Private, IndexPolicy):
         """Covers actions: an episode's rewards are released once, and then forgotten."""
         return (self.seen("episodes are disjoint data, each with one noise"),)
 
-    def values(self) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and alpha."""
         return {"epsilon": self.noise_level, "alpha": self.alpha}
 

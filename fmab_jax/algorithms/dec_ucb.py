@@ -7,11 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import networkx as nx
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, drawn_arm, first_best
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import GraphOf, network
 from fmab_jax.parameters import parameter
@@ -71,8 +70,17 @@ class DecUCB(IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one two-way message on every edge."""
-        links = ((PEER, self.network(agents).number_of_edges()),)
-        return Exchange("consensus", agents, agents, uniform_weights(agents), links=links)
+        edges = self.network(agents).number_of_edges()
+        return Exchange(
+            "consensus",
+            agents,
+            agents,
+            uniform_weights(agents),
+            links=((PEER, edges),),
+            # Means and counts, both ways.
+            vectors=4 * edges,
+            views=(View("neighbours", 1),),
+        )
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
@@ -125,16 +133,11 @@ class DecUCB(IndexPolicy):
         size = jnp.sum(there, axis=1, dtype=jnp.int32) + 1
         larger = jnp.maximum(size[:, None], size[other]).astype(jnp.float64)
         weight = jnp.where(there, 1.0 / larger, 0.0)
-        own_weight = 1.0 - jnp.sum(weight, axis=1)
 
-        # Neighbour by neighbour, in one order.
-        def heard(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
-            mixed, most = so_far
-            said = other[:, place]
-            counted = jnp.where(there[:, place, None], state.most[said], 0.0)
-            mixed = mixed + weight[:, place, None] * state.mean[said]
-            return mixed, jnp.maximum(most, counted)
+        def hear(most: Array, place: Array, said: Array, there: Array) -> Array:
+            return jnp.maximum(most, jnp.where(there[:, None], state.most[said], 0.0))
 
-        start = (own_weight[:, None] * state.mean, state.most)
-        mixed, most = lax.fori_loop(0, other.shape[1], heard, start)
-        return state._replace(mean=mixed + state.change, most=most)
+        return state._replace(
+            mean=slot.mix(state.mean, weight) + state.change,
+            most=slot.over_neighbours(hear, state.most),
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.parameters import Real, parameter
 
 
@@ -51,8 +51,8 @@ class DistDPSE(Private, Elimination):
     )
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody."""
-        return exchanges.server(agents)
+        """Returns the table of a server that hears everybody, and sees no more than the sum."""
+        return replace(exchanges.server(agents), views=(View("the server", agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what the server sees, and so the actions that it decides."""

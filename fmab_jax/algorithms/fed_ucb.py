@@ -8,10 +8,12 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
+from fmab_jax.core.exchanges import Exchange
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,15 @@ class FedUCB(GossipUCB, Private):
     source: ClassVar[str] = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
     trusted: ClassVar[str] = "nobody: every message is noisy"
 
-    def values(self) -> dict[str, float]:
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers what neighbours are told, and actions: both follow from the released sums."""
+        why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
+        told = [self.seen(why, view.who, "estimates and counts") for view in exchange.views]
+        return (*told, self.seen("a function of released sums"))
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, and which radius it is."""
-        return {"epsilon": self.noise_level, **super().values()}
+        return {"epsilon": self.noise_level, **super().values(exchange, horizon)}
 
     @staticmethod
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:

@@ -10,7 +10,7 @@ import networkx as nx
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import GraphOf, network
 from fmab_jax.parameters import Real, parameter
@@ -73,8 +73,16 @@ class GosInE(IndexPolicy):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message to every agent at the end of a phase."""
         self.network(agents)
-        links = ((PEER, agents if agents > 1 else 0),)
-        return Exchange("recommendation", agents, agents, uniform_weights(agents), links=links)
+        asked = agents if agents > 1 else 0
+        return Exchange(
+            "recommendation",
+            agents,
+            agents,
+            uniform_weights(agents),
+            links=((PEER, asked),),
+            numbers=asked,
+            views=(View("one random neighbour", 1),),
+        )
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

@@ -115,7 +115,7 @@ class GossipUCB(IndexPolicy):
             views=(View("neighbours", 1),),
         )
 
-    def values(self) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns which radius it is."""
         return {"scaled": float(self.radius == "scaled")}
 
@@ -187,11 +187,11 @@ def compared(state: Known, slot: Slot) -> Float[Array, "agent arm"]:
         return jnp.maximum(state.pulls, largest[None, :])
 
     def one_by_one(_: None) -> Array:
-        def heard(place: Array, most: Array) -> Array:
-            said = state.most[jnp.maximum(slot.neighbours[:, place], 0)]
-            return jnp.maximum(most, jnp.where(there[:, place, None], said, 0.0))
+        def heard(most: Array, _: Array, said: Array, there: Array) -> Array:
+            return jnp.maximum(most, jnp.where(there[:, None], state.most[said], 0.0))
 
-        return lax.fori_loop(0, there.shape[1], heard, state.pulls)
+        largest: Array = slot.over_neighbours(heard, state.pulls)
+        return largest
 
     beside = jnp.sum(there, axis=1, dtype=jnp.int32).astype(jnp.float64)
     some_apart = anywhere(jnp.any(real & (beside < slot.agents - 1.0)))

@@ -62,7 +62,7 @@ class KLUCB(IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import networkx as nx
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
-from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core import graphs
+from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
+from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.parameters import parameter
 
 
 class Known(NamedTuple):
     """What an agent knows in an epoch, and which arms it plays.
 
     Attributes:
-        pulls: Of each arm, in this epoch.
+        pulls: Of each arm, in this epoch or sub-epoch.
         sums: Of the rewards.
         sticky: The agent's share of arms.
         recommended: Arms that the others told of last.
-        began: Last slot of the epoch before.
+        began: Last slot of the one before.
     """
 
     pulls: Float[Array, "agent arm"]
@@ -33,24 +37,64 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class LCCUCB(IndexPolicy):
-    """LCC-UCB: fresh UCB1 in each epoch, on ceil(K/M) arms of one's own and M - 1 recommended ones.
+    """LCC-UCB: fresh UCB1 in each epoch, on ceil(K/M) arms of one's own and those recommended.
 
     With K' = ceil(K/M) + M - 1, epoch j = 0, 1, ... lasts K' (K' + 1) 2^j slots. Then every agent
     sends the arm that it pulled most to all others: M (M - 1) / 2 two-way links. It is made for
     many more arms than agents. Agents share their means.
+
+    On a graph it is LCC-UCB-GRAPH: K' = ceil(K/M) + d_max, and epoch j has as many sub-epochs of
+    K' (K' + 1) 2^j slots as the graph's diameter. After each the arm goes to neighbours only, one
+    two-way link on every edge. Each sub-epoch begins UCB1 anew, and plays the arms recommended
+    after the last one; older ones are forgotten, as after the epochs of LCC-UCB. That reading is a
+    choice. On a complete graph both are the same.
+
+    Attributes:
+        graph: Who talks to whom, None for all; see `fmab_jax.core.graphs.make`.
     """
 
     name: ClassVar[str] = "lcc_ucb"
     title: ClassVar[str] = "LCC-UCB"
     source: ClassVar[str] = "Agarwal, Aggarwal and Azizzadenesheli, JMLR 2022, arXiv 2102.08462"
-    heard: ClassVar[str] = "all others after each epoch"
-    trusted: ClassVar[str] = "all agents, with the arm played most"
+    heard: ClassVar[str] = "all others after each epoch, or neighbours after each sub-epoch"
+    trusted: ClassVar[str] = "all agents, or neighbours, with the arm played most"
     homogeneous_only: ClassVar[bool] = True
 
+    graph: Any = parameter(
+        GraphOf(none="all hear all"),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default=None,
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
+
+    def network(self, agents: int) -> nx.Graph | None:
+        """Returns the graph, if there is one."""
+        return None if self.graph is None else network(self.graph, agents)
+
     def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one message between every two agents."""
-        links = ((PEER, agents * (agents - 1) // 2),)
-        return Exchange("recommendations", agents, agents, uniform_weights(agents), links=links)
+        """Returns the table of one message each way between every two agents, or on every edge."""
+        graph = self.network(agents)
+        links = agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
+        return Exchange(
+            "recommendations",
+            agents,
+            agents,
+            uniform_weights(agents),
+            links=((PEER, links),),
+            numbers=2 * links,
+            views=(View("every agent" if graph is None else "neighbours", 1),),
+        )
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns how many agents one hears at most, and the sub-epochs of an epoch."""
+        graph = self.network(exchange.agents)
+        if graph is None:
+            return {"degree": exchange.agents - 1.0, "sub_epochs": 1.0}
+        degree = max(degree for _, degree in graph.degree)
+        return {"degree": float(degree), "sub_epochs": float(max(1, graphs.diameter(graph)))}
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
@@ -76,20 +120,32 @@ class LCCUCB(IndexPolicy):
 
     @staticmethod
     def due(slot: Slot, own: Own) -> Bool[Array, ""]:
-        """Tells whether an epoch is over: t / (K' (K' + 1)) + 1 is a power of two."""
-        most = jnp.ceil(slot.arms / slot.agents) + slot.agents - 1.0
-        epochs = slot.time / (most * (most + 1.0)) + 1.0
-        fraction, _ = jnp.frexp(epochs)
-        return (fraction == 0.5) & (epochs > 1.0)
+        """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
+        most = jnp.ceil(slot.arms / slot.agents) + own["degree"]
+        units = slot.time / (most * (most + 1.0))
+        # Epoch j is over after D (2^(j+1) - 1) units; so v = units / D + 1 is in (2^j, 2^(j+1)].
+        fraction, exponent = jnp.frexp((units + own["sub_epochs"]) / own["sub_epochs"])
+        epoch = jnp.where(fraction == 0.5, exponent - 2, exponent - 1).astype(jnp.float64)
+        scale = 2.0**epoch
+        into = (units - own["sub_epochs"] * (scale - 1.0)) / scale
+        return (into == jnp.floor(into)) & (into >= 1.0)
 
     @staticmethod
     def communicate(state: Known, slot: Slot, own: Own) -> Known:
-        """Every agent takes up the most played arms of all others, and forgets its rewards."""
+        """Agents take up the most played arms of those they hear, and forget their rewards."""
         rows, arms = state.pulls.shape
         arm = jnp.arange(arms, dtype=jnp.int32)
-        real = jnp.arange(rows, dtype=jnp.float64) < slot.agents
-        told = (first_best(state.pulls)[:, None] == arm[None, :]) & real[:, None]
-        # Of all others: without one's own voice.
-        voices = jnp.sum(told, axis=0, dtype=jnp.int32)[None, :] - told.astype(jnp.int32)
+        told = first_best(state.pulls)[:, None] == arm[None, :]
         none = jnp.zeros_like(state.pulls)
-        return Known(none, none, state.sticky, voices > 0, jnp.full_like(state.began, slot.time))
+        if slot.neighbours.shape[0]:
+            # [0, 0] without a graph.
+            def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
+                return so_far | (told[said] & there[:, None])
+
+            recommended = slot.over_neighbours(hear, none > 0.0)
+        else:
+            told = told & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
+            # Of all others: without one's own voice.
+            voices = jnp.sum(told, axis=0, dtype=jnp.int32)[None, :] - told.astype(jnp.int32)
+            recommended = voices > 0
+        return Known(none, none, state.sticky, recommended, jnp.full_like(state.began, slot.time))

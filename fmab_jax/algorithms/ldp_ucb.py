@@ -55,7 +55,7 @@ class LDPUCB(Private, IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers every reward as it is released, and so all that follows from it."""
@@ -65,7 +65,7 @@ class LDPUCB(Private, IndexPolicy):
             self.seen("a function of the released rewards"),
         )
 
-    def values(self) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and both choices."""
         return {
             "epsilon": self.noise_level,

@@ -40,7 +40,7 @@ class Thompson(IndexPolicy):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.server(agents) if self.pooled else exchanges.alone(agents)
+        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:

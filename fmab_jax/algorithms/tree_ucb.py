@@ -8,9 +8,11 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, Real, parameter
 
 
@@ -58,7 +60,14 @@ class TreeUCB(Private, IndexPolicy):
         default=0.1,
     )
 
-    def values(self) -> dict[str, float]:
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers actions, which follow from the released sums."""
+        if not self.split:
+            return (self.seen("an arm's tree holds a reward in ceil(log2(T + 1)) noisy blocks"),)
+        # A reward enters one arm's tree, whatever the others get.
+        return (self.seen("an arm's tree has epsilon / K, and arms are disjoint data: less leaks"),)
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, split and failure."""
         return {
             "epsilon": self.noise_level,

@@ -186,6 +186,27 @@ def diameter(graph: nx.Graph) -> int:
     return int(eccentricities(graph).max())
 
 
+def mixing_rate(graph: nx.Graph) -> float:
+    """Returns the second largest absolute eigenvalue of P = I - (D - A) / (d_max + 1).
+
+    P is what agents average with when each neighbour weighs 1 / (d_max + 1). The rate is 0 on a
+    complete graph and for one agent, and below 1 on every connected graph.
+
+    Raises:
+        ValueError: If the graph has more than 5,000 nodes.
+    """
+    agents, edges = graph.number_of_nodes(), graph.number_of_edges()
+    if 2 * edges == agents * (agents - 1):
+        return 0.0
+    if agents > HOPS_MAX:
+        allowed = f"a graph of at most {HOPS_MAX:,} agents, whose eigenvalues can be found"
+        refuse("graph", _shown(graph), allowed, "use fewer agents, or a complete graph")
+    degree = np.fromiter((graph.degree[i] for i in range(agents)), np.float64, agents)
+    beside = nx.to_numpy_array(graph, nodelist=range(agents))
+    mixing = np.eye(agents) - (np.diag(degree) - beside) / (degree.max() + 1.0)
+    return float(np.sort(np.abs(np.linalg.eigvalsh(mixing)))[-2])
+
+
 def sink(graph: nx.Graph) -> int:
     """Returns the sink agent (Alg. 4): smallest eccentricity, ties to the lowest index."""
     return int(eccentricities(graph).argmin())

@@ -90,11 +90,12 @@ class GraphOf(Kind):
 
     def text(self, value: Any) -> str:
         """Writes the name."""
-        return (value.name or "own graph") if isinstance(value, FixedGraph) else str(value)
+        named = isinstance(value, FixedGraph)
+        return (value.name or "own graph") if named else super().text(value)
 
     def label(self, value: Any) -> Any:
         """Returns the name; a graph without one has none."""
-        return value.name if isinstance(value, FixedGraph) else value
+        return value.name if isinstance(value, FixedGraph) else super().label(value)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from fmab_jax.core import keys
 
 ALPHA = 1e-6
 HORIZON = 300
+STAR = nx.star_graph(AGENTS - 1)
 STREAMS = {
     "reward": keys.REWARD,
     "choose": keys.NOISE,
@@ -67,14 +68,44 @@ SETTINGS = {
         UNEQUAL,
     ),
     "lcc_ucb": (fmab.lcc_ucb(), twins.lcc_ucb, SHARED),
+    "lcc_ucb, ring": (
+        fmab.lcc_ucb("ring"),
+        functools.partial(twins.lcc_ucb, graph=ring(AGENTS)),
+        SHARED,
+    ),
+    "lcc_ucb, star": (
+        fmab.lcc_ucb(STAR),
+        functools.partial(twins.lcc_ucb, graph=STAR),
+        SHARED,
+    ),
+    "dducb": (fmab.dducb(), functools.partial(twins.dducb, graph=ring(AGENTS)), SHARED),
+    "dducb, plain": (
+        fmab.dducb(accelerated=False),
+        functools.partial(twins.dducb, graph=ring(AGENTS), accelerated=False),
+        SHARED,
+    ),
+    "dducb, star": (
+        fmab.dducb(STAR, eta=1.5, sigma=0.7),
+        functools.partial(twins.dducb, graph=STAR, eta=1.5, sigma=0.7),
+        SHARED,
+    ),
+    "dducb, star, plain": (
+        fmab.dducb(STAR, accelerated=False),
+        functools.partial(twins.dducb, graph=STAR, accelerated=False),
+        SHARED,
+    ),
+    "dducb, complete": (
+        fmab.dducb("complete"),
+        functools.partial(twins.dducb, graph=nx.complete_graph(AGENTS)),
+        SHARED,
+    ),
     "dec_ucb": (fmab.dec_ucb(), functools.partial(twins.dec_ucb, graph=ring(AGENTS)), SHARED),
     "dec_ucb, star": (
-        fmab.dec_ucb(nx.star_graph(AGENTS - 1)),
-        functools.partial(twins.dec_ucb, graph=nx.star_graph(AGENTS - 1)),
+        fmab.dec_ucb(STAR),
+        functools.partial(twins.dec_ucb, graph=STAR),
         SHARED,
     ),
 }
-STAR = nx.star_graph(AGENTS - 1)
 SETTINGS |= {
     "gossip_ucb": (
         fmab.gossip_ucb(radius="scaled"),
@@ -115,9 +146,21 @@ SETTINGS |= {
         SHARED,
     ),
 }
+# Gaussian rewards: fractions of whole sums, as agents mix them, tie but for their last digit.
+SMOOTH = {name: 0.4 for name in SETTINGS if name.startswith("dducb")}
 # Weights of a fifth give means that tie but for their last digit: these are compared in law alone.
 TIES = ("dec_ucb, star",)
-QUICK = ("thompson", "ldp_ucb, pooled", "adap_ucb", "dec_ucb", "gossip_ucb", "fed_ucb", "tree_ucb")
+QUICK = (
+    "thompson",
+    "ldp_ucb, pooled",
+    "adap_ucb",
+    "dec_ucb",
+    "lcc_ucb, ring",
+    "dducb",
+    "gossip_ucb",
+    "fed_ucb",
+    "tree_ucb",
+)
 
 
 def tables(seed, agents, horizon, columns):
@@ -146,13 +189,21 @@ def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     """Would catch any decision, sum, noise or count of links that the pseudo-code does not make."""
     algorithm, twin, means = SETTINGS[name]
     times = np.arange(HORIZON + 1)
-    data = fmab.simulate(algorithm, problem_of(means), HORIZON, 6, times=times)
+    data = fmab.simulate(algorithm, problem_named(name), HORIZON, 6, times=times)
     arms = len(means[0])
     edges = algorithm.exchange(AGENTS).links
     for seed in range(6):
-        chance = twins.Given(means, tables(seed, AGENTS, HORIZON, arms))
+        chance = twins.Given(means, tables(seed, AGENTS, HORIZON, arms), SMOOTH.get(name, 0.0))
         run = twin(chance, AGENTS, arms, HORIZON)
         assert_is_the_twin(data, seed, run, gaps_of(means), HORIZON, dict_of(edges))
+
+
+def problem_named(name):
+    """The problem of a setting."""
+    means = SETTINGS[name][2]
+    if name in SMOOTH:
+        return fmab.Problem(means[0], AGENTS, rewards=fmab.Gaussian(SMOOTH[name]))
+    return problem_of(means)
 
 
 def dict_of(links):
@@ -164,10 +215,10 @@ def p_values(algorithm, name, runs):
     """Of regret at three slots, the package against the twin with Python's own numbers."""
     _, twin, means = SETTINGS[name]
     times = [40, 150, HORIZON]
-    ours = fmab.simulate(algorithm, problem_of(means), HORIZON, runs, times=times).regret.values
+    ours = fmab.simulate(algorithm, problem_named(name), HORIZON, runs, times=times).regret.values
     theirs = np.empty((runs, 3))
     for i in range(runs):
-        run = twin(twins.Chance(means, i), AGENTS, len(means[0]), HORIZON)
+        run = twin(twins.Chance(means, i, SMOOTH.get(name, 0.0)), AGENTS, len(means[0]), HORIZON)
         theirs[i] = np.cumsum(gaps_of(means)[run.actions].sum(axis=1))[np.array(times) - 1]
     # The last digits are those of another order of sums.
     ours, theirs = ours.round(9), theirs.round(9)

@@ -578,3 +578,45 @@ def test_links_are_charged_at_the_end_of_each_completed_round():
         assert int(cut.rounds_made[0]) == completed
         assert int(cut.links.sel(meter="used")[0, -1]) == completed * table.on("used")
         assert int(cut.chosen_arm[0]) == completed - 1
+
+
+# Global means of Shi and Shen's (AAAI 2021) setting; an agent's own are these times its weights.
+FED1_MEANS = np.array([0.70, 0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.765, 0.77, 0.79])
+FED1_WEIGHTS = {1: (1.0, 1.0), 5: (4.2, 0.2), 10: (9.1, 0.1)}
+# (agents, pulls of a phase): regret with one unit for every link, of an independent run of theirs.
+FED1_LOSS = {
+    (1, 138): 13_500,
+    (5, 138): 13_400,
+    (10, 138): 13_600,
+    (5, 1): 147_000,
+    (5, 10): 25_100,
+    (5, 100): 13_900,
+    (5, 500): 13_300,
+}
+
+
+def fed1_problem(agents):
+    """Every arm's mean is large for one agent and small for the others, N(., 1/4) rewards."""
+    large, small = FED1_WEIGHTS[agents]
+    owner = np.arange(10) * agents // 10
+    weights = np.where(owner == np.arange(agents)[:, None], large, small)
+    return fmab.Problem(FED1_MEANS * weights, rewards=fmab.Gaussian(0.5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", FED1_LOSS)
+def test_fed1_ucb_has_the_loss_of_an_independent_run(setting):
+    """Would catch another radius, local means in place of global ones, or links counted otherwise.
+
+    The numbers are those of 60 runs, whose errors nobody stated: 5 % covers both samples.
+    """
+    agents, pulls = setting
+    data = fmab.simulate(fmab.fed1_ucb(pulls=pulls), fed1_problem(agents), 10**6, 200, times=1)
+    loss = data.regret[:, -1] + data.links.sel(meter="server")[:, -1]
+    assert float(loss.mean()) == pytest.approx(FED1_LOSS[setting], rel=0.05)
+
+
+def test_fed1_ucb_needs_the_means_of_all_agents():
+    """Would catch agents that follow own means: no agent's own best arm is the best of all."""
+    data = fmab.simulate(fmab.fed1_ucb(pulls=500), fed1_problem(5), 10**6, 20, times=1)
+    assert (data.chosen_arm == 9).mean() > 0.9 and 0 < data.links[:, -1].values.max() < 1000

@@ -490,7 +490,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small("cdp", FIXED), f"agents=2: {NOT_TAKEN}choose from epsilon, "),
     (lambda: small("ddp", participation=1), f"participation=1: {NOT_TAKEN}choose from agents, "),
     (lambda: small(graph="ring"), f"graph='ring': {NOT_TAKEN}"),
-    (lambda: small("cpd"), "algorithm='cpd': must be one of adap_ucb, cdp, ddp, dec_ucb, "),
+    (lambda: small("cpd"), "algorithm='cpd': must be one of adap_ucb, cdp, ddp, dducb, "),
     (lambda: small(["cdp", "none"]), "algorithm='none': must be one of adap_ucb, cdp, "),
     (lambda: small(fmab.cdp_mab(1)), "epsilon=1: must be left out with a configured algorithm; "),
     (lambda: small([fmab.cdp_mab(1)]), "algorithm=CDP(epsilon=1.0, "),

@@ -111,6 +111,47 @@ class Slot(NamedTuple):
         picked = at(self.neighbours, jnp.clip(drawn, 0, jnp.maximum(degree - 1, 0)))
         return jnp.where(degree > 0, picked, itself)
 
+    def over_neighbours(
+        self, hear: Callable[[Any, Int[Array, ""], Array, Array], Any], start: Any
+    ) -> Any:
+        """Returns what each agent has after it heard its neighbours, one by one in their order.
+
+        Args:
+            hear: Maps (what agents have so far, place, who is heard there [agent], whether there is
+                anybody [agent]) to what they have then.
+            start: What they have before.
+        """
+        there = self.neighbours >= 0
+        other = jnp.maximum(self.neighbours, 0)
+        if not other.shape[1]:  # one agent
+            return start
+        return lax.fori_loop(
+            0,
+            other.shape[1],
+            lambda place, so_far: hear(so_far, place, other[:, place], there[:, place]),
+            start,
+        )
+
+    def mix(
+        self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
+    ) -> Float[Array, "agent ..."]:
+        """Returns weighted sums over neighbours; what is left to 1 weighs an agent's own values.
+
+        Args:
+            values: What everybody says.
+            weight: Of each neighbour, as in `neighbours`; 0 where there is none.
+        """
+
+        def along(per_agent: Float[Array, " agent"]) -> Float[Array, "agent ..."]:
+            return per_agent.reshape(-1, *(1,) * (values.ndim - 1))
+
+        def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
+            return so_far + along(weight[:, place]) * values[said]
+
+        own = 1.0 - jnp.sum(weight, axis=1)
+        mixed: Float[Array, "agent ..."] = self.over_neighbours(hear, along(own) * values)
+        return mixed
+
 
 class Tally(NamedTuple):
     """What most policies know: how often an arm was pulled, and the sum of its rewards."""
@@ -180,8 +221,8 @@ class IndexPolicy(Algorithm):
 
     A row is an agent, or all of them where `shared`: then every agent pulls the row's arm, each
     with a reward of its own, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a
-    `Slot`; ``own`` holds every parameter that is a number, by name, as float64 scalars. Whatever is
-    random comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
+    `Slot`; ``own`` holds what `values` returns, by name, as float64 scalars. Whatever is random
+    comes from the slot. Rows beyond the agents are padding, and nothing that an agent does
     may depend on them. The family freezes the state after the horizon.
 
     Attributes:
@@ -252,7 +293,7 @@ class IndexPolicy(Algorithm):
         """Returns what a communication costs; by default nobody hears anybody."""
         return exchanges.alone(agents)
 
-    def values(self) -> dict[str, float]:
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns what the filling finds in ``own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
@@ -291,7 +332,7 @@ class IndexPolicy(Algorithm):
             refuse("epsilon", told, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
         room = problem.agents if room is None else room
         rows = 1 if self.shared else room
-        own = {name: np.float64(value) for name, value in self.values().items()}
+        own = {name: np.float64(value) for name, value in self.values(exchange, horizon).items()}
         neighbours = _neighbours(self.network(problem.agents), room)
         filling: Any = type(self)
         return IndexTrial(

@@ -9,7 +9,7 @@ from fmab_jax.core.exchanges.alone import alone
 from fmab_jax.core.exchanges.flooding import flooding
 from fmab_jax.core.exchanges.gossip import gossip
 from fmab_jax.core.exchanges.plain_flooding import plain_flooding
-from fmab_jax.core.exchanges.server import reporting_agents, server
+from fmab_jax.core.exchanges.server import pooled, reporting_agents, server
 from fmab_jax.core.exchanges.sinks import sinks
 from fmab_jax.core.exchanges.table import PEER, SERVER, Exchange, Ledger, Meter, View
 
@@ -24,6 +24,7 @@ __all__ = [
     "flooding",
     "gossip",
     "plain_flooding",
+    "pooled",
     "reporting_agents",
     "server",
     "sinks",

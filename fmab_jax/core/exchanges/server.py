@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,20 @@ def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchan
         vectors=reporting,
         views=(View("the server", 1), View("the agents", reporting)),
     )
+
+
+def pooled(agents: int) -> Exchange:
+    """Returns the exchange of a server that hears one reward of every agent in every slot.
+
+    The server knows the arm, since it told it: a link carries a single number.
+
+    Args:
+        agents: M in [1, 1e7].
+
+    Raises:
+        ValueError: If ``agents`` is outside its range.
+    """
+    return replace(server(agents), vectors=0, numbers=agents)
 
 
 def reporting_agents(agents: int, participation: float | np.floating[Any]) -> int:
