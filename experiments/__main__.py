@@ -45,8 +45,8 @@ QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
 def chosen(given: str) -> str:
     """Returns the experiment that a full or short name ("fig04", "table2", "fig11") means."""
-    known = {short: name for name in NAMES for short in (name, *name.split("_"))}
-    known = {name: full for name, full in known.items() if name in NAMES or name[-1].isdigit()}
+    known = {short: name for name in NAMES for short in name.split("_") if short[-1].isdigit()}
+    known |= {name: name for name in NAMES}
     if given not in known:
         near = difflib.get_close_matches(given, known, n=1, cutoff=0)
         listed = ", ".join(name.partition("_")[0] for name in NAMES)

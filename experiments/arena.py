@@ -164,8 +164,13 @@ def _run(
         seeds=seeds,
         times=common.slots(horizon),
         store=None if store is None else store / kept,
-        **algorithm.plain(),
+        **stated(algorithm),
     )
+
+
+def stated(algorithm: Any) -> dict[str, Any]:
+    """Returns the parameters that are not the default."""
+    return {name: getattr(algorithm, name) for name in algorithm.settings()}
 
 
 def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -> list[Path]:

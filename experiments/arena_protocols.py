@@ -21,7 +21,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
-SIZES = (5, 10, 20, 50, 100, 200)
+SIZES = (5, 10, 20, 50, 100)
 GRAPHS = ("complete", "star", "ring", "random")
 TOLERANCES = (1e-2, 1e-4)
 AGENTS, ARMS, EPSILON = 50, 100, 1.0

@@ -29,9 +29,9 @@ READINGS = {
     "dist_dp_se": "Dist-DP-SE is adapted from users that arrive to agents that stay: 2^b pulls of "
     "each active arm by every agent. One Laplace variable stands for the discrete one that "
     "secure aggregation sums up; what is trusted is that aggregation.",
-    "fed_ucb": "Fed_UCB's printed radius is vacuous at every size that can be run: play is uniform. "
-    "Shown is the radius divided by the square root of M, which no theorem covers. Who gossips "
-    "with whom is not in the source; one pair a slot is assumed.",
+    "fed_ucb": "Fed_UCB's printed radius tells nothing at any size that can be run: play is "
+    "uniform. Shown is the radius divided by the square root of M, which no theorem covers. Who "
+    "gossips with whom is not in the source; one pair a slot is assumed.",
     "gossip_ucb": "Gossip_UCB's radius is printed with a factor M under the root, so that every "
     "agent explores as if it were alone and M times as noisy. The scaled one leaves it out and "
     "is covered by no theorem. Links are pairs that gossip; the maxima of counts, which all edges "
@@ -47,8 +47,8 @@ READINGS = {
     "lcc_ucb_graph": "The graph version tells neighbours only, after each sub-epoch.",
     "fed1_ucb": "Fed1-UCB with f = 5 pulls an arm and phase. The authors' f = 10 log T is longer "
     "than T / K at T = 10⁴: play would be uniform. The radius is the code's, not the text's.",
-    "dp_se": "DP-SE draws one noise for each arm, as the source has it; a public code draws one for "
-    "all arms, which cancels. Its first epoch is longer than T = 10⁴.",
+    "dp_se": "DP-SE draws one noise for each arm, as the source has it; a public code draws one "
+    "for all arms, which cancels. Its first epoch is longer than T = 10⁴.",
     "adap_ucb": "AdaP-UCB has α = 3.1 and doubles each arm's episodes; its bonus has the ε that a "
     "public code drops.",
     "tree_ucb": "Private UCB with a binary tree for each arm, as Mishra and Thakurta have it; ε is "

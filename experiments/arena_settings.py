@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import arena, common
 from fmab_jax.analysis.words import whole
 
 # Shi and Shen, arXiv 2101.12204: global means; a client's mean is the global one times a weight.
@@ -180,7 +180,7 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
             seeds=max(2, min(seeds, setting.seeds)),
             times=20,
             store=None if store is None else store / name,
-            **setting.algorithm.plain(),
+            **arena.stated(setting.algorithm),
         )
     return found
 
@@ -194,9 +194,9 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
     notes = (
         "Regret at T: sum over agents, or of one agent where the paper has it so; mean over seeds "
         "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
-        "counts as one more regret; known then is regret with links / links. Known: what the source, "
-        "or somebody who ran its code, tells. Instances that a source draws at random are drawn "
-        "anew here."
+        "counts as one more regret; known then is regret with links / links. Known: what the "
+        "source, or somebody who ran its code, tells. Instances that a source draws at random are "
+        "drawn anew here."
     )
     return common.save_table(rows, folder, "arena_settings", notes)
 
