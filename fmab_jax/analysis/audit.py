@@ -566,7 +566,7 @@ def _tail(x: Float[np.ndarray, " place"], noises: int) -> Float[np.ndarray, " pl
 
 def _told(event: _Event, names: list[str]) -> str:
     """Writes an event, such as "round 1, arm 2: at least 1"."""
-    parts = []
+    parts: list[str] = []
     for weight, name in zip(event.weights, names, strict=True):
         if weight:
             sign = "" if not parts and weight > 0 else "minus " if weight < 0 else "plus "
