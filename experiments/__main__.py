@@ -34,6 +34,7 @@ NAMES = (
     "fig12_heterogeneous_structures",
     "fig13_heterogeneity",
     "readings",
+    "audit",
     "claims",
 )
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"

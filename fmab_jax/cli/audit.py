@@ -25,10 +25,9 @@ from fmab_jax.files import checked_path, refuse_taken
 from fmab_jax.parameters import UNSET, parameters_of
 
 _LEGEND = """\
-lower bound   on epsilon, from how often the event happened for either data set;
-              with all others, wrong with a chance of {level:g} at most
-if exact      about what noise exactly as claimed would show; {most:.3g} at most
-event         chosen on other runs; what is seen, in rewards"""
+lower bound   on epsilon, from how often an event, chosen on other runs, happened
+              for either data set; together wrong with a chance of {level:g} at most
+if exact      about what noise exactly as claimed would show; {most:.3g} at most"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +83,12 @@ def execute(call: Call) -> None:
     table = plain_table()
     for heading in ("what is seen", "claim", "lower bound", "share", "if exact", "verdict"):
         table.add_column(heading, overflow="fold")
-    table.add_column("event", overflow="fold")
     for each in found.findings:
         claim = "none" if each.claim == float("inf") else written(each.claim)
         share = f"{each.share:.3f}" if 0 < each.share < float("inf") else "-"
         exact = f"{each.exact:.4f}" if each.exact == each.exact else "-"
         lower = "infinite" if each.infinite else f"{each.lower:.4f}"
-        table.add_row(each.stream, claim, lower, share, exact, each.verdict, each.event)
+        table.add_row(each.stream, claim, lower, share, exact, each.verdict)
     show_table(table, whole=False)
     print(f"\n{_LEGEND.format(level=found.level, most=found.most)}")
     if path is not None:

@@ -74,12 +74,12 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     algorithm = found.algorithm
     facts = [algorithm.title or algorithm.name, *algorithm.settings().values()]
     facts.append(counted("M = ", found.agents, "agent"))
-    bound = "no finite epsilon" if one.infinite else f"epsilon of at least {one.lower:.4g}"
-    claim = "nothing claimed" if math.isinf(one.claim) else f"claimed {written(one.claim)}"
+    bound = "no epsilon is large enough" if one.infinite else f"epsilon is at least {one.lower:.4g}"
+    claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
     caption = (
         f"{', '.join(facts)}: {one.stream}. {whole(found.runs)} runs of each of two data sets that "
-        f"differ in one reward. Event: {one.event}; {bound}, {claim} (all bounds of the audit "
-        f"together are wrong with a chance of {found.level:g} at most)."
+        f"differ in one reward. Event: {one.event}; {bound}, {claim}. All bounds of "
+        f"the audit together are wrong with a chance of {found.level:g} at most."
     )
     return style.finish(figure, handles, caption, height=sum(_HEIGHTS))
 
