@@ -143,12 +143,12 @@ def _is_noisy(owner: type[Algorithm]) -> bool:
 
 
 def audit(
-    algorithm: Algorithm,
-    agents: int | None = None,
+    algorithm: Any,
+    agents: Any = None,
     *,
-    runs: int = RUNS,
-    level: float = LEVEL,
-    root_seed: int = 0,
+    runs: Any = RUNS,
+    level: Any = LEVEL,
+    root_seed: Any = 0,
 ) -> Audit:
     """Looks for an event that tells neighbouring data apart better than the claim allows.
 
@@ -377,7 +377,7 @@ def _source(algorithm: Algorithm, exchange: Any, root: np.uint32) -> _Epochs | _
         noise_sizes=np.full(rows, trial.noise_sizes[0]),
         noise_shapes=np.repeat(trial.noise_shapes[:, :1], rows, axis=1),
     )
-    budget = float(algorithm.budget(dict(trial.own)))
+    budget = float(algorithm.budget({k: jnp.asarray(v) for k, v in trial.own.items()}))
     return _Epochs(trial, problem.bind(None), root, int(min(_UPLOADS, budget)), each)
 
 
