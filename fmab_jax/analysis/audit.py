@@ -389,7 +389,7 @@ class _Event(NamedTuple):
         threshold: In rewards.
         above: At least, else below.
         likelier: The side on which it happens more often.
-        bound: Lower bound on epsilon that the pilot gives.
+        bound: Lower bound on epsilon that the pilot gives, about.
         certain: Whether nothing random was seen on either side.
     """
 
@@ -519,10 +519,21 @@ def _event(
     # [below, likelier, threshold]
     more = np.stack([reached, runs - reached])
     less = more[:, ::-1]
-    bound = _ratio(more.astype(np.float64), less.astype(np.float64), runs, tail)
+    bound = _estimate(more, less, runs, tail)
     below, likelier, place = np.unravel_index(int(np.argmax(bound)), bound.shape)
     best = float(bound[below, likelier, place])
     return _Event(weights, float(grid[place]), not below, int(likelier), best, False)
+
+
+def _estimate(more: Any, less: Any, runs: int, tail: float) -> Any:
+    """Returns `_ratio`, about, at a hundredth of the price: to choose events by."""
+    from scipy.special import ndtri
+
+    wide = -ndtri(tail)
+    low = more - wide * np.sqrt(more * (1.0 - more / runs) + 1.0)
+    high = less + wide * np.sqrt(less * (1.0 - less / runs) + 1.0) + wide**2 / 2
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(low, 0.0)) - np.log(high)
 
 
 def _ratio(more: Any, less: Any, runs: int, tail: float) -> Any:

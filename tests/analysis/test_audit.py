@@ -50,7 +50,13 @@ def test_right_claims_are_reached_to_three_percent(claim: float) -> None:
     checked(fmab.audit(fmab.cdp_mab(claim / 50), 50), 0.97)
 
 
-@pytest.mark.parametrize("what", ["noise scaled by S_r, not n_r", "un-noised waiting"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "noise scaled by S_r, not n_r",
+        pytest.param("un-noised waiting", marks=pytest.mark.slow),
+    ],
+)
 def test_a_broken_mechanism_is_caught(what: str) -> None:
     """Would catch an audit of the first round alone, and one that does not look at waits."""
     found = broken(what, QUICK)
