@@ -27,7 +27,6 @@ def checked(found: module.Audit, least: float) -> None:
     assert not found.contradicted
     for each in found.findings:
         assert 0.0 < each.lower <= each.claim, each
-        # What was seen is what exact noise lets expect, to within six standard errors.
         if each.stream.startswith(TIGHT):
             assert each.share >= least, each
 
@@ -169,10 +168,11 @@ def test_what_has_no_noise_is_refused() -> None:
             fmab.audit(bad)
 
 
+@pytest.mark.slow
 def test_the_command_tells_the_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch a table of other numbers, and a contradicted claim that ends with status 0."""
+    """Would catch a table of other numbers than those of the audit, and a missing figure."""
     monkeypatch.chdir(tmp_path)
     words = "audit ddp --epsilon 0.5 --graph ring --agents 6 --runs 1e5 --out audit"
     assert main(words.split()) == 0
@@ -184,7 +184,14 @@ def test_the_command_tells_the_findings(
         claim = "none" if math.isinf(each.claim) else "3"
         assert f"{each.stream} {claim} {lower} " in table
     assert Path("audit.png").stat().st_size > 10_000
-    wrong = module.Audit(found.algorithm, 6, 10, 0.1, (worst(broken("no noise", 1000)),), 1.0)
+
+
+def test_a_contradicted_claim_ends_with_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a wrong claim that ends with status 0, and a figure that needs noise."""
+    wrong = broken("no noise", 1000)
+    assert len(fmab.plot_audit(wrong).axes) == 2
     monkeypatch.setattr(module, "audit", lambda *_, **__: wrong)
     assert main("audit cdp".split()) == 1
     out, err = capsys.readouterr()
