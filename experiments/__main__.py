@@ -34,6 +34,7 @@ NAMES = (
     "fig12_heterogeneous_structures",
     "fig13_heterogeneity",
     "readings",
+    "audit",
     "claims",
     "arena",
     "arena_settings",

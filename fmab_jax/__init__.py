@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fmab_jax.algorithms.fed1_ucb import Fed1UCB as fed1_ucb
     from fmab_jax.algorithms.hdp_mab import HDP as hdp_mab
     from fmab_jax.algorithms.single_mab import Single as single_mab
+    from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.bands import confidence_band, paired_difference
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.core.problems import Problem
@@ -51,6 +52,7 @@ _HOME = {
     "load": "run.netcdf",
     "use_compilation_cache": "run.cache",
     "privacy_ledger": "analysis.privacy",
+    "audit": "analysis.audit",
     "confidence_band": "analysis.bands",
     "paired_difference": "analysis.bands",
     "sweep": "sweeps.runner",
@@ -63,6 +65,7 @@ _HOME = {
     "plot_parameter": "plots.parameters",
     "plot_heat": "plots.parameters",
     "plot_pareto": "plots.pareto",
+    "plot_audit": "plots.audit",
 }
 _PLUGS = tuple(
     sorted(

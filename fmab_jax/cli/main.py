@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from fmab_jax import __version__
-from fmab_jax.cli.options import Answered, Call, Command, answer, chosen, parse, wants_help
+from fmab_jax.cli.options import (
+    Answered,
+    Call,
+    Command,
+    Contradicted,
+    answer,
+    chosen,
+    parse,
+    wants_help,
+)
 from fmab_jax.errors import Damaged, Refusal
 from fmab_jax.files import drop_unwritable_errors, hold_standard_streams, told
 
@@ -22,10 +31,11 @@ _COMMANDS = {
     "plot": "a metric against parameters, curves, or regret against cost",
     "export": "results as netCDF, Zarr, CSV or Parquet",
     "bounds": "what the theorems guarantee, with explicit constants",
+    "audit": "an empirical lower bound on epsilon, beside the claim",
     "algorithms": "what can be run, and who is heard and trusted",
     "doctor": "versions, devices and caches, and what a run would need",
 }
-_WITH_PLUGINS = ("run", "sweep", "bounds", "algorithms")
+_WITH_PLUGINS = ("run", "sweep", "bounds", "audit", "algorithms")
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
 Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many
@@ -66,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             process taken for our own, and JAX's compilation cache switched on.
 
     Returns:
-        The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out and 130
-        after Ctrl-C, each with one line on standard error.
+        The exit status: 0; 2 for bad input, 1 for a disk, file or memory that gives out, or a
+        claim that is contradicted, and 130 after Ctrl-C, each with one line on standard error.
     """
     ours = arguments is None
     if ours:
@@ -100,7 +110,7 @@ def _main(words: list[str], ours: bool) -> int:
         return _fail(2, f"{line}; {_kept(written)}" if written else line)
     except Stopped as stopped:
         return 128 + stopped.signal
-    except OutOfSpace as error:
+    except (OutOfSpace, Contradicted) as error:
         return _fail(1, str(error))
     except Damaged as error:
         return _fail(1, f"{error}; run the sweep again: it mends what is damaged")

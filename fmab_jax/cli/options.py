@@ -27,6 +27,10 @@ class Answered(Exception):
     """Help, or the version, was all that was asked for, and it is printed."""
 
 
+class Contradicted(Exception):
+    """What was claimed is wrong, and all that was asked for is printed; says what."""
+
+
 class Command(NamedTuple):
     """A command, and the words that are left for its options.
 

@@ -76,6 +76,7 @@ def command_of(
     several: bool = True,
     others: Iterable[str] = (),
     known: Mapping[str, type] | None = None,
+    drawn: bool = True,
 ) -> Command:
     """Returns a command whose first word names an algorithm, with that algorithm's options.
 
@@ -86,6 +87,7 @@ def command_of(
         several: Whether an option takes several values.
         others: What may stand in place of an algorithm.
         known: Algorithms; all by default.
+        drawn: Whether there are options for a drawn problem.
     """
     from fmab_jax.algorithms import base as algorithms
     from fmab_jax.sweeps.study import Drawn
@@ -98,9 +100,9 @@ def command_of(
         answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
     owner = known[chosen(first, [*known, *others], name)]
     name = f"{name} {first}"
-    owners = (owner, Drawn)
+    owners = (owner, Drawn) if drawn else (owner,)
     options = with_parameters(base, owners, usual(owner), several=several, command=name)
-    return Command(name, options, _help(owner, name, several), [*words[1:]], owner)
+    return Command(name, options, _help(owner, name, several, drawn), [*words[1:]], owner)
 
 
 def usual(owner: Any) -> dict[str, Any]:
@@ -112,12 +114,14 @@ def _summary(owner: type) -> str:
     return (inspect.getdoc(owner) or "").partition("\n")[0]
 
 
-def _help(owner: Any, name: str, several: bool) -> str:
+def _help(owner: Any, name: str, several: bool, drawn: bool) -> str:
     """Returns what an algorithm's class says of it, with examples."""
     told = f"{owner.title or owner.name}. {_summary(owner)}"
     told += f"\nHeard: {owner.heard}.\nTrusted: {owner.trusted}."
     told += f"\nSource: {owner.source}." * bool(owner.source)
     examples = several and owner.examples or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
+    if not drawn:
+        examples = ("--agents 5", "--agents 5 --runs 1e6")
     return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}" for each in examples)
 
 

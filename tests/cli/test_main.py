@@ -39,10 +39,13 @@ from fmab_jax.sweeps.study import Drawn
 
 NAMES = sorted(base.known())
 COMMANDS = (
-    *("", "run", "sweep", "show", "plot", "export", "bounds", "algorithms", "doctor"),
+    *("", "run", "sweep", "show", "plot", "export", "bounds", "audit", "algorithms"),
+    "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
     "bounds ddp",
+    "audit cdp",
+    "audit ldp_ucb",
 )
 SMALL = "--agents 3 --arms 4 --horizon 1e4 --seeds 16 --times 5"
 PLUGIN = '''

@@ -356,7 +356,7 @@ class EliminationTrial:
 
     def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
-        trial = self._settled(instance)
+        trial = self.settled(instance)
         if not self.alone:
             return epochs.run(trial, instance, grid, key, self.horizon)
         local, own, last = self._agents(instance, key)
@@ -367,7 +367,7 @@ class EliminationTrial:
         self, instance: Instance, grid: Int[Array, "trial time"], key: Array
     ) -> Outcome:
         """Runs one seed of each of many trials: of itself, whose arrays are [trial, ...]."""
-        trial = jax.vmap(EliminationTrial._settled)(self, instance)
+        trial = jax.vmap(EliminationTrial.settled)(self, instance)
         if not self.alone:
             return lists.run(trial, instance, grid, key, self.horizon)
         local, own, last = jax.vmap(EliminationTrial._agents)(self, instance, key)
@@ -383,7 +383,7 @@ class EliminationTrial:
         together = partial(EliminationTrial._all_agents, arms=instance.gaps.shape[1])
         return jax.vmap(lambda one, its: together(one, each=its))(self, each)
 
-    def _settled(self, instance: Instance) -> EliminationTrial:
+    def settled(self, instance: Instance) -> EliminationTrial:
         """Returns what each run of the loop is given."""
         own = self.filling.settled(self.own, instance)
         agents = jnp.ones_like(self.agents) if self.alone else self.agents

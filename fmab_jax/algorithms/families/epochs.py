@@ -511,6 +511,55 @@ def _normal(k0: Array, k1: Array, lane: Array) -> Array:
     return normal.quantile(keys.uniform(k0, k1, lane))
 
 
+class Uploads(NamedTuple):
+    """What agents let out in the first rounds, while no arm leaves.
+
+    Attributes:
+        sent: Noisy mean of each arm, as a message holds it.
+        length: Rewards that a mean is over: S_r, or n_r where old epochs are forgotten.
+        played: Arm that a row plays while messages travel, if it does.
+    """
+
+    sent: Float[Array, "round row arm"]
+    length: Float[Array, " round"]
+    played: Int[Array, "round row"]
+
+
+def uploads(
+    trial: Any, instance: Instance, key: Array, added: Float[Array, "round row arm"]
+) -> Uploads:
+    """Returns the messages of single agents, or of all where only their sum is seen; pure.
+
+    For audits of the noise: rewards, noise and memory are those of `run`, and all arms stay.
+
+    Args:
+        trial: As in `run`.
+        instance: The seed's.
+        key: As in `run`.
+        added: To the sums of rewards of each epoch; the first axis says how many epochs.
+    """
+    width = instance.gaps.shape[0]
+    columns, state = _start(trial, instance, jnp.zeros(0, jnp.int64))
+    active, everywhere = state.decision.active, jnp.ones(width, bool)
+    silent = trial.merged or not trial.filling.noisy
+
+    def epoch_of(carry: tuple[Array, ...], added: Array) -> tuple[tuple[Array, ...], Uploads]:
+        before, pulls, successes, noise = carry
+        number, epoch = planned(trial, width, before, active, pulls)
+        rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, everywhere)
+        rewarded = rewarded + added
+        successes, noise = successes + rewarded, noise + disturbed
+        kept, length = (successes, noise), epoch.pulls
+        if not trial.filling.remembers:
+            kept, length = (rewarded, disturbed), epoch.fresh
+        told = kept[0] if silent else kept[0] + kept[1]
+        seen = Uploads(told / length, length, _first_best(successes, everywhere))
+        return (number, epoch.pulls, successes, noise), seen
+
+    start = (state.epoch, state.pulls, state.arms.successes, state.arms.noise)
+    return lax.scan(epoch_of, arrays.varying_like(start, jax.random.key_data(key)), added)[1]
+
+
 def _aggregate(
     trial: Any,
     key: Array,

@@ -545,7 +545,7 @@ def _step(
     slot = _slot(trial, arms, key, number, _CHOOSING)
     arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
 
-    rewards = _rewards(trial, instance, key, number, arm)
+    rewards = rewarded(trial, instance, key, number, arm)
     pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
     after = filling.update(
         state,
@@ -572,7 +572,7 @@ def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:
     return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
 
 
-def _rewards(
+def rewarded(
     trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
 ) -> Float[Array, " row"]:
     """Returns each row's reward of this slot, a sum over agents where they share it."""

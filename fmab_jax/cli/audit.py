@@ -1,0 +1,115 @@
+"""Tries to contradict the privacy that an algorithm claims.
+
+Neighbouring data, which differ in one reward, are sent through the simulated
+messages many times; an event that one of them makes far likelier bounds epsilon
+from below, whatever the noise is (docs/privacy_audit.md). The exit status is 1
+if a claim is contradicted.
+
+Examples:
+  fmab audit cdp --epsilon 0.02 --agents 50 --out audit
+  fmab audit ddp --graph ring --agents 6
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import arg
+
+from fmab_jax.cli import stated
+from fmab_jax.cli.options import Call, Command, Contradicted, Count, Number, Off, shown, spelt
+from fmab_jax.cli.tables import plain_table, show_table
+from fmab_jax.files import checked_path, refuse_taken
+from fmab_jax.parameters import UNSET, parameters_of
+
+_LEGEND = """\
+lower bound   on epsilon, from how often an event, chosen on other runs, happened
+              for either data set; together wrong with a chance of {level:g} at most
+if exact      about what noise exactly as claimed would show; {most:.3g} at most"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(stated.Plugged):
+    """An empirical lower bound on epsilon, beside the claim."""
+
+    agents: Annotated[Count, shown("as for fmab run")] = None
+    """M, agents."""
+    runs: Annotated[Count, shown("2000000")] = 2_000_000
+    """Runs of each of the two data sets."""
+    level: Annotated[Number, shown("1e-6")] = 1e-6
+    """Chance that any lower bound is wrong."""
+    root_seed: Count = 0
+    """Selects all randomness."""
+    out: Annotated[str | None, arg(metavar="NAME"), shown("no figure")] = None
+    """Write a figure of the two distributions: NAME.png, or with its own ending."""
+    overwrite: Annotated[bool, Off] = False
+    """Replace an older file."""
+
+
+def command(words: list[str]) -> Command:
+    """Returns the command that words state."""
+    from fmab_jax.analysis.audit import auditable
+
+    return stated.command_of(
+        "fmab audit", words, Options, several=False, known=auditable(), drawn=False
+    )
+
+
+def execute(call: Call) -> None:
+    """Prints the table, and draws the figure."""
+    from fmab_jax.analysis.audit import audit
+    from fmab_jax.analysis.words import counted, written
+
+    options, owner = call.options, call.command.subject
+    values = {name: getattr(options, name) for name in parameters_of(owner)}
+    given = {name: value for name, value in values.items() if value is not UNSET}
+    path = None if options.out is None else _figure_path(options.out)
+    with spelt(options, path="out"):
+        if path is not None:
+            refuse_taken(checked_path("path", path), options.overwrite)
+        algorithm = owner(**stated.suggested(owner, given))
+        found = audit(
+            algorithm,
+            options.agents,
+            runs=options.runs,
+            level=options.level,
+            root_seed=options.root_seed,
+        )
+    facts = [owner.title or owner.name, *algorithm.settings().values()]
+    facts += [counted("M = ", found.agents, "agent")]
+    print(f"{', '.join(facts)}; {found.runs:,} runs of each data set\n")
+    table = plain_table()
+    for heading in ("what is seen", "claim", "lower bound", "share", "if exact", "verdict"):
+        table.add_column(heading, overflow="fold")
+    for each in found.findings:
+        claim = "none" if each.claim == float("inf") else written(each.claim)
+        share = f"{each.share:.3f}" if 0 < each.share < float("inf") else "-"
+        exact = f"{each.exact:.4f}" if each.exact == each.exact else "-"
+        lower = "infinite" if each.infinite else f"{each.lower:.4f}"
+        table.add_row(each.stream, claim, lower, share, exact, each.verdict)
+    show_table(table, whole=False)
+    print(f"\n{_LEGEND.format(level=found.level, most=found.most)}")
+    if path is not None:
+        from fmab_jax.plots.audit import plot_audit
+        from fmab_jax.plots.runs import save_figure
+
+        with spelt(options, path="out"):
+            figure = plot_audit(found)
+            call.written.append(save_figure(figure, path, overwrite=options.overwrite))
+        print("wrote", path)
+    if found.contradicted:
+        wrong = [each for each in found.findings if each.contradicted]
+        raise Contradicted(f"the claim is contradicted: {wrong[0].stream}, {_bound(wrong[0])}")
+
+
+def _figure_path(name: str) -> Path:
+    return Path(name if name.lower().endswith((".png", ".pdf")) else f"{name}.png")
+
+
+def _bound(finding: Any) -> str:
+    from fmab_jax.analysis.words import written
+
+    told = "is not finite" if finding.infinite else f"is at least {finding.lower:.4g}"
+    return f"epsilon {told}, not {written(finding.claim)}"

@@ -1,0 +1,95 @@
+"""What an audit saw: the two distributions that are to be told apart, and how well they are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fmab_jax.analysis.audit import Audit, Finding
+from fmab_jax.analysis.words import counted, whole, written
+from fmab_jax.errors import count, refuse
+from fmab_jax.plots import style
+
+_HEIGHTS = (1.5, 1.3)
+# Runs in a bin below which its log ratio is not drawn.
+_FEW = 50
+
+
+def plot_audit(found: Audit, finding: int = 0) -> Figure:
+    """Draws what is seen under both data sets, and the log ratio of the two, bin by bin.
+
+    The lower panel holds the claim, and the lower bound of the event that was counted: a mechanism
+    that keeps its claim stays between plus and minus the claim everywhere.
+
+    Args:
+        found: Of ``fmab_jax.audit``.
+        finding: Which of its findings; the first by default.
+
+    Returns:
+        A figure 3.4 inches wide, for ``save_figure``, with two pairs of axes.
+
+    Raises:
+        ValueError: For what is no audit, or a finding that it does not have.
+    """
+    if not isinstance(found, Audit):
+        refuse("found", found, "an audit", "pass what fmab_jax.audit returned")
+    last = len(found.findings) - 1
+    one = found.findings[count("finding", finding, 0, last, "name one of its findings")]
+    edges, *both = one.histogram
+    width, middles = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
+    figure, (above, below) = style.panels(_HEIGHTS)
+    handles = []
+    for index, (label, runs) in enumerate(zip(("reward 0", "reward 1"), both, strict=True)):
+        own = style.look(index) | {"label": label}
+        density = runs / (found.runs * width)
+        above.stairs(density, edges, color=own["color"], alpha=0.15, fill=True)
+        above.stairs(density, edges, color=own["color"], ls=own["linestyle"], lw=own["linewidth"])
+        handles.append(Line2D([], [], **own))
+    above.set_ylim(0.0)
+    above.set_ylabel("density")
+    bounds = _bounds(one)
+    enough = np.minimum(*both) >= _FEW
+    seen = np.log(both[1][enough] / both[0][enough])
+    mark: dict[str, Any] = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
+    handles += below.plot(middles[enough], seen, label="log ratio of a bin", **mark)
+    for value, look in bounds:
+        handles.append(below.axhline(value, linewidth=1.0, zorder=1.5, **look))
+        below.axhline(-value, linewidth=1.0, zorder=1.5, **look)
+    for axes in (above, below):
+        edge = axes.axvline(one.threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4)
+    edge.set_label("threshold of the event")
+    handles.append(edge)
+    largest = max([1.0, *np.abs(seen), *(value for value, _ in bounds)])
+    below.set_ylim(-1.25 * largest, 1.25 * largest)
+    below.set_ylabel("log ratio")
+    below.set_xlabel("what is seen, in rewards")
+    axis: Literal["x", "y"]
+    for axis in ("x", "y"):
+        style.scale_linear(below, axis)
+    style.scale_linear(above, "y")
+    algorithm = found.algorithm
+    facts = [algorithm.title or algorithm.name, *algorithm.settings().values()]
+    facts.append(counted("M = ", found.agents, "agent"))
+    bound = "no epsilon is large enough" if one.infinite else f"epsilon is at least {one.lower:.4g}"
+    claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
+    caption = (
+        f"{', '.join(facts)}: {one.stream}. {whole(found.runs)} runs of each of two data sets that "
+        f"differ in one reward. Event: {one.event}; {bound}, {claim}. All bounds of "
+        f"the audit together are wrong with a chance of {found.level:g} at most."
+    )
+    return style.finish(figure, handles, caption, height=sum(_HEIGHTS))
+
+
+def _bounds(one: Finding) -> list[tuple[float, dict[str, Any]]]:
+    """Returns the claim and the lower bound, where there are any, with their looks."""
+    found: list[tuple[float, dict[str, Any]]] = []
+    if math.isfinite(one.claim):
+        found.append((one.claim, {"color": style.COLOURS[2], "label": "claim"}))
+    if not one.infinite:
+        look = {"color": style.COLOURS[3], "linestyle": style.STROKES[1], "label": "lower bound"}
+        found.append((one.lower, look))
+    return found
