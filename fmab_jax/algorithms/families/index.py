@@ -21,7 +21,7 @@ import networkx as nx
 import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.core import arrays, exchanges, keys
@@ -174,12 +174,31 @@ def drawn_arm(
     among: Bool[Array, "row arm"], uniform: Float[Array, " row"]
 ) -> tuple[Int[Array, " row"], Bool[Array, " row"]]:
     """Returns a uniformly drawn arm of each row's set, and whether there is one."""
-    number = jnp.cumsum(among, axis=1, dtype=jnp.int32)
-    count = number[:, -1]
-    drawn = (uniform * count.astype(jnp.float64)).astype(jnp.int32)
-    drawn = jnp.minimum(drawn, jnp.maximum(count - 1, 0)) + 1
-    arm = jnp.argmax(among & (number == drawn[:, None]), axis=1).astype(jnp.int32)
-    return arm, count > 0
+    # A set as bits: the n-th of them is found in six steps, where a running count of all arms
+    # takes as long as the rest of a policy's slot.
+    rows, arms = among.shape
+    bits = jnp.pad(among, ((0, 0), (0, -arms % 64))).reshape(rows, -1, 64)
+    place = jnp.uint64(1) << jnp.arange(64, dtype=jnp.uint64)
+    words = jnp.sum(jnp.where(bits, place[None, None, :], jnp.uint64(0)), axis=2, dtype=jnp.uint64)
+    upto = jnp.cumsum(_ones(words), axis=1, dtype=jnp.int32)
+    count = upto[:, -1]
+    left = (uniform * count.astype(jnp.float64)).astype(jnp.int32)
+    left = jnp.minimum(left, jnp.maximum(count - 1, 0))
+    word = jnp.minimum(jnp.sum(upto <= left[:, None], axis=1, dtype=jnp.int32), words.shape[1] - 1)
+    here = at(words, word)
+    left = left - (at(upto, word) - _ones(here))
+    arm = 64 * word
+    for width in (32, 16, 8, 4, 2, 1):
+        low = _ones(here & jnp.uint64((1 << width) - 1))
+        above = left >= low
+        here = jnp.where(above, here >> jnp.uint64(width), here)
+        left = jnp.where(above, left - low, left)
+        arm = jnp.where(above, arm + width, arm)
+    return jnp.where(count > 0, arm, 0), count > 0
+
+
+def _ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
+    return lax.population_count(words).astype(jnp.int32)
 
 
 def upper_bound(
