@@ -108,9 +108,8 @@ def results_of(name: str, horizons: Sequence[int], seeds: int, runs: Path) -> di
     # Some choose among the horizons.
     chosen = getattr(experiment, "horizons", list)(horizons)
     for horizon in chosen if hasattr(experiment, "sweep") else ():
-        power = f"{horizon:.0e}".replace("+0", "")
-        label = power if float(power) == horizon else str(horizon)
-        results[horizon] = experiment.sweep(horizon, seeds, runs / f"{name}-T{label}")
+        store = runs / f"{name}-T{common.power(horizon)}"
+        results[horizon] = experiment.sweep(horizon, seeds, store)
     return results
 
 

@@ -6,7 +6,8 @@ protocols of DDP-MAB send is in `arena_protocols`; `arena_report` says who wins 
 
 Everybody plays the same instances: 50 agents, 100 arms, means drawn anew for each seed. Algorithms
 that step through slots run with all seeds up to T = 10^4, with a tenth of them up to T = 10^5, and
-not beyond.
+not beyond. Of those whose agents are alone, five agents stand for fifty: given the means agents are
+independent and alike, so that ten times the regret of five has the same expectation.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
 
 AGENTS, ARMS = 50, 100
+STAND_INS = 5
 EPSILON = 1.0
 LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
 SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
@@ -62,6 +64,11 @@ class Entry(NamedTuple):
         """Whether it steps through slots."""
         return isinstance(self.algorithm, fmab.IndexPolicy)
 
+    @property
+    def agents(self) -> int:
+        """How many agents are run; where they are alone and alike, few stand for all."""
+        return STAND_INS if self.steps and self.trust == "alone" else AGENTS
+
     def seeds(self, horizon: int, seeds: int) -> int:
         """Returns how many seeds are run; 0 for none."""
         if not self.steps or horizon <= 10**4:
@@ -85,7 +92,6 @@ LINE_UP = {
     "fed1_ucb": Entry("Fed1-UCB, f = 5", fmab.fed1_ucb(pulls=5), "open"),
     "dducb": Entry("DDUCB, ring", fmab.dducb("ring"), "open"),
     "gossip_ucb": Entry("Gossip_UCB, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"),
-    "gossip_ucb_theory": Entry("Gossip_UCB, theory", fmab.gossip_ucb("ring"), "open"),
     "dec_ucb": Entry("Dec_UCB, ring", fmab.dec_ucb("ring"), "open"),
     "gosine": Entry("GosInE", fmab.gosine(), "names"),
     "lcc_ucb": Entry("LCC-UCB", fmab.lcc_ucb(), "names"),
@@ -117,17 +123,16 @@ AT_LEAK = {
     "tree_ucb": fmab.tree_ucb,
 }
 # Seeds of those that step through slots for every agent, in (b) and (c): 50 agents each.
-FEW = 100
+FEW = 50
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, dict[str, Any]]:
     """Runs the three parts; returns, by part, results by contestant."""
-    uniform = fmab.Problem.uniform(AGENTS, ARMS)
     found: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "c": {}}
     for name, entry in LINE_UP.items():
         number = entry.seeds(horizon, seeds)
         if number:
-            found["a"][name] = _run(entry.algorithm, uniform, horizon, number, store, f"a-{name}")
+            found["a"][name] = _run(entry, entry.algorithm, 0.0, horizon, number, store, "a")
     for name, maker in AT_LEAK.items():
         entry = LINE_UP[name]
         # Above T = 10^4 only those that take a moment.
@@ -136,36 +141,49 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, dict
         number = min(seeds, FEW) if entry.steps and not entry.algorithm.shared else seeds
         for leak in LEAKS:
             label = f"{name}, {leak:g}"
-            kept = f"b-{name}-{leak:g}"
-            found["b"][label] = _run(maker(leak), uniform, horizon, number, store, kept)
+            kept = f"b{leak:g}"
+            found["b"][label] = _run(entry, maker(leak), 0.0, horizon, number, store, kept)
     for name, entry in LINE_UP.items():
         if getattr(entry.algorithm, "homogeneous_only", False):
             continue
         if entry.steps and (horizon > 10**4 or name.startswith(("ldp", "tree", "adap"))):
             continue
         for words, spread in SPREADS.items():
-            problem = fmab.Problem.heterogeneous(AGENTS, ARMS, spread)
             number = min(seeds, FEW) if entry.steps else seeds
-            kept = f"c-{name}-{spread:g}"
             found["c"][f"{name}, {words}"] = _run(
-                entry.algorithm, problem, horizon, number, store, kept
+                entry, entry.algorithm, spread, horizon, number, store, f"c{spread:g}"
             )
     return found
 
 
 def _run(
-    algorithm: Any, problem: Any, horizon: int, seeds: int, store: Path | None, kept: str
+    entry: Entry,
+    algorithm: Any,
+    spread: float,
+    horizon: int,
+    seeds: int,
+    store: Path | None,
+    kept: str,
 ) -> xr.Dataset:
     """Runs one contestant; its results are kept in a folder of their own."""
-    return fmab.sweep(
+    # Agents that differ are not alike: nobody stands for anybody.
+    agents = AGENTS if spread else entry.agents
+    name = next(name for name, each in LINE_UP.items() if each is entry)
+    data = fmab.sweep(
         type(algorithm),
-        problem,
+        fmab.Problem.heterogeneous(agents, ARMS, spread),
         horizon=horizon,
         seeds=seeds,
         times=common.slots(horizon),
-        store=None if store is None else store / kept,
+        store=None if store is None else store / f"{kept}-{name}",
         **stated(algorithm),
     )
+    if agents < AGENTS:
+        data = data.assign(
+            regret=(data.regret * (AGENTS / agents)).assign_attrs(data.regret.attrs),
+            agents_worse=data.agents_worse * (AGENTS / agents),
+        )
+    return data
 
 
 def stated(algorithm: Any) -> dict[str, Any]:
@@ -177,11 +195,11 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
     """Draws the figures, and writes a table beside each."""
     written: list[Path] = []
     for horizon, parts in results.items():
-        power = f"T1e{np.log10(horizon):.3g}"
-        written += _draw_curves(parts["a"], horizon, folder, f"arena_regret_{power}")
-        written += _draw_sent(parts["a"], horizon, folder, f"arena_links_{power}")
-        written += _draw_leaks(parts["b"], horizon, folder, f"arena_leak_{power}")
-        written += _draw_spreads(parts["c"], horizon, folder, f"arena_differ_{power}")
+        end = f"T{common.power(horizon)}"
+        written += _draw_curves(parts["a"], horizon, folder, f"arena_regret_{end}")
+        written += _draw_sent(parts["a"], horizon, folder, f"arena_links_{end}")
+        written += _draw_leaks(parts["b"], horizon, folder, f"arena_leak_{end}")
+        written += _draw_spreads(parts["c"], horizon, folder, f"arena_differ_{end}")
     return written
 
 
@@ -205,7 +223,8 @@ def seeds_in_words(parts: Mapping[str, Any]) -> str:
 def _instance(horizon: int, parts: Mapping[str, Any]) -> str:
     return (
         f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed and shared, "
-        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}"
+        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}; where agents are alone and step "
+        f"through slots, {STAND_INS} stand for {AGENTS}"
     )
 
 
@@ -256,8 +275,7 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
         "minus CDP-MAB, same seeds": common.interval(mine - theirs),
         "links at T": common.interval(priced_links(last)),
         "numbers sent": common.interval(data.numbers_sent),
-        "share of seeds whose agents play a worse arm at T": common.interval(data.worse_arm_played),
-        "agents that play a worse arm, mean": common.interval(data.agents_worse),
+        "agents that play a worse arm at T": common.interval(data.agents_worse),
         "epsilon of messages": leak["messages"],
         "epsilon of actions": leak["actions"],
     }
@@ -379,9 +397,7 @@ def _draw_leaks(parts: Mapping[str, Any], horizon: int, folder: Path, name: str)
                         "of": "messages" if each in told else "actions; nobody is told anything",
                         "seeds": data.sizes["seed"],
                         "regret at T": value,
-                        "share of seeds whose agents play a worse arm at T": common.interval(
-                            data.worse_arm_played
-                        ),
+                        "agents that play a worse arm at T": common.interval(data.agents_worse),
                     }
                 )
         panel.set(xscale="log", yscale="log")

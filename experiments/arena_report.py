@@ -32,11 +32,10 @@ READINGS = {
     "fed_ucb": "Fed_UCB's printed radius tells nothing at any size that can be run: play is "
     "uniform. Shown is the radius divided by the square root of M, which no theorem covers. Who "
     "gossips with whom is not in the source; one pair a slot is assumed.",
-    "gossip_ucb": "Gossip_UCB's radius is printed with a factor M under the root, so that every "
-    "agent explores as if it were alone and M times as noisy. The scaled one leaves it out and "
-    "is covered by no theorem. Links are pairs that gossip; the maxima of counts, which all edges "
-    "carry in every slot, are a meter of their own.",
-    "gossip_ucb_theory": "The same with the printed radius.",
+    "gossip_ucb": "Gossip_UCB's radius is printed with a factor M under the root, with which play "
+    "is nearly uniform. The scaled one leaves it out and is covered by no theorem. Links are "
+    "pairs that gossip; the maxima of counts, which all edges carry in every slot, are a meter "
+    "of their own, and are a part of the numbers sent.",
     "dducb": "DDUCB mixes in every slot over every edge. Three defects of the released code are "
     "left out: C steps in every slot, counts entered twice, a grid scaled twice.",
     "dec_ucb": "Dec_UCB is the authors' code: Metropolis weights, and a random late arm where one "
@@ -80,6 +79,13 @@ class Data:
 
 def judge(data: Data, folder: Path) -> list[Path]:
     """Writes ARENA.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for horizon, parts in data.arena.items():
+        section = [f"## T = {whole(horizon)}", "", *_table(parts["a"]), ""]
+        section += ["**Who wins where.**", "", *_winners(parts)]
+        written.append(folder / f"arena_T{common.power(horizon)}.md")
+        _write(written[-1], section)
     lines = [
         "# The arena",
         "",
@@ -89,9 +95,9 @@ def judge(data: Data, folder: Path) -> list[Path]:
         "confidence intervals over seeds (Student t).",
         "",
     ]
-    for horizon, parts in data.arena.items():
-        lines += [f"## T = {whole(horizon)}", "", *_table(parts["a"]), ""]
-        lines += ["**Who wins where.**", "", *_winners(parts), ""]
+    # Horizons may have been run one at a time.
+    for section in sorted(folder.glob("arena_T*.md")):
+        lines += [section.read_text(encoding="utf-8"), ""]
     lines += ["## What was read how", ""]
     for name, text in READINGS.items():
         entry = LINE_UP[name]
@@ -104,11 +110,13 @@ def judge(data: Data, folder: Path) -> list[Path]:
         f"{len(arena_settings.settings())} settings, each with what is known of its result.",
         "",
     ]
-    path = folder / "ARENA.md"
-    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "ARENA.md", lines)
+    return [*written, folder / "ARENA.md"]
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
     with whole_file(path) as temporary:
         temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    return [path]
 
 
 def _table(parts: Mapping[str, Any]) -> list[str]:

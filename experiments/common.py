@@ -39,6 +39,12 @@ def slots(horizon: int) -> np.ndarray:
     return np.union1d(even, odd).astype(np.int64)
 
 
+def power(horizon: int) -> str:
+    """Writes a horizon for the name of a file."""
+    short = f"{horizon:.0e}".replace("+0", "")
+    return short if float(short) == horizon else str(horizon)
+
+
 def panels(columns: int, rows: int = 1, height: float = 1.75) -> tuple[Figure, np.ndarray]:
     """Makes a figure of one or two journal columns, and its axes [row, column]."""
     figure = Figure(figsize=(WIDTH if columns == 1 else WIDE, rows * height))
