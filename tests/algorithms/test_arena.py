@@ -309,10 +309,29 @@ def private_elimination(rng, algorithm, means, agents, horizon, epsilon):
     return regret
 
 
+def fed1_ucb(rng, _, means, agents, horizon, pulls):
+    """Fed1-UCB pull by pull: final regret; radius sqrt(log T / (M n)), sigma being 1/2."""
+    gaps, active = means.max() - means, np.arange(len(means))
+    slot, regret, n, sums = 0, 0.0, 0, np.zeros(len(means))
+    while slot < horizon and len(active) > 1:
+        order = np.tile(active, pulls)[: horizon - slot]
+        regret += agents * gaps[order].sum()
+        slot += len(order)
+        if len(order) < pulls * len(active):
+            break
+        n += pulls
+        sums[active] += (rng.random((agents * pulls, len(active))) < means[active]).sum(axis=0)
+        mean, radius = sums[active] / (agents * n), math.sqrt(math.log(horizon) / (agents * n))
+        active = active[mean + radius >= (mean - radius).max()]
+    return regret + agents * gaps[active[0]] * (horizon - slot)
+
+
+ELIMINATION_MEANS = np.array([0.9, 0.75, 0.5, 0.2])
 ELIMINATION = {
     "dp_se": (fmab.dp_se(0.4), 20_000, 0.4),
     "dist_dp_se": (fmab.dist_dp_se(0.05), 20_000, 0.05),
     "dist_dp_se, hardly private": (fmab.dist_dp_se(5.0), 10_000, 5.0),
+    "fed1_ucb": (fmab.fed1_ucb(pulls=10), 10_000, 10),
 }
 
 
@@ -325,21 +344,27 @@ ELIMINATION = {
 )
 def test_private_elimination_has_the_law_of_the_slow_twin(name):
     """Would catch noise by every agent in place of one, old epochs remembered, another radius."""
+    assert elimination_p_values(name, 600).min() > ALPHA
+
+
+def elimination_p_values(name, runs):
+    """Of regret at T: the package against the twin, and against agents drawn one by one."""
     algorithm, horizon, epsilon = ELIMINATION[name]
-    means = np.array([0.9, 0.75, 0.5, 0.2])
-    rng = np.random.default_rng(7)
-    slow = [
-        private_elimination(rng, name.split(",")[0], means, 4, horizon, epsilon) for _ in range(600)
-    ]
-    data = fmab.simulate(algorithm, fmab.Problem(means, agents=4), horizon, 20_000, times=1)
-    # The last digits are those of another order of sums.
-    fast, slow = data.regret.values[:, -1].round(6), np.round(slow, 6)
-    assert np.unique(fast).size > 1 and fast.std() > 0.01 * fast.mean()
-    assert scipy.stats.ks_2samp(fast, slow).pvalue > ALPHA
-    apart = fmab.simulate(
-        algorithm, fmab.Problem(means, agents=4), horizon, 20_000, times=1, sum_agents=False
+    means, rng = ELIMINATION_MEANS, np.random.default_rng(7)
+    plain = name.split(",")[0]
+    twin = fed1_ucb if plain == "fed1_ucb" else private_elimination
+    slow = [twin(rng, plain, means, 4, horizon, epsilon) for _ in range(runs)]
+    problem = fmab.Problem(means, agents=4)
+    fast, apart = (
+        fmab.simulate(
+            algorithm, problem, horizon, 20_000, times=1, sum_agents=together
+        ).regret.values[:, -1]
+        for together in (True, False)
     )
-    assert scipy.stats.ks_2samp(fast, apart.regret.values[:, -1].round(6)).pvalue > ALPHA
+    # The last digits are those of another order of sums.
+    fast, apart, slow = (np.round(x, 6) for x in (fast, apart, slow))
+    assert np.unique(fast).size > 1 and fast.std() > 0.01 * fast.mean()
+    return np.array([scipy.stats.ks_2samp(fast, other).pvalue for other in (slow, apart)])
 
 
 @pytest.mark.parametrize("algorithm", [fmab.ldp_ucb, fmab.adap_ucb, fmab.fed_ucb, fmab.tree_ucb])
