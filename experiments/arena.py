@@ -35,15 +35,17 @@ SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
 REFERENCE = "cdp"
 DELTA = 1e-6
 
-# Who is told what, from the most to the least; the groups of the figures.
+# Who is trusted, and with what: the groups of the figures.
 TRUST = {
-    "open": "rewards or means in the open",
-    "names": "names of arms in the open",
-    "noisy": "noisy or summed messages",
-    "alone": "nobody is told anything",
+    "open": "others, with rewards or means",
+    "names": "others, with names of arms",
+    "sum": "a secure sum",
+    "message": "nobody: messages are noisy",
+    "reward": "nobody: every reward is noisy",
+    "alone": "nobody: nothing is told",
 }
-COLOUR = dict(zip(TRUST, (style.COLOURS[i] for i in (1, 4, 0, 2)), strict=True))
-MARKER = dict(zip(TRUST, ("s", "D", "o", "^"), strict=True))
+COLOUR = dict(zip(TRUST, (style.COLOURS[i] for i in (1, 4, 3, 0, 5, 2)), strict=True))
+MARKER = dict(zip(TRUST, ("s", "D", "P", "o", "v", "^"), strict=True))
 
 
 class Entry(NamedTuple):
@@ -52,7 +54,7 @@ class Entry(NamedTuple):
     Attributes:
         label: In figures and tables.
         algorithm: As its authors would set it, at epsilon = 1 where it is private.
-        trust: Who is told what, a key of `TRUST`.
+        trust: Who is trusted, a key of `TRUST`.
     """
 
     label: str
@@ -67,7 +69,12 @@ class Entry(NamedTuple):
     @property
     def agents(self) -> int:
         """How many agents are run; where they are alone and alike, few stand for all."""
-        return STAND_INS if self.steps and self.trust == "alone" else AGENTS
+        return STAND_INS if self.steps and self.alone else AGENTS
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody hears anybody."""
+        return bool(self.algorithm.exchange(AGENTS).alone)
 
     def seeds(self, horizon: int, seeds: int) -> int:
         """Returns how many seeds are run; 0 for none."""
@@ -77,21 +84,27 @@ class Entry(NamedTuple):
 
 
 LINE_UP = {
-    "cdp": Entry("CDP-MAB", fmab.cdp_mab(EPSILON), "noisy"),
-    "ddp": Entry("DDP-MAB, ring", fmab.ddp_mab(EPSILON, "ring"), "noisy"),
-    "hdp": Entry("HDP-MAB, 10 stars of 5", fmab.hdp_mab(EPSILON, "5x10:star"), "noisy"),
-    "dist_dp_se": Entry("Dist-DP-SE", fmab.dist_dp_se(EPSILON), "noisy"),
-    "fed_ucb": Entry("Fed_UCB, scaled", fmab.fed_ucb(EPSILON, radius="scaled"), "noisy"),
-    "ldp_ucb_pooled": Entry("LDP-UCB-L, pooled", fmab.ldp_ucb(EPSILON, pooled=True), "noisy"),
-    "ldp_bits_pooled": Entry(
-        "LDP-UCB-B, pooled", fmab.ldp_ucb(EPSILON, bits=True, pooled=True), "noisy"
+    "cdp": Entry("CDP-MAB", fmab.cdp_mab(EPSILON), "message"),
+    "ddp": Entry("DDP-MAB, ring", fmab.ddp_mab(EPSILON, "ring"), "message"),
+    "hdp": Entry("HDP-MAB, 10 stars of 5", fmab.hdp_mab(EPSILON, "5x10:star"), "message"),
+    "fed_ucb": Entry(
+        "Fed_UCB, ring, scaled", fmab.fed_ucb(EPSILON, "ring", radius="scaled"), "message"
     ),
+    "dist_dp_se": Entry("Dist-DP-SE", fmab.dist_dp_se(EPSILON), "sum"),
+    "ldp_ucb_pooled": Entry("LDP-UCB-L, pooled", fmab.ldp_ucb(EPSILON, pooled=True), "reward"),
+    "ldp_bits_pooled": Entry(
+        "LDP-UCB-B, pooled", fmab.ldp_ucb(EPSILON, bits=True, pooled=True), "reward"
+    ),
+    "ldp_ucb": Entry("LDP-UCB-L, alone", fmab.ldp_ucb(EPSILON), "reward"),
+    "ldp_bits": Entry("LDP-UCB-B, alone", fmab.ldp_ucb(EPSILON, bits=True), "reward"),
     "ucb1_pooled": Entry("UCB1, pooled", fmab.ucb1(pooled=True), "open"),
     "thompson_pooled": Entry("Thompson, pooled", fmab.thompson(pooled=True), "open"),
     "kl_ucb_pooled": Entry("KL-UCB, pooled", fmab.kl_ucb(pooled=True), "open"),
     "fed1_ucb": Entry("Fed1-UCB, f = 5", fmab.fed1_ucb(pulls=5), "open"),
     "dducb": Entry("DDUCB, ring", fmab.dducb("ring"), "open"),
-    "gossip_ucb": Entry("Gossip_UCB, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"),
+    "gossip_ucb": Entry(
+        "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
+    ),
     "dec_ucb": Entry("Dec_UCB, ring", fmab.dec_ucb("ring"), "open"),
     "gosine": Entry("GosInE", fmab.gosine(), "names"),
     "lcc_ucb": Entry("LCC-UCB", fmab.lcc_ucb(), "names"),
@@ -99,9 +112,7 @@ LINE_UP = {
     "single": Entry("CDP-MAB alone", fmab.single_mab(EPSILON), "alone"),
     "dp_se": Entry("DP-SE", fmab.dp_se(EPSILON), "alone"),
     "adap_ucb": Entry("AdaP-UCB", fmab.adap_ucb(EPSILON), "alone"),
-    "tree_ucb": Entry("tree UCB", fmab.tree_ucb(EPSILON), "alone"),
-    "ldp_ucb": Entry("LDP-UCB-L", fmab.ldp_ucb(EPSILON), "alone"),
-    "ldp_bits": Entry("LDP-UCB-B", fmab.ldp_ucb(EPSILON, bits=True), "alone"),
+    "tree_ucb": Entry("Private UCB (tree)", fmab.tree_ucb(EPSILON), "alone"),
     "ucb1": Entry("UCB1", fmab.ucb1(), "alone"),
     "thompson": Entry("Thompson sampling", fmab.thompson(), "alone"),
     "kl_ucb": Entry("KL-UCB", fmab.kl_ucb(), "alone"),
@@ -114,15 +125,17 @@ AT_LEAK = {
     "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
     "hdp": lambda leak: fmab.hdp_mab(epsilon_message=leak, components="5x10:star"),
     "dist_dp_se": fmab.dist_dp_se,
-    "fed_ucb": lambda leak: fmab.fed_ucb(leak, radius="scaled"),
+    "fed_ucb": lambda leak: fmab.fed_ucb(leak, "ring", radius="scaled"),
     "ldp_ucb_pooled": lambda leak: fmab.ldp_ucb(leak, pooled=True),
     "ldp_bits_pooled": lambda leak: fmab.ldp_ucb(leak, bits=True, pooled=True),
     "single": fmab.single_mab,
     "dp_se": fmab.dp_se,
     "adap_ucb": fmab.adap_ucb,
     "tree_ucb": fmab.tree_ucb,
+    "ldp_ucb": fmab.ldp_ucb,
+    "ldp_bits": lambda leak: fmab.ldp_ucb(leak, bits=True),
 }
-# Seeds of those that step through slots for every agent, in (b) and (c): 50 agents each.
+# Seeds, in (b) and (c), of those of which every agent steps through slots by itself.
 FEW = 50
 
 
@@ -146,10 +159,10 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, dict
     for name, entry in LINE_UP.items():
         if getattr(entry.algorithm, "homogeneous_only", False):
             continue
-        if entry.steps and (horizon > 10**4 or name.startswith(("ldp", "tree", "adap"))):
+        if entry.steps and horizon > 10**4:
             continue
+        number = min(seeds, FEW) if entry.steps and not entry.algorithm.shared else seeds
         for words, spread in SPREADS.items():
-            number = min(seeds, FEW) if entry.steps else seeds
             found["c"][f"{name}, {words}"] = _run(
                 entry, entry.algorithm, spread, horizon, number, store, f"c{spread:g}"
             )
@@ -215,23 +228,23 @@ def seeds_in_words(parts: Mapping[str, Any]) -> str:
     """Returns how many seeds were run, of whom."""
     numbers = {name: data.sizes["seed"] for name, data in parts.items()}
     most = max(numbers.values())
-    fewer = sorted({number for number in numbers.values() if number < most})
-    rest = f"; {whole(fewer[0])} where slots are stepped through" if fewer else ""
-    return f"{whole(most)} seeds{rest}"
+    fewer = sorted({number for number in numbers.values() if number < most}, reverse=True)
+    rest = " or ".join(whole(number) for number in fewer)
+    return f"{whole(most)} seeds" + (f", {rest} of those that take long" if fewer else "")
 
 
-def _instance(horizon: int, parts: Mapping[str, Any]) -> str:
+def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared") -> str:
     return (
-        f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed and shared, "
-        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}; where agents are alone and step "
-        f"through slots, {STAND_INS} stand for {AGENTS}"
+        f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed{shared}, "
+        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}. Of agents that are alone, alike "
+        f"and step through slots, {STAND_INS} stand for {AGENTS}"
     )
 
 
 def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
     """Regret over time, a panel for everybody who is told the same."""
     groups = _groups(parts)
-    figure, axes = common.panels(2, rows=2, height=2.9)
+    figure, axes = common.panels(3, rows=2, height=2.7)
     bands = {each: fmab.confidence_band(data.regret, common.LEVEL) for each, data in parts.items()}
     for panel, trust in zip(axes.flat, TRUST, strict=True):
         first = bands[REFERENCE]
@@ -251,8 +264,9 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
         each.set_xlabel("slot t", fontsize=FONT, labelpad=2)
     caption = (
         f"{_instance(horizon, parts)}. Lines: means over the seeds; shaded: simultaneous 95 % "
-        "bands. Grey, in every panel: CDP-MAB. Private algorithms at ε = 1 as each defines it "
-        "(a message of CDP-MAB leaks 50); figures at an equal leak: arena_leak."
+        "bands. Above each panel: who is trusted. Grey, in every panel: CDP-MAB. Private "
+        "algorithms at ε = 1 as each defines it (a message of CDP-MAB leaks 50); at an equal leak: "
+        "arena_leak."
     )
     files = common.save(style.finish(figure, [], caption), folder, name)
     rows = [final_row(each, data, parts[REFERENCE]) for each, data in parts.items()]
@@ -269,11 +283,12 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
     leak = leaks(entry.algorithm)
     return {
         "algorithm": entry.label,
-        "who is told what": TRUST[entry.trust],
+        "who is trusted": TRUST[entry.trust],
         "seeds": data.sizes["seed"],
         "regret at T": common.interval(last.regret.values),
         "minus CDP-MAB, same seeds": common.interval(mine - theirs),
-        "links at T": common.interval(priced_links(last)),
+        "links at T": common.interval(links(last)),
+        "links without counts": common.interval(links(last, counts=False)),
         "numbers sent": common.interval(data.numbers_sent),
         "agents that play a worse arm at T": common.interval(data.agents_worse),
         "epsilon of messages": leak["messages"],
@@ -281,11 +296,16 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
     }
 
 
-def priced_links(last: xr.Dataset) -> np.ndarray:
-    """Returns, by seed, links on the meters that are priced; none where nobody talks."""
-    if "meter" not in last.links.dims or not last.sizes.get("meter"):
+def links(last: xr.Dataset, *, counts: bool = True) -> np.ndarray:
+    """Returns, by seed, links on the meters that are priced; none where nobody talks.
+
+    Edges that carry counts in every slot (Gossip_UCB, Fed_UCB) have a meter of their own, which
+    their authors leave out.
+    """
+    if not last.sizes.get("meter"):
         return np.zeros(last.sizes["seed"])
-    return last.links.sel(meter=last.priced).sum("meter").values
+    chosen = last.priced.values | (counts & (last.meter.values == "counts"))
+    return last.links.isel(meter=np.flatnonzero(chosen)).sum("meter").values
 
 
 def _scatter(axes: Axes, points: Mapping[str, tuple[float, tuple[float, float, float]]]) -> None:
@@ -324,15 +344,16 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
     ]
     caption = (
         f"{_instance(horizon, parts)}. Markers: means over the seeds; bars: pointwise 95 % "
-        "confidence intervals (Student t), mostly smaller than the marker. Links: a two-way link "
-        "counts once, broadcasts are free; links of completed rounds. Numbers: reals and integers "
-        "that all links carry. At 0: nothing is sent."
+        "confidence intervals (Student t). Links: a two-way link counts once, broadcasts are free; "
+        "links of completed rounds, of DDP-MAB diameter x edges a round, of Gossip_UCB and Fed_UCB "
+        "those of counts as well. Numbers: reals and integers that all links carry. At 0: nothing "
+        "is sent."
     )
     files = common.save(style.finish(figure, handles, caption), folder, name)
     table = [
         {
             "algorithm": row["algorithm"],
-            "who is told what": row["who is told what"],
+            "who is trusted": row["who is trusted"],
             "links at T": row["links at T"],
             "numbers sent": row["numbers sent"],
             "regret at T": row["regret at T"],
@@ -378,8 +399,8 @@ def _draw_leaks(parts: Mapping[str, Any], horizon: int, folder: Path, name: str)
     """Regret at T against the epsilon of what others are told."""
     figure, axes = common.panels(2, height=3.4)
     members = list(dict.fromkeys(label.partition(",")[0] for label in parts))
-    told = [each for each in members if LINE_UP[each].trust != "alone"]
-    alone = [each for each in members if LINE_UP[each].trust == "alone"]
+    told = [each for each in members if not LINE_UP[each].alone]
+    alone = [each for each in members if LINE_UP[each].alone]
     rows = []
     for panel, names in zip(axes[0], (told, alone), strict=True):
         for index, each in enumerate(names):
@@ -394,7 +415,7 @@ def _draw_leaks(parts: Mapping[str, Any], horizon: int, folder: Path, name: str)
                     {
                         "algorithm": LINE_UP[each].label,
                         "epsilon": leak,
-                        "of": "messages" if each in told else "actions; nobody is told anything",
+                        "of": "what others are told" if each in told else "what agents do",
                         "seeds": data.sizes["seed"],
                         "regret at T": value,
                         "agents that play a worse arm at T": common.interval(data.agents_worse),
@@ -403,16 +424,17 @@ def _draw_leaks(parts: Mapping[str, Any], horizon: int, folder: Path, name: str)
         panel.set(xscale="log", yscale="log")
         panel.legend(**style.LEGEND, loc="best", handlelength=2.4)
     axes[0, 0].set_xlabel("ε of what others are told", fontsize=FONT, labelpad=2)
-    axes[0, 1].set_xlabel("ε of what an agent does; others are told nothing", fontsize=FONT)
+    axes[0, 1].set_xlabel("ε of what an agent does, or releases", fontsize=FONT, labelpad=2)
     low = min(float(row["regret at T"][1]) for row in rows)
     high = max(float(row["regret at T"][2]) for row in rows)
     for panel in axes[0]:
         panel.set_ylim(0.8 * low, 1.3 * high)
     axes[0, 0].set_ylabel("regret at T (reward, sum over agents)", fontsize=FONT, labelpad=2)
     caption = (
-        f"{_instance(horizon, parts)}. Regret at an equal leak: ε bounds what one changed reward "
-        "does to all that the best informed of the others sees. Bars: pointwise 95 % confidence "
-        "intervals (Student t). Actions of DDP-MAB and HDP-MAB in waiting slots have no finite ε."
+        f"{_instance(horizon, parts)}. Regret at an equal leak. Left: ε bounds what one changed "
+        "reward does to all that the best informed of the others is told; actions in the waiting "
+        "slots of DDP-MAB on a ring have no finite ε. Right: agents alone; ε is that of actions, "
+        "of LDP-UCB that of every reward. Bars: pointwise 95 % confidence intervals (Student t)."
     )
     files = common.save(style.finish(figure, [], caption), folder, name)
     return [*files, *common.save_table(rows, folder, name, caption)]
@@ -462,10 +484,10 @@ def _draw_spreads(parts: Mapping[str, Any], horizon: int, folder: Path, name: st
         )
     share = common.disagreement(AGENTS, ARMS, SPREADS["agents differ"])
     caption = (
-        f"{_instance(horizon, parts)}. Where agents differ, spread 1: the local best arm of "
-        f"{100 * share:.0f} % of the agents is not the global best; regret counts gaps of global "
-        "means. Bars: pointwise 95 % confidence intervals (Student t). Algorithms that are stated "
-        "for agents alike only are left out."
+        f"{_instance(horizon, parts, '')}. Alike: agents share the means. Differ: with spread 1 "
+        f"around them; the local best arm of {100 * share:.0f} % of the agents is not the global "
+        "best, and regret counts gaps of global means. Bars: pointwise 95 % confidence intervals "
+        "(Student t). Algorithms that are stated for agents alike only are left out."
     )
     handles, _ = panel.get_legend_handles_labels()
     files = common.save(style.finish(figure, handles, caption), folder, name)
@@ -478,9 +500,9 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
     actions = [row.epsilon for row in rows if row.what == "actions"]
     told = [row.epsilon for row in rows if row.what != "actions"]
 
-    def words(found: list[float], none: str) -> str:
+    def words(found: list[float]) -> str:
         if not found:
-            return none
+            return "nothing is told"
         return "no bound" if np.isinf(max(found)) else f"{max(found):g}"
 
-    return {"messages": words(told, "nobody is told anything"), "actions": words(actions, "none")}
+    return {"messages": words(told), "actions": words(actions)}

@@ -68,7 +68,13 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
 
 def links(table: Exchange) -> int:
     """Returns the (edge, slot) pairs of a round that carry data."""
-    return table.on("used") or table.on("sac")
+    # SAC sends one message over an edge and slot; the sinks' to the server are not counted.
+    return table.on("used") or (table.ledger.data - len(table.sizes) if table.ledger else 0)
+
+
+def vectors(table: Exchange) -> int:
+    """Returns the vectors that agents send each other in a round."""
+    return table.vectors - len(table.sizes)
 
 
 def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -80,7 +86,7 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
     drawn = {
         "slots of a round": lambda table: table.wait + 1,
         "links (edges x slots)": links,
-        "vectors sent": lambda table: table.vectors,
+        "vectors sent": vectors,
     }
     handles: list[Any] = []
     for column, name in zip(axes.T, GRAPHS, strict=True):
@@ -105,7 +111,8 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         "edge probability 2 log M / M, one seed) and the pairs of gossip (one seed). Links: edges "
         "that carry data, slot by slot. A vector has one number for each active arm. Gossip ends "
         "when every agent is as close to the mean as the tolerance, as a part of the messages' "
-        "range. SAC collects at one sink and does not send back."
+        "range. SAC collects at one sink and does not send back; what the sink sends to the server "
+        "is not counted."
     )
     written = common.save(style.finish(figure, handles, caption), folder, "arena_protocols")
     rows = [
@@ -115,7 +122,7 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
             "protocol": words,
             "slots of a round": table.wait + 1,
             "links of a round": links(table),
-            "vectors of a round": table.vectors,
+            "vectors of a round": vectors(table),
         }
         for (name, agents), found in every.items()
         for words, table in found.items()

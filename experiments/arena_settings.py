@@ -113,7 +113,7 @@ def settings() -> dict[str, Setting]:
             ),
             64_000,
             100,
-            "a picture: far below agents alone",
+            "a picture without numbers",
             each=True,
         )
     for agents, arms in ((10, 100), (20, 100), (10, 200)):
@@ -140,11 +140,10 @@ def settings() -> dict[str, Setting]:
             fmab.lcc_ucb(f"random-{10 / agents:.4g}"),
             fmab.Problem.uniform(agents, arms),
             5 * 10**4,
-            10,
+            30,
             "a picture without numbers",
             each=True,
         )
-    # One agent alone, twenty times: twenty agents alone are as good.
     for name, algorithm in {
         "AdaP-UCB": fmab.adap_ucb(1.0),
         "DP-SE": fmab.dp_se(1.0),
@@ -152,12 +151,12 @@ def settings() -> dict[str, Setting]:
     }.items():
         found[f"adap-{name.split()[0]}"] = Setting(
             name,
-            "one agent, K = 5, means .75, .625, .5, .375, .25, ε = 1; a seed is 20 agents",
+            "one agent, K = 5, means .75, .625, .5, .375, .25, ε = 1",
             algorithm,
-            fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=20),
+            fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=1),
             10**7,
-            1,
-            "AdaP-UCB about a tenth of the other two",
+            20,
+            "a picture: AdaP-UCB about a tenth of the other two (theirs: DP-UCB for a tree)",
             each=True,
         )
     return found
@@ -195,8 +194,8 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         "Regret at T: sum over agents, or of one agent where the paper has it so; mean over seeds "
         "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
         "counts as one more regret; known then is regret with links / links. Known: what the "
-        "source, or somebody who ran its code, tells. Instances that a source draws at random are "
-        "drawn anew here."
+        "source, or somebody who ran its code, tells; LCC-UCB's paper shows medians. Instances "
+        "that a source draws at random are drawn anew here."
     )
     return common.save_table(rows, folder, "arena_settings", notes)
 
