@@ -1,7 +1,7 @@
 """Writes ARENA.md: who wins where, from the same simulations as the figures, and what was read how.
 
-Every number and every "wins" is computed: a sentence says that one is below another only where the
-95 % interval of the difference, on common seeds, lies on that side.
+Every number and every "wins" is computed, on common seeds: who has the smallest mean, and who
+cannot be told from it by the interval of the paired difference, simultaneous over the contestants.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments import arena, arena_settings, common
+from experiments import arena, arena_protocols, arena_settings, common
 from experiments.arena import LEAKS, LINE_UP, TRUST
 from fmab_jax.analysis.words import whole
+from fmab_jax.core import graphs
 from fmab_jax.files import whole_file
 
 # What was read how; one paragraph for each algorithm.
@@ -29,9 +30,9 @@ READINGS = {
     "dist_dp_se": "Dist-DP-SE is adapted from users that arrive to agents that stay: 2^b pulls of "
     "each active arm by every agent. One Laplace variable stands for the discrete one that "
     "secure aggregation sums up; what is trusted is that aggregation.",
-    "fed_ucb": "Fed_UCB's printed radius tells nothing at any size that can be run: play is "
-    "uniform. Shown is the radius divided by the square root of M, which no theorem covers. Who "
-    "gossips with whom is not in the source; one pair a slot is assumed.",
+    "fed_ucb": "Fed_UCB's printed radius leads to nearly uniform play, even with 5 agents, 10 arms "
+    "and ε = 5 at T = 10⁴. Shown is the radius divided by the square root of M, which no theorem "
+    "covers. Who gossips with whom is not in the source; one pair a slot is assumed.",
     "gossip_ucb": "Gossip_UCB's radius is printed with a factor M under the root, with which play "
     "is nearly uniform. The scaled one leaves it out and is covered by no theorem. Links are "
     "pairs that gossip; the maxima of counts, which all edges carry in every slot, are a meter "
@@ -44,10 +45,12 @@ READINGS = {
     "lcc_ucb": "LCC-UCB restarts UCB1 in each epoch. It is made for many more arms than agents: "
     "here its first epoch alone lasts 2,652 slots.",
     "lcc_ucb_graph": "The graph version tells neighbours only, after each sub-epoch.",
-    "fed1_ucb": "Fed1-UCB with f = 5 pulls an arm and phase. The authors' f = 10 log T is longer "
-    "than T / K at T = 10⁴: play would be uniform. The radius is the code's, not the text's.",
+    "fed1_ucb": "Fed1-UCB with f = 5 pulls an arm and phase. With the authors' f = 10 log T "
+    "one phase would take 9,200 of 10⁴ slots: play would be nearly uniform. The radius is the "
+    "code's, not the text's.",
     "dp_se": "DP-SE draws one noise for each arm, as the source has it; a public code draws one "
-    "for all arms, which cancels. Its first epoch is longer than T = 10⁴.",
+    "for all arms, which cancels. Its first epoch, 2,034 pulls of "
+    "every arm at T = 10⁵, is longer than T.",
     "adap_ucb": "AdaP-UCB has α = 3.1 and doubles each arm's episodes; its bonus has the ε that a "
     "public code drops.",
     "tree_ucb": "Private UCB with a binary tree for each arm, as Mishra and Thakurta have it; ε is "
@@ -83,7 +86,21 @@ def judge(data: Data, folder: Path) -> list[Path]:
     written = []
     for horizon, parts in data.arena.items():
         section = [f"## T = {whole(horizon)}", "", *_table(parts["a"]), ""]
-        section += ["**Who wins where.**", "", *_winners(parts)]
+        end = f"T{common.power(horizon)}"
+        section += ["**Who wins where.** Intervals of differences are paired, seed by seed, and "]
+        section[-1] += "simultaneous over the contestants of a comparison (Bonferroni)."
+        section += ["", *_winners(parts), ""]
+        shown = {
+            "regret": "regret over time",
+            "links": "regret against links and numbers",
+            "leak": "regret at an equal leak",
+            "differ": "agents that differ",
+        }
+        listed = (
+            f"{words}: [figure](arena_{name}_{end}.png), [table](arena_{name}_{end}.md)"
+            for name, words in shown.items()
+        )
+        section += [f"{'; '.join(listed)}."]
         written.append(folder / f"arena_T{common.power(horizon)}.md")
         _write(written[-1], section)
     lines = [
@@ -104,10 +121,16 @@ def judge(data: Data, folder: Path) -> list[Path]:
         source = entry.algorithm.source
         lines += [f"**{entry.label}** (`{entry.algorithm.name}`; {source}). {text}", ""]
     lines += [
+        "## What a round of DDP-MAB's protocols takes, M = 50",
+        "",
+        "Over more sizes: [table](arena_protocols.md), [figure](arena_protocols.png); what they "
+        "cost in regret: [table](arena_protocols_regret.md). SAC collects and does not send back.",
+        "",
+        *_protocols(),
+        "",
         "## The authors' own settings",
         "",
-        "Table: [arena_settings.md](arena_settings.md). "
-        f"{len(arena_settings.settings())} settings, each with what is known of its result.",
+        *arena_settings.table(data.settings),
         "",
     ]
     _write(folder / "ARENA.md", lines)
@@ -131,69 +154,52 @@ def _winners(parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns sentences, each about one comparison on common seeds."""
     lines = []
     finals = {name: data.regret.isel(time=-1).values for name, data in parts["a"].items()}
+    lines.append(f"* Of all: {_ranking(list(finals), finals)}")
     for trust, words in TRUST.items():
         names = [name for name in finals if LINE_UP[name].trust == trust]
-        lines.append(f"* Where {_told(words)}: {_ranking(names, finals)}")
-    play = finals.get("uniform_play")
-    if play is not None:
-        useless = [
-            LINE_UP[name].label
-            for name, values in finals.items()
-            if name != "uniform_play" and values.mean() > 0.95 * play[: len(values)].mean()
-        ]
-        listed = ", ".join(useless) if useless else "none"
-        lines.append(f"* Within 5 % of uniform play, or worse: {listed}.")
-    lines += _at_leaks(parts["b"])
-    lines += _where_agents_differ(parts["c"])
-    return lines
-
-
-def _told(words: str) -> str:
-    return words if words.startswith("nobody") else f"others get {words}"
+        if len(names) > 1:
+            lines.append(f"* Trusted: {words}. {_ranking(names, finals)}")
+    if (play := finals.get("uniform_play")) is not None:
+        useless = []
+        for name, values in finals.items():
+            shared = min(len(values), len(play))
+            _, low, _ = common.interval(values[:shared] - 0.95 * play[:shared])
+            if name != "uniform_play" and low > 0:
+                useless.append(LINE_UP[name].label)
+        told = ", ".join(useless) if useless else "nobody"
+        lines.append(f"* Within 5 % of uniform play, or worse: {told}.")
+    return [*lines, *_at_leaks(parts["b"]), *_where_agents_differ(parts["c"])]
 
 
 def _ranking(names: Sequence[str], finals: Mapping[str, np.ndarray]) -> str:
-    """Returns who has the least regret, and by how much."""
-    order = sorted(names, key=lambda name: finals[name].mean())
-    if not order:
-        return "nobody was run."
+    """Returns who has the least regret, who cannot be told from it, and who is next."""
+    seeds = min(len(finals[name]) for name in names)
+    order = sorted(names, key=lambda name: finals[name][:seeds].mean())
     first, rest = order[0], order[1:]
-    text = f"{LINE_UP[first].label} has the least regret, {_interval(finals[first])}"
-    if not rest:
-        return text + "."
-    second = rest[0]
-    return f"{text}; {_compared(first, second, finals)}."
-
-
-def _compared(first: str, second: str, finals: Mapping[str, np.ndarray]) -> str:
-    """Returns what the paired difference of the second to the first says."""
-    shared = min(len(finals[first]), len(finals[second]))
-    mean, low, high = common.interval(finals[second][:shared] - finals[first][:shared])
-    name = LINE_UP[second].label
-    told = f"{mean:,.0f} [{low:,.0f}, {high:,.0f}]"
-    if low > 0:
-        return f"{name} has {told} more"
-    if high < 0:
-        return f"{name} has {-mean:,.0f} [{-high:,.0f}, {-low:,.0f}] less"
-    return f"{name} cannot be told from it (difference {told})"
-
-
-def _interval(values: np.ndarray) -> str:
-    mean, low, high = common.interval(values)
-    return f"{mean:,.0f} [{low:,.0f}, {high:,.0f}]"
+    level = 1 - (1 - common.LEVEL) / max(1, len(rest))
+    more = {
+        name: common.interval(finals[name][:seeds] - finals[first][:seeds], level) for name in rest
+    }
+    alike = [name for name in rest if more[name][1] <= 0]
+    behind = [name for name in rest if more[name][1] > 0]
+    mean, low, high = common.interval(finals[first][:seeds])
+    text = f"{LINE_UP[first].label} has the smallest mean, {mean:,.0f} [{low:,.0f}, {high:,.0f}]"
+    if alike:
+        text += "; cannot be told from it: " + ", ".join(LINE_UP[name].label for name in alike)
+    if behind:
+        mean, low, high = more[behind[0]]
+        text += f"; {LINE_UP[behind[0]].label} has {mean:,.0f} [{low:,.0f}, {high:,.0f}] more"
+    return f"{text} ({whole(seeds)} seeds)."
 
 
 def _at_leaks(parts: Mapping[str, Any]) -> list[str]:
     """Returns who has the least regret at each leak, of those that tell others something."""
     lines = []
     names = list(dict.fromkeys(label.partition(",")[0] for label in parts))
-    told = [name for name in names if LINE_UP[name].trust != "alone"]
+    told = [name for name in names if not LINE_UP[name].alone]
     for leak in LEAKS:
         finals = {name: parts[f"{name}, {leak:g}"].regret.isel(time=-1).values for name in told}
-        text = _ranking(told, finals)
-        if "cdp" in finals and "ldp_bits_pooled" in finals:
-            text = f"{text[:-1]}. Beside CDP-MAB, {_compared('cdp', 'ldp_bits_pooled', finals)}."
-        lines.append(f"* At a leak of {leak:g} to the best informed other: {text}")
+        lines.append(f"* At ε = {leak:g} of what others are told: {_ranking(told, finals)}")
     return lines
 
 
@@ -201,4 +207,18 @@ def _where_agents_differ(parts: Mapping[str, Any]) -> list[str]:
     """Returns who has the least regret where agents differ."""
     names = list(dict.fromkeys(label.partition(",")[0] for label in parts))
     finals = {name: parts[f"{name}, agents differ"].regret.isel(time=-1).values for name in names}
-    return [f"* Where agents differ (spread 1): {_ranking(names, finals)}"] if names else []
+    return [f"* Where agents differ: {_ranking(names, finals)}"] if names else []
+
+
+def _protocols() -> list[str]:
+    """Returns a sentence for each graph of 50 agents: what a round takes."""
+    lines = []
+    for name in arena_protocols.GRAPHS:
+        found = arena_protocols.tables(graphs.make(name, arena_protocols.AGENTS))
+        told = [
+            f"{words} {table.wait + 1:,} slots, {arena_protocols.links(table):,} links and "
+            f"{arena_protocols.vectors(table):,} vectors"
+            for words, table in found.items()
+        ]
+        lines.append(f"* {name}: {'; '.join(told)}.")
+    return lines

@@ -186,10 +186,6 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
 
 def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
     """Writes the table, a row for each setting."""
-    (found,) = results.values()
-    rows = []
-    for name, setting in settings().items():
-        rows.append(_row(setting, found[name]))
     notes = (
         "Regret at T: sum over agents, or of one agent where the paper has it so; mean over seeds "
         "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
@@ -197,7 +193,17 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         "source, or somebody who ran its code, tells; LCC-UCB's paper shows medians. Instances "
         "that a source draws at random are drawn anew here."
     )
-    return common.save_table(rows, folder, "arena_settings", notes)
+    return common.save_table(_rows(results), folder, "arena_settings", notes)
+
+
+def table(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """Returns the table in Markdown."""
+    return common.table_lines(_rows(results))
+
+
+def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    (found,) = results.values()
+    return [_row(setting, found[name]) for name, setting in settings().items()]
 
 
 def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:

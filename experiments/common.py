@@ -180,11 +180,11 @@ def _cell(value: Any) -> str:
     return f"{mean:,.{digits}f} [{lower:,.{digits}f}, {upper:,.{digits}f}]"
 
 
-def interval(values: Any) -> tuple[float, float, float]:
+def interval(values: Any, level: float = LEVEL) -> tuple[float, float, float]:
     """Returns the mean over the seeds and its pointwise confidence interval."""
     values = np.asarray(values, np.float64)
     mean = float(values.mean())
-    half = student_quantile(values.size - 1, LEVEL) * float(values.std(ddof=1)) / values.size**0.5
+    half = student_quantile(values.size - 1, level) * float(values.std(ddof=1)) / values.size**0.5
     return mean, mean - half, mean + half
 
 
