@@ -36,7 +36,7 @@ def slot_of(graph, number, arms, room):
     beside = jnp.asarray(_neighbours(graph, room))
     time = one * number
     words = keys.Words(word, word)
-    return Slot(jnp.int64(number), time, one, agents, one, beside, one * arms, words)
+    return Slot(jnp.int64(number), time, one, agents, one, beside, one * arms, words, words)
 
 
 def stage(graph, algorithm, values, room):
