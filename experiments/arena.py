@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
 
 import fmab_jax as fmab
 from experiments import common
@@ -253,6 +254,7 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
         for index, each in enumerate(members):
             common.draw_bands(panel, {LINE_UP[each].label: bands[each]}, **style.look(index))
         panel.set(xscale="log", yscale="log", xlim=(100, horizon))
+        panel.xaxis.set_minor_formatter(NullFormatter())
         low = min(float(band["mean"].sel(time=slice(100, None)).min()) for band in bands.values())
         high = max(float(band["mean"].max()) for band in bands.values())
         panel.set_ylim(0.8 * low, 1.3 * high)
@@ -335,6 +337,9 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         sent = np.array([x for x, _ in points.values()])
         panel.set_yscale("log")
         style.scale_values(panel, "x", sent)
+        # The first power of ten would touch the 0.
+        first, last = np.ceil(np.log10(sent[sent > 0].min())), np.log10(sent.max())
+        panel.set_xticks([0.0, *10.0 ** np.arange(first + 1, last + 0.5)])
         _label(panel, {each: (x, y[0]) for each, (x, y) in points.items()})
         panel.set_xlabel(f"{meter} (mean over seeds)", fontsize=FONT, labelpad=2)
     axes[0, 0].set_ylabel("regret at T (reward, sum over agents)", fontsize=FONT, labelpad=2)
@@ -364,34 +369,37 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
 
 
 def _label(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """Writes names beside markers; from top to bottom, each no higher than there is room for."""
+    """Writes names beside markers, each at the nearest free height; a line leads to a far one."""
     figure = axes.figure
     figure.canvas.draw()
     dots = {name: axes.transData.transform(at) for name, at in points.items()}
-    box = axes.get_window_extent()
-    size = 6.0
-    line = size * 1.15 * figure.dpi / 72
-    taken: list[tuple[float, float, float]] = []  # left, right, height of the middle
+    box, size, gap = axes.get_window_extent(), 6.0, 6.0
+    line, unit = size * 1.15 * figure.dpi / 72, 72 / figure.dpi
+    # Left edge, right edge and middle of what is written, and of the markers.
+    taken = [(x - 4, x + 4, y) for x, y in dots.values()]
     for name in sorted(dots, key=lambda each: -dots[each][1]):
         x, y = dots[name]
         text = LINE_UP[name].label
         wide = style.text_size(text)[0] * figure.dpi * size / FONT
-        right = x + 6 + wide <= box.x1
-        left_edge = x + 6 if right else x - 6 - wide
-        height = y
-        while any(
-            a < left_edge + wide and left_edge < b and abs(height - h) < line for a, b, h in taken
-        ):
-            height -= line / 4
-        taken.append((left_edge, left_edge + wide, height))
+        left = x + gap if x + gap + wide <= box.x1 else x - gap - wide
+
+        def free(height: float, left: float = left, wide: float = wide) -> bool:
+            beside = (h for a, b, h in taken if a < left + wide and left < b)
+            return box.y0 < height < box.y1 and all(abs(height - h) >= line for h in beside)
+
+        steps = (y + sign * k * line / 4 for k in range(400) for sign in (1, -1))
+        height = next((each for each in steps if free(each)), y)
+        taken.append((left, left + wide, height))
+        far = abs(height - y) > line
         axes.annotate(
             text,
             points[name],
-            xytext=((left_edge - x) * 72 / figure.dpi, (height - y) * 72 / figure.dpi),
+            xytext=((left - x) * unit, (height - y) * unit),
             textcoords="offset points",
             fontsize=size,
             va="center",
             color=COLOUR[LINE_UP[name].trust],
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"} if far else None,
         )
 
 
