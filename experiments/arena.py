@@ -331,6 +331,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
     """Regret at T against links, and against numbers sent."""
     figure, axes = common.panels(2, height=4.2)
     rows = {each: final_row(each, data, parts[REFERENCE]) for each, data in parts.items()}
+    places: list[tuple[Axes, dict[str, tuple[float, float]]]] = []
     for panel, meter in zip(axes[0], ("links at T", "numbers sent"), strict=True):
         points = {each: (row[meter][0], row["regret at T"]) for each, row in rows.items()}
         _scatter(panel, points)
@@ -340,7 +341,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         # The first power of ten would touch the 0.
         first, last = np.ceil(np.log10(sent[sent > 0].min())), np.log10(sent.max())
         panel.set_xticks([0.0, *10.0 ** np.arange(first + 1, last + 0.5)])
-        _label(panel, {each: (x, y[0]) for each, (x, y) in points.items()})
+        places.append((panel, {each: (x, y[0]) for each, (x, y) in points.items()}))
         panel.set_xlabel(f"{meter} (mean over seeds)", fontsize=FONT, labelpad=2)
     axes[0, 0].set_ylabel("regret at T (reward, sum over agents)", fontsize=FONT, labelpad=2)
     handles = [
@@ -354,7 +355,12 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         "those of counts as well. Numbers: reals and integers that all links carry. At 0: nothing "
         "is sent."
     )
-    files = common.save(style.finish(figure, handles, caption), folder, name)
+
+    def label() -> None:
+        for panel, points in places:
+            _label(panel, points)
+
+    files = common.save(style.finish(figure, handles, caption, fit=label), folder, name)
     table = [
         {
             "algorithm": row["algorithm"],
@@ -371,16 +377,18 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
 def _label(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     """Writes names beside markers, each at the nearest free height; a line leads to a far one."""
     figure = axes.figure
-    figure.canvas.draw()
+    for text in list(axes.texts):
+        text.remove()
     dots = {name: axes.transData.transform(at) for name, at in points.items()}
     box, size, gap = axes.get_window_extent(), 6.0, 6.0
     line, unit = size * 1.15 * figure.dpi / 72, 72 / figure.dpi
+    led: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6", "shrinkA": 0.0}
     # Left edge, right edge and middle of what is written, and of the markers.
     taken = [(x - 4, x + 4, y) for x, y in dots.values()]
     for name in sorted(dots, key=lambda each: -dots[each][1]):
         x, y = dots[name]
-        text = LINE_UP[name].label
-        wide = style.text_size(text)[0] * figure.dpi * size / FONT
+        words = LINE_UP[name].label
+        wide = style.text_size(words)[0] * figure.dpi * size / FONT
         left = x + gap if x + gap + wide <= box.x1 else x - gap - wide
 
         def free(height: float, left: float = left, wide: float = wide) -> bool:
@@ -392,14 +400,14 @@ def _label(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
         taken.append((left, left + wide, height))
         far = abs(height - y) > line
         axes.annotate(
-            text,
+            words,
             points[name],
             xytext=((left - x) * unit, (height - y) * unit),
             textcoords="offset points",
             fontsize=size,
             va="center",
             color=COLOUR[LINE_UP[name].trust],
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.6"} if far else None,
+            arrowprops=led | {"relpos": (float(left < x), 0.5)} if far else None,
         )
 
 
