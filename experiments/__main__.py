@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = options.figures or Path(QUICK_FOLDER if options.quick else "figures")
         began = time.perf_counter()
         for name in names:
-            run(name, sorted(set(horizons)), seeds, options.runs, folder)
+            run(name, sorted(set(horizons)), seeds, options.runs, folder, options.quick)
         print(f"{len(names)} experiments in {time.perf_counter() - began:.0f} s")
     except Refusal as error:
         print(f"error: {error}", file=sys.stderr)
@@ -101,33 +101,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def results_of(name: str, horizons: Sequence[int], seeds: int, runs: Path) -> dict[int, Any]:
-    """Returns an experiment's results by horizon; simulates what is missing."""
+def results_of(
+    name: str, horizons: Sequence[int], seeds: int, runs: Path, quick: bool = False
+) -> dict[int, Any]:
+    """Returns an experiment's results by horizon; simulates what is missing.
+
+    Quickly, an experiment that names a few of its parts runs these alone.
+    """
     experiment = import_module(f"experiments.{name}")
     results = {}
     # Some choose among the horizons.
     chosen = getattr(experiment, "horizons", list)(horizons)
     for horizon in chosen if hasattr(experiment, "sweep") else ():
         store = runs / f"{name}-T{common.power(horizon)}"
-        results[horizon] = experiment.sweep(horizon, seeds, store)
+        few = (experiment.QUICK,) if quick and hasattr(experiment, "QUICK") else ()
+        results[horizon] = experiment.sweep(horizon, seeds, store, *few)
     return results
 
 
-def run(name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path) -> None:
+def run(
+    name: str, horizons: Sequence[int], seeds: int, runs: Path, folder: Path, quick: bool = False
+) -> None:
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{name}")
     if name == "claims":
         # Judges what the others have simulated, and some sweeps of its own.
         data = experiment.Data(
-            lambda other: results_of(other, horizons, seeds, runs), horizons, seeds, runs
+            lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
         )
         simulated, written = 0.0, experiment.judge(data, folder)
     elif name == "arena_report":
-        data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs))
+        data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs, quick))
         simulated, written = 0.0, experiment.judge(data, folder)
     else:
-        results = results_of(name, horizons, seeds, runs)
+        results = results_of(name, horizons, seeds, runs, quick)
         simulated = time.perf_counter() - began
         written = experiment.draw(results, folder)
     total = time.perf_counter() - began

@@ -6,7 +6,7 @@ numbers and waits; a simulation on the paper's instance tells what waits cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,16 @@ def tables(graph: Any) -> dict[str, Exchange]:
     return found
 
 
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]:
+QUICK = ("ring",)
+"""Graphs of a quick run's simulation."""
+
+
+def sweep(
+    horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = GRAPHS
+) -> dict[str, Any]:
     """Runs every protocol on every graph, paired."""
     found = {}
-    for name in GRAPHS:
+    for name in names:
         for words, chosen in PROTOCOLS.items():
             kept = f"{name}-{words.replace(' ', '-')}"
             found[f"{name}, {words}"] = fmab.sweep(
@@ -135,7 +141,7 @@ def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list
     """Writes what the protocols cost in regret, links and numbers."""
     rows = []
     for horizon, found in results.items():
-        for name in GRAPHS:
+        for name in dict.fromkeys(label.partition(",")[0] for label in found):
             first = found[f"{name}, GIS"].isel(time=-1)
             for words in PROTOCOLS:
                 data = found[f"{name}, {words}"]

@@ -167,10 +167,18 @@ def horizons(given: Sequence[int]) -> list[int]:
     return [max(given)]
 
 
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]:
+QUICK = ("fed1-M5-f138", "gosine-GosInE", "adap-DP-SE")
+"""Settings of a quick run."""
+
+
+def sweep(
+    horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Runs every setting, with no more seeds than its authors, and no fewer than two."""
     found = {}
-    for name, setting in settings().items():
+    every = settings()
+    for name in every if names is None else names:
+        setting = every[name]
         T = setting.horizon if horizon >= 10**6 else min(setting.horizon, horizon)
         found[name] = fmab.sweep(
             type(setting.algorithm),
@@ -203,7 +211,7 @@ def table(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
 
 def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     (found,) = results.values()
-    return [_row(setting, found[name]) for name, setting in settings().items()]
+    return [_row(setting, found[name]) for name, setting in settings().items() if name in found]
 
 
 def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
