@@ -72,6 +72,9 @@ class Outcome(NamedTuple):
 ACTIONS = "anybody who sees actions"
 """Whoever watches which arms agents pull."""
 
+OUTSIDE = "an outsider who sees actions"
+"""The same, without a share in the noise that is to hide them."""
+
 # What decides how rewards become messages and actions; what is left is a function of these.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely"),

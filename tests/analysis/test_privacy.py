@@ -18,7 +18,7 @@ from scipy.special import gamma, kv
 from scipy.stats import norm
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import ACTIONS, known
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
 from fmab_jax.errors import Refusal
@@ -151,31 +151,47 @@ def test_who_sees_what_of_the_paper() -> None:
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
     assert (server.who, server.over, server.epsilon) == ("the server", 1, 1.0)
     assert server.epsilon_at_delta == pytest.approx(1.0, abs=1e-5)
-    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 50, 1.0)
-    assert agents.epsilon_at_delta == actions.epsilon_at_delta == pytest.approx(0.358927689)
-    assert actions.who == ACTIONS and actions.over == 50
+    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
+    assert actions.epsilon_at_delta == pytest.approx(0.358927689)
+    assert actions.who == OUTSIDE and actions.over == 50
 
     rows = rows_of(fmab.hdp_mab(1.0, "20,17,13:star"))
     assert {who: row.over for who, row in rows.items()} == {
         "sinks, and agents that pass on": 1,
         "the server": 13,
-        "the agents": 50,
-        ACTIONS: 50,
+        "the agents": 49,
+        OUTSIDE: 50,
     }
     # Agents of the smaller component weigh more: those of the larger hide them less than it seems.
     rows = rows_of(fmab.hdp_mab(1.0, "40,10:complete", weights="components"))
-    assert rows["the agents"].over == rows[ACTIONS].over == 10
+    assert (rows["the agents"].over, rows[OUTSIDE].over) == (9, 10)
     assert all(row.epsilon == 50 for row in rows.values())
     assert rows_of(fmab.single_mab(0.3)).keys() == {ACTIONS}
     assert rows_of(fmab.single_mab(0.3))[ACTIONS].epsilon == 0.3
     assert rows_of(fmab.cdp_mab(epsilon_message=7.0))["the server"].epsilon == pytest.approx(7)
 
 
+def test_an_agent_takes_out_its_own_message() -> None:
+    """Would catch noise that an agent knows counted among what hides another agent from it.
+
+    Of two agents each sees the other's message, which one Laplace variable of scale 1/2 hides.
+    """
+    server, agent, outsider = privacy_ledger(fmab.cdp_mab(1.0), 2)
+    assert agent.epsilon_at_delta == server.epsilon_at_delta
+    assert agent.epsilon_at_delta == pytest.approx(2 + 2 * math.log1p(-1e-6), abs=1e-9)
+    assert outsider.epsilon_at_delta == laplace_sum_epsilon(2, 1 / 2) < 1.85
+    rows = rows_of(fmab.cdp_mab(1.0))
+    assert rows["the agents"].epsilon_at_delta == laplace_sum_epsilon(49, 1 / 50)
+    assert rows_of(fmab.cdp_mab(1.0), 1).keys() == {"the server", "the agents", ACTIONS}
+    shares = rows_of(fmab.dist_dp_se(1.0))
+    assert shares.keys() == {"the server", OUTSIDE} and "own share" in shares[OUTSIDE].why
+
+
 def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
     """Would catch the sum over N agents taken for the sums of all rounds, where p < 1."""
     server, one, rounds, actions = privacy_ledger(fmab.cdp_mab(1.0, participation=0.3), 50)
     assert server.epsilon == rounds.epsilon == actions.epsilon == 15
-    assert (one.over, rounds.over, actions.over) == (15, 1, 1)
+    assert (one.over, rounds.over, actions.over) == (14, 1, 1)
     assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
 
 
@@ -188,7 +204,7 @@ def test_waits_bare_actions_unless_they_are_private() -> None:
     # What an agent plays follows from its own noisy means.
     assert (private.epsilon, private.over) == (50, 1)
     for none in (fmab.ddp_mab(1.0), fmab.ddp_mab(1.0, private_waiting=True), fmab.hdp_mab(1.0)):
-        assert (rows_of(none)[ACTIONS].epsilon, rows_of(none)[ACTIONS].over) == (50, 50)
+        assert (rows_of(none)[OUTSIDE].epsilon, rows_of(none)[OUTSIDE].over) == (50, 50)
     assert rows_of(RING, 1)[ACTIONS].epsilon == 1.0
 
 
@@ -207,7 +223,7 @@ def test_every_algorithm_states_who_sees_what(name: str) -> None:
     owner = known()[name]
     private = "epsilon" in owner.__dataclass_fields__  # type: ignore[attr-defined]
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)  # type: ignore[call-arg]
-    assert rows[-1].who == ACTIONS and all(row.why for row in rows)
+    assert rows[-1].who in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
     if not private and name not in COVERED:
         assert all(row.epsilon == math.inf for row in rows)
     if name in COVERED:
