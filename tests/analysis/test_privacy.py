@@ -22,6 +22,7 @@ from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
 from fmab_jax.errors import Refusal
+from fmab_jax.run import batches, simulate
 
 RING = fmab.ddp_mab(1.0, "ring")
 
@@ -285,6 +286,40 @@ def test_a_ledger_that_is_none_is_refused() -> None:
         fmab.simulate(Wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
 
 
+def lines_of(algorithm: Any) -> str:
+    """Returns what is printed of the ledger of an algorithm among six agents, on one line."""
+    problem = fmab.Problem([0.2, 0.8], agents=6)
+    found = simulate.ledger_rows(batches.bound(algorithm, problem, 200))
+    return " ".join(" ".join(privacy.told(json.dumps(found))).split())
+
+
+TWICE, ONCE = "One pull changed, arm and reward, counts twice", "a changed arm may shift later"
+CUT = "cuts in their wait have sent their data"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "notes"),
+    [
+        (fmab.cdp_mab(0.5), {TWICE}),
+        (fmab.ddp_mab(0.5, "ring"), {TWICE, CUT}),
+        (fmab.dp_se(0.5), {TWICE}),
+        (fmab.tree_ucb(0.5), {ONCE}),
+        (fmab.fed_ucb(0.5, "ring"), {ONCE}),
+        (fmab.adap_ucb(0.5), {ONCE}),
+        (fmab.ucb1(), set()),
+        (fmab.ddp_mab(None, "ring"), set()),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_what_counts_twice_is_told_of_elimination_alone(algorithm: Any, notes: set[str]) -> None:
+    """Would catch a pull that is said to count twice where later rewards move to other blocks.
+
+    Also data of cut rounds, told of algorithms in which no round is cut after it was sent.
+    """
+    text = lines_of(algorithm)
+    assert {note for note in (TWICE, ONCE, CUT) if note in text} == notes
+
+
 def test_results_tell_their_ledger(tmp_path: Any) -> None:
     """Would catch results without it, one that a file loses, or a sweep that tells only one end."""
     problem = fmab.Problem([0.2, 0.8], agents=6)
@@ -307,4 +342,10 @@ def test_results_tell_their_ledger(tmp_path: Any) -> None:
     assert "  every agent, single messages: ε = 1.5 to 6" in lines
     assert f"  {ACTIONS} (graph ring): no bound" in lines
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
+    assert lines[-2].startswith(TWICE) and CUT in lines[-1]
+    options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2, "progress": False}
+    mixed = fmab.sweep(["ddp", "tree_ucb"], problem, **options)
+    text = " ".join(" ".join(privacy.told(mixed.attrs["ledger"])).split())
+    assert f"DDP-MAB: {TWICE}" in text and "Private UCB: One reward changed" in text
+    assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
