@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
+from fmab_jax.core import exchanges
 from fmab_jax.errors import Refusal
 from fmab_jax.run import batches, simulate
 
@@ -263,13 +265,54 @@ def test_what_somebody_else_changes_has_no_bound() -> None:
         def release(rewards: Any, uniforms: Any, own: Any) -> Any:
             return rewards
 
-    for algorithm in (Quiet(1.0), Bare(1.0), Geometric(), Greedy()):
+    @dataclass(frozen=True)
+    class Loud(fmab.cdp_mab):
+        """Noise for another epsilon than is told."""
+
+        def values(self, exchange: Any, horizon: int) -> dict[str, float]:
+            return super().values(exchange, horizon) | {"epsilon": 100.0}
+
+    @dataclass(frozen=True)
+    class Late(fmab.cdp_mab):
+        """The same, once the instance is known."""
+
+        @staticmethod
+        def settled(own: Any, instance: Any) -> Any:
+            return own | {"epsilon": 100.0 * own["epsilon"]}
+
+    for algorithm in (Quiet(1.0), Loud(1.0), Late(1.0), Bare(1.0), Geometric(), Greedy()):
         assert all(row.epsilon == math.inf for row in privacy_ledger(algorithm, 5)), algorithm
     assert [row.who for row in privacy_ledger(Geometric(), 5)] == [
         "anybody who gets messages",
         ACTIONS,
     ]
     assert privacy_ledger(Longer(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
+
+
+def test_who_sees_messages_and_has_no_row_is_added() -> None:
+    """Would catch messages that vanish from a ledger that was stated for another exchange."""
+
+    @dataclass(frozen=True)
+    class Told(fmab.dp_se):
+        """Agents that were alone tell a server."""
+
+        def exchange(self, agents: int) -> Any:
+            return exchanges.server(agents)
+
+    @dataclass(frozen=True)
+    class Relayed(Told):
+        """Nobody knows who hears whom."""
+
+        def exchange(self, agents: int) -> Any:
+            return dataclasses.replace(exchanges.server(agents), views=())
+
+    found = [(row.who, row.epsilon, row.why) for row in privacy_ledger(Told(0.5), 5)]
+    assert [each[:2] for each in found[:1]] == [(ACTIONS, 0.5)]
+    assert found[1:] == [(who, math.inf, "not stated") for who in ("the server", "the agents")]
+    anybody = privacy_ledger(Relayed(0.5), 5)[-1]
+    assert (anybody.who, anybody.epsilon) == ("anybody who gets messages", math.inf)
+    # Every released reward holds whatever the server sees.
+    assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
 
 
 def test_a_ledger_that_is_none_is_refused() -> None:

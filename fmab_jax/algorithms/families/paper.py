@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, Seen
+from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, Seen
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
@@ -105,7 +105,7 @@ class PaperElimination(Private, Elimination):
         if math.isinf(leak):
             nothing = [Seen(view.who, "messages", leak, "no noise") for view in exchange.views]
             return (*nothing, Seen(ACTIONS, "actions", leak, "no noise"))
-        none = () if exchange.alone else (View("anybody who gets messages", 1),)
+        none = () if exchange.alone else (View(ANYBODY[1], 1),)
         rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
         who, over, why = ACTIONS, 1, "a function of noisy means"
         if exchange.wait and not self.waits_privately:
