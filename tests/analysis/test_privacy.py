@@ -190,6 +190,16 @@ def test_an_agent_takes_out_its_own_message() -> None:
     assert shares.keys() == {"the server", OUTSIDE} and "own share" in shares[OUTSIDE].why
 
 
+def test_gossip_reaches_every_agent() -> None:
+    """Would catch averages, which hold a neighbour's message, that the ledger says nothing of."""
+    rows = privacy_ledger(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)
+    assert [(row.who, row.what, row.epsilon, row.over) for row in rows[:2]] == [
+        ("neighbours", "single messages", 8.0, 1),
+        ("every agent", "averages that hold the message", 8.0, 1),
+    ]
+    assert [row.who for row in rows[2:]] == [ACTIONS]
+
+
 def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
     """Would catch the sum over N agents taken for the sums of all rounds, where p < 1."""
     server, one, rounds, actions = privacy_ledger(fmab.cdp_mab(1.0, participation=0.3), 50)
@@ -213,7 +223,7 @@ def test_waits_bare_actions_unless_they_are_private() -> None:
 
 # What covers actions with epsilon = 0.5, of 50 agents; the others have no noise.
 COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fromkeys(
-    ("single", "dp_se", "dist_dp_se", "adap_ucb", "ldp_ucb"), 0.5
+    ("single", "dp_se", "dist_dp_se", "adap_ucb", "ldp_ucb", "fed_ucb", "tree_ucb"), 0.5
 )
 
 
