@@ -91,7 +91,9 @@ def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> l
         >>> server.who, server.what, server.epsilon
         ('the server', 'single messages', 50.0)
         >>> sums.what, round(sums.epsilon_at_delta, 1)
-        ('sums over 50 agents', 25.9)
+        ('sums over 50 agents', 26.4)
+        >>> actions.who, round(actions.epsilon_at_delta, 1)
+        ('an outsider who sees actions', 26.2)
     """
     if not isinstance(algorithm, Algorithm):
         allowed = "an algorithm, such as cdp_mab(1.0)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import json
 import math
 from dataclasses import dataclass
@@ -198,6 +199,15 @@ def test_gossip_reaches_every_agent() -> None:
         ("every agent", "averages that hold the message", 8.0, 1),
     ]
     assert [row.who for row in rows[2:]] == [ACTIONS]
+
+
+def test_the_examples_numbers_are_those_of_the_code() -> None:
+    """Would catch a number in the docstring that the code no longer gives."""
+    examples = doctest.DocTestFinder(recurse=False).find(privacy_ledger, "privacy_ledger", globs={})
+    assert [len(each.examples) for each in examples] == [5]
+    told: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    assert runner.run(examples[0], out=told.append).failed == 0, "".join(told)
 
 
 def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
