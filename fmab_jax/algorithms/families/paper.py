@@ -223,10 +223,3 @@ class PaperWaiting(PaperElimination):
     def waits_privately(self) -> bool:
         """As `private_waiting` says."""
         return self.private_waiting
-
-    def describe(self) -> dict[str, Any]:
-        """Returns the identity; that of stores without the parameter, where it has no effect."""
-        described = super().describe()
-        if not self.private_waiting:
-            del described["private_waiting"]
-        return described
