@@ -1,7 +1,7 @@
 """What changes where the paper can be read in another way, measured; docs/reproduction.md explains.
 
 Each row is a paired difference, seed by seed: regret at T under the other reading minus regret
-under the one that the figures use.
+under the one that the figures use. The last ones are the price of private waiting.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
+WAITING_EPSILONS = (1, 0.1, 0.02)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
         store=kept("gap"),
         **(options | {"sum_agents": True}),
     ).regret.isel(time=-1)
+    waits = fmab.sweep(
+        "ddp",
+        uniform,
+        graph="ring",
+        private_waiting=[False, True],
+        store=kept("waiting"),
+        **(options | {"epsilon": list(WAITING_EPSILONS)}),
+    ).regret.isel(time=-1)
     rows = {}
     for graph in delays.graph.values:
         pair = [delays.sel(algorithm=a, graph=graph).values for a in ("d_G", "d_G - 1")]
@@ -75,6 +84,9 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
     for rounds in budgets.rounds.values:
         pair = [budgets.sel(schedule_gap=g, rounds=rounds).values for g in ("1/16", "own")]
         rows[f"schedule built for gap 1/16, not the instance's own: R = {rounds}"] = pair
+    for epsilon in waits.epsilon.values:
+        usual, noisy = waits.sel(epsilon=epsilon).transpose("private_waiting", "seed").values
+        rows[f"waits go by the noisy means: ring, ε = {epsilon:g}"] = [noisy, usual]
     return rows
 
 
@@ -93,8 +105,8 @@ def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
     ]
     seeds = len(next(iter(next(iter(results.values())).values()))[0])
     notes = (
-        f"ε = {EPSILON}, {common.whole(seeds)} seeds. Numbers: means over the seeds; in brackets: "
-        f"pointwise {100 * common.LEVEL:g} % confidence interval (Student t). Difference: paired, "
-        "seed by seed."
+        f"ε = {EPSILON} where none is told, {common.whole(seeds)} seeds. Numbers: means over the "
+        f"seeds; in brackets: pointwise {100 * common.LEVEL:g} % confidence interval (Student t). "
+        "Difference: paired, seed by seed."
     )
     return common.save_table(rows, folder, "readings", notes)

@@ -289,6 +289,34 @@ def test_late_agents_wait_one_slot_more():
     assert late.describe()["algorithm"] == "ddp_late" != usual.describe()["algorithm"]
 
 
+def test_private_waiting_is_compared_with_the_papers(monkeypatch):
+    """Would catch a price with the wrong sign, at another epsilon, or of agents drawn by sums."""
+
+    def swept(algorithm, problem, **options):
+        dims = {name: value for name, value in options.items() if isinstance(value, (list, dict))}
+        dims |= {} if isinstance(algorithm, str) else {"algorithm": list(algorithm)}
+        values = np.zeros([*(len(each) for each in dims.values()), 3, 2])
+        data = xr.DataArray(
+            values,
+            dims=[*dims, "seed", "time"],
+            coords={name: list(each) for name, each in dims.items()},
+        )
+        if "private_waiting" in dims:
+            assert (options["graph"], options["sum_agents"]) == ("ring", False)
+            data = data + data.private_waiting / data.epsilon
+        return xr.Dataset({"regret": data})
+
+    monkeypatch.setattr(readings.fmab, "sweep", swept)
+    rows = readings.sweep(10**4, 3)
+    prices = {name: np.mean(other - usual) for name, (other, usual) in rows.items()}
+    waits = {name: price for name, price in prices.items() if name.startswith("waits go by")}
+    assert list(waits) == [
+        f"waits go by the noisy means: ring, ε = {epsilon}" for epsilon in (1, 0.1, 0.02)
+    ]
+    assert list(waits.values()) == pytest.approx([1, 10, 50])
+    assert len(rows) == 12
+
+
 def test_graphs_are_drawn_with_their_numbers(tmp_path):
     """Catches drawings of other graphs than they say: edges and diameters for five agents."""
     written = import_module("experiments.fig09_graphs").draw({}, tmp_path)

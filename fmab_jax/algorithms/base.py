@@ -72,9 +72,16 @@ class Outcome(NamedTuple):
 ACTIONS = "anybody who sees actions"
 """Whoever watches which arms agents pull."""
 
-# What decides how rewards become messages and actions; what is left is a function of these.
+OUTSIDE = "an outsider who sees actions"
+"""The same, without a share in the noise that is to hide them."""
+
+ANYBODY = ("anybody", "anybody who gets messages")
+"""Who stands for everybody that an exchange says sees something."""
+
+# What decides how rewards become messages and actions; what is left is a function of these. Values
+# are what the noise is scaled by.
 _MADE_PUBLIC = (
-    *("noise_scale", "noisy", "remembers", "sums_securely"),
+    *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     *("init", "release", "update", "choose", "due", "communicate", "bind"),
 )
 
@@ -230,12 +237,8 @@ class Algorithm(Described):
         Privacy is never guessed: by default all that is seen is a function of the rewards, without
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
         """
-        nobody = exchange.alone or not (exchange.links or exchange.views)
-        told = (
-            () if nobody else [view.who for view in exchange.views] or ["anybody who gets messages"]
-        )
         why = "a function of the rewards; no noise is stated"
-        seen = [Seen(who, "messages", float("inf"), why) for who in told]
+        seen = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
         return (*seen, Seen(ACTIONS, "actions", float("inf"), why))
 
     def describe(self) -> dict[str, Any]:
@@ -247,6 +250,8 @@ class Algorithm(Described):
 
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     """Returns what an algorithm states in its privacy ledger.
+
+    Whoever sees something by the exchange, and is not in the ledger, sees messages without a bound.
 
     Raises:
         TypeError: If that is no ledger, or an empty one.
@@ -260,7 +265,18 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
             raise TypeError(f"ledger returns {row!r}, whose words are no texts")
     if not rows:
         raise TypeError("ledger returns no row; somebody always sees actions")
-    return rows
+    told = {row.who for row in rows}
+    if not told.isdisjoint(ANYBODY):
+        return rows
+    left = [who for who in _receivers(exchange) if who not in told]
+    return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
+
+
+def _receivers(exchange: Exchange) -> list[str]:
+    """Returns who sees messages, by the exchange."""
+    if exchange.alone or not (exchange.links or exchange.views):
+        return []
+    return list(dict.fromkeys(view.who for view in exchange.views)) or [ANYBODY[1]]
 
 
 def source_digest(owner: type) -> str:

@@ -8,12 +8,14 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import OUTSIDE, Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.parameters import Real, parameter
+
+_SHARE = "an agent knows its own share of the noise, and the others' do not give epsilon"
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class DistDPSE(Private, Elimination):
         why = "batches are disjoint data, each with one noise on an arm"
         return (
             self.seen(why, "the server", f"sums over {exchange.agents} agents"),
-            self.seen("a function of what the server sees"),
+            self.seen(f"a function of what the server sees; {_SHARE}", OUTSIDE),
         )
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
-from fmab_jax.algorithms.base import Algorithm, known
+from fmab_jax.algorithms.base import Algorithm, known, ledger_of
 from fmab_jax.algorithms.families import epochs, index
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.core import keys
@@ -62,7 +62,7 @@ class Finding:
 
     Attributes:
         stream: What is seen, and which reward differs.
-        claim: Epsilon that is claimed for it; infinity where nothing is.
+        claim: Epsilon that the privacy ledger claims for it; infinity where nothing is.
         lower: Lower bound on epsilon; it holds for all findings of an audit together.
         exact: What ``lower`` would be, about, if the noise were exactly that of the claim.
         infinite: Whether the event happens in every run of one data set and in none of the other,
@@ -113,7 +113,7 @@ class Audit:
         runs: Of each data set.
         level: Chance that any of the bounds is wrong.
         findings: One for each thing that is let out.
-        most: Largest bound that so many runs can show.
+        most: Largest finite bound that so many runs can show.
     """
 
     algorithm: Algorithm
@@ -189,14 +189,33 @@ def audit(
     level = real("level", level, 0.0, 0.5, remedy, open_low=True)
     root = keys.checked_seed("root_seed", root_seed)
     exchange = algorithm.exchange(agents)
-    claim = algorithm.privacy(exchange)["epsilon_message"]
+    claims = _claims(algorithm, exchange)
     with own_settings():
         source = _source(algorithm, exchange, np.uint32(root))
         # Two limits for each finding.
         tail = level / (2 * len(source.streams()))
-        findings = _findings(source, claim, runs, tail)
-    most = _ratio(np.float64(runs // 2), np.float64(0.0), runs, tail)
+        findings = _findings(source, claims, runs, tail)
+    most = _ratio(np.float64(runs), np.float64(0.0), runs, tail)
     return Audit(algorithm, exchange.agents, runs, level, findings, float(most))
+
+
+class _Claims(NamedTuple):
+    """What the privacy ledger claims.
+
+    Attributes:
+        messages: Epsilon of the weakest claim for what is sent; for actions, where nothing is.
+        actions: Epsilon of actions.
+    """
+
+    messages: float
+    actions: float
+
+
+def _claims(algorithm: Algorithm, exchange: Any) -> _Claims:
+    rows = ledger_of(algorithm, exchange)
+    actions = max((row.epsilon for row in rows if row.what == "actions"), default=math.inf)
+    sent = [row.epsilon for row in rows if row.what != "actions"]
+    return _Claims(float(max(sent, default=actions)), float(actions))
 
 
 class _Stream(NamedTuple):
@@ -402,7 +421,7 @@ class _Event(NamedTuple):
 
 
 def _findings(
-    source: _Epochs | _Slots, claim: float, runs: int, tail: float
+    source: _Epochs | _Slots, claims: _Claims, runs: int, tail: float
 ) -> tuple[Finding, ...]:
     """Chooses an event for each stream on a pilot, and counts it on other runs."""
     streams = source.streams()
@@ -423,14 +442,14 @@ def _findings(
             binned[place, side] += np.histogram(x, edges[place])[0]
     found = []
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
-        claimed = math.inf if stream.waiting else claim
+        claimed = claims.actions if stream.waiting else claims.messages
         more, less = happened[place, event.likelier], happened[place, 1 - event.likelier]
         bound = float(_ratio(np.float64(more), np.float64(less), runs, tail))
         made = Finding(
             stream=stream.words,
             claim=claimed,
             lower=max(0.0, bound),
-            exact=_exact(claimed, stream.noises, runs, tail),
+            exact=_exact(claimed, stream, runs, tail),
             infinite=bool(event.certain and more == runs and less == 0),
             event=_told(event, pilots[place][0].names),
             threshold=event.threshold,
@@ -548,20 +567,23 @@ def _ratio(more: Any, less: Any, runs: int, tail: float) -> Any:
         return np.log(low) - np.log(high)
 
 
-def _exact(claim: float, noises: int, runs: int, tail: float) -> float:
+def _exact(claim: float, stream: _Stream, runs: int, tail: float) -> float:
     """Returns the bound, about, on a reward under noise that is exactly that of the claim.
 
     Args:
         claim: Epsilon; Laplace noise of scale 1 / epsilon on a sum.
-        noises: How many such variables are added; 0 for one random bit.
+        stream: How many such variables are added; or what is played is the arm of the larger sum.
         runs: Of each data set.
         tail: As in `_ratio`.
     """
     if math.isinf(claim):
         return math.nan
-    if noises:
+    if stream.waiting:
+        # The difference of two noises, one for each arm, outweighs the reward or not.
+        p, q = np.array([0.5]), _tail(np.array([claim]), 2)
+    elif stream.noises:
         at = np.concatenate([np.linspace(0.0, 1.0, 9), 1.0 + np.linspace(0.0, 40.0, 4001) / claim])
-        p, q = (_tail(claim * (at - shift), noises) for shift in (1.0, 0.0))
+        p, q = (_tail(claim * (at - shift), stream.noises) for shift in (1.0, 0.0))
     else:
         p = np.array([1.0 / (1.0 + math.exp(-min(claim, 700.0)))])
         q = 1.0 - p

@@ -1,9 +1,11 @@
 """What an algorithm tells of a reward, and to whom: the privacy ledger, computed and in words.
 
 A ledger is about one changed reward of one agent, of whatever size its range allows, over a whole
-run. One pull changed, action and reward, changes the data of two arms: epsilon and delta count
-twice. Of n changed rewards of an agent they count n times (delta times e^((n-1) epsilon) as well).
-It is about the mechanism that is simulated, in exact arithmetic.
+run. Elimination fixes how often an arm is pulled in an epoch: one pull changed, action and reward,
+changes the data of two arms, whose noises are independent, so that epsilon and delta count twice.
+With an index policy a changed action may shift all later rewards of two arms, which nothing covers.
+Of n changed rewards of an agent they count n times (delta times e^((n-1) epsilon) as well). A
+ledger is about the mechanism that is simulated, in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ _MOST_TERMS = 10**6
 # A term of a sum that is smaller than the largest by e to this is left out.
 _NOTHING = 60.0
 _WIDTH = 80
+_TWICE = "One pull changed, arm and reward, counts twice; n rewards of an agent, n times."
+_ONCE = (
+    "One reward changed, the arms as they were; a changed arm may shift later rewards and is not "
+    "covered. n rewards of an agent count n times."
+)
+_CUT = "Rounds that the horizon cuts in their wait have sent their data, too."
 
 
 class LedgerRow(NamedTuple):
@@ -64,9 +72,10 @@ class LedgerRow(NamedTuple):
 def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> list[LedgerRow]:
     """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
 
-    For one changed reward of one agent. One pull changed, action and reward, counts twice; n
-    rewards of one agent count n times. An algorithm that states nothing has no bound. Rounds that
-    the horizon cuts have sent their data, and are covered as others are.
+    For one changed reward of one agent; n rewards of one agent count n times. With elimination one
+    pull changed, action and reward, counts twice; with index policies a changed action is not
+    covered. An algorithm that states nothing has no bound. Rounds that the horizon cuts in their
+    wait have sent their data, and are covered as others are.
 
     Args:
         algorithm: Configured, such as ``cdp_mab(1.0)``.
@@ -82,7 +91,9 @@ def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> l
         >>> server.who, server.what, server.epsilon
         ('the server', 'single messages', 50.0)
         >>> sums.what, round(sums.epsilon_at_delta, 1)
-        ('sums over 50 agents', 25.9)
+        ('sums over 50 agents', 26.4)
+        >>> actions.who, round(actions.epsilon_at_delta, 1)
+        ('an outsider who sees actions', 26.2)
     """
     if not isinstance(algorithm, Algorithm):
         allowed = "an algorithm, such as cdp_mab(1.0)"
@@ -222,7 +233,8 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
     for title, labels, rows in cells:
         for row in rows:
             key = (title, row["who"], row["what"], row["why"], row["source"])
-            found.setdefault(key, {"title": title, **row})
+            one = found.setdefault(key, {"title": title, **row})
+            one["waits"] = one.get("waits", False) or row.get("waits", False)
             for epsilon, over in row["leaks"]:
                 leak = math.inf if epsilon is None else epsilon
                 leaks.setdefault(key, {}).setdefault(over, set()).add(leak)
@@ -268,9 +280,22 @@ def told(ledger: str, delta: float = DELTA) -> list[str]:
             lines += textwrap.wrap(told, _WIDTH, initial_indent="  ", subsequent_indent="    ")
             why = f"{row['why']}{source}"
             lines += textwrap.wrap(why, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    lines += ["One pull changed, arm and reward, counts twice; n rewards of an agent, n times."]
-    if any(pair[0] is not None for row in rows for pair in row["leaks"]):
-        lines += ["Rounds that the horizon cuts have sent their data, too."]
+    return lines + _notes([row for row in rows if any(e is not None for e, _ in row["leaks"])])
+
+
+def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Writes what an epsilon of some rows counts for, and with which titles where they differ."""
+    titles: dict[str, dict[str, None]] = {}
+    for row in covered:
+        # Files of earlier days do not say which.
+        units = {True: [_TWICE], False: [_ONCE], None: []}[row.get("fixed")]
+        for note in [*units, *[_CUT] * row.get("waits", False)]:
+            titles.setdefault(note, {})[row.get("title", "")] = None
+    every = {row.get("title", "") for row in covered}
+    lines = []
+    for note in sorted(titles, key=[_TWICE, _ONCE, _CUT].index):
+        whose = "" if len(titles[note]) == len(every) else f"{', '.join(titles[note])}: "
+        lines += textwrap.wrap(f"{whose}{note}", _WIDTH)
     return lines
 
 

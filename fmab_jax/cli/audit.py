@@ -26,8 +26,9 @@ from fmab_jax.parameters import UNSET, parameters_of
 
 _LEGEND = """\
 lower bound   on epsilon, from how often an event, chosen on other runs, happened
-              for either data set; together wrong with a chance of {level:g} at most
-if exact      about what noise exactly as claimed would show; {most:.3g} at most"""
+              for either data set; together wrong with a chance of {level:g} at most;
+              so many runs can show {most:.3g} at most, if it is finite
+if exact      about what noise exactly as claimed would show"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ class Variable(NamedTuple):
 LINKS = Variable("links", ("rounds_by",), True, np.int64, "links so far", "links")
 """Over meters as well: completed rounds times the links of a round on each.
 
-A round that the horizon cuts is not counted, though it has sent its data.
+A round that the horizon cuts in its wait is not counted, though it has sent its data.
 """
 
 NUMBERS = Variable(

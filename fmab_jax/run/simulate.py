@@ -16,6 +16,7 @@ import xarray as xr
 
 from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm, ledger_of, source_digest
+from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
@@ -158,8 +159,10 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     """Returns the privacy ledger of a configuration as JSON has it.
 
     A row has the fields of a `Seen`, with pairs [epsilon, over], of which there is one here, under
-    ``leaks``; an epsilon that bounds nothing is None.
+    ``leaks``; an epsilon that bounds nothing is None. ``fixed`` tells that an epoch fixes how often
+    an arm is pulled, ``waits`` that rounds have a wait.
     """
+    fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [
         {
             "who": row.who,
@@ -167,6 +170,8 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
             "leaks": [[float(row.epsilon) if math.isfinite(row.epsilon) else None, row.over]],
             "why": row.why,
             "source": row.source,
+            "fixed": fixed,
+            "waits": waits,
         }
         for row in ledger_of(config.algorithm, config.exchange)
     ]

@@ -95,6 +95,15 @@ def _texts_of(value: str) -> bool:
     return isinstance(found, dict) and all(map(_text, found.values()))
 
 
+def _leak(value: Any) -> bool:
+    pair = isinstance(value, list) and len(value) == 2
+    real = pair and (value[0] is None or _number(value[0]) and value[0] >= 0)
+    return real and _whole(1, AGENTS_MAX)(value[1])
+
+
+_SEEN = {name: _text for name in ("who", "what", "why", "source")} | {"leaks": _list(_leak, 1)}
+
+
 def _ledger(value: Any) -> bool:
     """Tells whether a value is a privacy ledger in JSON."""
     try:
@@ -102,12 +111,6 @@ def _ledger(value: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return False
     return _list(_record(_SEEN), 1)(found)
-
-
-def _leak(value: Any) -> bool:
-    pair = isinstance(value, list) and len(value) == 2
-    real = pair and (value[0] is None or _number(value[0]) and value[0] >= 0)
-    return real and _whole(1, AGENTS_MAX)(value[1])
 
 
 def _meter(value: Any) -> bool:
@@ -127,6 +130,7 @@ _CELL = {
     "wait": _whole(0),
     "title": _text,
     "settings": lambda value: _text(value) and _texts_of(value),
+    "ledger": _ledger,
     "links": lambda value: (
         isinstance(value, dict) and all(map(_text, value)) and all(map(_whole(0), value.values()))
     ),
@@ -135,7 +139,6 @@ _CELL = {
     "grid": _whole(0),
     "slots": _whole(1),
 }
-_SEEN = {name: _text for name in ("who", "what", "why", "source")} | {"leaks": _list(_leak, 1)}
 _UNTIL = {"relative": _number, "level": _share, "max_seeds": _whole(1, MAX_SEEDS)}
 _HEADER = {
     "hash": _text,
@@ -185,8 +188,6 @@ def _contradiction(header: Mapping[str, Any]) -> str | None:
     for cell in cells:
         if not set(cell["links"]) <= {meter[0] for meter in header["meters"]}:
             return "links"
-        if "ledger" in cell and not _ledger(cell["ledger"]):
-            return "ledger"
         if cell["grid"] >= len(grids) or cell["slots"] > len(grids[cell["grid"]]):
             return "grid"
     if header["until"] is not None and header["keep"] != "summary":

@@ -461,8 +461,7 @@ class _Grid:
         shared["settings"] = json.dumps(common)
         if by:
             shared["settings_by"] = json.dumps(by)
-        if ledger := self._ledger():
-            shared["ledger"] = json.dumps(ledger)
+        shared["ledger"] = json.dumps(self._ledger())
         made_by = {f"{name}_version": version for name, version in made_by.items()}
         return {
             **shared,
@@ -504,9 +503,7 @@ class _Grid:
         return common, by
 
     def _ledger(self) -> list[dict[str, Any]]:
-        """Returns the privacy ledger of all cells together; none where a store is older than it."""
-        if not all("ledger" in cell for cell in self.cells):
-            return []
+        """Returns the privacy ledger of all cells together."""
         labels = product(*(labels for _, labels, _ in self.header["dims"]))
         swept = [dict(zip(self.dims, each, strict=True)) for each in labels]
         told = [(cell["title"], json.loads(cell["ledger"])) for cell in self.cells]

@@ -118,7 +118,7 @@ EXCHANGES = {
 } | {
     f"{name}, pooled": (
         algorithm,
-        *(5, 0, 5, (View("the server", 1), View("the agents", 5))),
+        *(5, 0, 5, (View("the server", 1), View("the agents", 5, inside=True))),
     )
     for name, algorithm in {
         "ucb1": fmab.ucb1(pooled=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from scipy import stats
 
 import fmab_jax as fmab
-from experiments.audit import BROKEN, broken, worst
+from experiments.audit import BROKEN, broken, waiting, worst
 from fmab_jax.analysis import audit as module
 from fmab_jax.cli.main import main
 from fmab_jax.errors import Refusal
@@ -67,6 +68,42 @@ def test_a_broken_mechanism_is_caught(what: str) -> None:
         assert not found.contradicted and math.isinf(one.claim)
     else:
         assert found.contradicted and one.stream == "3 uploads, reward of round 3"
+
+
+def test_private_waiting_has_the_claim_of_messages() -> None:
+    """Would catch waits that are audited for nothing, and a bound that no bit can show.
+
+    The arm of the larger sum is played. With the reward that is the other one where a difference of
+    two Laplace variables exceeds the claim; without it either is as likely.
+    """
+    one = waiting(QUICK).findings[-1]
+    assert (one.stream, one.claim) == ("arm played while waiting", pytest.approx(1.0))
+    tail = 0.75 * math.exp(-1.0)
+    assert one.exact == pytest.approx(math.log(0.5 / tail), abs=0.05)
+    assert one.lower == pytest.approx(one.exact, abs=0.02)
+    played = sorted(one.happened)
+    for happened, chance in zip(played, (tail, 0.5), strict=True):
+        assert stats.binomtest(happened, QUICK, chance).pvalue > 1e-6
+
+
+def test_a_claim_is_that_of_the_ledger() -> None:
+    """Would catch a claim of a mechanism whose ledger states none, or two sources of the claim."""
+
+    @dataclass(frozen=True)
+    class Unstated(fmab.cdp_mab):
+        """Half the noise, and nothing is claimed."""
+
+        @staticmethod
+        def noise_scale(epoch: Any) -> Any:
+            return 0.5 * fmab.cdp_mab.noise_scale(epoch)
+
+    found = fmab.audit(Unstated(0.2), 5, runs=1000)
+    assert all(math.isinf(each.claim) for each in found.findings) and not found.contradicted
+    # No finding of so many runs is larger.
+    tail = module.LEVEL / (2 * len(found.findings))
+    grid = np.arange(1001)
+    every = module._ratio(grid[:, None], np.broadcast_to(grid, (1001, 1001)), 1000, tail)
+    assert found.most == pytest.approx(every.max())
 
 
 @pytest.mark.slow

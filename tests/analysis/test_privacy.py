@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import doctest
 import json
 import math
 from dataclasses import dataclass
@@ -18,10 +20,12 @@ from scipy.special import gamma, kv
 from scipy.stats import norm
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import ACTIONS, known
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
+from fmab_jax.core import exchanges
 from fmab_jax.errors import Refusal
+from fmab_jax.run import batches, simulate
 
 RING = fmab.ddp_mab(1.0, "ring")
 
@@ -151,31 +155,66 @@ def test_who_sees_what_of_the_paper() -> None:
     server, agents, actions = privacy_ledger(fmab.cdp_mab(0.02), 50)
     assert (server.who, server.over, server.epsilon) == ("the server", 1, 1.0)
     assert server.epsilon_at_delta == pytest.approx(1.0, abs=1e-5)
-    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 50, 1.0)
-    assert agents.epsilon_at_delta == actions.epsilon_at_delta == pytest.approx(0.358927689)
-    assert actions.who == ACTIONS and actions.over == 50
+    assert (agents.who, agents.over, agents.epsilon) == ("the agents", 49, 1.0)
+    assert actions.epsilon_at_delta == pytest.approx(0.358927689)
+    assert actions.who == OUTSIDE and actions.over == 50
 
     rows = rows_of(fmab.hdp_mab(1.0, "20,17,13:star"))
     assert {who: row.over for who, row in rows.items()} == {
         "sinks, and agents that pass on": 1,
         "the server": 13,
-        "the agents": 50,
-        ACTIONS: 50,
+        "the agents": 49,
+        OUTSIDE: 50,
     }
     # Agents of the smaller component weigh more: those of the larger hide them less than it seems.
     rows = rows_of(fmab.hdp_mab(1.0, "40,10:complete", weights="components"))
-    assert rows["the agents"].over == rows[ACTIONS].over == 10
+    assert (rows["the agents"].over, rows[OUTSIDE].over) == (9, 10)
     assert all(row.epsilon == 50 for row in rows.values())
     assert rows_of(fmab.single_mab(0.3)).keys() == {ACTIONS}
     assert rows_of(fmab.single_mab(0.3))[ACTIONS].epsilon == 0.3
     assert rows_of(fmab.cdp_mab(epsilon_message=7.0))["the server"].epsilon == pytest.approx(7)
 
 
+def test_an_agent_takes_out_its_own_message() -> None:
+    """Would catch noise that an agent knows counted among what hides another agent from it.
+
+    Of two agents each sees the other's message, which one Laplace variable of scale 1/2 hides.
+    """
+    server, agent, outsider = privacy_ledger(fmab.cdp_mab(1.0), 2)
+    assert agent.epsilon_at_delta == server.epsilon_at_delta
+    assert agent.epsilon_at_delta == pytest.approx(2 + 2 * math.log1p(-1e-6), abs=1e-9)
+    assert outsider.epsilon_at_delta == laplace_sum_epsilon(2, 1 / 2) < 1.85
+    rows = rows_of(fmab.cdp_mab(1.0))
+    assert rows["the agents"].epsilon_at_delta == laplace_sum_epsilon(49, 1 / 50)
+    assert rows_of(fmab.cdp_mab(1.0), 1).keys() == {"the server", "the agents", ACTIONS}
+    shares = rows_of(fmab.dist_dp_se(1.0))
+    assert shares.keys() == {"the server", OUTSIDE} and "own share" in shares[OUTSIDE].why
+
+
+def test_gossip_reaches_every_agent() -> None:
+    """Would catch averages, which hold a neighbour's message, that the ledger says nothing of."""
+    rows = privacy_ledger(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)
+    assert [(row.who, row.what, row.epsilon, row.over) for row in rows[:2]] == [
+        ("neighbours", "single messages", 8.0, 1),
+        ("every agent", "averages that hold the message", 8.0, 1),
+    ]
+    assert [row.who for row in rows[2:]] == [ACTIONS]
+
+
+def test_the_examples_numbers_are_those_of_the_code() -> None:
+    """Would catch a number in the docstring that the code no longer gives."""
+    examples = doctest.DocTestFinder(recurse=False).find(privacy_ledger, "privacy_ledger", globs={})
+    assert [len(each.examples) for each in examples] == [5]
+    told: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    assert runner.run(examples[0], out=told.append).failed == 0, "".join(told)
+
+
 def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
     """Would catch the sum over N agents taken for the sums of all rounds, where p < 1."""
     server, one, rounds, actions = privacy_ledger(fmab.cdp_mab(1.0, participation=0.3), 50)
     assert server.epsilon == rounds.epsilon == actions.epsilon == 15
-    assert (one.over, rounds.over, actions.over) == (15, 1, 1)
+    assert (one.over, rounds.over, actions.over) == (14, 1, 1)
     assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
 
 
@@ -188,13 +227,13 @@ def test_waits_bare_actions_unless_they_are_private() -> None:
     # What an agent plays follows from its own noisy means.
     assert (private.epsilon, private.over) == (50, 1)
     for none in (fmab.ddp_mab(1.0), fmab.ddp_mab(1.0, private_waiting=True), fmab.hdp_mab(1.0)):
-        assert (rows_of(none)[ACTIONS].epsilon, rows_of(none)[ACTIONS].over) == (50, 50)
+        assert (rows_of(none)[OUTSIDE].epsilon, rows_of(none)[OUTSIDE].over) == (50, 50)
     assert rows_of(RING, 1)[ACTIONS].epsilon == 1.0
 
 
 # What covers actions with epsilon = 0.5, of 50 agents; the others have no noise.
 COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fromkeys(
-    ("single", "dp_se", "dist_dp_se", "adap_ucb", "ldp_ucb"), 0.5
+    ("single", "dp_se", "dist_dp_se", "adap_ucb", "ldp_ucb", "fed_ucb", "tree_ucb"), 0.5
 )
 
 
@@ -207,7 +246,7 @@ def test_every_algorithm_states_who_sees_what(name: str) -> None:
     owner = known()[name]
     private = "epsilon" in owner.__dataclass_fields__  # type: ignore[attr-defined]
     rows = privacy_ledger(owner(0.5) if private else owner(), 50)  # type: ignore[call-arg]
-    assert rows[-1].who == ACTIONS and all(row.why for row in rows)
+    assert rows[-1].who in (ACTIONS, OUTSIDE) and all(row.why for row in rows)
     if not private and name not in COVERED:
         assert all(row.epsilon == math.inf for row in rows)
     if name in COVERED:
@@ -246,13 +285,54 @@ def test_what_somebody_else_changes_has_no_bound() -> None:
         def release(rewards: Any, uniforms: Any, own: Any) -> Any:
             return rewards
 
-    for algorithm in (Quiet(1.0), Bare(1.0), Geometric(), Greedy()):
+    @dataclass(frozen=True)
+    class Loud(fmab.cdp_mab):
+        """Noise for another epsilon than is told."""
+
+        def values(self, exchange: Any, horizon: int) -> dict[str, float]:
+            return super().values(exchange, horizon) | {"epsilon": 100.0}
+
+    @dataclass(frozen=True)
+    class Late(fmab.cdp_mab):
+        """The same, once the instance is known."""
+
+        @staticmethod
+        def settled(own: Any, instance: Any) -> Any:
+            return own | {"epsilon": 100.0 * own["epsilon"]}
+
+    for algorithm in (Quiet(1.0), Loud(1.0), Late(1.0), Bare(1.0), Geometric(), Greedy()):
         assert all(row.epsilon == math.inf for row in privacy_ledger(algorithm, 5)), algorithm
     assert [row.who for row in privacy_ledger(Geometric(), 5)] == [
         "anybody who gets messages",
         ACTIONS,
     ]
     assert privacy_ledger(Longer(1.0), 5) == privacy_ledger(fmab.cdp_mab(1.0), 5)
+
+
+def test_who_sees_messages_and_has_no_row_is_added() -> None:
+    """Would catch messages that vanish from a ledger that was stated for another exchange."""
+
+    @dataclass(frozen=True)
+    class Told(fmab.dp_se):
+        """Agents that were alone tell a server."""
+
+        def exchange(self, agents: int) -> Any:
+            return exchanges.server(agents)
+
+    @dataclass(frozen=True)
+    class Relayed(Told):
+        """Nobody knows who hears whom."""
+
+        def exchange(self, agents: int) -> Any:
+            return dataclasses.replace(exchanges.server(agents), views=())
+
+    found = [(row.who, row.epsilon, row.why) for row in privacy_ledger(Told(0.5), 5)]
+    assert [each[:2] for each in found[:1]] == [(ACTIONS, 0.5)]
+    assert found[1:] == [(who, math.inf, "not stated") for who in ("the server", "the agents")]
+    anybody = privacy_ledger(Relayed(0.5), 5)[-1]
+    assert (anybody.who, anybody.epsilon) == ("anybody who gets messages", math.inf)
+    # Every released reward holds whatever the server sees.
+    assert len(privacy_ledger(fmab.ldp_ucb(0.5, pooled=True), 5)) == 2
 
 
 def test_a_ledger_that_is_none_is_refused() -> None:
@@ -267,6 +347,40 @@ def test_a_ledger_that_is_none_is_refused() -> None:
 
     with pytest.raises(Refusal, match="ledger returns"):
         fmab.simulate(Wrong(1.0), fmab.Problem([0.2, 0.8], agents=3), 100, 2)
+
+
+def lines_of(algorithm: Any) -> str:
+    """Returns what is printed of the ledger of an algorithm among six agents, on one line."""
+    problem = fmab.Problem([0.2, 0.8], agents=6)
+    found = simulate.ledger_rows(batches.bound(algorithm, problem, 200))
+    return " ".join(" ".join(privacy.told(json.dumps(found))).split())
+
+
+TWICE, ONCE = "One pull changed, arm and reward, counts twice", "a changed arm may shift later"
+CUT = "cuts in their wait have sent their data"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "notes"),
+    [
+        (fmab.cdp_mab(0.5), {TWICE}),
+        (fmab.ddp_mab(0.5, "ring"), {TWICE, CUT}),
+        (fmab.dp_se(0.5), {TWICE}),
+        (fmab.tree_ucb(0.5), {ONCE}),
+        (fmab.fed_ucb(0.5, "ring"), {ONCE}),
+        (fmab.adap_ucb(0.5), {ONCE}),
+        (fmab.ucb1(), set()),
+        (fmab.ddp_mab(None, "ring"), set()),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_what_counts_twice_is_told_of_elimination_alone(algorithm: Any, notes: set[str]) -> None:
+    """Would catch a pull that is said to count twice where later rewards move to other blocks.
+
+    Also data of cut rounds, told of algorithms in which no round is cut after it was sent.
+    """
+    text = lines_of(algorithm)
+    assert {note for note in (TWICE, ONCE, CUT) if note in text} == notes
 
 
 def test_results_tell_their_ledger(tmp_path: Any) -> None:
@@ -291,4 +405,10 @@ def test_results_tell_their_ledger(tmp_path: Any) -> None:
     assert "  every agent, single messages: ε = 1.5 to 6" in lines
     assert f"  {ACTIONS} (graph ring): no bound" in lines
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
+    assert lines[-2].startswith(TWICE) and CUT in lines[-1]
+    options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2, "progress": False}
+    mixed = fmab.sweep(["ddp", "tree_ucb"], problem, **options)
+    text = " ".join(" ".join(privacy.told(mixed.attrs["ledger"])).split())
+    assert f"DDP-MAB: {TWICE}" in text and "Private UCB: One reward changed" in text
+    assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)

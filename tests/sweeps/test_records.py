@@ -112,6 +112,7 @@ def test_no_header_with_a_right_seal_ends_in_a_traceback(
     [
         (("cells", 0, "grid"), 1, "grid"),
         (("cells", 0, "slots"), 7, "grid"),
+        (("cells", 0, "ledger"), "[]", "cells"),
         (("dims", 0, 1), [1], "cells"),
         (("dims", 0, 0), "seed", "dims"),
         (("look_level",), None, "look_level"),

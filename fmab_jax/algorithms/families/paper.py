@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import ACTIONS, Seen
+from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, Seen
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
@@ -105,32 +105,35 @@ class PaperElimination(Private, Elimination):
         if math.isinf(leak):
             nothing = [Seen(view.who, "messages", leak, "no noise") for view in exchange.views]
             return (*nothing, Seen(ACTIONS, "actions", leak, "no noise"))
-        none = () if exchange.alone else (View("anybody who gets messages", 1),)
+        none = () if exchange.alone else (View(ANYBODY[1], 1),)
         rows = [row for v in exchange.views or none for row in self._viewed(exchange, v, leak)]
-        over, why = 1, "a function of noisy means"
+        who, over, why = ACTIONS, 1, "a function of noisy means"
         if exchange.wait and not self.waits_privately:
             leak, why = math.inf, "agents that wait pull the best arm of their un-noised means"
         elif exchange.wait:
             why = "agents that wait pull the best arm of the noisy means that they send"
         elif not exchange.alone and exchange.reporting == exchange.agents:
-            over = _hiding(exchange, exchange.agents)
-            why = "a function of the sums over all agents"
-        return (*rows, Seen(ACTIONS, "actions", leak, why, over))
+            over, why = _hiding(exchange, exchange.agents), "a function of the sums over all agents"
+            who = OUTSIDE if over > 1 else ACTIONS
+        return (*rows, Seen(who, "actions", leak, why, over))
 
     @staticmethod
     def _viewed(exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:
         """Returns what somebody sees of all rounds."""
         if view.over == 1:
-            return (Seen(view.who, "single messages", leak, _DISJOINT, source="Theorem 1"),)
+            return (Seen(view.who, view.what, leak, _DISJOINT, source="Theorem 1"),)
+        over = _hiding(exchange, view.over)
         why = "the noise of all agents of a sum hides each of them"
+        if over < view.over:
+            why = "whoever weighs most is hidden by the noise of those that weigh as much"
+        if view.inside:
+            over = max(1, over - 1)
+            why += "; an agent can take out its own message"
         if exchange.reporting < exchange.agents:
-            one = Seen(view.who, f"one round's sum over {view.over} agents", leak, why, view.over)
+            one = Seen(view.who, f"one round's sum over {view.over} agents", leak, why, over)
             # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
             why = "agents are drawn anew: only its own noise stays with an agent's rewards"
             return one, Seen(view.who, "the sums of all rounds", leak, why)
-        over = _hiding(exchange, view.over)
-        if over < view.over:
-            why = "whoever weighs most is hidden by the noise of those that weigh as much"
         what = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
         return (Seen(view.who, what, leak, why, over),)
 
@@ -220,10 +223,3 @@ class PaperWaiting(PaperElimination):
     def waits_privately(self) -> bool:
         """As `private_waiting` says."""
         return self.private_waiting
-
-    def describe(self) -> dict[str, Any]:
-        """Returns the identity; that of stores without the parameter, where it has no effect."""
-        described = super().describe()
-        if not self.private_waiting:
-            del described["private_waiting"]
-        return described

@@ -45,6 +45,8 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
     All agents are taken to hold the exact mean: they differ from it, and from one another, by what
     the tolerance says, which the simulation leaves out.
 
+    Every agent sees averages that hold a message, and only a neighbour the message itself.
+
     Links are the pairs, on the meters ``pairs`` and ``used``, which are equal.
 
     Args:
@@ -71,7 +73,10 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
         diameter=int(graphs.diameter(graph)),
         ledger=Ledger(slots=slots, data=2 * pairs, observations_sent=2 * pairs),
         vectors=2 * pairs,
-        views=(View("neighbours", 1),),
+        views=(
+            View("neighbours", 1),
+            View("every agent", 1, what="averages that hold the message"),
+        ),
     )
 
 

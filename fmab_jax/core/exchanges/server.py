@@ -31,7 +31,7 @@ def server(agents: int, participation: float | np.floating[Any] = 1.0) -> Exchan
         uniform_weights(agents),
         links=((SERVER, reporting),),
         vectors=reporting,
-        views=(View("the server", 1), View("the agents", reporting)),
+        views=(View("the server", 1), View("the agents", reporting, inside=True)),
     )
 
 

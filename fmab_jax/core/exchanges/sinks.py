@@ -83,7 +83,7 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         views=(
             View("sinks, and agents that pass on", 1),
             View("the server", min(part.size for part in parts)),
-            View("the agents", agents),
+            View("the agents", agents, inside=True),
         ),
     )
 

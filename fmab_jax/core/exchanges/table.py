@@ -76,10 +76,14 @@ class View(NamedTuple):
         who: Such as "the server".
         over: Agents that the smallest sum of messages that they see is over; 1 where they see
             single messages.
+        inside: Whether they are agents of the sum themselves, who can take out their own message.
+        what: What they see where ``over`` is 1.
     """
 
     who: str
     over: int
+    inside: bool = False
+    what: str = "single messages"
 
 
 @dataclass(frozen=True, eq=False)
