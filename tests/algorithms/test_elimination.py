@@ -250,6 +250,7 @@ def test_the_loop_has_the_law_of_the_slow_reference(name):
     assert min(p.values()) > ALPHA, p
 
 
+@pytest.mark.slow
 def test_private_waits_go_by_the_noise_that_is_sent():
     """Would catch waits that stay un-noised, and a parameter that changes what it should not.
 
