@@ -21,7 +21,7 @@ from fmab_jax.plots.style import FONT, WIDTH
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
-# Of which tests/test_arena.py is.
+# Of which tests/test_arena_experiments.py is.
 ARENA = ("arena", "arena_settings", "arena_protocols", "arena_report")
 # Figures that are made by default; the others are for `-m slow`.
 QUICK = ("fig04_epsilon", "fig13_heterogeneity")
