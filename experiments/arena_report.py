@@ -6,12 +6,14 @@ cannot be told from it by the interval of the paired difference, simultaneous ov
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import fmab_jax as fmab
 from experiments import arena, arena_protocols, arena_settings, common
 from experiments.arena import LEAKS, LINE_UP, TRUST
 from fmab_jax.analysis.words import whole
@@ -72,6 +74,14 @@ READINGS = {
 }
 
 
+_LEDGER_NOTES = (
+    f"For one changed reward of one agent, over the whole run, M = {arena.AGENTS}; private "
+    "algorithms at ε = 1 as each defines it. Up to δ: epsilon that holds but for a chance of "
+    f"{arena.DELTA:g}, smaller where the noise of several agents adds up. What the words mean: "
+    "docs/semantics.md."
+)
+
+
 class Data:
     """What the report is about: results of `arena` and `arena_settings`, by horizon."""
 
@@ -115,6 +125,9 @@ def judge(data: Data, folder: Path) -> list[Path]:
     # Horizons may have been run one at a time.
     for section in sorted(folder.glob("arena_T*.md")):
         lines += [section.read_text(encoding="utf-8"), ""]
+    ledger = _ledger()
+    written += common.save_table(ledger, folder, "arena_ledger", _LEDGER_NOTES)
+    lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]
     lines += ["## What was read how", ""]
     for name, text in READINGS.items():
         entry = LINE_UP[name]
@@ -140,6 +153,27 @@ def judge(data: Data, folder: Path) -> list[Path]:
 def _write(path: Path, lines: Sequence[str]) -> None:
     with whole_file(path) as temporary:
         temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _ledger() -> list[dict[str, Any]]:
+    """Returns the privacy ledger of every contestant."""
+
+    def told(epsilon: float) -> str:
+        return "no bound" if math.isinf(epsilon) else f"{epsilon:.3g}"
+
+    return [
+        {
+            "algorithm": entry.label,
+            "who": row.who,
+            "sees": row.what,
+            "ε": told(row.epsilon),
+            "ε up to δ": told(row.epsilon_at_delta),
+            "why": row.why,
+            "source": row.source,
+        }
+        for entry in LINE_UP.values()
+        for row in fmab.privacy_ledger(entry.algorithm, arena.AGENTS, delta=arena.DELTA)
+    ]
 
 
 def _table(parts: Mapping[str, Any]) -> list[str]:
