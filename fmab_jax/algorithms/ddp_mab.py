@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from fmab_jax.algorithms.families.paper import PaperWaiting
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.parameters import Choice, Real, parameter
 
 PROTOCOLS = ("gis", "flooding", "gossip")
@@ -39,15 +39,7 @@ class DDP(PaperWaiting):
         "--graph ring --protocol gis flooding gossip --agents 20",
     )
 
-    graph: Any = parameter(
-        GraphOf(),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
-        default="complete",
-        keyword=False,
-        symbol="",
-        label="graph",
-    )
+    graph: Any = graph_parameter("complete")
     protocol: str = parameter(
         Choice(options=PROTOCOLS),
         "How means travel: the paper's GIS, plain flooding, or gossip to a tolerance.",

@@ -15,7 +15,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_bes
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.parameters import Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]
@@ -75,15 +75,7 @@ class DDUCB(IndexPolicy):
     trusted: ClassVar[str] = "neighbours, with sums and counts"
     homogeneous_only: ClassVar[bool] = True
 
-    graph: Any = parameter(
-        GraphOf(),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
-        default="ring",
-        keyword=False,
-        symbol="",
-        label="graph",
-    )
+    graph: Any = graph_parameter("ring")
     accelerated: bool = parameter(Flag(), "Mix with Chebyshev polynomials.", default=True)
     eta: float = parameter(Real(low=0.0), "Of the confidence width.", default=2.0)
     sigma: float = parameter(Real(low=0.0), "Deviation of a reward, assumed.", default=0.5)

@@ -12,8 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, drawn_arm, first_best
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import GraphOf, network
-from fmab_jax.parameters import parameter
+from fmab_jax.core.networks import graph_parameter, network
 
 
 class Known(NamedTuple):
@@ -54,15 +53,7 @@ class DecUCB(IndexPolicy):
     trusted: ClassVar[str] = "neighbours, with means and counts"
     homogeneous_only: ClassVar[bool] = True
 
-    graph: Any = parameter(
-        GraphOf(),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
-        default="ring",
-        keyword=False,
-        symbol="",
-        label="graph",
-    )
+    graph: Any = graph_parameter("ring")
 
     def network(self, agents: int) -> nx.Graph:
         """Returns the graph."""

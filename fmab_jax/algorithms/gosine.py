@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.parameters import Real, parameter
 
 
@@ -55,15 +55,7 @@ class GosInE(IndexPolicy):
     trusted: ClassVar[str] = "neighbours, with the arm played most"
     homogeneous_only: ClassVar[bool] = True
 
-    graph: Any = parameter(
-        GraphOf(),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
-        default="complete",
-        keyword=False,
-        symbol="",
-        label="graph",
-    )
+    graph: Any = graph_parameter("complete")
     alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=4.0)
 
     def network(self, agents: int) -> nx.Graph:

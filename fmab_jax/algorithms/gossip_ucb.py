@@ -22,7 +22,7 @@ from fmab_jax.algorithms.families.index import (
 )
 from fmab_jax.core.exchanges import Exchange, Meter, View
 from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import GraphOf, network
+from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
@@ -79,15 +79,7 @@ class GossipUCB(IndexPolicy):
     heard: ClassVar[str] = "one pair of neighbours in every slot, and counts by all neighbours"
     trusted: ClassVar[str] = "neighbours, with means and counts"
 
-    graph: Any = parameter(
-        GraphOf(),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
-        default="complete",
-        keyword=False,
-        symbol="",
-        label="graph",
-    )
+    graph: Any = graph_parameter("complete")
     radius: str = parameter(
         Choice(options=("theory", "scaled")),
         "Confidence radius; scaled is the paper's over sqrt(M).",

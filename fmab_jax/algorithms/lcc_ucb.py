@@ -13,8 +13,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_bes
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import GraphOf, network
-from fmab_jax.parameters import parameter
+from fmab_jax.core.networks import graph_parameter, network
 
 
 class Known(NamedTuple):
@@ -60,15 +59,7 @@ class LCCUCB(IndexPolicy):
     trusted: ClassVar[str] = "all agents, or neighbours, with the arm played most"
     homogeneous_only: ClassVar[bool] = True
 
-    graph: Any = parameter(
-        GraphOf(none="all hear all"),
-        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
-        ".txt, .edgelist, .csv or .graphml.",
-        default=None,
-        keyword=False,
-        symbol="",
-        label="graph",
-    )
+    graph: Any = graph_parameter(None, none="all hear all")
 
     def network(self, agents: int) -> nx.Graph | None:
         """Returns the graph, if there is one."""

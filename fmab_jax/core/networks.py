@@ -14,7 +14,7 @@ import numpy as np
 from fmab_jax.core import graphs
 from fmab_jax.errors import length, refuse
 from fmab_jax.files import checked_path
-from fmab_jax.parameters import Kind
+from fmab_jax.parameters import Kind, parameter
 
 # Attributes of a netCDF file hold 64 KB.
 _LISTED_EDGES = 3000
@@ -161,6 +161,24 @@ class ComponentsOf(Kind):
     def lists(self, value: Any) -> bool:
         """Tells a specification that is a list from a list of specifications."""
         return not (isinstance(value, list) and all(isinstance(v, (str, list)) for v in value))
+
+
+def graph_parameter(default: str | None, none: str = "") -> Any:
+    """Returns the parameter of an algorithm that says who may talk to whom.
+
+    Args:
+        default: A name, or None.
+        none: What None stands for, in words; without, it is refused.
+    """
+    return parameter(
+        GraphOf(none=none) if none else GraphOf(),
+        "complete, star, ring, path, grid, regular-D, random[-P], preferential[-m], or a file: "
+        ".txt, .edgelist, .csv or .graphml.",
+        default=default,
+        keyword=False,
+        symbol="",
+        label="graph",
+    )
 
 
 def network(value: Any, agents: int) -> nx.Graph:

@@ -611,7 +611,7 @@ def header(**facts: list[Any]) -> dict[str, Any]:
         algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
     )
     plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings="{}")
-    plain |= dict(vectors=4, numbers=0)
+    plain |= dict(vectors=4, numbers=0, ledger="[]")
     cells = [
         {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
         for i in range(4)
