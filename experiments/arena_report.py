@@ -124,7 +124,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
     ]
     # Horizons may have been run one at a time.
     for section in sorted(folder.glob("arena_T*.md")):
-        lines += [section.read_text(encoding="utf-8"), ""]
+        lines += [section.read_text(encoding="utf-8").rstrip(), ""]
     ledger = _ledger()
     written += common.save_table(ledger, folder, "arena_ledger", _LEDGER_NOTES)
     lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]
@@ -250,7 +250,8 @@ def _protocols() -> list[str]:
     for name in arena_protocols.GRAPHS:
         found = arena_protocols.tables(graphs.make(name, arena_protocols.AGENTS))
         told = [
-            f"{words} {table.wait + 1:,} slots, {arena_protocols.links(table):,} links and "
+            f"{words} {table.wait + 1:,} slot{'s' * (table.wait > 0)}, "
+            f"{arena_protocols.links(table):,} links and "
             f"{arena_protocols.vectors(table):,} vectors"
             for words, table in found.items()
         ]
