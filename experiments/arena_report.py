@@ -145,6 +145,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         "",
         *arena_settings.table(data.settings),
         "",
+        *arena_settings.not_run(data.settings),
     ]
     _write(folder / "ARENA.md", lines)
     return [*written, folder / "ARENA.md"]

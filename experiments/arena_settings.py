@@ -209,6 +209,13 @@ def table(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
     return common.table_lines(_rows(results))
 
 
+def not_run(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """Returns a paragraph that names the settings without a row, if there are any."""
+    (found,) = results.values()
+    missing = [name for name in settings() if name not in found]
+    return [f"Not run: {', '.join(missing)}.", ""] if missing else []
+
+
 def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     (found,) = results.values()
     return [_row(setting, found[name]) for name, setting in settings().items() if name in found]
