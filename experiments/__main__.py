@@ -50,7 +50,8 @@ def chosen(given: str) -> str:
     known |= {name: name for name in NAMES}
     if given not in known:
         near = difflib.get_close_matches(given, known, n=1, cutoff=0)
-        listed = ", ".join(name.partition("_")[0] for name in NAMES)
+        first = {name: name.partition("_")[0] for name in NAMES}
+        listed = ", ".join(s if known.get(s) == name else name for name, s in first.items())
         refuse("experiment", given, f"one of {listed}", f"did you mean {near[0]}?")
     return known[given]
 

@@ -365,12 +365,17 @@ def test_values_out_of_range_are_refused(capsys, arguments):
 
 
 def test_short_names_mean_their_experiments():
-    """Catches a figure or table of the paper that cannot be asked for by its number."""
+    """Catches a figure or table of the paper that cannot be asked for by its number, and a list of
+    names in which two experiments are told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
     judged = {"readings", "audit", "claims", *ARENA}
     assert {command.chosen(name) for name in short} | judged == set(command.NAMES)
     assert all(command.chosen(name) == name for name in command.NAMES)
     assert command.chosen("table2") == command.chosen("fig11") == "table2_fig11_hybrid"
+    with pytest.raises(ValueError) as refused:
+        command.chosen("arean")
+    told = str(refused.value).partition("one of ")[2].partition(";")[0].split(", ")
+    assert [command.chosen(each) for each in told] == list(command.NAMES)
 
 
 def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
