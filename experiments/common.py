@@ -29,6 +29,9 @@ SEEDS = 1000
 LEVEL = 0.95
 WIDE = 7.0  # inches: two columns of a journal
 
+# What the bands of `paired_bands` are, for captions.
+PAIRED = "In the panels of regret, the band of {} is that of its mean, the others' are of the paired difference to it"
+
 Results = Mapping[int, xr.Dataset]  # by horizon
 
 
@@ -54,6 +57,11 @@ def panels(columns: int, rows: int = 1, height: float = 1.75) -> tuple[Figure, n
         style.dress(each)
         each.margins(x=0.01)
     return figure, axes
+
+
+def titles(results: Results) -> list[str]:
+    """Names the horizons of the columns of a figure, where there are several."""
+    return [f"T = {whole(T)} slots" if len(results) > 1 else "" for T in results]
 
 
 def title_horizons(axes: np.ndarray, results: Results) -> None:
@@ -83,6 +91,20 @@ def difference_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict
     """Returns the bands of the paired differences to one of the curves; its own is zero."""
     first = curves[reference]
     return {label: fmab.paired_difference(each, first, LEVEL) for label, each in curves.items()}
+
+
+def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
+    """Returns the reference's band, and around each other mean that of its paired difference.
+
+    Instances differ by far more than what is compared on them, so that the bands of the means
+    themselves would overlap whatever the difference.
+    """
+    own = fmab.confidence_band(curves[reference], LEVEL)
+    bands = difference_bands(curves, reference)
+    for label, band in bands.items():
+        moved = {name: band[name] + own["mean"] for name in ("mean", "lower", "upper")}
+        bands[label] = own if label == reference else band.assign(moved)
+    return bands
 
 
 def label_axes(axes: np.ndarray, labels: Sequence[str], x: str = "slot t") -> None:
@@ -146,7 +168,13 @@ def save_table(
     lines = [*table_lines(rows), "", notes, ""]
     with whole_file(markdown) as temporary:
         temporary.write_text("\n".join(lines), encoding="utf-8")
-    flat = []
+    save_rows(rows, table)
+    return [markdown, table]
+
+
+def save_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """Writes rows as CSV, where an interval has three columns."""
+    flat: list[dict[str, Any]] = []
     for row in rows:
         flat.append({})
         for head, value in row.items():
@@ -155,11 +183,11 @@ def save_table(
                 flat[-1] |= dict(zip(names, value, strict=True))
             else:
                 flat[-1][head] = value
-    with whole_file(table) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(flat[0]))
         writer.writeheader()
         writer.writerows(flat)
-    return [markdown, table]
+    return path
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:

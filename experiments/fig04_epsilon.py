@@ -10,8 +10,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
-from fmab_jax.plots import style
+from experiments import common, pictures
 
 AGENTS, ARMS = 50, 100
 EPSILONS = [0.1, 0.3, 0.5, 1, None]
@@ -30,26 +29,48 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
     )
 
 
+def name_of(epsilon: float | None) -> str:
+    """Writes a level of privacy, and what a message leaks with it."""
+    return "no noise" if epsilon is None else f"ε = {epsilon:g} (Nε = {AGENTS * epsilon:g})"
+
+
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws regret over time, and the price of privacy over the logarithm of time."""
-    figure, axes = common.panels(len(results), rows=2)
-    for (top, bottom), data in zip(axes.T, results.values(), strict=True):
-        curves = {
-            "no noise" if epsilon is None else f"ε = {epsilon:g}": data.regret.isel(epsilon=i)
-            for i, epsilon in enumerate(EPSILONS)
-        }
-        handles = common.draw_bands(top, common.regret_bands(curves))
-        top.set(xlim=0, ylim=0)
-        differences = common.difference_bands(curves, "no noise")
-        common.draw_bands(bottom, differences)
-        bottom.set(xscale="log", ylim=0)
-    common.title_horizons(axes, results)
-    common.label_axes(
-        axes, ["regret\n(reward, sum over agents)", "price of privacy\n(paired difference)"]
-    )
+    regret, price = {}, {}
+    for horizon, data in results.items():
+        curves = {name_of(e): data.regret.isel(epsilon=i) for i, e in enumerate(EPSILONS)}
+        regret[horizon] = common.paired_bands(curves, "no noise")
+        price[horizon] = common.difference_bands(curves, "no noise")
+
+    def page(page: pictures.Page) -> None:
+        labels = ["regret (sum over agents)", "price of privacy (paired)"]
+        axes = page.panels(labels, common.titles(results))
+        for (top, bottom), horizon in zip(axes.T, results, strict=True):
+            page.handles = common.draw_bands(top, regret[horizon])
+            common.draw_bands(bottom, price[horizon])
+            top.set(xlim=0, ylim=0)
+            bottom.set(xscale="log", ylim=0)
+
     caption = common.caption(
-        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, p = 1",
+        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, all report (p = 1)",
         results,
-        "Below: regret minus regret without noise, seed by seed (logarithmic time)",
+        common.PAIRED.format("no noise"),
+        "A message leaks Nε of a reward (N = M). Price of privacy: regret minus regret without noise, seed by seed, over the logarithm of "
+        "time",
     )
-    return common.save(style.finish(figure, handles, caption), folder, "fig04_epsilon")
+    last = max(results)
+    found = {label: float(band["mean"][-1]) for label, band in price[last].items()}
+    alt = (
+        "Regret bends after the first rounds in all curves. At T = "
+        f"{common.whole(last)} noise adds "
+        + ", ".join(f"{found[name_of(e)]:,.0f} at ε = {e:g}" for e in EPSILONS if e is not None)
+        + f" to {float(regret[last]['no noise']['mean'][-1]):,.0f}."
+    )
+    rows = [
+        row
+        for quantity, bands in (("regret", regret), ("price of privacy", price))
+        for horizon in results
+        for row in pictures.band_rows(bands[horizon], quantity=quantity, T=horizon)
+    ]
+    picture = pictures.Picture("fig04_epsilon", page, caption, alt, rows)
+    return pictures.publish(picture, folder)
