@@ -30,7 +30,10 @@ LEVEL = 0.95
 WIDE = 7.0  # inches: two columns of a journal
 
 # What the bands of `paired_bands` are, for captions.
-PAIRED = "In the panels of regret, the band of {} is that of its mean, the others' are of the paired difference to it"
+PAIRED = (
+    "In the panels of regret, the band of {} is that of its mean, the others' are those of the "
+    "paired difference to it"
+)
 
 Results = Mapping[int, xr.Dataset]  # by horizon
 

@@ -55,8 +55,8 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, all report (p = 1)",
         results,
         common.PAIRED.format("no noise"),
-        "A message leaks Nε of a reward (N = M). Price of privacy: regret minus regret without noise, seed by seed, over the logarithm of "
-        "time",
+        "A message leaks Nε of a reward (N = M). Price of privacy: regret minus regret without "
+        "noise, seed by seed, over the logarithm of time",
     )
     last = max(results)
     found = {label: float(band["mean"][-1]) for label, band in price[last].items()}
