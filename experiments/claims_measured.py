@@ -1,0 +1,307 @@
+"""The paper's sentences on its experiments (section VII), judged on the runs behind the figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import fmab_jax as fmab
+from experiments import common, fig07_tradeoff
+from experiments.verdicts import (
+    OPEN,
+    Data,
+    Finding,
+    Measured,
+    Row,
+    alike,
+    excess,
+    large,
+    mean,
+    number,
+    ordered,
+    probable,
+    ratio,
+    share,
+    valued,
+)
+
+ORACLE, SIXTEENTH = fig07_tradeoff.GAPS
+SHORT = {ORACLE: "Δ: the instance's own", SIXTEENTH: "Δ = 1/16"}
+CHOSEN = "T = 10⁴ was chosen by this sentence"
+# Fewer seeds than these say nothing of those that have decided.
+FEWEST = 30
+
+Judge = Callable[[Data], list[Finding]]
+
+
+def slots(horizon: int) -> str:
+    """Names a horizon as a condition."""
+    return f"T = {common.whole(horizon)}"
+
+
+def over_horizons(one: Callable[[Data, int], Finding]) -> Judge:
+    """Returns what is found at every horizon."""
+    return lambda data: [one(data, horizon) for horizon in data.horizons]
+
+
+def falling(name: str, axis: str, values: Sequence[Any], symbol: str) -> Judge:
+    """Regret falls from each value of an axis to the next."""
+
+    def one(data: Data, horizon: int) -> Finding:
+        ends = [data.end(name, horizon, **{axis: value}) for value in values]
+        steps = {
+            f"{symbol} = {less:g} over {more:g}": excess(first, second)
+            for less, more, first, second in zip(values, values[1:], ends, ends[1:], strict=False)
+        }
+        return ordered(slots(horizon), **steps)
+
+    return over_horizons(one)
+
+
+def compared(name: str, first: dict[str, Any], second: dict[str, Any]) -> Judge:
+    """Two cells of an experiment have the same regret."""
+
+    def one(data: Data, horizon: int) -> Finding:
+        ends = [data.end(name, horizon, **cell) for cell in (first, second)]
+        return alike(slots(horizon), _=excess(*ends))
+
+    return over_horizons(one)
+
+
+# --- VII-A: a server ----------------------------------------------------------------------------
+
+
+def _falls_with_rounds(data: Data) -> list[Finding]:
+    found = []
+    for gap, words in SHORT.items():
+        for horizon in data.horizons:
+            ends = [
+                data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (2, 3, 4, 5)
+            ]
+            steps = {
+                f"R = {r} over {r + 1}": excess(first, second)
+                for r, first, second in zip((2, 3, 4), ends, ends[1:], strict=False)
+            }
+            found.append(ordered(f"{slots(horizon)}, {words}", **steps))
+    return found
+
+
+def _four_and_five(data: Data) -> list[Finding]:
+    found = []
+    for gap, words in SHORT.items():
+        for horizon in data.horizons:
+            ends = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (4, 5)]
+            found.append(alike(f"{slots(horizon)}, {words}", _=excess(*ends)))
+    return found
+
+
+def _rounds_needed(data: Data) -> list[Finding]:
+    found = []
+    for horizon in data.horizons:
+        made = mean(data.last("fig04_epsilon", horizon, epsilon=1).rounds_made)
+        finding = valued(slots(horizon), 4.0, rounds=made)
+        found.append(finding.uncounted(CHOSEN) if horizon == 10**4 else finding)
+    return found
+
+
+def _four_rounds_decide(data: Data, horizon: int) -> Finding:
+    cell = data.last("fig04_epsilon", horizon, epsilon=1)
+    done = (cell.active_arms.values == 1) & (cell.rounds_made.values <= 4)
+    return probable(slots(horizon), _=share(done))
+
+
+def _trade_off(data: Data) -> list[Finding]:
+    """Among pairs (p, R), the dearer has less regret: Kendall's tau over batches of seeds."""
+    found = []
+    for gap, words in SHORT.items():
+        for horizon in data.horizons:
+            cells = data.load("fig07_tradeoff")[horizon].isel(time=-1).sel(schedule_gap=gap)
+            cells = cells.isel(rounds=slice(0, 4))  # with a budget
+            links = cells.links.sel(meter="server").transpose("seed", ...).values
+            regret = cells.regret.transpose("seed", ...).values
+            batches = np.array_split(np.arange(len(regret)), min(20, len(regret) // 2))
+            taus = [tau(links[b].mean(0).ravel(), regret[b].mean(0).ravel()) for b in batches]
+            against = mean(-np.array(taus))
+            finding = ordered(f"{slots(horizon)}, {words}", number, minus_tau=against)
+            found.append(finding)
+    return found
+
+
+def tau(first: np.ndarray, second: np.ndarray) -> float:
+    """Returns Kendall's rank correlation (a) of two lists of numbers."""
+    i, j = np.triu_indices(len(first), 1)
+    return float(np.mean(np.sign(first[i] - first[j]) * np.sign(second[i] - second[j])))
+
+
+def _five_rounds(measure: Callable[[xr.Dataset], np.ndarray]) -> Judge:
+    """(R = 5, p = 1) against no budget."""
+
+    def judge(data: Data) -> list[Finding]:
+        found = []
+        for gap, words in SHORT.items():
+            for horizon in data.horizons:
+                cells = data.load("fig07_tradeoff")[horizon].isel(time=-1)
+                cells = cells.sel(schedule_gap=gap, participation=1)
+                pair = [measure(cells.isel(rounds=i)) for i in (3, 4)]
+                found.append(alike(f"{slots(horizon)}, {words}", _=excess(*pair)))
+        return found
+
+    return judge
+
+
+def _one_in_m(data: Data, horizon: int) -> Finding:
+    name = "fig08_heterogeneous_central"
+    ends = [data.end(name, horizon, algorithm=a, spread="homogeneous") for a in ("Single", "CDP")]
+    agents = data.load(name)[horizon].attrs["agents"]
+    return valued(slots(horizon), float(agents), **{f"of M = {agents}:": ratio(*ends)})
+
+
+def _linear(data: Data, horizon: int) -> Finding:
+    """Regret a slot in the last fifth of the horizon over that in the fifth before."""
+    cells = data.load("fig08_heterogeneous_central")[horizon]
+    cell = cells.sel(algorithm="Single", spread="heterogeneous")
+    decided = cell.active_arms.values == 1
+    if decided.sum() < FEWEST:
+        words = f"all agents have decided in {int(decided.sum())} seeds: too few"
+        return Finding(slots(horizon), words, (OPEN,) * 3)
+    time = cell.time.values
+    places = [int(np.argmin(np.abs(time - part * horizon))) for part in (0.6, 0.8, 1.0)]
+    regret = cell.regret.values[decided][:, places]
+    first, second = (np.diff(regret, axis=1) / np.diff(time[places])).T
+    found = alike(slots(horizon), change=excess(second, first))
+    return found._replace(told=f"{found.told} in {int(decided.sum()):,} seeds that have decided")
+
+
+# --- VII-B: graphs ------------------------------------------------------------------------------
+
+
+def _graphs_over(pairs: Sequence[tuple[str, str]]) -> Judge:
+    def one(data: Data, horizon: int) -> Finding:
+        name = "fig10_graphs"
+        steps = {
+            f"{more} over {less}": excess(
+                data.end(name, horizon, graph=more), data.end(name, horizon, graph=less)
+            )
+            for more, less in pairs
+        }
+        return ordered(slots(horizon), **steps)
+
+    return over_horizons(one)
+
+
+def _waits(data: Data, horizon: int) -> Finding:
+    waits = {
+        graph: data.last("fig10_graphs", horizon, graph=graph).waiting_regret.values
+        for graph in ("ring", "star", "random", "complete")
+    }
+    steps = {
+        f"ring minus {graph}": mean(waits["ring"] - other)
+        for graph, other in waits.items()
+        if graph != "ring"
+    }
+    return ordered(slots(horizon), number, **steps)
+
+
+def _not_proportional(data: Data, horizon: int) -> Finding:
+    cells = {
+        graph: data.last("fig10_graphs", horizon, graph=graph) for graph in ("complete", "star")
+    }
+    cost = [
+        fmab.communication_cost(cells[g], 0, 1, "bound").values / cells[g].regret.values
+        for g in ("complete", "star")
+    ]
+    return large(slots(horizon), complete_over_star=ratio(*cost))
+
+
+# --- VII-C: hybrid ------------------------------------------------------------------------------
+
+
+def _structures(more: str, less: str) -> Judge:
+    def one(data: Data, horizon: int) -> Finding:
+        name = "fig12_heterogeneous_structures"
+        ends = [data.end(name, horizon, algorithm=a, spread="heterogeneous") for a in (more, less)]
+        return ordered(slots(horizon), **{f"{more} over {less}": excess(*ends)})
+
+    return over_horizons(one)
+
+
+def _affected(*algorithms: str) -> Judge:
+    def one(data: Data, horizon: int) -> Finding:
+        name = "fig12_heterogeneous_structures"
+        shares = {
+            a: excess(
+                *(
+                    data.end(name, horizon, algorithm=a, spread=spread)
+                    for spread in ("heterogeneous", "homogeneous")
+                )
+            )
+            for a in algorithms
+        }
+        return alike(slots(horizon), **shares)
+
+    return over_horizons(one)
+
+
+def _links(cell: xr.Dataset) -> np.ndarray:
+    return cell.links.sel(meter="server").values
+
+
+def _regret(cell: xr.Dataset) -> np.ndarray:
+    return cell.regret.values
+
+
+_HETEROGENEOUS = "heterogeneous over homogeneous"
+
+ROWS = [
+    Row("VII-A1", r"the regret increases with the decreasing of  $\epsilon$", "Regret at one ε over that at the next larger.",
+        falling("fig04_epsilon", "epsilon", (0.1, 0.3, 0.5, 1), "ε"), "fig04"),
+    Row("VII-A1", r"$\epsilon=1$ indicates the non-private case", "Regret at ε = 1 over that without noise: alike.",
+        compared("fig04_epsilon", {"epsilon": 1}, {"epsilon": "none"}), "fig04",
+        "The regret is that of no noise. The privacy is not: a message leaks Nε = 50 of a reward, which protects nothing, "
+        "where no noise leaks everything."),
+    Row("VII-A2", "the regrets at $T$ decrease as $p$ increases", "Regret at one p over that at the next larger.",
+        falling("fig05_participation", "participation", (0.2, 0.4, 0.6, 0.8, 1), "p"), "fig05"),
+    Row("VII-A2", "the regrets decrease with $R$ increase", "Regret at R over that at R + 1.", _falls_with_rounds, "fig06"),
+    Row("VII-A2", "$ R=4$ and 5 are almost the same", "Regret at R = 4 over that at R = 5: alike.", _four_and_five, "fig06, maps"),
+    Row("VII-A2", r"we need about $ \log(T) \approx 4$ communication rounds", "Completed rounds without a budget: 4.", _rounds_needed, "fig04",
+        "The paper does not state T. 10⁴ was chosen because this sentence fits it, so it is no support for the sentence."),
+    Row("VII-A2", "before eliminating all suboptimal arms", "Seeds with one arm left after at most 4 rounds: high probability.",
+        over_horizons(_four_rounds_decide), "fig04"),
+    Row("VII-A2", "a clear trade-off between the communication cost and learning performance",
+        "Of two pairs (p, R) the dearer has less regret: minus Kendall's rank correlation, above 0.", _trade_off, "fig07"),
+    Row("VII-A2", "is close to the largest amount of required communication cost", "Server links at R = 5, p = 1 over those without a budget: alike.",
+        _five_rounds(_links), "fig07"),
+    Row("VII-A2", "the regret of this case is close to the performance", "Regret at R = 5, p = 1 over that without a budget: alike.",
+        _five_rounds(_regret), "fig07, maps"),
+    Row("VII-A3", "our proposed method obtain similar regrets under two reward structures", f"CDP-MAB, {_HETEROGENEOUS}: alike.",
+        compared("fig08_heterogeneous_central", {"algorithm": "CDP", "spread": "heterogeneous"}, {"algorithm": "CDP", "spread": "homogeneous"}), "fig08"),
+    Row("VII-A3", "reached $1/M$ of the single-agent performance", "Regret of agents alone over that of CDP-MAB, both summed over agents: M.",
+        over_horizons(_one_in_m), "fig08"),
+    Row("VII-A3", "the inconsistency will bring a linear regret with $T$",
+        "Agents alone, heterogeneous, seeds in which all have decided: regret a slot in the last fifth of the horizon over the fifth before: alike.",
+        over_horizons(_linear), "fig08", "The sentence is about the slots after the best arm is found."),
+    Row("VII-B1", "the Star and Fully-connected graph achieve the smallest regrets", "Random graph over star, and over complete graph.",
+        _graphs_over([("random", "star"), ("random", "complete")]), "fig10"),
+    Row("VII-B1", "the Ring graph incurs larger regret", "Ring over each other graph.",
+        _graphs_over([("ring", g) for g in ("complete", "star", "random")]), "fig10"),
+    Row("VII-B1", "their performances are close to the centralized setting", "Star over complete graph, which has the regret of CDP-MAB: alike.",
+        compared("fig10_graphs", {"graph": "star"}, {"graph": "complete"}), "fig10"),
+    Row("VII-B1", "the largest regret caused by the local exploitation", "Regret while waiting, ring minus each other graph.",
+        over_horizons(_waits), "fig10", "What is saved by not exploring while waiting is not in it; the row above has both."),
+    Row("VII-B1", "regret and communication cost are not directly proportional",
+        "Cost over regret, complete graph against star: large.", over_horizons(_not_proportional), "fig10"),
+    Row("VII-C2", "The CDP-MAB achieves the smallest regret", "Heterogeneous: HDP-MAB over CDP-MAB.", _structures("HDP", "CDP"), "fig12"),
+    Row("VII-C2", "better performance than the decentralized network", "Heterogeneous: DDP-MAB over HDP-MAB.", _structures("DDP", "HDP"), "fig12"),
+    Row("VII-C2", "it can completely avoid the local bias by the coordination of the server", f"CDP-MAB, {_HETEROGENEOUS}: alike.", _affected("CDP"), "fig12"),
+    Row("VII-C2", "slightly affected by the heterogeneous reward", f"DDP-MAB and HDP-MAB, {_HETEROGENEOUS}: alike.", _affected("DDP", "HDP"), "fig12"),
+]  # fmt: skip
+
+
+def largest(values: Any) -> Measured:
+    """Returns a number that has no interval, such as the largest of all seeds."""
+    value = float(np.max(values)) if np.size(values) else math.nan
+    return Measured(value, value, value)
