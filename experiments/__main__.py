@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import fmab_jax as fmab
 from experiments import common
 from fmab_jax.errors import Refusal, count, refuse
 
@@ -145,4 +146,6 @@ def run(
 
 
 if __name__ == "__main__":
+    # Programs that were compiled before are kept; not when tests call `main`.
+    fmab.use_compilation_cache()
     sys.exit(main())

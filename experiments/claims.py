@@ -65,7 +65,8 @@ def _head(data: Data) -> list[str]:
         "just touch an edge, one may cross it by chance.",
         "",
         "**One rule decides every row.** An order holds where the interval lies on the stated side. What is alike, or "
-        f"has a stated value, holds where the interval lies within {100 * TOLERANCE:g} % of it; a high probability is "
+        f"has a stated value, holds where the interval lies within {100 * TOLERANCE:g} % of it; what is not "
+        f"worse, or recovered, is at most {100 * TOLERANCE:g} % more; a high probability is "
         f"one above {100 * (1 - TOLERANCE):g} %; large means at least {100 * LARGE:g} % more. Bounds have no tolerance. An "
         "interval that lies across an edge decides nothing. Where half or twice the tolerance would change the verdict, "
         "the row says so.",

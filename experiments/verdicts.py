@@ -4,6 +4,7 @@ The rule, for every row:
 
 * An order ("increases", "smaller") holds where the interval lies on the stated side.
 * What is said to be alike, or to have a value, holds where the interval lies within 5 % of it.
+* What is said to be not worse, or to be recovered, holds where the interval lies below 5 % more.
 * What is said to be high probability holds where the interval lies above 95 %.
 * What is said to be large ("huge", "significantly") holds where the interval shows at least 100 %
   more.
@@ -26,7 +27,6 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import lost_interval, student_quantile
-from fmab_jax.analysis.words import written
 
 LEVEL = 0.99
 TOLERANCE, LARGE = 0.05, 1.0
@@ -199,6 +199,15 @@ def alike(condition: str, **differences: Measured) -> Finding:
     return Finding(condition, told(differences, percent), _thrice(verdict), _named(differences))
 
 
+def no_more(condition: str, **differences: Measured) -> Finding:
+    """Every difference, as a share, is at most 0 within the tolerance."""
+
+    def verdict(scale: float) -> str:
+        return worst(sided(each, -math.inf, scale * TOLERANCE) for each in differences.values())
+
+    return Finding(condition, told(differences, percent), _thrice(verdict), _named(differences))
+
+
 def valued(condition: str, value: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is the stated one, within the tolerance."""
 
@@ -230,14 +239,14 @@ def large(condition: str, **ratios: Measured) -> Finding:
 def at_most(condition: str, most: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is at most the stated one: no tolerance."""
     verdict = worst(sided(each, -math.inf, most) for each in found.values())
-    words = f"{told(found, write or number)}; at most {written(most)}"
+    words = f"{told(found, write or number)}; at most {most:,.6g}"
     return Finding(condition, words, (verdict,) * 3, _named(found))
 
 
 def at_least(condition: str, least: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is at least the stated one: no tolerance."""
     verdict = worst(sided(each, least, math.inf) for each in found.values())
-    words = f"{told(found, write or number)}; at least {written(least)}"
+    words = f"{told(found, write or number)}; at least {least:,.6g}"
     return Finding(condition, words, (verdict,) * 3, _named(found))
 
 
@@ -322,6 +331,8 @@ def number(found: Measured) -> str:
 def _written(found: Measured, unit: str) -> str:
     low, high = sorted((found.lower, found.upper))
     half = (high - low) / 2
+    if max(map(abs, found)) < 5e-7:  # rounding
+        return f"0{unit}"
     if not math.isfinite(half):
         return f"{found.estimate:.3g}{unit} [{low:.3g}, {high:.3g}]"
     if half <= 1e-9 * abs(found.estimate):  # the same in every seed

@@ -280,6 +280,9 @@ def test_intervals_settle_or_do_not():
     assert valued.verdicts == (FAILS, FAILS, HOLDS)
     assert verdicts.probable("c", a=Measured(0.97, 0.96, 0.98)).verdicts == (OPEN, HOLDS, HOLDS)
     assert verdicts.large("c", a=Measured(2.5, 2.4, 2.6)).verdicts == (HOLDS, HOLDS, FAILS)
+    less = verdicts.no_more("c", a=Measured(0.04, 0.03, 0.049))
+    assert less.verdicts == (FAILS, HOLDS, HOLDS)
+    assert verdicts.no_more("c", a=Measured(-0.9, -0.95, -0.8)).verdict == HOLDS
     assert verdicts.at_most("c", 2.0, a=Measured(1.9, 1.8, 2.01)).verdict == OPEN
     assert verdicts.at_least("c", 1.0, a=Measured(1.9, 1.8, 2.0)).verdict == HOLDS
 
@@ -307,6 +310,7 @@ def test_numbers_are_written_with_their_intervals():
     assert verdicts.percent(Measured(0.1063, 0.1024, 0.1102)) == "10.63 % ± 0.39"
     assert verdicts.percent(Measured(0.98, 0.93, 0.995)) == "98.0 % [93.0, 99.5]"
     assert verdicts.number(Measured(12.5, 12.5, 12.5)) == "12.500"
+    assert verdicts.percent(Measured(1e-17, -1e-16, 1e-16)) == "0 %"
     assert verdicts.number(Measured(4.0, 4.0, 4.0)) == "4"
 
 
@@ -318,7 +322,7 @@ BY_HAND = {
     r"has a scale factor of $\frac{2^{-r}}{p\Delta^{r/R}}$": False,  # 2^-r / Delta^(r/R), squared
     r"C^{p,R}_{C}(T) =   c_1\left\lceil pM \right\rceil R": True,
     r"$T^{2/R} /p^{3/2}\leq  M\rightarrow R \geq \frac{4\log T}{3 \log pM} $": False,  # M^1.5 > M
-    "Though \\textit{flooding} can converge fast, it has implosion or the overlap problems": True,
+    "it has implosion or the overlap problems": True,
     "gossiping distributes information slowly and incurs large end-to-end delay": True,
     "Dense graphs have a fast convergence rate but demand more connections": True,
     r"$O(2(M-1)\log T$ & $O((M^2/2)\log T)$": True,  # 98, 1250, 1225

