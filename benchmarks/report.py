@@ -157,7 +157,25 @@ def short(results: dict[str, Any]) -> str:
             continue
         rate = results["cases"][case]["contenders"]["fmab_jax"]["rate"]
         rows.append([f"**fmab_jax**, {label}", f"{rate:,.0f}", f"{1e3 / rate:.3g}"])
-    return "\n".join(_table(["", "trials/s", "ms per trial"], rows))
+    table = "\n".join(_table(["", "trials/s", "ms per trial"], rows))
+    return f"{table}\n\n{_first(results)}"
+
+
+def _first(results: dict[str, Any]) -> str:
+    """Says how long a fresh process takes to its first result."""
+    found = []
+    for end in ("nothing cached", "compiled before"):
+        seconds = [
+            statistics.median(each["seconds"])
+            for name, each in results["programs"].items()
+            if name.startswith("first result") and name.endswith(end)
+        ]
+        found.append(f"{min(seconds):.1f} to {max(seconds):.1f} s")
+    return (
+        f"The first result of a fresh process takes {found[0]} where nothing is cached (50 agents, "
+        f"100 arms, 100 seeds), most of it compiling, and {found[1]} where the program was "
+        "compiled before."
+    )
 
 
 def write(results: dict[str, Any], page: Path, readme: Path) -> None:

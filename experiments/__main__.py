@@ -41,6 +41,7 @@ NAMES = (
     "arena_settings",
     "arena_protocols",
     "arena_report",
+    "pages",
 )
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
@@ -133,6 +134,10 @@ def run(
             lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
         )
         simulated, written = 0.0, experiment.judge(data, folder)
+    elif name == "pages":
+        # Only what was drawn into figures/ is told on the pages.
+        own = folder.resolve() == (experiment.ROOT / "figures").resolve()
+        simulated, written = 0.0, experiment.judge(folder) if own else []
     elif name == "arena_report":
         data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs, quick))
         simulated, written = 0.0, experiment.judge(data, folder)
