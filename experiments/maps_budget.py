@@ -1,0 +1,484 @@
+"""Maps of a round budget: over the gap that its schedule is built for, and over participation.
+
+The paper's figures 6 and 7 fix neither the gap nor T. Two of its sentences are looked for at every
+gap: "R = 5 is close to figure 4", and "R = 4 and 5 almost the same".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.colors import LogNorm
+from matplotlib.lines import Line2D
+
+import fmab_jax as fmab
+from experiments import claims, common, pictures
+from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption, share_of
+from fmab_jax.plots import style
+
+ORACLE = "oracle"
+# Forty steps of 12 %: no sentence falls between two gaps unseen.
+GAPS = tuple(float(f"{gap:.3g}") for gap in np.geomspace(0.005, 0.5, 41))
+BUDGETS = (2, 3, 4, 5, 6)
+PARTICIPATIONS = (0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
+ROUNDS = (None, 2, 3, 4, 5, 6, 7, 8)
+# Differences that count as "close" and "almost the same"; the middle one is the rule.
+TOLERANCES = (0.025, 0.05, 0.1)
+TOLERANCE = 0.05
+# Sentence: the two budgets whose regrets it compares.
+SENTENCES: dict[str, tuple[int, int | None]] = {
+    "R = 5 close to no budget": (5, None),
+    "R = 4 and 5 alike": (4, 5),
+}
+BOTH = "both"
+
+
+def sweep_gaps(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs every budget with every gap that a schedule is built for, and with the oracle's."""
+    return fmab.sweep(
+        fmab.cdp_mab,
+        fmab.Problem.uniform(AGENTS, ARMS),
+        epsilon=EPSILON,
+        schedule_gap={ORACLE: None} | {f"{gap:g}": gap for gap in GAPS},
+        rounds=list(BUDGETS),
+        horizon=horizon,
+        seeds=seeds,
+        times=TIMES,
+        batch=BATCH,
+        store=store,
+    )
+
+
+def sweep_pairs(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs every participation with every budget, and with none, under the oracle's gap."""
+    return fmab.sweep(
+        fmab.cdp_mab,
+        fmab.Problem.uniform(AGENTS, ARMS),
+        epsilon=EPSILON,
+        participation=list(PARTICIPATIONS),
+        rounds=list(ROUNDS),
+        horizon=horizon,
+        seeds=seeds,
+        times=TIMES,
+        batch=BATCH,
+        store=store,
+    )
+
+
+def regret_without(pairs: xr.Dataset) -> np.ndarray:
+    """Returns [seed] regret at T of all agents without a budget."""
+    return pairs.regret.sel(participation=1, rounds="none").isel(time=-1).values
+
+
+# --- the gap that a schedule is built for -------------------------------------------------------
+
+
+def sentences(cells: xr.DataArray, without: np.ndarray) -> dict[str, list[claims.Measured]]:
+    """Returns, for each sentence and gap, by what share the first regret exceeds the second."""
+    found: dict[str, list[claims.Measured]] = {}
+    for words, (first, second) in SENTENCES.items():
+        found[words] = []
+        for gap in cells.schedule_gap.values:
+            own = cells.sel(schedule_gap=gap)
+            other = without if second is None else own.sel(rounds=second).values
+            found[words].append(claims.excess(own.sel(rounds=first).values, other))
+    return found
+
+
+def held(found: Mapping[str, Sequence[claims.Measured]], tolerance: float) -> dict[str, np.ndarray]:
+    """Returns [gap] where each sentence holds within a tolerance, and where both do."""
+    holds = {
+        words: np.array(
+            [claims.within(each, -tolerance, tolerance) == claims.HOLDS for each in measured]
+        )
+        for words, measured in found.items()
+    }
+    return holds | {BOTH: np.logical_and.reduce(list(holds.values()))}
+
+
+def spans(gaps: Sequence[float], holds: Sequence[bool]) -> list[tuple[float, float]]:
+    """Returns the runs of neighbouring gaps at which something holds, first and last."""
+    found: list[tuple[float, float]] = []
+    for place, (gap, holding) in enumerate(zip(gaps, holds, strict=True)):
+        if holding and place and holds[place - 1]:
+            found[-1] = found[-1][0], gap
+        elif holding:
+            found.append((gap, gap))
+    return found
+
+
+def listed(labels: Sequence[str], holds: np.ndarray) -> str:
+    """Writes the gaps at which something holds."""
+    gaps = [float(label) for label in labels if label != ORACLE]
+    own = [bool(value) for label, value in zip(labels, holds, strict=True) if label != ORACLE]
+    told = [f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in spans(gaps, own)]
+    told += [ORACLE] * any(v for label, v in zip(labels, holds, strict=True) if label == ORACLE)
+    return " and ".join(told) or "no gap"
+
+
+def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[str, Any]]:
+    """Returns every cell: regret against no budget, budgets spent, worse arms, sentences."""
+    last = data.isel(time=-1).load()
+    measured = sentences(last.regret, without)
+    holds = {tolerance: held(measured, tolerance) for tolerance in TOLERANCES}
+    rows = []
+    for place, gap in enumerate(last.schedule_gap.values):
+        for budget in last.rounds.values:
+            cell = last.sel(schedule_gap=gap, rounds=budget)
+            row = {
+                "T": horizon,
+                "gap": gap,
+                "R": int(budget),
+                "regret": common.interval(cell.regret.values),
+                "over no budget": tuple(claims.ratio(cell.regret.values, without)),
+                "spends the budget": tuple(share_of(cell.rounds_made.values == budget)),
+                "commits to a worse arm": tuple(share_of(cell.worse_arm_played.values)),
+            }
+            for words, found in measured.items():
+                row[f"{words}: excess"] = tuple(found[place])
+            for tolerance, each in holds.items():
+                for words, where in each.items():
+                    row[f"{words}, within {100 * tolerance:g} %"] = bool(where[place])
+            rows.append(row)
+    return rows
+
+
+def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
+    """Draws regret against no budget, and what happens to the budget, over the gap."""
+    rows = {
+        T: gap_rows(T, found["gaps"], regret_without(found["pairs"]))
+        for T, found in results.items()
+    }
+    first = next(iter(results.values()))["gaps"]
+    labels, budgets = first.schedule_gap.values.tolist(), first.rounds.values.tolist()
+    gaps = np.array([float(label) for label in labels if label != ORACLE])
+    # The oracle's gap differs from seed to seed: its points stand left of the axis' numbers.
+    beside = gaps[0] * 0.6
+    holds = {T: held_rows(each, TOLERANCE) for T, each in rows.items()}
+    marks = dict(zip([*SENTENCES, BOTH], ("0.15", "0.55", "#D55E00"), strict=True))
+
+    def lines(axes: Any, horizon: int, quantity: str, budgets: Sequence[int]) -> list[Any]:
+        handles = []
+        for budget in budgets:
+            own = style.look(budgets.index(budget))
+            cells = [row for row in rows[horizon] if row["R"] == budget]
+            drawn = [row[quantity] for row in cells if row["gap"] != ORACLE]
+            mean, low, high = np.array(drawn).T
+            axes.fill_between(gaps, low, high, color=own["color"], alpha=0.2, linewidth=0)
+            handles += axes.plot(gaps, mean, label=f"R = {budget}", **own)
+            (oracle,) = (row[quantity] for row in cells if row["gap"] == ORACLE)
+            axes.plot(beside, oracle[0], "o", color=own["color"], markersize=2.5)
+            axes.vlines(beside, oracle[1], oracle[2], color=own["color"], linewidth=0.8)
+        axes.set(xscale="log", xlim=(beside / 1.25, gaps[-1] * 1.1))
+        axes.axvline(gaps[0] / 1.25, color="0.6", linewidth=0.5)
+        return handles
+
+    oracle = Line2D([], [], ls="none", marker="o", ms=2.5, color="0.3", label="oracle (left)")
+
+    def regret(page: pictures.Page) -> None:
+        axes = page.panels(["regret over that without a budget"], common.titles(results), GAP_AXIS)
+        for panel, horizon in zip(axes[0], results, strict=True):
+            handles = lines(panel, horizon, "over no budget", budgets)
+            panel.set(yscale="log")
+            panel.axhline(1, color="0.4", linewidth=0.5, zorder=0.5)
+            low, high = np.log(panel.get_ylim())
+            # Room below the curves, a line there for each sentence.
+            panel.set_ylim(np.exp(low - 0.28 * (high - low)), np.exp(high))
+            for place, (words, colour) in enumerate(marks.items()):
+                _mark(panel, labels, holds[horizon][words], 0.16 - 0.06 * place, colour, beside)
+        bars = [
+            Line2D([], [], color=colour, lw=2.5, label=f"{words}, within {100 * TOLERANCE:g} %")
+            for words, colour in marks.items()
+            if any(each[words].any() for each in holds.values())
+        ]
+        page.handles = [*handles, oracle, *bars]
+
+    def events(page: pictures.Page) -> None:
+        told = ["spend the budget (% of seeds)", "commit to a worse arm (% of seeds)"]
+        axes = page.panels(told, common.titles(results), GAP_AXIS)
+        for column, horizon in zip(axes.T, results, strict=True):
+            for panel, quantity in zip(
+                column, ("spends the budget", "commits to a worse arm"), strict=True
+            ):
+                page.handles = [*lines(panel, horizon, quantity, budgets), oracle]
+                panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
+                panel.set(ylim=(-0.03, None))
+
+    setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1"
+    data = {T: found["gaps"] for T, found in results.items()}
+    schedule = (
+        "A budgeted schedule shrinks its target gap by Δ to the power of 1/R a round; Δ is on the "
+        "horizontal axis, and the points on the left have each seed's own smallest gap (oracle)"
+    )
+    told = ". ".join(
+        f"At T = {common.whole(T)}, "
+        + "; ".join(
+            f"{words} at {listed(labels, where)}" + ("" if words != BOTH else f" of {len(gaps)}")
+            for words, where in each.items()
+        )
+        for T, each in holds.items()
+    )
+    found = told + ". " + _other_tolerances(rows, labels)
+    worst = _largest(rows, "commits to a worse arm")
+    spent = {T: _ends(each, max(budgets), "spends the budget") for T, each in rows.items()}
+    every = [row for each in rows.values() for row in each]
+    return [
+        pictures.Picture(
+            "maps_gap_regret",
+            regret,
+            caption(
+                setting,
+                data,
+                "Regret is summed over agents; ratios of means over the same seeds, with "
+                f"{100 * claims.LEVEL:g} % intervals (delta method)",
+                schedule,
+                f"Bars below the curves: gaps at which a sentence of the paper holds, its "
+                f"{100 * claims.LEVEL:g} % paired interval within {100 * TOLERANCE:g} %. {found}",
+            ),
+            f"Regret falls as the assumed gap grows, then rises where schedules end too early. "
+            f"{told}."
+            if _falls_then_rises(rows)
+            else f"Regret over the gap that a schedule is built for. {told}.",
+            every,
+        ),
+        pictures.Picture(
+            "maps_gap_events",
+            events,
+            caption(
+                setting,
+                data,
+                "Shares of the seeds, with pointwise 95 % Clopper–Pearson intervals",
+                schedule,
+                "An agent commits to a worse arm where it plays, at T, one arm that is not the "
+                "best",
+            ),
+            "; ".join(
+                f"at T = {common.whole(T)}, R = {max(budgets)} is spent by "
+                f"{100 * low:.0f} % of the seeds at gap {gaps[0]:g} and by {100 * high:.0f} % at "
+                f"{gaps[-1]:g}, and at most {100 * worst[T][0]:.0f} % commit to a worse arm "
+                f"(R = {worst[T][1]}, gap {worst[T][2]})"
+                for T, (low, high) in spent.items()
+            ).capitalize()
+            + ".",
+            every,
+        ),
+    ]
+
+
+GAP_AXIS = "gap Δ that the schedule is built for (reward)"
+
+
+def held_rows(rows: Sequence[Mapping[str, Any]], tolerance: float) -> dict[str, np.ndarray]:
+    """Returns [gap] where each sentence holds, read from the rows of one horizon."""
+    one = {row["gap"]: row for row in rows}
+    return {
+        words: np.array([row[f"{words}, within {100 * tolerance:g} %"] for row in one.values()])
+        for words in (*SENTENCES, BOTH)
+    }
+
+
+def _mark(
+    axes: Any, labels: Sequence[str], holds: np.ndarray, height: float, colour: str, beside: float
+) -> None:
+    """Draws a bar over the gaps at which a sentence holds, half a step to either side."""
+    gaps = [float(label) for label in labels if label != ORACLE]
+    own = [bool(v) for label, v in zip(labels, holds, strict=True) if label != ORACLE]
+    half = math.sqrt(gaps[1] / gaps[0]) if len(gaps) > 1 else 1.1
+    pieces = [(low / half, high * half) for low, high in spans(gaps, own)]
+    if bool(holds[list(labels).index(ORACLE)]):
+        pieces.append((beside / 1.1, beside * 1.1))
+    for low, high in pieces:
+        axes.plot(
+            [low, high], [height] * 2, color=colour, lw=2.5, solid_capstyle="butt",
+            transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+
+
+def _other_tolerances(rows: Mapping[int, Sequence[Mapping[str, Any]]], labels: list[str]) -> str:
+    """Says where both sentences hold under the other tolerances."""
+    told = []
+    for tolerance in TOLERANCES:
+        if tolerance != TOLERANCE:
+            both = {T: listed(labels, held_rows(each, tolerance)[BOTH]) for T, each in rows.items()}
+            at = "; ".join(f"{gap} (T = {common.whole(T)})" for T, gap in both.items())
+            told.append(f"within {100 * tolerance:g} %, both at {at}")
+    return ". ".join(text.capitalize() for text in told)
+
+
+def _largest(
+    rows: Mapping[int, Sequence[Mapping[str, Any]]], quantity: str
+) -> dict[int, tuple[float, int, str]]:
+    """Returns the largest share of each horizon, and its budget and gap."""
+    found = {}
+    for horizon, each in rows.items():
+        most = max(each, key=lambda row: row[quantity][0])
+        found[horizon] = most[quantity][0], most["R"], most["gap"]
+    return found
+
+
+def _ends(rows: Sequence[Mapping[str, Any]], budget: int, quantity: str) -> tuple[float, float]:
+    """Returns a budget's share at the smallest and at the largest gap."""
+    own = [row[quantity][0] for row in rows if row["R"] == budget and row["gap"] != ORACLE]
+    return own[0], own[-1]
+
+
+def _falls_then_rises(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> bool:
+    """Tells whether every budget's regret is least at a gap between the ends, at every horizon."""
+    for each in rows.values():
+        for budget in {row["R"] for row in each}:
+            own = [r["regret"][0] for r in each if r["R"] == budget and r["gap"] != ORACLE]
+            if not 0 < int(np.argmin(own)) < len(own) - 1:
+                return False
+    return True
+
+
+# --- participation and budget -------------------------------------------------------------------
+
+
+def remark(agents: int, participation: float, horizon: int) -> float:
+    """Returns the R from which Remark 2 promises no more regret than without communication."""
+    log = math.log(participation * agents)
+    return 4 * math.log(horizon) / (3 * log) if log > 0 else math.inf
+
+
+def pair_rows(horizon: int, pairs: xr.Dataset, alone: np.ndarray | None) -> list[dict[str, Any]]:
+    """Returns every (p, R): regret over that of all agents without a budget, and who beats it."""
+    last = pairs.regret.isel(time=-1).load()
+    without = regret_without(pairs)
+    single = None if alone is None else claims.ratio(alone, without)
+    rows = []
+    for p in last.participation.values.tolist():
+        for budget in last.rounds.values:
+            own = last.sel(participation=p, rounds=budget).values
+            row = {
+                "T": horizon,
+                "p": p,
+                "R": budget if budget == "none" else int(budget),
+                "over R_C": tuple(claims.ratio(own, without)),
+                "R of Remark 2": remark(AGENTS, p, horizon),
+                "T^(2/R) / p^(3/2)": horizon ** (0 if budget == "none" else 2 / int(budget))
+                / p**1.5,
+            }
+            if single is not None and alone is not None:
+                row["agents alone over R_C"] = tuple(single)
+                row["over agents alone"] = tuple(claims.ratio(own, alone))
+            rows.append(row)
+    return rows
+
+
+def crossings(values: np.ndarray, level: float) -> bool:
+    """Tells whether a map passes a level: whether a contour of it can be drawn."""
+    return bool(values.min() < level < values.max())
+
+
+def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
+    """Draws the ratio as a heat map over R and p, a panel for each horizon."""
+    rows, maps, alone = {}, {}, {}
+    for T, found in results.items():
+        single = None
+        if "alone" in found:
+            single = found["alone"].regret.sel(epsilon_message=EPSILON).isel(time=-1).values
+        rows[T] = pair_rows(T, found["pairs"], single)
+        without = regret_without(found["pairs"])
+        alone[T] = None if single is None else claims.ratio(single, without).estimate
+        budgets = [row["R"] for row in rows[T] if row["R"] != "none"]
+        budgets = list(dict.fromkeys(budgets))
+        shares = list(dict.fromkeys(row["p"] for row in rows[T]))
+        cells = [row["over R_C"][0] for row in rows[T] if row["R"] != "none"]
+        maps[T] = np.reshape(cells, (len(shares), len(budgets)))
+    low, high = min(each.min() for each in maps.values()), max(each.max() for each in maps.values())
+    strokes = {"agents alone": ("white", "-"), f"M = {AGENTS}": ("#D55E00", "-")}
+
+    def page(page: pictures.Page) -> None:
+        axes = page.panels(["share p that reports"], common.titles(results), "round budget R")
+        for panel, horizon in zip(axes[0], results, strict=True):
+            panel.grid(False)
+            mesh = panel.pcolormesh(
+                _edges(budgets), np.exp(_edges(np.log(shares))), maps[horizon],
+                norm=LogNorm(low, high), cmap="cividis", rasterized=True,
+            )  # fmt: skip
+            panel.set(yscale="log")
+            levels = {"agents alone": alone[horizon], f"M = {AGENTS}": AGENTS}
+            for name, level in levels.items():
+                if level is not None and crossings(maps[horizon], level):
+                    colour, stroke = strokes[name]
+                    panel.contour(
+                        budgets, shares, maps[horizon], [level], colors=colour, linewidths=1.3,
+                        linestyles=stroke,
+                    )  # fmt: skip
+            fine = np.geomspace(shares[0], shares[-1], 200)
+            promised = np.array([remark(AGENTS, p, horizon) for p in fine])
+            panel.plot(promised, fine, color="black", linestyle=(0, (4, 1.5)), linewidth=1.3)
+            panel.set(xlim=(budgets[0] - 0.5, budgets[-1] + 0.5), ylim=_ends_of(shares))
+        bar = page.figure.colorbar(
+            mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
+            location="bottom" if page.narrow else "right",
+        )  # fmt: skip
+        bar.set_label("regret over R_C", fontsize=style.FONT)
+        bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
+        ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)
+        bar.ax.minorticks_off()
+        page.handles = [
+            Line2D([], [], color="0.75" if colour == "white" else colour, ls=stroke, lw=1.3,
+                   label=f"as {name}" if name == "agents alone" else name)
+            for name, (colour, stroke) in strokes.items()
+            if any(
+                level is not None and crossings(maps[T], level)
+                for T in results
+                for level in [alone[T] if name == "agents alone" else AGENTS]
+            )
+        ]  # fmt: skip
+        page.handles += [
+            Line2D([], [], color="black", ls=(0, (4, 1.5)), lw=1.3, label="Remark 2, to its right")
+        ]
+
+    told = [_told_pairs(T, rows[T], maps[T], alone[T]) for T in results]
+    words = caption(
+        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, oracle gap",
+        {T: found["pairs"] for T, found in results.items()},
+        "Colour: regret at T over that of all agents without a budget (R_C), ratio of means over "
+        "the same seeds. Lines: where it is that of agents alone, where it is M, and the R from "
+        "which Remark 2 promises no more regret than without communication, "
+        "R = 4 log T / (3 log pM)",
+        *told,
+    )
+    every = [row for each in rows.values() for row in each]
+    alt = " ".join(text + "." for text in told)
+    return [pictures.Picture("maps_pairs", page, words, alt, every)]
+
+
+def _told_pairs(
+    horizon: int, rows: Sequence[Mapping[str, Any]], ratios: np.ndarray, alone: float | None
+) -> str:
+    """Says what one horizon's map shows: its range, and who beats agents alone."""
+    budgeted = [row for row in rows if row["R"] != "none"]
+    told = f"At T = {common.whole(horizon)} the ratio is {ratios.min():.2g} to {ratios.max():.3g}"
+    over = sum(row["over R_C"][1] > AGENTS for row in budgeted)
+    told += f", above M in {over} of {len(budgeted)} cells"
+    if alone is None:
+        return told
+    promised = [row for row in budgeted if row["R"] >= row["R of Remark 2"]]
+    worse = [row for row in budgeted if row["over agents alone"][1] > 1]
+    broken = [row for row in promised if row["over agents alone"][1] > 1]
+    return told + (
+        f"; agents alone have {alone:.3g}, {len(worse)} cells have more for sure, and "
+        f"{len(broken)} of the {len(promised)} for which Remark 2 promises not to"
+    )
+
+
+def _edges(places: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Returns the borders of cells around places: half-way, and as far beyond the ends."""
+    places = np.asarray(places, float)
+    inner = (places[1:] + places[:-1]) / 2
+    return np.concatenate([[2 * places[0] - inner[0]], inner, [2 * places[-1] - inner[-1]]])
+
+
+def _ends_of(shares: Sequence[float]) -> tuple[float, float]:
+    edges = np.exp(_edges(np.log(shares)))
+    return float(edges[0]), float(edges[-1])

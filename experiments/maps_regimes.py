@@ -1,0 +1,492 @@
+"""Maps of privacy and of delays: regret against the leak, its exponents, and what waiting costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import xarray as xr
+from matplotlib.lines import Line2D
+
+import fmab_jax as fmab
+from experiments import claims, common, pictures
+from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption, end
+from fmab_jax.analysis import theory
+from fmab_jax.analysis.words import written
+from fmab_jax.core import exchanges, graphs
+from fmab_jax.plots import style
+
+Results = Mapping[int, Mapping[str, xr.Dataset]]
+
+LEAKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None)
+COMPONENTS = "5x10:star"
+# Who leaks what to whom, as `fmab.privacy_ledger` has it.
+STRUCTURES = {
+    "CDP, p = 1": "with CDP-MAB each agent's messages leak it to the server",
+    "CDP, p = 0.2": "",
+    "DDP, ring": "with DDP-MAB to every other agent",
+    "HDP, ten stars of five": "with HDP-MAB to the sink of its star, and the server sees sums of five",
+    "agents alone": "agents alone send nothing: N = 1, and it is what their actions may tell",
+}
+# Of M, in groups that share a program: the larger ones would have the smaller ones padded.
+SIZES = ((5, 10, 20, 50), (100, 200))
+REACHES = (12, 6, 4, 3, 2)
+
+
+def graphs_by_diameter() -> dict[str, Any]:
+    """Returns graphs of 50 agents whose diameters lie between 1 and 49."""
+    rings = {
+        f"circle, reach {reach}": nx.circulant_graph(AGENTS, range(1, reach + 1))
+        for reach in REACHES
+    }
+    names = ("complete", "star", "random", "grid", "ring", "path")
+    return {name: name for name in names} | rings
+
+
+def sweep_leaks(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs CDP-MAB at every leak, with all agents and with a fifth of them."""
+    return _sweep(fmab.cdp_mab, horizon, seeds, store, epsilon_message=list(LEAKS),
+                  participation=[0.2, 1])  # fmt: skip
+
+
+def sweep_peers(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs DDP-MAB and HDP-MAB at every leak."""
+    return _sweep({"DDP": fmab.ddp_mab, "HDP": fmab.hdp_mab}, horizon, seeds, store,
+                  epsilon_message=list(LEAKS), graph="ring", components=COMPONENTS)  # fmt: skip
+
+
+def sweep_alone(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs agents alone at every leak."""
+    return _sweep(fmab.single_mab, horizon, seeds, store, epsilon_message=list(LEAKS))
+
+
+def sweep_sizes(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs ring and complete graph with few and with many agents, paired."""
+    found = []
+    for place, sizes in enumerate(SIZES):
+        problems = {str(agents): fmab.Problem.uniform(agents, ARMS) for agents in sizes}
+        kept = None if store is None else store.with_name(f"{store.name}-{place}")
+        found.append(
+            _sweep(fmab.ddp_mab, horizon, seeds, kept, problems, epsilon=EPSILON,
+                   graph=["ring", "complete"], sum_agents=False)[["regret"]]
+        )  # fmt: skip
+    return xr.concat(found, "problem", join="outer", coords="minimal", compat="override")
+
+
+def sweep_diameters(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs graphs of many diameters with 50 agents, paired."""
+    return _sweep(fmab.ddp_mab, horizon, seeds, store, epsilon=EPSILON,
+                  graph=graphs_by_diameter(), sum_agents=False)  # fmt: skip
+
+
+def _sweep(
+    algorithm: Any, horizon: int, seeds: int, store: Path | None, problem: Any = None, **given: Any
+) -> xr.Dataset:
+    problem = fmab.Problem.uniform(AGENTS, ARMS) if problem is None else problem
+    return fmab.sweep(
+        algorithm, problem, horizon=horizon, seeds=seeds, times=TIMES, batch=BATCH, store=store,
+        **given,
+    )  # fmt: skip
+
+
+# --- regret against the leak --------------------------------------------------------------------
+
+
+def leak_curves(found: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]:
+    """Returns [leak, seed] regret at T of every structure that was run."""
+    curves = {}
+    if "leaks" in found:
+        for p in found["leaks"].participation.values:
+            curves[f"CDP, p = {p:g}"] = found["leaks"].regret.sel(participation=p).isel(time=-1)
+    if "peers" in found:
+        for name, label in (("DDP", "DDP, ring"), ("HDP", "HDP, ten stars of five")):
+            curves[label] = found["peers"].regret.sel(algorithm=name).isel(time=-1)
+    if "alone" in found:
+        curves["agents alone"] = found["alone"].regret.isel(time=-1)
+    order = [name for name in STRUCTURES if name in curves]
+    return {name: curves[name].transpose("epsilon_message", "seed", ...).load() for name in order}
+
+
+def leak_rows(horizon: int, curves: Mapping[str, xr.DataArray]) -> list[dict[str, Any]]:
+    """Returns every point: regret, and by what factor the noise raises it."""
+    rows = []
+    for name, cells in curves.items():
+        none = cells.sel(epsilon_message="none").values
+        for leak in cells.epsilon_message.values:
+            own = cells.sel(epsilon_message=leak).values
+            rows.append(
+                {
+                    "T": horizon,
+                    "structure": name,
+                    "leak": leak if leak == "none" else float(leak),
+                    "regret": common.interval(own),
+                    "over no noise": tuple(claims.ratio(own, none)),
+                }
+            )
+    return rows
+
+
+def doubled(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Returns the largest leak at which the regret is at least twice that without noise."""
+    leaks = [r["leak"] for r in rows if r["leak"] != "none" and r["over no noise"][0] >= 2]
+    return max(leaks, default=None)
+
+
+def draw_leaks(results: Results) -> list[pictures.Picture]:
+    """Draws regret at T against what a message leaks, a curve for each structure."""
+    curves = {T: leak_curves(found) for T, found in results.items()}
+    rows = {T: leak_rows(T, each) for T, each in curves.items()}
+    numbers = [row["leak"] for row in next(iter(rows.values())) if row["leak"] != "none"]
+    beside = max(numbers) * 2.5
+
+    def page(page: pictures.Page) -> None:
+        axes = page.panels(["regret (sum over agents)"], common.titles(results), "leak Nε (nats)")
+        for panel, horizon in zip(axes[0], results, strict=True):
+            handles = []
+            for index, name in enumerate(curves[horizon]):
+                own, each = style.look(index), [r for r in rows[horizon] if r["structure"] == name]
+                places = [beside if r["leak"] == "none" else r["leak"] for r in each]
+                mean, low, high = np.array([r["regret"] for r in each]).T
+                panel.vlines(places, low, high, color=own["color"], linewidth=0.9)
+                handles += panel.plot(places[:-1], mean[:-1], marker="o", ms=2, label=name, **own)
+                panel.plot(places[-1], mean[-1], marker="D", ms=3, **own)
+            panel.set(xscale="log", yscale="log", xlim=(min(numbers) / 1.3, beside * 1.4))
+            panel.axvline(beside / 1.5, color="0.6", linewidth=0.5)
+        page.handles = [
+            *handles,
+            Line2D([], [], ls="none", marker="D", ms=3, color="0.3", label="no noise (right)"),
+        ]
+
+    ledger = "; ".join(words for name, words in STRUCTURES.items() if words)
+    told = []
+    for T, each in rows.items():
+        for name in curves[T]:
+            place = doubled([row for row in each if row["structure"] == name])
+            told.append((T, name, place))
+    last = max(results)
+    noise = "; ".join(
+        f"{name} " + (f"to Nε = {place:g}" if place is not None else "nowhere")
+        for T, name, place in told
+        if T == last
+    )
+    found = (
+        f"At T = {common.whole(last)} noise at least doubles the regret up to these leaks, of "
+        f"those run: {noise}"
+    )
+    data = {
+        T: next(each[n] for n in ("leaks", "alone") if n in each) for T, each in results.items()
+    }
+    words = caption(
+        f"M = {AGENTS} agents, K = {ARMS} arms, no round budget",
+        data,
+        "Points: mean regret at T over the seeds; bars: pointwise 95 % confidence interval "
+        "(Student t). The horizontal axis is what the messages of one agent tell of one reward "
+        "(Theorem 1), N = ⌈pM⌉ the agents that a round hears",
+        f"Who leaks to whom: {ledger}. Actions are not covered where agents wait",
+        found,
+    )
+    every = [row for each in rows.values() for row in each]
+    return [pictures.Picture("maps_leak", page, words, f"Regret against the leak. {found}.", every)]
+
+
+# --- what waiting costs -------------------------------------------------------------------------
+
+
+def waiting_bound(agents: int, graph: Any, horizon: int, instances: int = 20) -> float:
+    """Returns the proved bound on the regret of waiting, mean over the first instances."""
+    table = exchanges.flooding(graph)
+    gaps = claims.gaps_of(fmab.Problem.uniform(agents, ARMS), instances)
+    each = [theory.bounds(one, table, horizon, float(EPSILON)).regret_waiting for one in gaps]
+    return float(np.mean(each))
+
+
+def size_rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
+    """Returns what the ring adds to the complete graph, for every number of agents."""
+    rows = []
+    for label in data.problem.values.tolist():
+        agents, graph = int(label), graphs.make("ring", int(label))
+        ends = [end(data, problem=label, graph=name) for name in ("ring", "complete")]
+        rows.append(_extra(horizon, "M", agents, "ring", graph, *ends))
+    return sorted(rows, key=lambda row: row["M"])
+
+
+def diameter_rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
+    """Returns what every graph adds to the complete one, by its diameter."""
+    made = {
+        name: graphs.make(given, AGENTS) if isinstance(given, str) else given
+        for name, given in graphs_by_diameter().items()
+    }
+    complete = end(data, graph="complete")
+    rows = [
+        _extra(horizon, "d_G", AGENTS, name, made[name], end(data, graph=name), complete)
+        for name in data.graph.values.tolist()
+        if name != "complete"
+    ]
+    return sorted(rows, key=lambda row: row["d_G"])
+
+
+def _extra(
+    horizon: int, over: str, agents: int, name: str, graph: Any, own: Any, complete: Any
+) -> dict[str, Any]:
+    diameter = graphs.diameter(graph)
+    return {
+        "T": horizon,
+        "over": over,
+        "M": agents,
+        "graph": name,
+        "d_G": diameter,
+        "extra regret": common.interval(np.asarray(own) - np.asarray(complete)),
+        "of the regret": tuple(claims.excess(own, complete)),
+        "M (d_G - 1)": agents * (diameter - 1),
+        "bound on waiting": waiting_bound(agents, graph, horizon),
+    }
+
+
+def draw_waits(results: Results) -> list[pictures.Picture]:
+    """Draws the extra regret of the ring over M, and of graphs over their diameter."""
+    rows = {
+        T: (size_rows(T, found["sizes"]), diameter_rows(T, found["diameters"]))
+        for T, found in results.items()
+    }
+    printed, proved = {"color": "0.35", "ls": (0, (4, 1.5))}, {"color": "0.35", "ls": (0, (1, 1))}
+
+    def page(page: pictures.Page) -> None:
+        labels = ["extra regret of the ring", f"extra regret, M = {AGENTS}"]
+        x = ["agents M", "diameter of the graph"]
+        axes = page.panels(labels, common.titles(results), x)
+        for column, horizon in zip(axes.T, results, strict=True):
+            for panel, each, place in zip(column, rows[horizon], ("M", "d_G"), strict=True):
+                places = [row[place] for row in each]
+                mean, low, high = np.array([row["extra regret"] for row in each]).T
+                panel.vlines(places, low, high, color=style.COLOURS[0], linewidth=0.9)
+                panel.plot(places, mean, "o", color=style.COLOURS[0], ms=3)
+                panel.plot(places, [row["M (d_G - 1)"] for row in each], lw=0.9, **printed)
+                panel.plot(places, [row["bound on waiting"] for row in each], lw=0.9, **proved)
+                pictures.line_up(panel)
+                panel.set_xscale("log")
+                panel.set_yscale("symlog", linthresh=30, linscale=1)
+                panel.margins(x=0.05)
+                panel.minorticks_off()
+
+        def ticks() -> None:
+            for panel in axes.flat:
+                low, high = panel.get_ylim()
+                powers = [10**n for n in range(2, 6)]
+                wanted = [-10000, -1000, -100, 0, *powers]
+                panel.set_yticks([t for t in wanted if low <= t <= high])
+
+        page.fit = ticks
+        page.handles = [
+            Line2D([], [], color=style.COLOURS[0], marker="o", ms=3, lw=0.9, label="measured"),
+            Line2D([], [], lw=0.9, label="printed: M (d_G − 1)", **printed),
+            Line2D([], [], lw=0.9, label="proved for the waits", **proved),
+        ]
+
+    told = [_told_waits(T, *each) for T, each in rows.items()]
+    words = caption(
+        f"DDP-MAB, K = {ARMS} arms, ε = {EPSILON:g}",
+        {T: found["diameters"] for T, found in results.items()},
+        "Points: regret minus that on the complete graph, seed by seed on the same draws; bars: "
+        "pointwise 95 % confidence interval (Student t). The vertical axis is linear between -30 "
+        "and 30, logarithmic beyond. Above: the ring, whose diameter is ⌊M/2⌋. Below: star, "
+        "random graph, circles whose agents reach 12, 6, 4, 3 and 2 neighbours on either side, "
+        "grid, ring and path",
+        *told,
+    )
+    every = [row for each in rows.values() for part in each for row in part]
+    alt = " ".join(text + "." for text in told)
+    return [pictures.Picture("maps_waits", page, words, alt, every)]
+
+
+def _told_waits(
+    horizon: int, sizes: Sequence[Mapping[str, Any]], diameters: Sequence[Mapping[str, Any]]
+) -> str:
+    """Says how much of the bound is used, and where waiting saves regret."""
+    each = [*sizes, *diameters]
+    used = max(row["extra regret"][0] / row["M (d_G - 1)"] for row in each)
+    saved = sum(row["extra regret"][2] < 0 for row in each)
+    added = sum(row["extra regret"][1] > 0 for row in each)
+    least, most = sizes[0], sizes[-1]
+    return (
+        f"At T = {common.whole(horizon)} the ring adds {least['extra regret'][0]:,.0f} with M = "
+        f"{least['M']} and {most['extra regret'][0]:,.0f} with M = {most['M']}; waiting adds "
+        f"regret for sure at {added} of {len(each)} points, saves some at {saved}, and reaches at "
+        f"most {100 * used:.0f} % of M (d_G − 1)"
+    )
+
+
+# --- exponents over the two regimes -------------------------------------------------------------
+
+EPSILONS = (*(float(f"{e:.3g}") for e in np.geomspace(1e-6, 10, 29)), None)
+HORIZON, FAR = 10**9, (10**8, 10**10)
+FEW, MANY = 10, 100
+PART = 0.2
+# Exponents where the noise decides the epochs, and where the rewards do: derived, and printed.
+REGIMES = {
+    "ε": ((-1, 0), (-1, 0)),
+    "M": ((-1 / 2, 0), (-1 / 2, 0)),
+    "p": ((-3 / 2, -1), (-3 / 2, -1)),
+    "log T": ((1 / 2, 1), (3 / 2, 1)),
+}
+
+
+def instance() -> fmab.Problem:
+    """Returns the one instance of the exponents: 10 arms, smallest gap 0.1."""
+    return fmab.Problem.with_gap(AGENTS, 10, 0.1).fixed(0)
+
+
+def sweep_exponents(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs every epsilon with few and with many agents, at three horizons of its own."""
+    means = instance().means[0]
+    problems = {str(agents): fmab.Problem(means, agents) for agents in (FEW, AGENTS, MANY)}
+    return fmab.sweep(
+        fmab.cdp_mab, problems, epsilon=list(EPSILONS), horizon=[FAR[0], HORIZON, FAR[1]],
+        seeds=seeds, times=TIMES, batch=BATCH, store=store,
+    )  # fmt: skip
+
+
+def sweep_shares(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs every epsilon with a part of the agents reporting."""
+    return fmab.sweep(
+        fmab.cdp_mab, instance(), epsilon=list(EPSILONS), participation=PART, horizon=HORIZON,
+        seeds=seeds, times=TIMES, batch=BATCH, store=store,
+    )  # fmt: skip
+
+
+def exponent_rows(found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
+    """Returns the local exponents of regret, in each quantity, at every epsilon."""
+    cells = found["exponents"].regret.isel(time=-1).load()
+    usual = cells.sel(problem=str(AGENTS), horizon=HORIZON)
+    epsilons = usual.epsilon.values.tolist()
+    numbers = [value for value in epsilons if value != "none"]
+    rows = []
+
+    def add(quantity: str, epsilon: Any, measured: claims.Measured) -> None:
+        (noise, reward), (noise_printed, reward_printed) = REGIMES[quantity]
+        low, high = sorted(measured[1:])
+        rows.append(
+            {
+                "exponent in": quantity,
+                "ε": epsilon,
+                "measured": (measured.estimate, low, high),
+                "noise regime, derived": noise,
+                "reward regime, derived": reward,
+                "noise regime, printed": noise_printed,
+                "reward regime, printed": reward_printed,
+            }
+        )
+
+    for small, large in zip(numbers, numbers[1:], strict=False):
+        ends = [usual.sel(epsilon=value).values for value in (large, small)]
+        add("ε", math.sqrt(small * large), claims.exponent(*ends, large / small))
+    for epsilon in epsilons:
+        own = cells.sel(epsilon=epsilon)
+        ends = [own.sel(problem=str(m), horizon=HORIZON).values for m in (MANY, FEW)]
+        add("M", epsilon, claims.exponent(*ends, MANY / FEW))
+    for epsilon in epsilons:
+        own = cells.sel(epsilon=epsilon, problem=str(AGENTS))
+        ends = [own.sel(horizon=T).values for T in (FAR[1], FAR[0])]
+        add("log T", epsilon, claims.exponent(*ends, math.log(FAR[1]) / math.log(FAR[0])))
+    if "shares" in found:
+        part = found["shares"].regret.isel(time=-1).load()
+        for epsilon in part.epsilon.values.tolist():
+            ends = [part.sel(epsilon=epsilon).values, usual.sel(epsilon=epsilon).values]
+            add("p", epsilon, claims.exponent(*ends, PART))
+    return rows
+
+
+def crossovers() -> tuple[float, tuple[float, float]]:
+    """Returns the epsilon at which the regimes meet: printed; derived, over the epochs made."""
+    problem = instance()
+    gap = float(np.sort(claims.gaps_of(problem, 1)[0])[1])
+    printed = gap * math.sqrt(math.log(HORIZON) / AGENTS)
+    derived = [
+        theory.crossover_epsilon(r, 2, arms=problem.arms, reporting=AGENTS, horizon=HORIZON)
+        for r in range(1, math.ceil(math.log2(2 / gap)) + 1)
+    ]
+    return printed, (min(derived), max(derived))
+
+
+def half_way(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Returns the epsilon at which the exponent in it passes half-way, -1/2, first from below."""
+    points = [(row["ε"], row["measured"][0]) for row in rows if row["exponent in"] == "ε"]
+    for (low, first), (high, second) in zip(points, points[1:], strict=False):
+        if first <= -0.5 < second:
+            return float(low * (high / low) ** ((-0.5 - first) / (second - first)))
+    return None
+
+
+def draw_exponents(results: Results) -> list[pictures.Picture]:
+    """Draws the four local exponents over epsilon, with the values of both regimes."""
+    found = next(iter(results.values()))
+    rows = exponent_rows(found)
+    quantities = [name for name in REGIMES if any(row["exponent in"] == name for row in rows)]
+    printed, (lowest, highest) = crossovers()
+    numbers = [row["ε"] for row in rows if row["ε"] != "none"]
+    beside = max(numbers) * 6
+
+    def page(page: pictures.Page) -> None:
+        titles = [f"exponent in {name}" for name in quantities]
+        axes = page.panels(["local exponent of regret"], titles, "privacy ε", height=1.3)
+        for panel, name in zip(axes[0], quantities, strict=True):
+            each = [row for row in rows if row["exponent in"] == name]
+            places = [beside if row["ε"] == "none" else row["ε"] for row in each]
+            mean, low, high = np.array([row["measured"] for row in each]).T
+            inner = [place < beside for place in places]
+            panel.axvspan(lowest, highest, color="0.88", linewidth=0)
+            panel.axvline(printed, color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)))
+            for values, stroke in zip(REGIMES[name], ("-", (0, (4, 1.5))), strict=True):
+                for value in values:
+                    panel.axhline(value, color="0.45", lw=0.7, ls=stroke, zorder=1)
+            panel.fill_between(
+                np.array(places)[inner], low[inner], high[inner], color=style.COLOURS[0],
+                alpha=0.25, linewidth=0,
+            )  # fmt: skip
+            panel.plot(np.array(places)[inner], mean[inner], color=style.COLOURS[0], lw=1.2)
+            if not all(inner):
+                panel.plot(beside, mean[-1], "D", color=style.COLOURS[0], ms=3)
+            panel.set(xscale="log", xlim=(min(numbers) / 2, beside * 3))
+            span = [value for pair in REGIMES[name] for value in pair]
+            panel.set_ylim(min([*span, *mean]) - 0.15, max([*span, *mean]) + 0.15)
+        page.handles = [
+            Line2D([], [], color=style.COLOURS[0], lw=1.2, label="measured"),
+            Line2D([], [], color=style.COLOURS[0], ls="none", marker="D", ms=3, label="no noise"),
+            Line2D([], [], color="0.45", lw=0.7, label="regimes, derived"),
+            Line2D([], [], color="0.45", lw=0.7, ls=(0, (4, 1.5)), label="regimes, printed"),
+            Line2D([], [], color="0.88", lw=5, label="crossover, derived"),
+            Line2D([], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="crossover, printed"),
+        ]  # fmt: skip
+
+    half = half_way(rows)
+    told = _told_exponents(rows, quantities)
+    crossing = "it passes -1/2 nowhere" if half is None else f"it passes -1/2 at ε = {half:.2g}"
+    text = caption(
+        f"CDP-MAB, one instance of {instance().arms} arms with smallest gap 0.1, M = {AGENTS} "
+        "agents where nothing else is said",
+        {HORIZON: found["exponents"]},
+        "Lines: logarithm of the ratio of mean regrets over that of the quantities; shaded: 99 % "
+        f"interval (delta method). In ε: neighbouring values. In M: {FEW} and {MANY} agents. In "
+        f"p: {PART:g} and 1. In log T: T = {common.whole(FAR[0])} and {common.whole(FAR[1])}",
+        "Horizontal lines: where the noise decides how long epochs are (small ε) and where the "
+        "rewards do. With r log-free, the epochs of a fixed instance grow as √(log T) under noise; "
+        "the paper prints (log T)^(3/2), since it bounds r by log T",
+        f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
+        f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
+        f"{crossing}",
+        told,
+    )
+    return [pictures.Picture("maps_exponents", page, text, f"{told}. In ε, {crossing}.", rows)]
+
+
+def _told_exponents(rows: Sequence[Mapping[str, Any]], quantities: Sequence[str]) -> str:
+    """Says each exponent at the smallest epsilon and at the largest."""
+    told = []
+    for name in quantities:
+        each = [row for row in rows if row["exponent in"] == name and row["ε"] != "none"]
+        ends = [each[0]["measured"][0], each[-1]["measured"][0]]
+        told.append(f"in {name} from {ends[0]:.2f} to {ends[1]:.2f}")
+    return "From the smallest ε to the largest the exponent goes, " + ", ".join(told)
