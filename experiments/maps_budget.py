@@ -18,7 +18,16 @@ from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import claims, common, pictures
-from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption, share_of
+from experiments.maps_common import (
+    AGENTS,
+    ARMS,
+    BATCH,
+    EPSILON,
+    TIMES,
+    caption,
+    name_ticks,
+    share_of,
+)
 from fmab_jax.plots import style
 
 ORACLE = "oracle"
@@ -178,10 +187,10 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
         axes.axvline(gaps[0] / 1.25, color="0.6", linewidth=0.5)
         return handles
 
-    oracle = Line2D([], [], ls="none", marker="o", ms=2.5, color="0.3", label="oracle (left)")
+    ticks = [number for number in (0.01, 0.1, 1) if gaps[0] <= number <= gaps[-1]]
 
     def regret(page: pictures.Page) -> None:
-        axes = page.panels(["regret over that without a budget"], common.titles(results), GAP_AXIS)
+        axes = page.panels(["regret / no budget"], common.titles(results), GAP_AXIS)
         for panel, horizon in zip(axes[0], results, strict=True):
             handles = lines(panel, horizon, "over no budget", budgets)
             panel.set(yscale="log")
@@ -196,18 +205,20 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
             for words, colour in marks.items()
             if any(each[words].any() for each in holds.values())
         ]
-        page.handles = [*handles, oracle, *bars]
+        page.handles = [*handles, *bars]
+        name_ticks(page, axes, ticks, oracle=beside)
 
     def events(page: pictures.Page) -> None:
-        told = ["spend the budget (% of seeds)", "commit to a worse arm (% of seeds)"]
+        told = ["budget spent (%)", "worse arm (%)"]
         axes = page.panels(told, common.titles(results), GAP_AXIS)
         for column, horizon in zip(axes.T, results, strict=True):
             for panel, quantity in zip(
                 column, ("spends the budget", "commits to a worse arm"), strict=True
             ):
-                page.handles = [*lines(panel, horizon, quantity, budgets), oracle]
+                page.handles = lines(panel, horizon, quantity, budgets)
                 panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
                 panel.set(ylim=(-0.03, None))
+        name_ticks(page, axes, ticks, oracle=beside)
 
     setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1"
     data = {T: found["gaps"] for T, found in results.items()}
@@ -240,10 +251,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 f"Bars below the curves: gaps at which a sentence of the paper holds, its "
                 f"{100 * claims.LEVEL:g} % paired interval within {100 * TOLERANCE:g} %. {found}",
             ),
-            f"Regret falls as the assumed gap grows, then rises where schedules end too early. "
-            f"{told}."
-            if _falls_then_rises(rows)
-            else f"Regret over the gap that a schedule is built for. {told}.",
+            f"{_told_regret(rows)}. {told}.",
             every,
         ),
         pictures.Picture(
@@ -258,19 +266,19 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 "best",
             ),
             "; ".join(
-                f"at T = {common.whole(T)}, R = {max(budgets)} is spent by "
-                f"{100 * low:.0f} % of the seeds at gap {gaps[0]:g} and by {100 * high:.0f} % at "
-                f"{gaps[-1]:g}, and at most {100 * worst[T][0]:.0f} % commit to a worse arm "
-                f"(R = {worst[T][1]}, gap {worst[T][2]})"
+                f"T = {common.whole(T)}: {100 * low:.0f} % of the seeds spend R = {max(budgets)} at "
+                f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
+                f"{100 * worst[T][0]:.0f} % commit to a worse arm (R = {worst[T][1]}, gap "
+                f"{worst[T][2]})"
                 for T, (low, high) in spent.items()
-            ).capitalize()
+            )
             + ".",
             every,
         ),
     ]
 
 
-GAP_AXIS = "gap Δ that the schedule is built for (reward)"
+GAP_AXIS = "gap Δ of the schedule"
 
 
 def held_rows(rows: Sequence[Mapping[str, Any]], tolerance: float) -> dict[str, np.ndarray]:
@@ -307,7 +315,7 @@ def _other_tolerances(rows: Mapping[int, Sequence[Mapping[str, Any]]], labels: l
             both = {T: listed(labels, held_rows(each, tolerance)[BOTH]) for T, each in rows.items()}
             at = "; ".join(f"{gap} (T = {common.whole(T)})" for T, gap in both.items())
             told.append(f"within {100 * tolerance:g} %, both at {at}")
-    return ". ".join(text.capitalize() for text in told)
+    return ". ".join(text[0].upper() + text[1:] for text in told)
 
 
 def _largest(
@@ -327,14 +335,20 @@ def _ends(rows: Sequence[Mapping[str, Any]], budget: int, quantity: str) -> tupl
     return own[0], own[-1]
 
 
-def _falls_then_rises(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> bool:
-    """Tells whether every budget's regret is least at a gap between the ends, at every horizon."""
-    for each in rows.values():
-        for budget in {row["R"] for row in each}:
-            own = [r["regret"][0] for r in each if r["R"] == budget and r["gap"] != ORACLE]
-            if not 0 < int(np.argmin(own)) < len(own) - 1:
-                return False
-    return True
+def _told_regret(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> str:
+    """Says where the regret of the largest budget is least, and what it has with the oracle's."""
+    told = []
+    for horizon, each in rows.items():
+        own = [row for row in each if row["R"] == max(row["R"] for row in each)]
+        least = min((r for r in own if r["gap"] != ORACLE), key=lambda r: r["over no budget"][0])
+        (oracle,) = (row for row in own if row["gap"] == ORACLE)
+        told.append(
+            f"at T = {common.whole(horizon)}, R = {least['R']} has its least regret at gap "
+            f"{least['gap']}, {least['over no budget'][0]:.2g} times that without a budget, and "
+            f"{oracle['over no budget'][0]:.2g} times with the oracle's"
+        )
+    text = "; ".join(told)
+    return text[0].upper() + text[1:]
 
 
 # --- participation and budget -------------------------------------------------------------------
@@ -400,7 +414,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
             panel.grid(False)
             mesh = panel.pcolormesh(
                 _edges(budgets), np.exp(_edges(np.log(shares))), maps[horizon],
-                norm=LogNorm(low, high), cmap="cividis", rasterized=True,
+                norm=LogNorm(low, high), cmap="viridis", rasterized=True,
             )  # fmt: skip
             panel.set(yscale="log")
             levels = {"agents alone": alone[horizon], f"M = {AGENTS}": AGENTS}
@@ -419,7 +433,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
             mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
             location="bottom" if page.narrow else "right",
         )  # fmt: skip
-        bar.set_label("regret over R_C", fontsize=style.FONT)
+        bar.set_label("regret / that of all agents, no budget", fontsize=style.FONT)
         bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
         ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 
-from experiments import claims, common
+from experiments import claims, common, pictures
 from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.words import written
 from fmab_jax.plots import style
 
 AGENTS, ARMS, EPSILON = 50, 100, 1
@@ -33,6 +35,25 @@ def caption(setting: str, data: Mapping[int, xr.Dataset], *sentences: str) -> st
         f"{common.whole(lost)} of {common.whole(trials)} trials lost the best arm",
     ]
     return ". ".join(parts) + "."
+
+
+def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **named: float) -> None:
+    """Writes numbers on logarithmic axes, and a word where something stands beside them.
+
+    Args:
+        page: The panels'; it writes them once they have their place.
+        panels: To write on.
+        numbers: Ticks.
+        **named: Place of each word.
+    """
+    words = [name.replace("_", " ") for name in named]
+
+    def write() -> None:
+        for panel in np.ravel(panels):
+            panel.set_xticks([*numbers, *named.values()], [*map(written, numbers), *words])
+            panel.xaxis.set_minor_locator(NullLocator())
+
+    page.fit = write
 
 
 def share_of(events: Any) -> claims.Measured:

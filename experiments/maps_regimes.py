@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import claims, common, pictures
-from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption, end
+from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption, end, name_ticks
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.words import written
 from fmab_jax.core import exchanges, graphs
@@ -29,7 +29,7 @@ STRUCTURES = {
     "CDP, p = 1": "with CDP-MAB each agent's messages leak it to the server",
     "CDP, p = 0.2": "",
     "DDP, ring": "with DDP-MAB to every other agent",
-    "HDP, ten stars of five": "with HDP-MAB to the sink of its star, and the server sees sums of five",
+    "HDP, ten stars of five": "with HDP-MAB to the sink of its star; the server sees sums of five",
     "agents alone": "agents alone send nothing: N = 1, and it is what their actions may tell",
 }
 # Of M, in groups that share a program: the larger ones would have the smaller ones padded.
@@ -156,10 +156,9 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
                 panel.plot(places[-1], mean[-1], marker="D", ms=3, **own)
             panel.set(xscale="log", yscale="log", xlim=(min(numbers) / 1.3, beside * 1.4))
             panel.axvline(beside / 1.5, color="0.6", linewidth=0.5)
-        page.handles = [
-            *handles,
-            Line2D([], [], ls="none", marker="D", ms=3, color="0.3", label="no noise (right)"),
-        ]
+        page.handles = handles
+        powers = [number for number in (0.1, 1, 10) if number in numbers]
+        name_ticks(page, axes, powers, no_noise=beside)
 
     ledger = "; ".join(words for name, words in STRUCTURES.items() if words)
     told = []
@@ -458,7 +457,7 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
             Line2D([], [], color="0.45", lw=0.7, label="regimes, derived"),
             Line2D([], [], color="0.45", lw=0.7, ls=(0, (4, 1.5)), label="regimes, printed"),
             Line2D([], [], color="0.88", lw=5, label="crossover, derived"),
-            Line2D([], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="crossover, printed"),
+            Line2D([], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="its printed one"),
         ]  # fmt: skip
 
     half = half_way(rows)
