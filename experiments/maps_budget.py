@@ -266,7 +266,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 "best",
             ),
             "; ".join(
-                f"T = {common.whole(T)}: {100 * low:.0f} % of the seeds spend R = {max(budgets)} at "
+                f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "
                 f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
                 f"{100 * worst[T][0]:.0f} % commit to a worse arm (R = {worst[T][1]}, gap "
                 f"{worst[T][2]})"
