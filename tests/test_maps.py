@@ -219,7 +219,7 @@ def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     assert ratios[1, "none"] == pytest.approx(1)
     assert ratios[0.1, 2] == pytest.approx(400)
     assert ratios[0.5, 4] == pytest.approx(4)
-    assert {row["agents alone over R_C"][0] for row in rows} == {pytest.approx(30)}
+    assert [row["agents alone over R_C"][0] for row in rows] == pytest.approx([30] * 9)
     grid = np.array([[ratios[p, R] for R in (2, 4)] for p in (0.1, 0.5, 1)])
     told = maps_budget._told_pairs(HORIZON, rows, grid, 30.0)
     # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
@@ -252,7 +252,7 @@ def test_leaks_at_which_noise_doubles_the_regret():
     assert maps_regimes.doubled(rows[2:]) is None
 
 
-def exponents_made_by_hand(noise=1.0, seeds=4):
+def exponents_made_by_hand(noise=0.01, seeds=4):
     """Returns regrets of M^0 log T (rewards), and M^-0.5 p^-1.5 sqrt(log T) / ε (noise), added."""
     epsilons = np.array([1e-6, 1e-5, 1e-2, 1e-1, 10.0, "none"], object)
 
@@ -283,7 +283,7 @@ def test_exponents_are_those_of_the_power_laws():
         "log T": (0.5, 1),
     }.items():
         own = [row["measured"][0] for row in rows if row["exponent in"] == quantity]
-        assert own[0] == pytest.approx(small, abs=0.01), quantity
+        assert own[0] == pytest.approx(small, abs=0.02), quantity
         assert own[-1] == pytest.approx(large, abs=0.02), quantity
         derived = next(row for row in rows if row["exponent in"] == quantity)
         assert derived["noise regime, derived"] == small
