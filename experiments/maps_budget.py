@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.colors import LogNorm
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 import fmab_jax as fmab
 from experiments import claims, common, pictures
@@ -195,13 +196,15 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
             handles = lines(panel, horizon, "over no budget", budgets)
             panel.set(yscale="log")
             panel.axhline(1, color="0.4", linewidth=0.5, zorder=0.5)
-            low, high = np.log(panel.get_ylim())
+            # By the means: where few seeds are run, an interval may reach 0.
+            means = np.log([row["over no budget"][0] for row in rows[horizon]])
+            low, high = means.min(), means.max() + 0.15 * np.ptp(means)
             # Room below the curves, a line there for each sentence.
-            panel.set_ylim(np.exp(low - 0.28 * (high - low)), np.exp(high))
+            panel.set_ylim(np.exp(low - 0.4 * (high - low)), np.exp(high))
             for place, (words, colour) in enumerate(marks.items()):
                 _mark(panel, labels, holds[horizon][words], 0.16 - 0.06 * place, colour, beside)
         bars = [
-            Line2D([], [], color=colour, lw=2.5, label=f"{words}, within {100 * TOLERANCE:g} %")
+            Line2D([], [], color=colour, lw=2.5, label=f"{words} (within {100 * TOLERANCE:g} %)")
             for words, colour in marks.items()
             if any(each[words].any() for each in holds.values())
         ]
@@ -229,7 +232,8 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
     told = ". ".join(
         f"At T = {common.whole(T)}, "
         + "; ".join(
-            f"{words} at {listed(labels, where)}" + ("" if words != BOTH else f" of {len(gaps)}")
+            f"{words} at {listed(labels, where)}"
+            + (f" of {len(gaps)}" if words == BOTH else _told_equal(rows[T], words))
             for words, where in each.items()
         )
         for T, each in holds.items()
@@ -288,6 +292,22 @@ def held_rows(rows: Sequence[Mapping[str, Any]], tolerance: float) -> dict[str, 
         words: np.array([row[f"{words}, within {100 * tolerance:g} %"] for row in one.values()])
         for words in (*SENTENCES, BOTH)
     }
+
+
+def equal_at(gaps: Sequence[float], excess: Sequence[float]) -> float | None:
+    """Returns the first gap at which a difference changes its sign, between two that were run."""
+    points = list(zip(gaps, excess, strict=True))
+    for (low, first), (high, second) in zip(points, points[1:], strict=False):
+        if first * second <= 0 and first != second:
+            return float(low * (high / low) ** (first / (first - second)))
+    return None
+
+
+def _told_equal(rows: Sequence[Mapping[str, Any]], words: str) -> str:
+    """Says at which gap the two means of a sentence are equal."""
+    one = {row["gap"]: row[f"{words}: excess"][0] for row in rows if row["gap"] != ORACLE}
+    place = equal_at([float(gap) for gap in one], list(one.values()))
+    return "" if place is None else f" (the means are equal at {place:.2g})"
 
 
 def _mark(
@@ -406,7 +426,14 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
         cells = [row["over R_C"][0] for row in rows[T] if row["R"] != "none"]
         maps[T] = np.reshape(cells, (len(shares), len(budgets)))
     low, high = min(each.min() for each in maps.values()), max(each.max() for each in maps.values())
-    strokes = {"agents alone": ("white", "-"), f"M = {AGENTS}": ("#D55E00", "-")}
+    # Dark lines on dark cells, and light ones in the legend, need a border.
+    strokes = {"as agents alone": "white", f"M = {AGENTS}": "#D55E00"}
+    border = {"path_effects": [withStroke(linewidth=2.4, foreground="black")]}
+    remark_2 = {
+        "color": "black", "linestyle": (0, (4, 1.5)), "linewidth": 1.2,
+        "path_effects": [withStroke(linewidth=2.6, foreground="white")],
+    }  # fmt: skip
+    levels = {T: dict(zip(strokes, (alone[T], AGENTS), strict=True)) for T in results}
 
     def page(page: pictures.Page) -> None:
         axes = page.panels(["share p that reports"], common.titles(results), "round budget R")
@@ -417,40 +444,34 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
                 norm=LogNorm(low, high), cmap="viridis", rasterized=True,
             )  # fmt: skip
             panel.set(yscale="log")
-            levels = {"agents alone": alone[horizon], f"M = {AGENTS}": AGENTS}
-            for name, level in levels.items():
+            for name, level in levels[horizon].items():
                 if level is not None and crossings(maps[horizon], level):
-                    colour, stroke = strokes[name]
-                    panel.contour(
-                        budgets, shares, maps[horizon], [level], colors=colour, linewidths=1.3,
-                        linestyles=stroke,
+                    drawn = panel.contour(
+                        budgets, shares, maps[horizon], [level], colors=strokes[name],
+                        linewidths=1.2,
                     )  # fmt: skip
+                    drawn.set(**border)
             fine = np.geomspace(shares[0], shares[-1], 200)
             promised = np.array([remark(AGENTS, p, horizon) for p in fine])
-            panel.plot(promised, fine, color="black", linestyle=(0, (4, 1.5)), linewidth=1.3)
+            panel.plot(promised, fine, **remark_2)
             panel.set(xlim=(budgets[0] - 0.5, budgets[-1] + 0.5), ylim=_ends_of(shares))
         bar = page.figure.colorbar(
             mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
             location="bottom" if page.narrow else "right",
         )  # fmt: skip
-        bar.set_label("regret / that of all agents, no budget", fontsize=style.FONT)
+        bar.set_label("regret / $R_C$", fontsize=style.FONT)
         bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
         ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)
         bar.ax.minorticks_off()
         page.handles = [
-            Line2D([], [], color="0.75" if colour == "white" else colour, ls=stroke, lw=1.3,
-                   label=f"as {name}" if name == "agents alone" else name)
-            for name, (colour, stroke) in strokes.items()
+            Line2D([], [], color=colour, lw=1.2, label=name, **border)
+            for name, colour in strokes.items()
             if any(
-                level is not None and crossings(maps[T], level)
-                for T in results
-                for level in [alone[T] if name == "agents alone" else AGENTS]
+                levels[T][name] is not None and crossings(maps[T], levels[T][name]) for T in results
             )
-        ]  # fmt: skip
-        page.handles += [
-            Line2D([], [], color="black", ls=(0, (4, 1.5)), lw=1.3, label="Remark 2, to its right")
         ]
+        page.handles.append(Line2D([], [], label="Remark 2, to its right", **remark_2))
 
     told = [_told_pairs(T, rows[T], maps[T], alone[T]) for T in results]
     words = caption(

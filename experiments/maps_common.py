@@ -98,6 +98,8 @@ def dots(
             )  # fmt: skip
         handles += axes.plot([], [], marker, color=colour, ms=3.6, label=label)
     axes.set_yticks(range(len(names)), names)
-    axes.set(xlim=(0, 100), ylim=(len(names) - 0.4, -0.6))
+    # Where all shares are small, they are looked at closely.
+    most = max(100 * share.upper for cells in groups.values() for share, _ in cells)
+    axes.set(xlim=(0, 100 if most > 50 else 1.1 * most), ylim=(len(names) - 0.4, -0.6))
     axes.tick_params(axis="y", length=0)
     return handles

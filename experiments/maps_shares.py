@@ -172,7 +172,8 @@ def _dotted(
     }
 
     def page(page: pictures.Page) -> None:
-        height = 0.55 + 0.2 * len(names)
+        lines = sum(1 + name.count("\n") for name in names)
+        height = 0.55 + 0.2 * lines
         axes = page.panels([""], [""], "share of instances (%)", height=height)
         handles = dots(axes[0, 0], names, groups)
         grey = {"ls": "none", "marker": "o", "ms": 3.6, "color": "0.3"}
@@ -261,6 +262,16 @@ def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[st
     return rows
 
 
+def _numbers(rows: Sequence[Mapping[str, Any]], tolerance: float) -> str:
+    """Writes of how many instances both sentences hold, for each kind of run."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["sentence"] == BOTH and row["tolerance"] == tolerance:
+            at = f"{row['number']} at T = {common.whole(row['T'])}"
+            found.setdefault(row["instances"], []).append(at)
+    return "; ".join(f"of {kind}, {', '.join(told)}" for kind, told in found.items())
+
+
 def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
     """Draws for what share of the instances the sentences on budgets hold, and both."""
     rows = [row for T, found in results.items() for row in instance_rows(T, found)]
@@ -270,18 +281,9 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
         if row["tolerance"] == TOLERANCE
     ]
     names = list(dict.fromkeys(row["row"] for row in drawn))
-    told = "; ".join(
-        f"T = {common.whole(row['T'])}: {row['number']} of {row['instances']}"
-        for row in drawn
-        if row["sentence"] == BOTH
-    )
-    told = f"Instances of which both hold within {100 * TOLERANCE:g} %: {told}"
+    told = f"Instances of which both hold within {100 * TOLERANCE:g} %: {_numbers(rows, TOLERANCE)}"
     loose = max(TOLERANCES)
-    others = "; ".join(
-        f"T = {common.whole(row['T'])}: {row['number']} of {row['instances']}"
-        for row in rows
-        if row["sentence"] == BOTH and row["tolerance"] == loose
-    )
+    others = _numbers(rows, loose)
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1, T = "
         f"{_horizons(list(results))} slots; budgets are built for each instance's own smallest gap "

@@ -193,6 +193,12 @@ def test_gaps_are_told_in_runs():
     assert maps_budget.listed(labels, holds & False) == "no gap"
 
 
+def test_equal_means_are_found_between_gaps():
+    """Would catch the wrong side of a change of sign, or one that is not there."""
+    assert maps_budget.equal_at([0.01, 0.1, 1.0], [3.0, 1.0, -1.0]) == pytest.approx(0.1**0.5)
+    assert maps_budget.equal_at([0.01, 0.1], [3.0, 1.0]) is None
+
+
 def test_remark_2_is_computed_as_printed():
     """Would catch another logarithm, and a promise where p M is 1 or less."""
     assert maps_budget.remark(50, 1, 10**4) == pytest.approx(4 * 9.21034 / (3 * 3.91202), rel=1e-5)
@@ -427,4 +433,4 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     assert len(rows) == 4 * 2
     assert "T = 1000 slots, 12 seeds" in gaps.caption
     both = [row["number"] for row in instances.rows if row["sentence"] == "both"]
-    assert f"T = 1000: {both[0]} of 12 instances" in instances.caption
+    assert f"of 12 instances, one run each, {both[0]} at T = 1000" in instances.caption
