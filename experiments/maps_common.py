@@ -101,5 +101,6 @@ def dots(
     # Where all shares are small, they are looked at closely.
     most = max(100 * share.upper for cells in groups.values() for share, _ in cells)
     axes.set(xlim=(0, 100 if most > 50 else 1.1 * most), ylim=(len(names) - 0.4, -0.6))
-    axes.tick_params(axis="y", length=0)
+    # Beside dots at 0.
+    axes.tick_params(axis="y", length=0, pad=5)
     return handles

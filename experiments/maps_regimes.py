@@ -152,6 +152,7 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
             for index, name in enumerate(curves[horizon]):
                 # Three structures nearly coincide: the first ones are drawn wider, below.
                 own = style.look(index) | {"linestyle": "-", "linewidth": WIDTHS[name]}
+                own |= {"solid_capstyle": "butt"}
                 each = [r for r in rows[horizon] if r["structure"] == name]
                 places = [beside if r["leak"] == "none" else r["leak"] for r in each]
                 mean, low, high = np.array([r["regret"] for r in each]).T
@@ -482,8 +483,9 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
             Line2D([], [], color=style.COLOURS[0], ls="none", marker="D", ms=3, label="no noise"),
             Line2D([], [], color="0.45", lw=0.7, label="regimes, derived"),
             Line2D([], [], color="0.45", lw=0.7, ls=(0, (4, 1.5)), label="regimes, printed"),
-            Line2D([], [], color="0.88", lw=5, label="crossover, derived"),
-            Line2D([], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="crossover, printed",
+            Line2D([], [], color="0.88", lw=5, solid_capstyle="butt", label="crossover, derived"),
+            Line2D(
+                [], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="crossover, printed"
             ),
         ]  # fmt: skip
 
