@@ -12,17 +12,25 @@ from pathlib import Path
 
 import xarray as xr
 
-from experiments import claims, maps_budget, maps_regimes, maps_shares, pictures
+from experiments import (
+    claims,
+    maps_gaps,
+    maps_pairs,
+    maps_regimes,
+    maps_shares,
+    maps_waits,
+    pictures,
+)
 
 # Part: what runs it, and whether its horizon is its own, so that one run serves all.
 PARTS: dict[str, tuple[Callable[[int, int, Path | None], xr.Dataset], bool]] = {
-    "gaps": (maps_budget.sweep_gaps, False),
-    "pairs": (maps_budget.sweep_pairs, False),
+    "gaps": (maps_gaps.sweep_gaps, False),
+    "pairs": (maps_pairs.sweep_pairs, False),
     "leaks": (maps_regimes.sweep_leaks, False),
     "alone": (maps_regimes.sweep_alone, False),
     "peers": (maps_regimes.sweep_peers, False),
-    "sizes": (maps_regimes.sweep_sizes, False),
-    "diameters": (maps_regimes.sweep_diameters, False),
+    "sizes": (maps_waits.sweep_sizes, False),
+    "diameters": (maps_waits.sweep_diameters, False),
     "instances": (maps_shares.sweep_instances, False),
     "exponents": (maps_regimes.sweep_exponents, True),
     "shares": (maps_regimes.sweep_shares, True),
@@ -50,11 +58,11 @@ def judge(data: Data, folder: Path) -> list[Path]:
     parts = set.intersection(*(set(found) for found in results.values()))
     # Picture: the parts that it cannot be drawn without.
     drawn = [
-        (maps_budget.draw_gaps, {"gaps", "pairs"}),
+        (maps_gaps.draw_gaps, {"gaps", "pairs"}),
         (maps_shares.draw_instances, {"gaps", "pairs"}),
-        (maps_budget.draw_pairs, {"pairs"}),
+        (maps_pairs.draw_pairs, {"pairs"}),
         (maps_regimes.draw_leaks, {"leaks"}),
-        (maps_regimes.draw_waits, {"sizes", "diameters"}),
+        (maps_waits.draw_waits, {"sizes", "diameters"}),
         (maps_regimes.draw_exponents, {"exponents"}),
     ]
     made = [picture for draw, needed in drawn if needed <= parts for picture in draw(results)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
+import fmab_jax as fmab
 from experiments import claims, common, pictures
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.words import written
@@ -20,6 +22,17 @@ AGENTS, ARMS, EPSILON = 50, 100, 1
 BATCH = 64
 # Recorded slots; only the last one is drawn.
 TIMES = 8
+
+
+def run_paper(
+    algorithm: Any, horizon: int, seeds: int, store: Path | None, problem: Any = None, **given: Any
+) -> xr.Dataset:
+    """Runs an algorithm on the paper's instance, or on another problem."""
+    problem = fmab.Problem.uniform(AGENTS, ARMS) if problem is None else problem
+    return fmab.sweep(
+        algorithm, problem, horizon=horizon, seeds=seeds, times=TIMES, batch=BATCH, store=store,
+        **given,
+    )  # fmt: skip
 
 
 def caption(setting: str, data: Mapping[int, xr.Dataset], *sentences: str) -> str:

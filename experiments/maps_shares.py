@@ -15,9 +15,9 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims, common, maps_budget, pictures
-from experiments.maps_budget import BOTH, ORACLE, SENTENCES, TOLERANCE, TOLERANCES
+from experiments import claims, common, maps_pairs, pictures
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
+from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCE, TOLERANCES
 
 # Instances that are fixed one by one, and how often each is run.
 INSTANCES, RUNS = 300, 20
@@ -229,7 +229,7 @@ def true_of(regrets: Mapping[Any, np.ndarray], tolerance: float) -> dict[str, np
 
 def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
     """Returns the shares of instances for each sentence and both, at each tolerance."""
-    gaps, without = found["gaps"], maps_budget.regret_without(found["pairs"])
+    gaps, without = found["gaps"], maps_pairs.regret_without(found["pairs"])
     one = {R: end(gaps, schedule_gap=ORACLE, rounds=R) for R in (4, 5)} | {None: without}
     kinds = {f"{without.size} instances, one run each": one}
     if "instances" in found:

@@ -14,10 +14,12 @@ from experiments import (
     claims,
     common,
     maps,
-    maps_budget,
     maps_common,
+    maps_gaps,
+    maps_pairs,
     maps_regimes,
     maps_shares,
+    maps_waits,
     pictures,
 )
 from fmab_jax.analysis.bands import lost_interval
@@ -155,18 +157,18 @@ def cells(values, gaps=("oracle", "0.01", "0.1"), seeds=6):
 def test_sentences_hold_where_the_regrets_are_within_the_tolerance():
     """Would catch swapped budgets, a sentence judged by the other's, and a tolerance ignored."""
     regret, noise = cells([[200, 150], [130, 100], [104, 101]])
-    found = maps_budget.sentences(regret, 100 * noise)
+    found = maps_gaps.sentences(regret, 100 * noise)
     close, alike = found.values()
     assert [round(each.estimate, 9) for each in close] == pytest.approx([0.5, 0, 0.01])
     assert [each.estimate for each in alike] == pytest.approx([1 / 3, 0.3, 3 / 101])
-    names = [*maps_budget.SENTENCES, maps_budget.BOTH]
-    wide = maps_budget.held(found, 0.05)
+    names = [*maps_gaps.SENTENCES, maps_gaps.BOTH]
+    wide = maps_gaps.held(found, 0.05)
     assert [wide[name].tolist() for name in names] == [
         [False, True, True],
         [False, False, True],
         [False, False, True],
     ]
-    narrow = maps_budget.held(found, 0.025)
+    narrow = maps_gaps.held(found, 0.025)
     assert [narrow[name].tolist() for name in names] == [
         [False, True, True],
         [False, False, False],
@@ -178,31 +180,31 @@ def test_an_interval_has_to_lie_within_the_tolerance_not_only_the_mean():
     """Would catch a verdict on means whose seeds leave it open."""
     regret, noise = cells([[100, 100]], gaps=("0.1",))
     other = 100 * noise[::-1]  # as large on average, but not seed by seed
-    found = maps_budget.sentences(regret, other)
+    found = maps_gaps.sentences(regret, other)
     assert abs(found["R = 5 close to no budget"][0].estimate) < 1e-12
-    assert not maps_budget.held(found, 0.05)["R = 5 close to no budget"][0]
+    assert not maps_gaps.held(found, 0.05)["R = 5 close to no budget"][0]
 
 
 def test_gaps_are_told_in_runs():
     """Would catch neighbours told apart, gaps between two runs told as one, a hidden oracle."""
     holds = np.array([True, True, True, False, True])
-    assert maps_budget.spans([1, 2, 3, 4, 5], holds) == [(1, 3), (5, 5)]
+    assert maps_gaps.spans([1, 2, 3, 4, 5], holds) == [(1, 3), (5, 5)]
     labels = ["oracle", "0.01", "0.02", "0.03", "0.05"]
-    assert maps_budget.listed(labels, holds) == "0.01 to 0.02 and 0.05 and oracle"
-    assert maps_budget.listed(labels, ~holds) == "0.03"
-    assert maps_budget.listed(labels, holds & False) == "no gap"
+    assert maps_gaps.listed(labels, holds) == "0.01 to 0.02 and 0.05 and oracle"
+    assert maps_gaps.listed(labels, ~holds) == "0.03"
+    assert maps_gaps.listed(labels, holds & False) == "no gap"
 
 
 def test_equal_means_are_found_between_gaps():
     """Would catch the wrong side of a change of sign, or one that is not there."""
-    assert maps_budget.equal_at([0.01, 0.1, 1.0], [3.0, 1.0, -1.0]) == pytest.approx(0.1**0.5)
-    assert maps_budget.equal_at([0.01, 0.1], [3.0, 1.0]) is None
+    assert maps_gaps.equal_at([0.01, 0.1, 1.0], [3.0, 1.0, -1.0]) == pytest.approx(0.1**0.5)
+    assert maps_gaps.equal_at([0.01, 0.1], [3.0, 1.0]) is None
 
 
 def test_remark_2_is_computed_as_printed():
     """Would catch another logarithm, and a promise where p M is 1 or less."""
-    assert maps_budget.remark(50, 1, 10**4) == pytest.approx(4 * 9.21034 / (3 * 3.91202), rel=1e-5)
-    assert maps_budget.remark(50, 0.02, 10**4) == math.inf
+    assert maps_pairs.remark(50, 1, 10**4) == pytest.approx(4 * 9.21034 / (3 * 3.91202), rel=1e-5)
+    assert maps_pairs.remark(50, 0.02, 10**4) == math.inf
 
 
 def pairs_made_by_hand(seeds=5):
@@ -220,24 +222,24 @@ def pairs_made_by_hand(seeds=5):
 def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     """Would catch a wrong reference, and cells that break Remark 2 counted where it is silent."""
     data, noise = pairs_made_by_hand()
-    rows = maps_budget.pair_rows(HORIZON, data, 30 * 100 * noise)
+    rows = maps_pairs.pair_rows(HORIZON, data, 30 * 100 * noise)
     ratios = {(row["p"], row["R"]): row["over R_C"][0] for row in rows}
     assert ratios[1, "none"] == pytest.approx(1)
     assert ratios[0.1, 2] == pytest.approx(400)
     assert ratios[0.5, 4] == pytest.approx(4)
     assert [row["agents alone over R_C"][0] for row in rows] == pytest.approx([30] * 9)
     grid = np.array([[ratios[p, R] for R in (2, 4)] for p in (0.1, 0.5, 1)])
-    told = maps_budget._told_pairs(HORIZON, rows, grid, 30.0)
+    told = maps_pairs._told_pairs(HORIZON, rows, grid, 30.0)
     # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
     assert "the ratio is 2 to 400, above M in 2 of 6 cells" in told
     assert "agents alone have 30, 3 cells have more for sure, and 0 of the 2" in told
-    assert maps_budget.crossings(grid, 30) and not maps_budget.crossings(grid, 500)
+    assert maps_pairs.crossings(grid, 30) and not maps_pairs.crossings(grid, 500)
 
 
 def test_borders_of_cells_lie_half_way():
     """Would catch a heat map whose cells are shifted against their axis."""
-    assert maps_budget._edges([2, 3, 4]).tolist() == [1.5, 2.5, 3.5, 4.5]
-    assert maps_budget._edges([0, 2, 8]).tolist() == [-1, 1, 5, 11]
+    assert maps_pairs._edges([2, 3, 4]).tolist() == [1.5, 2.5, 3.5, 4.5]
+    assert maps_pairs._edges([0, 2, 8]).tolist() == [-1, 1, 5, 11]
 
 
 # --- regimes ------------------------------------------------------------------------------------
@@ -319,11 +321,11 @@ def test_waits_are_measured_against_the_complete_graph():
     data = xr.Dataset(
         {"regret": (("graph", "seed", "time"), np.array(values))}, {"graph": list(ends)}
     )
-    star, ring = maps_regimes.diameter_rows(HORIZON, data)
+    star, ring = maps_waits.diameter_rows(HORIZON, data)
     assert (star["d_G"], star["M (d_G - 1)"], star["extra regret"][0]) == (2, 50, -10)
     assert (ring["d_G"], ring["M (d_G - 1)"], ring["extra regret"][0]) == (25, 1200, 60)
     assert ring["bound on waiting"] == pytest.approx(24 * star["bound on waiting"])
-    told = maps_regimes._told_waits(HORIZON, [ring], [star])
+    told = maps_waits._told_waits(HORIZON, [ring], [star])
     assert "waiting adds regret for sure at 1 of 2 points, saves some at 1" in told
     assert "at most 5 % of M" in told
 
@@ -406,22 +408,22 @@ def test_verdicts_compare_runs_and_means(monkeypatch):
 
 def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     """Would catch maps that do not fit the real results, and a caption that is not computed."""
-    for module in (maps_budget, maps_shares):
+    for module in (maps_gaps, maps_pairs, maps_shares):
         monkeypatch.setattr(module, "AGENTS", 6)
         monkeypatch.setattr(module, "ARMS", 4)
-    monkeypatch.setattr(maps_budget, "GAPS", (0.05, 0.1, 0.2))
-    monkeypatch.setattr(maps_budget, "BUDGETS", (4, 5))
-    monkeypatch.setattr(maps_budget, "PARTICIPATIONS", (1,))
-    monkeypatch.setattr(maps_budget, "ROUNDS", (None, 2))
+    monkeypatch.setattr(maps_gaps, "GAPS", (0.05, 0.1, 0.2))
+    monkeypatch.setattr(maps_gaps, "BUDGETS", (4, 5))
+    monkeypatch.setattr(maps_pairs, "PARTICIPATIONS", (1,))
+    monkeypatch.setattr(maps_pairs, "ROUNDS", (None, 2))
     results = {1000: maps.sweep(1000, 12, None, ("gaps", "pairs"))}
-    gaps, _ = maps_budget.draw_gaps(results)
+    gaps, _ = maps_gaps.draw_gaps(results)
     (instances,) = maps_shares.draw_instances(results)
     written = [path.name for each in (gaps, instances) for path in pictures.publish(each, tmp_path)]
     assert {"maps_gap_regret.png", "maps_gap_regret_column.pdf", "maps_instances.md"} <= {*written}
     with (tmp_path / "maps_gap_regret.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     data = results[1000]["gaps"].isel(time=-1)
-    without = maps_budget.regret_without(results[1000]["pairs"])
+    without = maps_pairs.regret_without(results[1000]["pairs"])
     for row in rows:
         cell = data.sel(schedule_gap=row["gap"], rounds=int(row["R"]))
         ratio = float(cell.regret.mean()) / without.mean()
