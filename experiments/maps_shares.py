@@ -99,7 +99,7 @@ def _sentences() -> list[Sentence]:
         Sentence("larger R, less regret", _cells("fig06_rounds", *budgets)),
         Sentence(f"R = 4 within {close} of R = 5", _cells("fig06_rounds", *budgets[2:]), TOLERANCE),
         Sentence(f"R = 5 within {close} of no budget", _close_to_figure_4, TOLERANCE),
-        Sentence(f"agents apart as alike, within {close}", _cells(server, *spreads), TOLERANCE),
+        Sentence(f"agents alike or not, within {close}", _cells(server, *spreads), TOLERANCE),
         Sentence(f"1/M of agents alone within {close}", _one_in_m, TOLERANCE),
         Sentence("ring above star", _cells("fig10_graphs", *graphs)),
         Sentence("CDP below HDP below DDP", _cells(structures, *apart)),
@@ -192,7 +192,7 @@ def _dotted(
 def sweep_instances(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     """Runs instances one by one with R = 4, 5 and no budget, under the oracle's gap.
 
-    Each has problems of its own on one axis: they differ in values alone and share a program.
+    A mapping of problems is one axis: they differ in values alone, so that all share a program.
     """
     uniform = fmab.Problem.uniform(AGENTS, ARMS)
     return fmab.sweep(
