@@ -36,6 +36,7 @@ NAMES = (
     "fig13_heterogeneity",
     "readings",
     "audit",
+    "maps",
     "claims",
     "arena",
     "arena_settings",
@@ -128,8 +129,8 @@ def run(
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{name}")
-    if name == "claims":
-        # Judges what the others have simulated, and some sweeps of its own.
+    if name in ("maps", "claims"):
+        # They judge what the others have simulated, and some sweeps of their own.
         data = experiment.Data(
             lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
         )

@@ -1,0 +1,119 @@
+"""What all maps share: captions, shares of seeds, rows of dots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
+
+import fmab_jax as fmab
+from experiments import claims, common, pictures
+from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.words import written
+from fmab_jax.plots import style
+
+AGENTS, ARMS, EPSILON = 50, 100, 1
+# One size for all sweeps, so that those of one kind share a program.
+BATCH = 64
+# Recorded slots; only the last one is drawn.
+TIMES = 8
+
+
+def run_paper(
+    algorithm: Any, horizon: int, seeds: int, store: Path | None, problem: Any = None, **given: Any
+) -> xr.Dataset:
+    """Runs an algorithm on the paper's instance, or on another problem."""
+    problem = fmab.Problem.uniform(AGENTS, ARMS) if problem is None else problem
+    return fmab.sweep(
+        algorithm, problem, horizon=horizon, seeds=seeds, times=TIMES, batch=BATCH, store=store,
+        **given,
+    )  # fmt: skip
+
+
+def caption(setting: str, data: Mapping[int, xr.Dataset], *sentences: str) -> str:
+    """Returns setting, horizons, seeds, further sentences, and how often the best arm was lost."""
+    horizons = [common.whole(T) for T in data]
+    listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
+    seeds = common.whole(next(iter(data.values())).sizes["seed"])
+    lost = sum(int(each.best_arm_lost.sum()) for each in data.values())
+    trials = sum(each.best_arm_lost.size for each in data.values())
+    parts = [
+        f"{setting}, T = {listed} slots, {seeds} seeds",
+        *(text for text in sentences if text),
+        f"{common.whole(lost)} of {common.whole(trials)} trials lost the best arm",
+    ]
+    return ". ".join(parts) + "."
+
+
+def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **named: float) -> None:
+    """Writes numbers on logarithmic axes, and a word where something stands beside them.
+
+    Args:
+        page: The panels'; it writes them once they have their place.
+        panels: To write on.
+        numbers: Ticks.
+        **named: Place of each word.
+    """
+    words = [name.replace("_", " ") for name in named]
+
+    def write() -> None:
+        for panel in np.ravel(panels):
+            panel.set_xticks([*numbers, *named.values()], [*map(written, numbers), *words])
+            panel.xaxis.set_minor_locator(NullLocator())
+
+    page.fit = write
+
+
+def share_of(events: Any) -> claims.Measured:
+    """Returns the share of seeds that something befell, with its Clopper-Pearson interval."""
+    events = np.asarray(events, bool)
+    interval = lost_interval(int(events.sum()), events.size, common.LEVEL)
+    return claims.Measured(float(events.mean()), *interval)
+
+
+def end(data: xr.Dataset, **cell: Any) -> np.ndarray:
+    """Returns the regret at T of one cell, [seed] or with the dimensions that are left."""
+    return data.regret.sel(cell).isel(time=-1).values
+
+
+def dots(
+    axes: Axes,
+    names: Sequence[str],
+    groups: Mapping[str, Sequence[tuple[claims.Measured, bool]]],
+) -> list[Any]:
+    """Draws a row of shares for each name: a dot for each group, full where a flag is set.
+
+    Args:
+        axes: To draw on.
+        names: Of the rows, from top to bottom.
+        groups: [name] share with its interval, and the flag, by the legend's label.
+
+    Returns:
+        The legend's entries.
+    """
+    handles = []
+    for index, (label, cells) in enumerate(groups.items()):
+        colour, marker = style.COLOURS[index], style.MARKERS[index]
+        # Groups stand below each other within a row.
+        shift = 0.24 * (index - (len(groups) - 1) / 2)
+        for row, (share, flag) in enumerate(cells):
+            place = row + shift
+            axes.hlines(place, 100 * share.lower, 100 * share.upper, color=colour, linewidth=0.9)
+            face = colour if flag else "white"
+            axes.plot(
+                100 * share.estimate, place, marker, color=colour, ms=3.6, mfc=face, mew=0.8,
+                clip_on=False, zorder=3,
+            )  # fmt: skip
+        handles += axes.plot([], [], marker, color=colour, ms=3.6, label=label)
+    axes.set_yticks(range(len(names)), names)
+    # Where all shares are small, they are looked at closely.
+    most = max(100 * share.upper for cells in groups.values() for share, _ in cells)
+    axes.set(xlim=(0, 100 if most > 50 else 1.1 * most), ylim=(len(names) - 0.4, -0.6))
+    # Beside dots at 0.
+    axes.tick_params(axis="y", length=0, pad=5)
+    return handles

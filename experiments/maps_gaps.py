@@ -1,0 +1,344 @@
+"""Maps of a round budget over the gap that its schedule is built for.
+
+The paper's figures 6 and 7 fix neither the gap nor T. Two of its sentences are looked for at every
+gap: "R = 5 is close to figure 4", and "R = 4 and 5 almost the same".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.lines import Line2D
+
+import fmab_jax as fmab
+from experiments import claims, common, pictures
+from experiments.maps_common import (
+    AGENTS,
+    ARMS,
+    BATCH,
+    EPSILON,
+    TIMES,
+    caption,
+    name_ticks,
+    share_of,
+)
+from experiments.maps_pairs import regret_without
+from fmab_jax.plots import style
+
+ORACLE = "oracle"
+# Forty steps of 12 %: no sentence falls between two gaps unseen.
+GAPS = tuple(float(f"{gap:.3g}") for gap in np.geomspace(0.005, 0.5, 41))
+BUDGETS = (2, 3, 4, 5, 6)
+# Differences that count as "close" and "almost the same"; the middle one is the rule.
+TOLERANCES = (0.025, 0.05, 0.1)
+TOLERANCE = 0.05
+# Sentence: the two budgets whose regrets it compares.
+SENTENCES: dict[str, tuple[int, int | None]] = {
+    "R = 5 close to no budget": (5, None),
+    "R = 4 and 5 alike": (4, 5),
+}
+BOTH = "both"
+
+
+def sweep_gaps(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs every budget with every gap that a schedule is built for, and with the oracle's."""
+    return fmab.sweep(
+        fmab.cdp_mab,
+        fmab.Problem.uniform(AGENTS, ARMS),
+        epsilon=EPSILON,
+        schedule_gap={ORACLE: None} | {f"{gap:g}": gap for gap in GAPS},
+        rounds=list(BUDGETS),
+        horizon=horizon,
+        seeds=seeds,
+        times=TIMES,
+        batch=BATCH,
+        store=store,
+    )
+
+
+def sentences(cells: xr.DataArray, without: np.ndarray) -> dict[str, list[claims.Measured]]:
+    """Returns, for each sentence and gap, by what share the first regret exceeds the second."""
+    found: dict[str, list[claims.Measured]] = {}
+    for words, (first, second) in SENTENCES.items():
+        found[words] = []
+        for gap in cells.schedule_gap.values:
+            own = cells.sel(schedule_gap=gap)
+            other = without if second is None else own.sel(rounds=second).values
+            found[words].append(claims.excess(own.sel(rounds=first).values, other))
+    return found
+
+
+def held(found: Mapping[str, Sequence[claims.Measured]], tolerance: float) -> dict[str, np.ndarray]:
+    """Returns [gap] where each sentence holds within a tolerance, and where both do."""
+    holds = {
+        words: np.array(
+            [claims.within(each, -tolerance, tolerance) == claims.HOLDS for each in measured]
+        )
+        for words, measured in found.items()
+    }
+    return holds | {BOTH: np.logical_and.reduce(list(holds.values()))}
+
+
+def spans(gaps: Sequence[float], holds: Sequence[bool]) -> list[tuple[float, float]]:
+    """Returns the runs of neighbouring gaps at which something holds, first and last."""
+    found: list[tuple[float, float]] = []
+    for place, (gap, holding) in enumerate(zip(gaps, holds, strict=True)):
+        if holding and place and holds[place - 1]:
+            found[-1] = found[-1][0], gap
+        elif holding:
+            found.append((gap, gap))
+    return found
+
+
+def listed(labels: Sequence[str], holds: np.ndarray) -> str:
+    """Writes the gaps at which something holds."""
+    gaps = [float(label) for label in labels if label != ORACLE]
+    own = [bool(value) for label, value in zip(labels, holds, strict=True) if label != ORACLE]
+    told = [f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in spans(gaps, own)]
+    told += [ORACLE] * any(v for label, v in zip(labels, holds, strict=True) if label == ORACLE)
+    return " and ".join(told) or "no gap"
+
+
+def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[str, Any]]:
+    """Returns every cell: regret against no budget, budgets spent, worse arms, sentences."""
+    last = data.isel(time=-1).load()
+    measured = sentences(last.regret, without)
+    holds = {tolerance: held(measured, tolerance) for tolerance in TOLERANCES}
+    rows = []
+    for place, gap in enumerate(last.schedule_gap.values):
+        for budget in last.rounds.values:
+            cell = last.sel(schedule_gap=gap, rounds=budget)
+            row = {
+                "T": horizon,
+                "gap": gap,
+                "R": int(budget),
+                "regret": common.interval(cell.regret.values),
+                "over no budget": tuple(claims.ratio(cell.regret.values, without)),
+                "spends the budget": tuple(share_of(cell.rounds_made.values == budget)),
+                "commits to a worse arm": tuple(share_of(cell.worse_arm_played.values)),
+            }
+            for words, found in measured.items():
+                row[f"{words}: excess"] = tuple(found[place])
+            for tolerance, each in holds.items():
+                for words, where in each.items():
+                    row[f"{words}, within {100 * tolerance:g} %"] = bool(where[place])
+            rows.append(row)
+    return rows
+
+
+def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
+    """Draws regret against no budget, and what happens to the budget, over the gap."""
+    rows = {
+        T: gap_rows(T, found["gaps"], regret_without(found["pairs"]))
+        for T, found in results.items()
+    }
+    first = next(iter(results.values()))["gaps"]
+    labels, budgets = first.schedule_gap.values.tolist(), first.rounds.values.tolist()
+    gaps = np.array([float(label) for label in labels if label != ORACLE])
+    # The oracle's gap differs from seed to seed: its points stand left of the axis' numbers.
+    beside = gaps[0] * 0.6
+    holds = {T: held_rows(each, TOLERANCE) for T, each in rows.items()}
+    marks = dict(zip([*SENTENCES, BOTH], ("0.15", "0.55", "#D55E00"), strict=True))
+
+    def lines(axes: Any, horizon: int, quantity: str, budgets: Sequence[int]) -> list[Any]:
+        handles = []
+        for budget in budgets:
+            own = style.look(budgets.index(budget))
+            cells = [row for row in rows[horizon] if row["R"] == budget]
+            drawn = [row[quantity] for row in cells if row["gap"] != ORACLE]
+            mean, low, high = np.array(drawn).T
+            axes.fill_between(gaps, low, high, color=own["color"], alpha=0.2, linewidth=0)
+            handles += axes.plot(gaps, mean, label=f"R = {budget}", **own)
+            (oracle,) = (row[quantity] for row in cells if row["gap"] == ORACLE)
+            axes.plot(beside, oracle[0], "o", color=own["color"], markersize=2.5)
+            axes.vlines(beside, oracle[1], oracle[2], color=own["color"], linewidth=0.8)
+        axes.set(xscale="log", xlim=(beside / 1.25, gaps[-1] * 1.1))
+        axes.axvline(gaps[0] / 1.25, color="0.6", linewidth=0.5)
+        return handles
+
+    ticks = [number for number in (0.01, 0.1, 1) if gaps[0] <= number <= gaps[-1]]
+
+    def regret(page: pictures.Page) -> None:
+        axes = page.panels(["regret / no budget"], common.titles(results), GAP_AXIS)
+        for panel, horizon in zip(axes[0], results, strict=True):
+            handles = lines(panel, horizon, "over no budget", budgets)
+            panel.set(yscale="log")
+            panel.axhline(1, color="0.4", linewidth=0.5, zorder=0.5)
+            # By the means: where few seeds are run, an interval may reach 0.
+            means = np.log([row["over no budget"][0] for row in rows[horizon]])
+            low, high = means.min(), means.max() + 0.15 * np.ptp(means)
+            # Room below the curves, a line there for each sentence.
+            panel.set_ylim(np.exp(low - 0.4 * (high - low)), np.exp(high))
+            for place, (words, colour) in enumerate(marks.items()):
+                _mark(panel, labels, holds[horizon][words], 0.16 - 0.06 * place, colour, beside)
+        bars = [
+            Line2D([], [], color=colour, lw=2.5, label=f"{words} (within {100 * TOLERANCE:g} %)")
+            for words, colour in marks.items()
+            if any(each[words].any() for each in holds.values())
+        ]
+        page.handles = [*handles, *bars]
+        name_ticks(page, axes, ticks, oracle=beside)
+
+    def events(page: pictures.Page) -> None:
+        told = ["budget spent (%)", "worse arm (%)"]
+        axes = page.panels(told, common.titles(results), GAP_AXIS)
+        for column, horizon in zip(axes.T, results, strict=True):
+            for panel, quantity in zip(
+                column, ("spends the budget", "commits to a worse arm"), strict=True
+            ):
+                page.handles = lines(panel, horizon, quantity, budgets)
+                panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
+                panel.set(ylim=(-0.03, None))
+        name_ticks(page, axes, ticks, oracle=beside)
+
+    setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1"
+    data = {T: found["gaps"] for T, found in results.items()}
+    schedule = (
+        "A budgeted schedule shrinks its target gap by Δ to the power of 1/R a round; Δ is on the "
+        "horizontal axis, and the points on the left have each seed's own smallest gap (oracle)"
+    )
+    told = ". ".join(
+        f"At T = {common.whole(T)}, "
+        + "; ".join(
+            f"{words} at {listed(labels, where)}"
+            + (f" of {len(gaps)}" if words == BOTH else _told_equal(rows[T], words))
+            for words, where in each.items()
+        )
+        for T, each in holds.items()
+    )
+    found = told + ". " + _other_tolerances(rows, labels)
+    worst = _largest(rows, "commits to a worse arm")
+    spent = {T: _ends(each, max(budgets), "spends the budget") for T, each in rows.items()}
+    every = [row for each in rows.values() for row in each]
+    return [
+        pictures.Picture(
+            "maps_gap_regret",
+            regret,
+            caption(
+                setting,
+                data,
+                "Regret is summed over agents; ratios of means over the same seeds, with "
+                f"{100 * claims.LEVEL:g} % intervals (delta method)",
+                schedule,
+                f"Bars below the curves: gaps at which a sentence of the paper holds, its "
+                f"{100 * claims.LEVEL:g} % paired interval within {100 * TOLERANCE:g} %. {found}",
+            ),
+            f"{_told_regret(rows)}. {told}.",
+            every,
+        ),
+        pictures.Picture(
+            "maps_gap_events",
+            events,
+            caption(
+                setting,
+                data,
+                "Shares of the seeds, with pointwise 95 % Clopper–Pearson intervals",
+                schedule,
+                "An agent commits to a worse arm where it plays, at T, one arm that is not the "
+                "best",
+            ),
+            "; ".join(
+                f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "
+                f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
+                f"{100 * worst[T][0]:.0f} % commit to a worse arm (R = {worst[T][1]}, gap "
+                f"{worst[T][2]})"
+                for T, (low, high) in spent.items()
+            )
+            + ".",
+            every,
+        ),
+    ]
+
+
+GAP_AXIS = "gap Δ of the schedule"
+
+
+def held_rows(rows: Sequence[Mapping[str, Any]], tolerance: float) -> dict[str, np.ndarray]:
+    """Returns [gap] where each sentence holds, read from the rows of one horizon."""
+    one = {row["gap"]: row for row in rows}
+    return {
+        words: np.array([row[f"{words}, within {100 * tolerance:g} %"] for row in one.values()])
+        for words in (*SENTENCES, BOTH)
+    }
+
+
+def equal_at(gaps: Sequence[float], excess: Sequence[float]) -> float | None:
+    """Returns the first gap at which a difference changes its sign, between two that were run."""
+    points = list(zip(gaps, excess, strict=True))
+    for (low, first), (high, second) in zip(points, points[1:], strict=False):
+        if first * second <= 0 and first != second:
+            return float(low * (high / low) ** (first / (first - second)))
+    return None
+
+
+def _told_equal(rows: Sequence[Mapping[str, Any]], words: str) -> str:
+    """Says at which gap the two means of a sentence are equal."""
+    one = {row["gap"]: row[f"{words}: excess"][0] for row in rows if row["gap"] != ORACLE}
+    place = equal_at([float(gap) for gap in one], list(one.values()))
+    return "" if place is None else f" (the means are equal at {place:.2g})"
+
+
+def _mark(
+    axes: Any, labels: Sequence[str], holds: np.ndarray, height: float, colour: str, beside: float
+) -> None:
+    """Draws a bar over the gaps at which a sentence holds, half a step to either side."""
+    gaps = [float(label) for label in labels if label != ORACLE]
+    own = [bool(v) for label, v in zip(labels, holds, strict=True) if label != ORACLE]
+    half = math.sqrt(gaps[1] / gaps[0]) if len(gaps) > 1 else 1.1
+    pieces = [(low / half, high * half) for low, high in spans(gaps, own)]
+    if bool(holds[list(labels).index(ORACLE)]):
+        pieces.append((beside / 1.1, beside * 1.1))
+    for low, high in pieces:
+        axes.plot(
+            [low, high], [height] * 2, color=colour, lw=2.5, solid_capstyle="butt",
+            transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+
+
+def _other_tolerances(rows: Mapping[int, Sequence[Mapping[str, Any]]], labels: list[str]) -> str:
+    """Says where both sentences hold under the other tolerances."""
+    told = []
+    for tolerance in TOLERANCES:
+        if tolerance != TOLERANCE:
+            both = {T: listed(labels, held_rows(each, tolerance)[BOTH]) for T, each in rows.items()}
+            at = "; ".join(f"{gap} (T = {common.whole(T)})" for T, gap in both.items())
+            told.append(f"within {100 * tolerance:g} %, both at {at}")
+    return ". ".join(text[0].upper() + text[1:] for text in told)
+
+
+def _largest(
+    rows: Mapping[int, Sequence[Mapping[str, Any]]], quantity: str
+) -> dict[int, tuple[float, int, str]]:
+    """Returns the largest share of each horizon, and its budget and gap."""
+    found = {}
+    for horizon, each in rows.items():
+        most = max(each, key=lambda row: row[quantity][0])
+        found[horizon] = most[quantity][0], most["R"], most["gap"]
+    return found
+
+
+def _ends(rows: Sequence[Mapping[str, Any]], budget: int, quantity: str) -> tuple[float, float]:
+    """Returns a budget's share at the smallest and at the largest gap."""
+    own = [row[quantity][0] for row in rows if row["R"] == budget and row["gap"] != ORACLE]
+    return own[0], own[-1]
+
+
+def _told_regret(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> str:
+    """Says where the regret of the largest budget is least, and what it has with the oracle's."""
+    told = []
+    for horizon, each in rows.items():
+        own = [row for row in each if row["R"] == max(row["R"] for row in each)]
+        least = min((r for r in own if r["gap"] != ORACLE), key=lambda r: r["over no budget"][0])
+        (oracle,) = (row for row in own if row["gap"] == ORACLE)
+        told.append(
+            f"at T = {common.whole(horizon)}, R = {least['R']} has its least regret at gap "
+            f"{least['gap']}, {least['over no budget'][0]:.2g} times that without a budget, and "
+            f"{oracle['over no budget'][0]:.2g} times with the oracle's"
+        )
+    text = "; ".join(told)
+    return text[0].upper() + text[1:]

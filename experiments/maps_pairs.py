@@ -1,0 +1,191 @@
+"""Maps of participation and round budget: who does better than agents alone.
+
+Theorem 2 claims a factor min{M, .}, and Remark 2 the R from which communication does not hurt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.colors import LogNorm
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+
+import fmab_jax as fmab
+from experiments import claims, common, pictures
+from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption
+from fmab_jax.plots import style
+
+PARTICIPATIONS = (0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
+ROUNDS = (None, 2, 3, 4, 5, 6, 7, 8)
+
+
+def sweep_pairs(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs every participation with every budget, and with none, under the oracle's gap."""
+    return fmab.sweep(
+        fmab.cdp_mab,
+        fmab.Problem.uniform(AGENTS, ARMS),
+        epsilon=EPSILON,
+        participation=list(PARTICIPATIONS),
+        rounds=list(ROUNDS),
+        horizon=horizon,
+        seeds=seeds,
+        times=TIMES,
+        batch=BATCH,
+        store=store,
+    )
+
+
+def regret_without(pairs: xr.Dataset) -> np.ndarray:
+    """Returns [seed] regret at T of all agents without a budget."""
+    return pairs.regret.sel(participation=1, rounds="none").isel(time=-1).values
+
+
+def remark(agents: int, participation: float, horizon: int) -> float:
+    """Returns the R from which Remark 2 promises no more regret than without communication."""
+    log = math.log(participation * agents)
+    return 4 * math.log(horizon) / (3 * log) if log > 0 else math.inf
+
+
+def pair_rows(horizon: int, pairs: xr.Dataset, alone: np.ndarray | None) -> list[dict[str, Any]]:
+    """Returns every (p, R): regret over that of all agents without a budget, and who beats it."""
+    last = pairs.regret.isel(time=-1).load()
+    without = regret_without(pairs)
+    single = None if alone is None else claims.ratio(alone, without)
+    rows = []
+    for p in last.participation.values.tolist():
+        for budget in last.rounds.values:
+            own = last.sel(participation=p, rounds=budget).values
+            row = {
+                "T": horizon,
+                "p": p,
+                "R": budget if budget == "none" else int(budget),
+                "over R_C": tuple(claims.ratio(own, without)),
+                "R of Remark 2": remark(AGENTS, p, horizon),
+                "T^(2/R) / p^(3/2)": horizon ** (0 if budget == "none" else 2 / int(budget))
+                / p**1.5,
+            }
+            if single is not None and alone is not None:
+                row["agents alone over R_C"] = tuple(single)
+                row["over agents alone"] = tuple(claims.ratio(own, alone))
+            rows.append(row)
+    return rows
+
+
+def crossings(values: np.ndarray, level: float) -> bool:
+    """Tells whether a map passes a level: whether a contour of it can be drawn."""
+    return bool(values.min() < level < values.max())
+
+
+def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
+    """Draws the ratio as a heat map over R and p, a panel for each horizon."""
+    rows, maps, alone = {}, {}, {}
+    for T, found in results.items():
+        single = None
+        if "alone" in found:
+            single = found["alone"].regret.sel(epsilon_message=EPSILON).isel(time=-1).values
+        rows[T] = pair_rows(T, found["pairs"], single)
+        without = regret_without(found["pairs"])
+        alone[T] = None if single is None else claims.ratio(single, without).estimate
+        budgets = [row["R"] for row in rows[T] if row["R"] != "none"]
+        budgets = list(dict.fromkeys(budgets))
+        shares = list(dict.fromkeys(row["p"] for row in rows[T]))
+        cells = [row["over R_C"][0] for row in rows[T] if row["R"] != "none"]
+        maps[T] = np.reshape(cells, (len(shares), len(budgets)))
+    low, high = min(each.min() for each in maps.values()), max(each.max() for each in maps.values())
+    # Dark lines on dark cells, and light ones in the legend, need a border.
+    strokes = {"as agents alone": "white", f"M = {AGENTS}": "#D55E00"}
+    border = {"path_effects": [withStroke(linewidth=2.4, foreground="black")]}
+    remark_2 = {
+        "color": "black", "linestyle": (0, (4, 1.5)), "linewidth": 1.2,
+        "path_effects": [withStroke(linewidth=2.6, foreground="white")],
+    }  # fmt: skip
+    levels = {T: dict(zip(strokes, (alone[T], AGENTS), strict=True)) for T in results}
+
+    def page(page: pictures.Page) -> None:
+        axes = page.panels(["share p that reports"], common.titles(results), "round budget R")
+        for panel, horizon in zip(axes[0], results, strict=True):
+            panel.grid(False)
+            mesh = panel.pcolormesh(
+                _edges(budgets), np.exp(_edges(np.log(shares))), maps[horizon],
+                norm=LogNorm(low, high), cmap="viridis", rasterized=True,
+            )  # fmt: skip
+            panel.set(yscale="log")
+            for name, level in levels[horizon].items():
+                if level is not None and crossings(maps[horizon], level):
+                    drawn = panel.contour(
+                        budgets, shares, maps[horizon], [level], colors=strokes[name],
+                        linewidths=1.2,
+                    )  # fmt: skip
+                    drawn.set(**border)
+            fine = np.geomspace(shares[0], shares[-1], 200)
+            promised = np.array([remark(AGENTS, p, horizon) for p in fine])
+            panel.plot(promised, fine, **remark_2)
+            panel.set(xlim=(budgets[0] - 0.5, budgets[-1] + 0.5), ylim=_ends_of(shares))
+        bar = page.figure.colorbar(
+            mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
+            location="bottom" if page.narrow else "right",
+        )  # fmt: skip
+        bar.set_label("regret / $R_C$", fontsize=style.FONT)
+        bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
+        ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)
+        bar.ax.minorticks_off()
+        page.handles = [
+            Line2D([], [], color=colour, lw=1.2, label=name, **border)
+            for name, colour in strokes.items()
+            if any(
+                levels[T][name] is not None and crossings(maps[T], levels[T][name]) for T in results
+            )
+        ]
+        page.handles.append(Line2D([], [], label="Remark 2, to its right", **remark_2))
+
+    told = [_told_pairs(T, rows[T], maps[T], alone[T]) for T in results]
+    words = caption(
+        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, oracle gap",
+        {T: found["pairs"] for T, found in results.items()},
+        "Colour: regret at T over that of all agents without a budget (R_C), ratio of means over "
+        "the same seeds. Lines: where it is that of agents alone, where it is M, and the R from "
+        "which Remark 2 promises no more regret than without communication, "
+        "R = 4 log T / (3 log pM)",
+        *told,
+    )
+    every = [row for each in rows.values() for row in each]
+    alt = " ".join(text + "." for text in told)
+    return [pictures.Picture("maps_pairs", page, words, alt, every)]
+
+
+def _told_pairs(
+    horizon: int, rows: Sequence[Mapping[str, Any]], ratios: np.ndarray, alone: float | None
+) -> str:
+    """Says what one horizon's map shows: its range, and who beats agents alone."""
+    budgeted = [row for row in rows if row["R"] != "none"]
+    told = f"At T = {common.whole(horizon)} the ratio is {ratios.min():.2g} to {ratios.max():.3g}"
+    over = sum(row["over R_C"][1] > AGENTS for row in budgeted)
+    told += f", above M in {over} of {len(budgeted)} cells"
+    if alone is None:
+        return told
+    promised = [row for row in budgeted if row["R"] >= row["R of Remark 2"]]
+    worse = [row for row in budgeted if row["over agents alone"][1] > 1]
+    broken = [row for row in promised if row["over agents alone"][1] > 1]
+    return told + (
+        f"; agents alone have {alone:.3g}, {len(worse)} cells have more for sure, and "
+        f"{len(broken)} of the {len(promised)} for which Remark 2 promises not to"
+    )
+
+
+def _edges(places: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Returns the borders of cells around places: half-way, and as far beyond the ends."""
+    places = np.asarray(places, float)
+    inner = (places[1:] + places[:-1]) / 2
+    return np.concatenate([[2 * places[0] - inner[0]], inner, [2 * places[-1] - inner[-1]]])
+
+
+def _ends_of(shares: Sequence[float]) -> tuple[float, float]:
+    edges = np.exp(_edges(np.log(shares)))
+    return float(edges[0]), float(edges[-1])

@@ -1,0 +1,295 @@
+"""Shares of single instances for which the paper's sentences hold: it probably ran one.
+
+A mean over instances can hide that no instance behaves like it, and one instance can show what the
+mean does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.lines import Line2D
+
+import fmab_jax as fmab
+from experiments import claims, common, maps_pairs, pictures
+from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
+from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCE, TOLERANCES
+
+# Instances that are fixed one by one, and how often each is run.
+INSTANCES, RUNS = 300, 20
+
+
+class Sentence(NamedTuple):
+    """A sentence of section VII that a single run can agree with.
+
+    Attributes:
+        words: What it says, for the row of a figure.
+        compared: Returns [seed] regrets at T: from the largest to the smallest, or two that are
+            alike.
+        tolerance: Largest difference that counts as alike; None where an order is meant.
+    """
+
+    words: str
+    compared: Callable[[claims.Data, int], list[np.ndarray]]
+    tolerance: float | None = None
+
+    def runs(self, data: claims.Data, horizon: int) -> np.ndarray:
+        """Returns [seed] whether it is true of each run."""
+        return agreeing(self.compared(data, horizon), self.tolerance)
+
+    def means(self, data: claims.Data, horizon: int) -> str:
+        """Returns the verdict on the means over the seeds."""
+        return judged(self.compared(data, horizon), self.tolerance)
+
+
+def agreeing(ends: Sequence[np.ndarray], tolerance: float | None) -> np.ndarray:
+    """Returns [seed] whether regrets fall from one to the next, or two are alike."""
+    if tolerance is None:
+        pairs = zip(ends, ends[1:], strict=False)
+        return np.logical_and.reduce([first > second for first, second in pairs])
+    first, second = ends
+    return np.abs(first / second - 1) <= tolerance
+
+
+def judged(ends: Sequence[np.ndarray], tolerance: float | None) -> str:
+    """Returns the same of the means, by 99 % paired intervals."""
+    steps = [claims.excess(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    if tolerance is None:
+        return claims.positive(*steps)
+    return claims.within(steps[0], -tolerance, tolerance)
+
+
+def _cells(name: str, *cells: Mapping[str, Any]) -> Callable[[claims.Data, int], list[np.ndarray]]:
+    return lambda data, horizon: [data.end(name, horizon, **cell) for cell in cells]
+
+
+def _close_to_figure_4(data: claims.Data, horizon: int) -> list[np.ndarray]:
+    budget = data.end(
+        "fig07_tradeoff", horizon, schedule_gap=claims.ORACLE, participation=1, rounds=5
+    )
+    return [budget, data.end("fig04_epsilon", horizon, epsilon=1)]
+
+
+def _one_in_m(data: claims.Data, horizon: int) -> list[np.ndarray]:
+    name = "fig08_heterogeneous_central"
+    single, all_agents = (
+        data.end(name, horizon, algorithm=a, spread="homogeneous") for a in ("Single", "CDP")
+    )
+    return [single / data.load(name)[horizon].attrs["agents"], all_agents]
+
+
+def _sentences() -> list[Sentence]:
+    budgets = [{"schedule_gap": claims.ORACLE, "rounds": R} for R in (2, 3, 4, 5)]
+    spreads = [{"algorithm": "CDP", "spread": s} for s in ("heterogeneous", "homogeneous")]
+    apart = [{"algorithm": a, "spread": "heterogeneous"} for a in ("DDP", "HDP", "CDP")]
+    shares = [{"participation": p} for p in (0.2, 0.4, 0.6, 0.8, 1)]
+    close = f"{100 * TOLERANCE:g} %"
+    privacy = [{"epsilon": epsilon} for epsilon in (0.1, 0.3, 0.5, 1)]
+    noise = [{"epsilon": 1}, {"epsilon": "none"}]
+    graphs = [{"graph": "ring"}, {"graph": "star"}]
+    server, structures = "fig08_heterogeneous_central", "fig12_heterogeneous_structures"
+    return [
+        Sentence("less ε, more regret", _cells("fig04_epsilon", *privacy)),
+        Sentence(f"ε = 1 within {close} of no noise", _cells("fig04_epsilon", *noise), TOLERANCE),
+        Sentence("larger p, less regret", _cells("fig05_participation", *shares)),
+        Sentence("larger R, less regret", _cells("fig06_rounds", *budgets)),
+        Sentence(f"R = 4 within {close} of R = 5", _cells("fig06_rounds", *budgets[2:]), TOLERANCE),
+        Sentence(f"R = 5 within {close} of no budget", _close_to_figure_4, TOLERANCE),
+        Sentence(f"agents alike or not, within {close}", _cells(server, *spreads), TOLERANCE),
+        Sentence(f"1/M of agents alone within {close}", _one_in_m, TOLERANCE),
+        Sentence("ring above star", _cells("fig10_graphs", *graphs)),
+        Sentence("CDP below HDP below DDP", _cells(structures, *apart)),
+    ]
+
+
+def verdict_rows(data: claims.Data) -> list[dict[str, Any]]:
+    """Returns, for each sentence and horizon, the share of runs and the verdict on the means."""
+    return [
+        {
+            "sentence": sentence.words,
+            "T": horizon,
+            "share of single runs": tuple(share_of(sentence.runs(data, horizon))),
+            "the means": sentence.means(data, horizon),
+        }
+        for sentence in _sentences()
+        for horizon in data.horizons
+    ]
+
+
+def draw_verdicts(data: claims.Data) -> list[pictures.Picture]:
+    """Draws the shares, a row for each sentence and a dot for each horizon."""
+    rows = verdict_rows(data)
+    names = list(dict.fromkeys(row["sentence"] for row in rows))
+    share = "share of single runs"
+    hidden = [
+        f"{row['sentence']} (T = {common.whole(row['T'])}: {100 * row[share][0]:.0f} %)"
+        for row in rows
+        if (row["the means"] == claims.HOLDS) != (row[share][0] > 0.5)
+    ]
+    told = (
+        "The means and most single runs disagree in: " + "; ".join(hidden)
+        if hidden
+        else "The means say what most single runs say, in every row"
+    )
+    most = {n: max(row[share][0] for row in rows if row["sentence"] == n) for n in names}
+    never = [name for name, largest in most.items() if largest < 0.01]
+    told += f". True of less than 1 % of the runs at every T: {', '.join(never)}" if never else ""
+    caption = (
+        f"Single instances in a single run each, T = {_horizons(data.horizons)} slots, "
+        f"{common.whole(data.seeds)} seeds. The settings are those of figures 4, 5, 6, 7, 8, 10 "
+        "and 12 (a budget's gap is the oracle's). Points: share of the runs of which the sentence "
+        "is true; bars: 95 % Clopper–Pearson interval. Full points: it holds of the means over the "
+        f"seeds, by a {100 * claims.LEVEL:g} % paired interval. {told}."
+    )
+    return [
+        _dotted("maps_verdicts", names, "sentence", rows, "share of single runs", caption, told)
+    ]
+
+
+def _horizons(horizons: Sequence[int]) -> str:
+    told = [common.whole(T) for T in horizons]
+    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+
+
+def _dotted(
+    name: str, names: Sequence[str], key: str, rows: Sequence[Mapping[str, Any]], value: str,
+    caption: str, told: str,
+) -> pictures.Picture:  # fmt: skip
+    """Returns a picture of rows of dots, one for each horizon."""
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    groups = {
+        f"T = {common.whole(T)}": [
+            (claims.Measured(*row[value]), row["the means"] == claims.HOLDS)
+            for one in names
+            for row in rows
+            if row["T"] == T and row[key] == one
+        ]
+        for T in horizons
+    }
+
+    def page(page: pictures.Page) -> None:
+        lines = sum(1 + name.count("\n") for name in names)
+        height = 0.55 + 0.2 * lines
+        axes = page.panels([""], [""], "share of instances (%)", height=height)
+        handles = dots(axes[0, 0], names, groups)
+        grey = {"ls": "none", "marker": "o", "ms": 3.6, "color": "0.3"}
+        page.handles = [
+            *handles,
+            Line2D([], [], label="true of the means", **grey),
+            Line2D([], [], label="not, or open", mfc="white", mew=0.8, **grey),
+        ]
+
+    return pictures.Picture(name, page, caption, told + ".", rows)
+
+
+# --- instances fixed one by one -----------------------------------------------------------------
+
+
+def sweep_instances(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs instances one by one with R = 4, 5 and no budget, under the oracle's gap.
+
+    A mapping of problems is one axis: they differ in values alone, so that all share a program.
+    """
+    uniform = fmab.Problem.uniform(AGENTS, ARMS)
+    return fmab.sweep(
+        fmab.cdp_mab,
+        {str(i): uniform.fixed(i) for i in range(INSTANCES)},
+        epsilon=EPSILON,
+        rounds=[4, 5, None],
+        horizon=horizon,
+        seeds=min(seeds, RUNS),
+        times=TIMES,
+        batch=BATCH,
+        store=store,
+    )
+
+
+def true_of(regrets: Mapping[Any, np.ndarray], tolerance: float) -> dict[str, np.ndarray]:
+    """Returns [instance] whether each sentence, and both, hold of single instances.
+
+    Args:
+        regrets: [instance] of one run each, or [instance, run], by budget; None for no budget. Of
+            several runs the 99 % paired interval has to lie within the tolerance.
+        tolerance: Largest difference.
+    """
+    found = {}
+    for words, (first, second) in SENTENCES.items():
+        pair = regrets[first], regrets[second]
+        if np.ndim(pair[0]) == 1:
+            found[words] = agreeing(pair, tolerance)
+            continue
+        each = zip(*pair, strict=True)
+        found[words] = np.array([judged(runs, tolerance) == claims.HOLDS for runs in each])
+    return found | {BOTH: np.logical_and.reduce(list(found.values()))}
+
+
+def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
+    """Returns the shares of instances for each sentence and both, at each tolerance."""
+    gaps, without = found["gaps"], maps_pairs.regret_without(found["pairs"])
+    one = {R: end(gaps, schedule_gap=ORACLE, rounds=R) for R in (4, 5)} | {None: without}
+    kinds = {f"{without.size} instances, one run each": one}
+    if "instances" in found:
+        last = found["instances"].regret.isel(time=-1).transpose("problem", "seed", "rounds")
+        label = f"{last.sizes['problem']} instances, {last.sizes['seed']} runs each"
+        own = {R: last.sel(rounds="none" if R is None else R).values for R in (4, 5, None)}
+        kinds[label] = own
+    rows = []
+    for kind, regrets in kinds.items():
+        pooled = {R: np.ravel(each) for R, each in regrets.items()}
+        for tolerance in TOLERANCES:
+            means = {
+                words: judged((pooled[a], pooled[b]), tolerance)
+                for words, (a, b) in SENTENCES.items()
+            }
+            every = set(means.values()) == {claims.HOLDS}
+            means[BOTH] = claims.HOLDS if every else claims.FAILS
+            for words, true in true_of(regrets, tolerance).items():
+                rows.append(
+                    {
+                        "T": horizon,
+                        "instances": kind,
+                        "sentence": words,
+                        "tolerance": tolerance,
+                        "share of instances": tuple(share_of(true)),
+                        "number": int(true.sum()),
+                        "the means": means[words],
+                    }
+                )
+    return rows
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]], tolerance: float) -> str:
+    """Writes of how many instances both sentences hold, for each kind of run."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["sentence"] == BOTH and row["tolerance"] == tolerance:
+            at = f"{row['number']} at T = {common.whole(row['T'])}"
+            found.setdefault(row["instances"], []).append(at)
+    return "; ".join(f"of {kind}, {', '.join(told)}" for kind, told in found.items())
+
+
+def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
+    """Draws for what share of the instances the sentences on budgets hold, and both."""
+    rows = [row for T, found in results.items() for row in instance_rows(T, found)]
+    drawn = [
+        row | {"row": f"{row['sentence']}\n({row['instances']})"}
+        for row in rows
+        if row["tolerance"] == TOLERANCE
+    ]
+    names = list(dict.fromkeys(row["row"] for row in drawn))
+    told = f"Instances of which both hold within {100 * TOLERANCE:g} %: {_numbers(rows, TOLERANCE)}"
+    loose = max(TOLERANCES)
+    others = _numbers(rows, loose)
+    caption = (
+        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1, T = "
+        f"{_horizons(list(results))} slots; budgets are built for each instance's own smallest gap "
+        "(oracle). Points: share of instances; bars: 95 % Clopper–Pearson interval. One run: the "
+        f"regrets differ by at most {100 * TOLERANCE:g} %. Several runs of an instance: the "
+        f"{100 * claims.LEVEL:g} % paired interval lies within that. Full points: it holds of the "
+        f"means over all. {told}. Within {100 * loose:g} %: {others}."
+    )
+    return [_dotted("maps_instances", names, "row", drawn, "share of instances", caption, told)]

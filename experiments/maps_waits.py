@@ -1,0 +1,199 @@
+"""Maps of delays: what waiting for messages adds to regret, over agents and diameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import xarray as xr
+from matplotlib.lines import Line2D
+
+import fmab_jax as fmab
+from experiments import claims, common, pictures
+from experiments.maps_common import AGENTS, ARMS, EPSILON, caption, end, run_paper
+from fmab_jax.analysis import theory
+from fmab_jax.core import exchanges, graphs
+from fmab_jax.plots import style
+
+Results = Mapping[int, Mapping[str, xr.Dataset]]
+
+# Of M, in groups that share a program: the larger ones would have the smaller ones padded.
+SIZES = ((5, 10, 20, 50), (100, 200))
+REACHES = (12, 6, 4, 3, 2)
+
+
+def graphs_by_diameter() -> dict[str, Any]:
+    """Returns graphs of 50 agents whose diameters lie between 1 and 49."""
+    rings = {
+        f"circle, reach {reach}": nx.circulant_graph(AGENTS, range(1, reach + 1))
+        for reach in REACHES
+    }
+    names = ("complete", "star", "random", "grid", "ring", "path")
+    return {name: name for name in names} | rings
+
+
+def sweep_sizes(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs ring and complete graph with few and with many agents, paired."""
+    found = []
+    for place, sizes in enumerate(SIZES):
+        problems = {str(agents): fmab.Problem.uniform(agents, ARMS) for agents in sizes}
+        kept = None if store is None else store.with_name(f"{store.name}-{place}")
+        found.append(
+            run_paper(
+                fmab.ddp_mab,
+                horizon,
+                seeds,
+                kept,
+                problems,
+                epsilon=EPSILON,
+                graph=["ring", "complete"],
+                sum_agents=False,
+            )[["regret"]]
+        )
+    return xr.concat(found, "problem", join="outer", coords="minimal", compat="override")
+
+
+def sweep_diameters(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
+    """Runs graphs of many diameters with 50 agents, paired."""
+    return run_paper(
+        fmab.ddp_mab,
+        horizon,
+        seeds,
+        store,
+        epsilon=EPSILON,
+        graph=graphs_by_diameter(),
+        sum_agents=False,
+    )
+
+
+def waiting_bound(agents: int, graph: Any, horizon: int, instances: int = 20) -> float:
+    """Returns the proved bound on the regret of waiting, mean over the first instances."""
+    table = exchanges.flooding(graph)
+    gaps = claims.gaps_of(fmab.Problem.uniform(agents, ARMS), instances)
+    each = [theory.bounds(one, table, horizon, float(EPSILON)).regret_waiting for one in gaps]
+    return float(np.mean(each))
+
+
+def size_rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
+    """Returns what the ring adds to the complete graph, for every number of agents."""
+    rows = []
+    for label in data.problem.values.tolist():
+        agents, graph = int(label), graphs.make("ring", int(label))
+        ends = [end(data, problem=label, graph=name) for name in ("ring", "complete")]
+        rows.append(_extra(horizon, "M", agents, "ring", graph, *ends))
+    return sorted(rows, key=lambda row: row["M"])
+
+
+def diameter_rows(horizon: int, data: xr.Dataset) -> list[dict[str, Any]]:
+    """Returns what every graph adds to the complete one, by its diameter."""
+    made = {
+        name: graphs.make(given, AGENTS) if isinstance(given, str) else given
+        for name, given in graphs_by_diameter().items()
+    }
+    complete = end(data, graph="complete")
+    rows = [
+        _extra(horizon, "d_G", AGENTS, name, made[name], end(data, graph=name), complete)
+        for name in data.graph.values.tolist()
+        if name != "complete"
+    ]
+    return sorted(rows, key=lambda row: row["d_G"])
+
+
+def _extra(
+    horizon: int, over: str, agents: int, name: str, graph: Any, own: Any, complete: Any
+) -> dict[str, Any]:
+    diameter = graphs.diameter(graph)
+    return {
+        "T": horizon,
+        "over": over,
+        "M": agents,
+        "graph": name,
+        "d_G": diameter,
+        "extra regret": common.interval(np.asarray(own) - np.asarray(complete)),
+        "of the regret": tuple(claims.excess(own, complete)),
+        "M (d_G - 1)": agents * (diameter - 1),
+        "bound on waiting": waiting_bound(agents, graph, horizon),
+    }
+
+
+def draw_waits(results: Results) -> list[pictures.Picture]:
+    """Draws the extra regret of the ring over M, and of graphs over their diameter."""
+    rows = {
+        T: (size_rows(T, found["sizes"]), diameter_rows(T, found["diameters"]))
+        for T, found in results.items()
+    }
+    printed, proved = {"color": "0.35", "ls": (0, (4, 1.5))}, {"color": "0.35", "ls": (0, (1, 1))}
+
+    all_rows = {
+        place: [row for each in rows.values() for row in each[index]]
+        for index, place in enumerate(("M", "d_G"))
+    }
+
+    def page(page: pictures.Page) -> None:
+        labels = ["extra regret of the ring", f"extra regret, M = {AGENTS}"]
+        x = ["agents M", "diameter of the graph"]
+        axes = page.panels(labels, common.titles(results), x)
+        for column, horizon in zip(axes.T, results, strict=True):
+            for panel, each, place in zip(column, rows[horizon], ("M", "d_G"), strict=True):
+                places = [row[place] for row in each]
+                mean, low, high = np.array([row["extra regret"] for row in each]).T
+                panel.vlines(places, low, high, color=style.COLOURS[0], linewidth=0.9)
+                panel.plot(places, mean, "o", color=style.COLOURS[0], ms=3)
+                panel.plot(places, [row["M (d_G - 1)"] for row in each], lw=0.9, **printed)
+                panel.plot(places, [row["bound on waiting"] for row in each], lw=0.9, **proved)
+                pictures.line_up(panel)
+                panel.set_xscale("log")
+                panel.set_yscale("symlog", linthresh=30, linscale=1)
+                panel.margins(x=0.05)
+                panel.minorticks_off()
+                lowest = min(row["extra regret"][1] for row in all_rows[place])
+                panel.set_ylim(bottom=min(-15, 1.5 * lowest))
+
+        def ticks() -> None:
+            for panel in axes.flat:
+                low, high = panel.get_ylim()
+                powers = [10**n for n in range(2, 6)]
+                wanted = [-10000, -1000, -100, 0, *powers]
+                panel.set_yticks([t for t in wanted if low <= t <= high])
+
+        page.fit = ticks
+        page.handles = [
+            Line2D([], [], color=style.COLOURS[0], marker="o", ms=3, lw=0.9, label="measured"),
+            Line2D([], [], lw=0.9, label="printed: M (d_G − 1)", **printed),
+            Line2D([], [], lw=0.9, label="proved for the waits", **proved),
+        ]
+
+    told = [_told_waits(T, *each) for T, each in rows.items()]
+    words = caption(
+        f"DDP-MAB, K = {ARMS} arms, ε = {EPSILON:g}",
+        {T: found["diameters"] for T, found in results.items()},
+        "Points: regret minus that on the complete graph, seed by seed on the same draws; bars: "
+        "pointwise 95 % confidence interval (Student t). The vertical axis is linear between -30 "
+        "and 30, logarithmic beyond. Above: the ring, whose diameter is ⌊M/2⌋. Below: star, "
+        "random graph, circles whose agents reach 12, 6, 4, 3 and 2 neighbours on either side, "
+        "grid, ring and path",
+        *told,
+    )
+    every = [row for each in rows.values() for part in each for row in part]
+    alt = " ".join(text + "." for text in told)
+    return [pictures.Picture("maps_waits", page, words, alt, every)]
+
+
+def _told_waits(
+    horizon: int, sizes: Sequence[Mapping[str, Any]], diameters: Sequence[Mapping[str, Any]]
+) -> str:
+    """Says how much of the bound is used, and where waiting saves regret."""
+    each = [*sizes, *diameters]
+    used = max(row["extra regret"][0] / row["M (d_G - 1)"] for row in each)
+    saved = sum(row["extra regret"][2] < 0 for row in each)
+    added = sum(row["extra regret"][1] > 0 for row in each)
+    least, most = sizes[0], sizes[-1]
+    return (
+        f"At T = {common.whole(horizon)} the ring adds {round(least['extra regret'][0]):,} with M "
+        f"= {least['M']} and {round(most['extra regret'][0]):,} with M = {most['M']}; waiting adds "
+        f"regret for sure at {added} of {len(each)} points, saves some at {saved}, and reaches at "
+        f"most {100 * used:.0f} % of M (d_G − 1)"
+    )

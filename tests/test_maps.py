@@ -1,0 +1,443 @@
+"""Maps: their settings, and every quantity that they compute, on data made by hand."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from experiments import (
+    claims,
+    common,
+    maps,
+    maps_common,
+    maps_gaps,
+    maps_pairs,
+    maps_regimes,
+    maps_shares,
+    maps_waits,
+    pictures,
+)
+from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.sweeps.study import state
+
+HORIZON = 10**4
+# Part: algorithms, and what it sweeps or fixes besides 50 agents with 100 arms.
+SETTINGS = {
+    "gaps": (["cdp"], {"epsilon": 1, "rounds": [2, 3, 4, 5, 6], "participation": 1}),
+    "pairs": (
+        ["cdp"],
+        {
+            "epsilon": 1,
+            "participation": [0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1],
+            "rounds": [None, 2, 3, 4, 5, 6, 7, 8],
+            "schedule_gap": None,
+        },
+    ),
+    "leaks": (
+        ["cdp"],
+        {
+            "epsilon_message": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None],
+            "participation": [0.2, 1],
+        },
+    ),
+    "alone": (["single"], {"epsilon_message": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None]}),
+    "peers": (["ddp", "hdp"], {"graph": "ring", "components": "5x10:star"}),
+    "diameters": (["ddp"], {"epsilon": 1}),
+}
+
+
+def stated(monkeypatch, part, horizon=HORIZON, seeds=3):
+    """Returns the studies that a part would run."""
+    found = []
+
+    def record(algorithm, problem, *, store=None, batch=None, **settings):
+        found.append(state(algorithm, problem, **settings))
+        return xr.Dataset({"regret": ("problem", [0.0])})
+
+    monkeypatch.setattr(fmab, "sweep", record, raising=False)
+    maps.PARTS[part][0](horizon, seeds, None)
+    return found
+
+
+@pytest.mark.parametrize("part", SETTINGS)
+def test_parts_run_the_papers_instance(monkeypatch, part):
+    """Would catch a mistyped instance, budget, leak or graph, and a part on another problem."""
+    algorithms, wanted = SETTINGS[part]
+    monkeypatch.setattr(maps_gaps, "GAPS", maps_gaps.GAPS[:2])
+    (study,) = stated(monkeypatch, part)
+    swept = {axis.name: list(axis.values) for axis in study.axes}
+    assert list(dict.fromkeys(p.described["algorithm"] for p in study.points)) == algorithms
+    for field, value in wanted.items():
+        assert (swept[field] if field in swept else study.settings[field]) == value, field
+    assert {(p.config.problem.agents, p.config.problem.arms) for p in study.points} == {(50, 100)}
+    assert {p.config.horizon for p in study.points} == {HORIZON}
+
+
+def test_gaps_cover_two_decades_and_the_oracle(monkeypatch):
+    """Would catch a grid that misses the gaps at which the sentences hold, or the oracle's."""
+    monkeypatch.setattr(maps_gaps, "BUDGETS", (2,))
+    (study,) = stated(monkeypatch, "gaps")
+    (axis,) = (axis for axis in study.axes if axis.name == "schedule_gap")
+    assert axis.labels[0] == "oracle" and axis.values[0] is None
+    gaps = np.array(axis.values[1:], float)
+    assert (gaps[0], gaps[-1]) == (0.005, 0.5)
+    # A step of the gap changes R = 2 by a step of regret within the tolerance.
+    assert np.diff(np.log(gaps)).max() < 0.13
+
+
+def test_delays_are_paired_and_their_diameters_differ(monkeypatch):
+    """Would catch runs that draw by different laws, and graphs of one diameter."""
+    sizes, (graphs,) = stated(monkeypatch, "sizes"), stated(monkeypatch, "diameters")
+    assert all(study.sum_agents is False for study in (*sizes, graphs))
+    agents = [p.config.problem.agents for study in sizes for p in study.points]
+    assert sorted(set(agents)) == [5, 10, 20, 50, 100, 200]
+    waits = {p.config.exchange.wait for p in graphs.points}
+    assert {0, 1, 24, 48} <= waits and len(waits) >= 8
+
+
+def test_the_exponents_fix_one_instance_at_their_own_horizon(monkeypatch):
+    """Would catch exponents between instances, and epsilons that end before a regime does."""
+    every = maps_regimes.EPSILONS
+    assert (every[0], every[-2], every[-1]) == (1e-6, 10, None) and len(every) > 20
+    monkeypatch.setattr(maps_regimes, "EPSILONS", every[-2:])
+    (study,) = stated(monkeypatch, "exponents")
+    means = {p.config.problem.means.tobytes() for p in study.points}
+    assert len(means) == 1
+    assert {p.config.problem.agents for p in study.points} == {10, 50, 100}
+    assert {p.config.horizon for p in study.points} == {10**8, 10**9, 10**10}
+    (axis,) = (axis for axis in study.axes if axis.name == "epsilon")
+    assert axis.values == (10, None)
+    (shares,) = stated(monkeypatch, "shares")
+    assert shares.settings["participation"] == 0.2
+    assert shares.points[0].config.problem.means.tobytes() in means
+
+
+def test_single_instances_are_three_hundred_that_differ(monkeypatch):
+    """Would catch one instance run again and again, and noise seeds beyond those that are told."""
+    monkeypatch.setattr(maps_shares, "INSTANCES", 4)
+    (study,) = stated(monkeypatch, "instances", seeds=1000)
+    assert study.seeds == maps_shares.RUNS == 20
+    uniform = fmab.Problem.uniform(50, 100)
+    for place, point in enumerate(study.points[::3]):
+        assert (point.config.problem.means == uniform.fixed(place).means).all()
+    monkeypatch.undo()
+    assert maps_shares.INSTANCES >= 300
+
+
+def test_quick_runs_are_a_part_and_own_horizons_share_a_store(monkeypatch, tmp_path):
+    """Would catch a quick run of everything, and one result simulated for each horizon."""
+    assert set(maps.QUICK) < set(maps.PARTS)
+    stores = []
+
+    def kept(own):
+        return lambda horizon, seeds, store: stores.append(store.name), own
+
+    parts = {"here": kept(False), "own": kept(True)}
+    monkeypatch.setattr(maps, "PARTS", parts)
+    for horizon in (10**4, 10**5):
+        maps.sweep(horizon, 3, tmp_path / f"maps-T{common.power(horizon)}", tuple(parts))
+    assert stores == ["maps-T1e4-here", "maps-own", "maps-T1e5-here", "maps-own"]
+
+
+# --- budgets ------------------------------------------------------------------------------------
+
+
+def cells(values, gaps=("oracle", "0.01", "0.1"), seeds=6):
+    """Returns [gap, budget, seed] regrets around the given means, the same noise in all."""
+    noise = 1 + 0.2 * np.random.default_rng(0).standard_normal(seeds)
+    array = np.asarray(values, float)[..., None] * noise
+    regret = xr.DataArray(
+        array,
+        dims=["schedule_gap", "rounds", "seed"],
+        coords={"schedule_gap": list(gaps), "rounds": [4, 5]},
+    )
+    return regret, noise
+
+
+def test_sentences_hold_where_the_regrets_are_within_the_tolerance():
+    """Would catch swapped budgets, a sentence judged by the other's, and a tolerance ignored."""
+    regret, noise = cells([[200, 150], [130, 100], [104, 101]])
+    found = maps_gaps.sentences(regret, 100 * noise)
+    close, alike = found.values()
+    assert [round(each.estimate, 9) for each in close] == pytest.approx([0.5, 0, 0.01])
+    assert [each.estimate for each in alike] == pytest.approx([1 / 3, 0.3, 3 / 101])
+    names = [*maps_gaps.SENTENCES, maps_gaps.BOTH]
+    wide = maps_gaps.held(found, 0.05)
+    assert [wide[name].tolist() for name in names] == [
+        [False, True, True],
+        [False, False, True],
+        [False, False, True],
+    ]
+    narrow = maps_gaps.held(found, 0.025)
+    assert [narrow[name].tolist() for name in names] == [
+        [False, True, True],
+        [False, False, False],
+        [False, False, False],
+    ]
+
+
+def test_an_interval_has_to_lie_within_the_tolerance_not_only_the_mean():
+    """Would catch a verdict on means whose seeds leave it open."""
+    regret, noise = cells([[100, 100]], gaps=("0.1",))
+    other = 100 * noise[::-1]  # as large on average, but not seed by seed
+    found = maps_gaps.sentences(regret, other)
+    assert abs(found["R = 5 close to no budget"][0].estimate) < 1e-12
+    assert not maps_gaps.held(found, 0.05)["R = 5 close to no budget"][0]
+
+
+def test_gaps_are_told_in_runs():
+    """Would catch neighbours told apart, gaps between two runs told as one, a hidden oracle."""
+    holds = np.array([True, True, True, False, True])
+    assert maps_gaps.spans([1, 2, 3, 4, 5], holds) == [(1, 3), (5, 5)]
+    labels = ["oracle", "0.01", "0.02", "0.03", "0.05"]
+    assert maps_gaps.listed(labels, holds) == "0.01 to 0.02 and 0.05 and oracle"
+    assert maps_gaps.listed(labels, ~holds) == "0.03"
+    assert maps_gaps.listed(labels, holds & False) == "no gap"
+
+
+def test_equal_means_are_found_between_gaps():
+    """Would catch the wrong side of a change of sign, or one that is not there."""
+    assert maps_gaps.equal_at([0.01, 0.1, 1.0], [3.0, 1.0, -1.0]) == pytest.approx(0.1**0.5)
+    assert maps_gaps.equal_at([0.01, 0.1], [3.0, 1.0]) is None
+
+
+def test_remark_2_is_computed_as_printed():
+    """Would catch another logarithm, and a promise where p M is 1 or less."""
+    assert maps_pairs.remark(50, 1, 10**4) == pytest.approx(4 * 9.21034 / (3 * 3.91202), rel=1e-5)
+    assert maps_pairs.remark(50, 0.02, 10**4) == math.inf
+
+
+def pairs_made_by_hand(seeds=5):
+    """Returns regrets of 100 / p without a budget, and R times less with one of R."""
+    noise = 1 + 0.1 * np.random.default_rng(1).standard_normal(seeds)
+    shares, rounds = [0.1, 0.5, 1.0], ["none", 2, 4]
+    factor = {"none": 1.0, 2: 40.0, 4: 2.0}
+    values = [[100 / p * factor[R] * noise for R in rounds] for p in shares]
+    return xr.Dataset(
+        {"regret": (("participation", "rounds", "seed", "time"), np.array(values)[..., None])},
+        {"participation": shares, "rounds": np.array(rounds, object), "time": [HORIZON]},
+    ), noise
+
+
+def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
+    """Would catch a wrong reference, and cells that break Remark 2 counted where it is silent."""
+    data, noise = pairs_made_by_hand()
+    rows = maps_pairs.pair_rows(HORIZON, data, 30 * 100 * noise)
+    ratios = {(row["p"], row["R"]): row["over R_C"][0] for row in rows}
+    assert ratios[1, "none"] == pytest.approx(1)
+    assert ratios[0.1, 2] == pytest.approx(400)
+    assert ratios[0.5, 4] == pytest.approx(4)
+    assert [row["agents alone over R_C"][0] for row in rows] == pytest.approx([30] * 9)
+    grid = np.array([[ratios[p, R] for R in (2, 4)] for p in (0.1, 0.5, 1)])
+    told = maps_pairs._told_pairs(HORIZON, rows, grid, 30.0)
+    # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
+    assert "the ratio is 2 to 400, above M in 2 of 6 cells" in told
+    assert "agents alone have 30, 3 cells have more for sure, and 0 of the 2" in told
+    assert maps_pairs.crossings(grid, 30) and not maps_pairs.crossings(grid, 500)
+
+
+def test_borders_of_cells_lie_half_way():
+    """Would catch a heat map whose cells are shifted against their axis."""
+    assert maps_pairs._edges([2, 3, 4]).tolist() == [1.5, 2.5, 3.5, 4.5]
+    assert maps_pairs._edges([0, 2, 8]).tolist() == [-1, 1, 5, 11]
+
+
+# --- regimes ------------------------------------------------------------------------------------
+
+
+def test_leaks_at_which_noise_doubles_the_regret():
+    """Would catch the smallest leak for the largest, and no noise taken for a leak."""
+    leaks = np.array([0.1, 1.0, 10.0, "none"], object)
+    means = np.array([400.0, 210.0, 110.0, 100.0])
+    regret = xr.DataArray(
+        means[:, None] * np.linspace(0.9, 1.1, 5),
+        dims=["epsilon_message", "seed"],
+        coords={"epsilon_message": leaks},
+    )
+    rows = maps_regimes.leak_rows(HORIZON, {"CDP, p = 1": regret})
+    assert [row["over no noise"][0] for row in rows] == pytest.approx([4, 2.1, 1.1, 1])
+    assert maps_regimes.doubled(rows) == 1
+    assert maps_regimes.doubled(rows[2:]) is None
+
+
+def exponents_made_by_hand(noise=0.01, seeds=4):
+    """Returns regrets of M^0 log T (rewards), and M^-0.5 p^-1.5 sqrt(log T) / ε (noise), added."""
+    epsilons = np.array([1e-6, 1e-5, 1e-2, 1e-1, 10.0, "none"], object)
+
+    def regret(agents, epsilon, horizon, p=1.0):
+        log = math.log(horizon)
+        private = 0 if epsilon == "none" else noise / (math.sqrt(agents * log) * p**1.5 * epsilon)
+        return (log / p + log * private) * np.linspace(0.99, 1.01, seeds)
+
+    sizes, horizons = ["10", "50", "100"], [10**8, 10**9, 10**10]
+    every = [[[regret(int(m), e, T) for T in horizons] for e in epsilons] for m in sizes]
+    dims = ("problem", "epsilon", "horizon", "seed", "time")
+    exponents = xr.Dataset(
+        {"regret": (dims, np.array(every)[..., None])},
+        {"problem": sizes, "epsilon": epsilons, "horizon": horizons},
+    )
+    part = np.array([regret(50, e, 10**9, 0.2) for e in epsilons])[..., None]
+    shares = xr.Dataset({"regret": (("epsilon", "seed", "time"), part)}, {"epsilon": epsilons})
+    return {"exponents": exponents, "shares": shares}
+
+
+def test_exponents_are_those_of_the_power_laws():
+    """Would catch a wrong sign or base, p taken as 1/p, and log T taken as T."""
+    rows = maps_regimes.exponent_rows(exponents_made_by_hand())
+    for quantity, (small, large) in {
+        "ε": (-1, 0),
+        "M": (-0.5, 0),
+        "p": (-1.5, -1),
+        "log T": (0.5, 1),
+    }.items():
+        own = [row["measured"][0] for row in rows if row["exponent in"] == quantity]
+        assert own[0] == pytest.approx(small, abs=0.02), quantity
+        assert own[-1] == pytest.approx(large, abs=0.02), quantity
+        derived = next(row for row in rows if row["exponent in"] == quantity)
+        assert derived["noise regime, derived"] == small
+        assert derived["reward regime, derived"] == large
+    assert all(row["measured"][1] <= row["measured"][0] <= row["measured"][2] for row in rows)
+
+
+def test_the_crossover_is_where_the_exponent_in_epsilon_is_a_half():
+    """Would catch a crossover at the wrong epsilon, or one found where there is none."""
+    points = [(1e-4, -1.0), (1e-2, -0.75), (1e0, -0.25), (1e1, 0.0)]
+    rows = [{"exponent in": "ε", "ε": e, "measured": (v, v, v)} for e, v in points]
+    assert maps_regimes.half_way(rows) == pytest.approx(1e-1)
+    assert maps_regimes.half_way(rows[2:]) is None
+
+
+def test_the_crossovers_are_those_of_the_instance():
+    """Would catch another gap, M or T than the figure's: 0.1 sqrt(log 10^9 / 50), printed."""
+    printed, (low, high) = maps_regimes.crossovers()
+    assert printed == pytest.approx(0.1 * math.sqrt(math.log(10**9) / 50), rel=1e-3)
+    assert low < high < printed
+
+
+def test_waits_are_measured_against_the_complete_graph():
+    """Would catch the difference with the wrong sign, and d_G - 1 or M left out of the bound."""
+    ends = {"complete": 100.0, "star": 90.0, "ring": 160.0}
+    values = [[[ends[g] + s] for s in (-1.0, 0.0, 1.0)] for g in ends]
+    data = xr.Dataset(
+        {"regret": (("graph", "seed", "time"), np.array(values))}, {"graph": list(ends)}
+    )
+    star, ring = maps_waits.diameter_rows(HORIZON, data)
+    assert (star["d_G"], star["M (d_G - 1)"], star["extra regret"][0]) == (2, 50, -10)
+    assert (ring["d_G"], ring["M (d_G - 1)"], ring["extra regret"][0]) == (25, 1200, 60)
+    assert ring["bound on waiting"] == pytest.approx(24 * star["bound on waiting"])
+    told = maps_waits._told_waits(HORIZON, [ring], [star])
+    assert "waiting adds regret for sure at 1 of 2 points, saves some at 1" in told
+    assert "at most 5 % of M" in told
+
+
+# --- single instances ---------------------------------------------------------------------------
+
+
+def test_single_runs_agree_by_their_own_regrets():
+    """Would catch an order with ties, a difference of one sign, and means instead of runs."""
+    more, less = np.array([3.0, 2.0, 2.0]), np.array([2.0, 2.0, 3.0])
+    assert maps_shares.agreeing([more, less], None).tolist() == [True, False, False]
+    three = [more, less, np.array([1.0, 1.0, 1.0])]
+    assert maps_shares.agreeing(three, None).tolist() == [True, False, False]
+    near = np.array([104.0, 106.0, 94.0])
+    assert maps_shares.agreeing([near, np.full(3, 100.0)], 0.05).tolist() == [True, False, False]
+    many = [np.arange(100.0) + 3, np.arange(100.0)]
+    assert maps_shares.judged(many, None) == claims.HOLDS
+    assert maps_shares.judged(many[::-1], None) == claims.FAILS
+
+
+def test_shares_have_clopper_pearson_intervals():
+    """Would catch a share of the wrong seeds, or a normal interval beyond 0."""
+    share = maps_common.share_of([True, False, False, False])
+    assert share.estimate == 0.25
+    assert tuple(share)[1:] == pytest.approx(lost_interval(1, 4, 0.95))
+    assert maps_common.share_of([False] * 10).lower == 0
+
+
+def test_both_sentences_have_to_hold_of_the_same_instance():
+    """Would catch shares multiplied, and several runs judged by their mean alone."""
+    one = {4: np.array([104.0, 104, 200]), 5: np.array([100.0, 101, 100])}
+    one[None] = np.array([90.0, 100, 100])
+    found = maps_shares.true_of(one, 0.05)
+    assert [each.tolist() for each in found.values()] == [
+        [False, True, True],
+        [True, True, False],
+        [False, True, False],
+    ]
+    steady, wild = np.full((1, 6), 100.0), np.array([[50.0, 150, 50, 150, 50, 150]])
+    several = {R: np.vstack([steady, steady]) for R in (4, 5)} | {None: np.vstack([steady, wild])}
+    found = maps_shares.true_of(several, 0.05)
+    assert found["R = 5 close to no budget"].tolist() == [True, False]
+    assert found["R = 4 and 5 alike"].tolist() == [True, True]
+
+
+def test_verdicts_compare_runs_and_means(monkeypatch):
+    """Would catch a sentence judged by another experiment's cells, or means for runs."""
+    noise = np.linspace(-60, 60, 40)
+    base = np.full(40, 1000.0)
+
+    class Made:
+        horizons, seeds = (HORIZON,), 40
+
+        def load(self, name):
+            return {HORIZON: xr.Dataset(attrs={"agents": 5})}
+
+        def end(self, name, horizon, **cell):
+            if name == "fig10_graphs":
+                return base + (500 if cell["graph"] == "ring" else 0)
+            if name == "fig08_heterogeneous_central" and cell["algorithm"] == "Single":
+                return 5 * base
+            if cell.get("epsilon") == "none":
+                return base + noise
+            return base
+
+    rows = {row["sentence"]: row for row in maps_shares.verdict_rows(Made())}
+    assert rows["ring above star"]["share of single runs"][0] == 1
+    assert rows["ring above star"]["the means"] == claims.HOLDS
+    assert rows["less ε, more regret"]["share of single runs"][0] == 0
+    assert rows["1/M of agents alone within 5 %"]["share of single runs"][0] == 1
+    none = rows["ε = 1 within 5 % of no noise"]
+    true = np.abs(base / (base + noise) - 1) <= 0.05
+    assert 0 < none["share of single runs"][0] == true.mean() < 1
+    assert none["the means"] == claims.HOLDS
+    assert len(rows) == 10
+
+
+# --- a run --------------------------------------------------------------------------------------
+
+
+def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
+    """Would catch maps that do not fit the real results, and a caption that is not computed."""
+    for module in (maps_gaps, maps_pairs, maps_shares):
+        monkeypatch.setattr(module, "AGENTS", 6)
+        monkeypatch.setattr(module, "ARMS", 4)
+    monkeypatch.setattr(maps_gaps, "GAPS", (0.05, 0.1, 0.2))
+    monkeypatch.setattr(maps_gaps, "BUDGETS", (4, 5))
+    monkeypatch.setattr(maps_pairs, "PARTICIPATIONS", (1,))
+    monkeypatch.setattr(maps_pairs, "ROUNDS", (None, 2))
+    results = {1000: maps.sweep(1000, 12, None, ("gaps", "pairs"))}
+    gaps, _ = maps_gaps.draw_gaps(results)
+    (instances,) = maps_shares.draw_instances(results)
+    written = {path.name for path in pictures.publish(gaps, tmp_path)}
+    assert {"maps_gap_regret.png", "maps_gap_regret_column.pdf", "maps_gap_regret.md"} <= written
+    with (tmp_path / "maps_gap_regret.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    data = results[1000]["gaps"].isel(time=-1)
+    without = maps_pairs.regret_without(results[1000]["pairs"])
+    for row in rows:
+        cell = data.sel(schedule_gap=row["gap"], rounds=int(row["R"]))
+        ratio = float(cell.regret.mean()) / without.mean()
+        assert float(row["over no budget"]) == pytest.approx(ratio)
+        spent = float((cell.rounds_made == int(row["R"])).mean())
+        assert float(row["spends the budget"]) == pytest.approx(spent)
+        worse = float(cell.worse_arm_played.mean())
+        assert float(row["commits to a worse arm"]) == pytest.approx(worse)
+    assert len(rows) == 4 * 2
+    assert "T = 1000 slots, 12 seeds" in gaps.caption
+    both = [row["number"] for row in instances.rows if row["sentence"] == "both"]
+    assert f"of 12 instances, one run each, {both[0]} at T = 1000" in instances.caption
