@@ -13,13 +13,13 @@ from pathlib import Path
 import xarray as xr
 
 from experiments import (
-    claims,
     maps_gaps,
     maps_pairs,
     maps_regimes,
     maps_shares,
     maps_waits,
     pictures,
+    verdicts,
 )
 
 # Part: what runs it, and whether its horizon is its own, so that one run serves all.
@@ -37,7 +37,7 @@ PARTS: dict[str, tuple[Callable[[int, int, Path | None], xr.Dataset], bool]] = {
 }
 # Quickly, what few programs can compute: maps without these parts have fewer curves, or are left.
 QUICK = ("gaps", "pairs", "leaks")
-Data = claims.Data
+Data = verdicts.Data
 
 
 def sweep(

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 import fmab_jax as fmab
-from experiments import claims, common, pictures
+from experiments import common, pictures, verdicts
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.words import written
 from fmab_jax.plots import style
@@ -69,11 +69,11 @@ def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **nam
     page.fit = write
 
 
-def share_of(events: Any) -> claims.Measured:
+def share_of(events: Any) -> verdicts.Measured:
     """Returns the share of seeds that something befell, with its Clopper-Pearson interval."""
     events = np.asarray(events, bool)
     interval = lost_interval(int(events.sum()), events.size, common.LEVEL)
-    return claims.Measured(float(events.mean()), *interval)
+    return verdicts.Measured(float(events.mean()), *interval)
 
 
 def end(data: xr.Dataset, **cell: Any) -> np.ndarray:
@@ -84,7 +84,7 @@ def end(data: xr.Dataset, **cell: Any) -> np.ndarray:
 def dots(
     axes: Axes,
     names: Sequence[str],
-    groups: Mapping[str, Sequence[tuple[claims.Measured, bool]]],
+    groups: Mapping[str, Sequence[tuple[verdicts.Measured, bool]]],
 ) -> list[Any]:
     """Draws a row of shares for each name: a dot for each group, full where a flag is set.
 

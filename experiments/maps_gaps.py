@@ -16,7 +16,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims, common, pictures
+from experiments import common, pictures, verdicts
 from experiments.maps_common import (
     AGENTS,
     ARMS,
@@ -28,6 +28,7 @@ from experiments.maps_common import (
     share_of,
 )
 from experiments.maps_pairs import regret_without
+from experiments.verdicts import Measured
 from fmab_jax.plots import style
 
 ORACLE = "oracle"
@@ -61,23 +62,23 @@ def sweep_gaps(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     )
 
 
-def sentences(cells: xr.DataArray, without: np.ndarray) -> dict[str, list[claims.Measured]]:
+def sentences(cells: xr.DataArray, without: np.ndarray) -> dict[str, list[Measured]]:
     """Returns, for each sentence and gap, by what share the first regret exceeds the second."""
-    found: dict[str, list[claims.Measured]] = {}
+    found: dict[str, list[Measured]] = {}
     for words, (first, second) in SENTENCES.items():
         found[words] = []
         for gap in cells.schedule_gap.values:
             own = cells.sel(schedule_gap=gap)
             other = without if second is None else own.sel(rounds=second).values
-            found[words].append(claims.excess(own.sel(rounds=first).values, other))
+            found[words].append(verdicts.excess(own.sel(rounds=first).values, other))
     return found
 
 
-def held(found: Mapping[str, Sequence[claims.Measured]], tolerance: float) -> dict[str, np.ndarray]:
+def held(found: Mapping[str, Sequence[Measured]], tolerance: float) -> dict[str, np.ndarray]:
     """Returns [gap] where each sentence holds within a tolerance, and where both do."""
     holds = {
         words: np.array(
-            [claims.within(each, -tolerance, tolerance) == claims.HOLDS for each in measured]
+            [verdicts.sided(each, -tolerance, tolerance) == verdicts.HOLDS for each in measured]
         )
         for words, measured in found.items()
     }
@@ -118,7 +119,7 @@ def gap_rows(horizon: int, data: xr.Dataset, without: np.ndarray) -> list[dict[s
                 "gap": gap,
                 "R": int(budget),
                 "regret": common.interval(cell.regret.values),
-                "over no budget": tuple(claims.ratio(cell.regret.values, without)),
+                "over no budget": tuple(verdicts.ratio(cell.regret.values, without)),
                 "spends the budget": tuple(share_of(cell.rounds_made.values == budget)),
                 "commits to a worse arm": tuple(share_of(cell.worse_arm_played.values)),
             }
@@ -223,10 +224,10 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 setting,
                 data,
                 "Regret is summed over agents; ratios of means over the same seeds, with "
-                f"{100 * claims.LEVEL:g} % intervals (delta method)",
+                f"{100 * verdicts.LEVEL:g} % intervals (delta method)",
                 schedule,
                 f"Bars below the curves: gaps at which a sentence of the paper holds, its "
-                f"{100 * claims.LEVEL:g} % paired interval within {100 * TOLERANCE:g} %. {found}",
+                f"{100 * verdicts.LEVEL:g} % paired interval within {100 * TOLERANCE:g} %. {found}",
             ),
             f"{_told_regret(rows)}. {told}.",
             every,

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 import fmab_jax as fmab
-from experiments import claims, common, pictures
+from experiments import common, pictures, verdicts
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption
 from fmab_jax.plots import style
 
@@ -56,7 +56,7 @@ def pair_rows(horizon: int, pairs: xr.Dataset, alone: np.ndarray | None) -> list
     """Returns every (p, R): regret over that of all agents without a budget, and who beats it."""
     last = pairs.regret.isel(time=-1).load()
     without = regret_without(pairs)
-    single = None if alone is None else claims.ratio(alone, without)
+    single = None if alone is None else verdicts.ratio(alone, without)
     rows = []
     for p in last.participation.values.tolist():
         for budget in last.rounds.values:
@@ -65,14 +65,14 @@ def pair_rows(horizon: int, pairs: xr.Dataset, alone: np.ndarray | None) -> list
                 "T": horizon,
                 "p": p,
                 "R": budget if budget == "none" else int(budget),
-                "over R_C": tuple(claims.ratio(own, without)),
+                "over R_C": tuple(verdicts.ratio(own, without)),
                 "R of Remark 2": remark(AGENTS, p, horizon),
                 "T^(2/R) / p^(3/2)": horizon ** (0 if budget == "none" else 2 / int(budget))
                 / p**1.5,
             }
             if single is not None and alone is not None:
                 row["agents alone over R_C"] = tuple(single)
-                row["over agents alone"] = tuple(claims.ratio(own, alone))
+                row["over agents alone"] = tuple(verdicts.ratio(own, alone))
             rows.append(row)
     return rows
 
@@ -91,7 +91,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
             single = found["alone"].regret.sel(epsilon_message=EPSILON).isel(time=-1).values
         rows[T] = pair_rows(T, found["pairs"], single)
         without = regret_without(found["pairs"])
-        alone[T] = None if single is None else claims.ratio(single, without).estimate
+        alone[T] = None if single is None else verdicts.ratio(single, without).estimate
         budgets = [row["R"] for row in rows[T] if row["R"] != "none"]
         budgets = list(dict.fromkeys(budgets))
         shares = list(dict.fromkeys(row["p"] for row in rows[T]))

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims, common, pictures
+from experiments import claims_theory, common, pictures, verdicts
 from experiments.maps_common import AGENTS, ARMS, BATCH, TIMES, caption, name_ticks, run_paper
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.words import written
@@ -90,7 +90,7 @@ def leak_rows(horizon: int, curves: Mapping[str, xr.DataArray]) -> list[dict[str
                     "structure": name,
                     "leak": leak if leak == "none" else float(leak),
                     "regret": common.interval(own),
-                    "over no noise": tuple(claims.ratio(own, none)),
+                    "over no noise": tuple(verdicts.ratio(own, none)),
                 }
             )
     return rows
@@ -220,7 +220,7 @@ def exponent_rows(found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
     numbers = [value for value in epsilons if value != "none"]
     rows = []
 
-    def add(quantity: str, epsilon: Any, measured: claims.Measured) -> None:
+    def add(quantity: str, epsilon: Any, measured: verdicts.Measured) -> None:
         (noise, reward), (noise_printed, reward_printed) = REGIMES[quantity]
         low, high = sorted(measured[1:])
         rows.append(
@@ -237,27 +237,27 @@ def exponent_rows(found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
 
     for small, large in zip(numbers, numbers[1:], strict=False):
         ends = [usual.sel(epsilon=value).values for value in (large, small)]
-        add("ε", math.sqrt(small * large), claims.exponent(*ends, large / small))
+        add("ε", math.sqrt(small * large), verdicts.exponent(*ends, large / small))
     for epsilon in epsilons:
         own = cells.sel(epsilon=epsilon)
         ends = [own.sel(problem=str(m), horizon=HORIZON).values for m in (MANY, FEW)]
-        add("M", epsilon, claims.exponent(*ends, MANY / FEW))
+        add("M", epsilon, verdicts.exponent(*ends, MANY / FEW))
     for epsilon in epsilons:
         own = cells.sel(epsilon=epsilon, problem=str(AGENTS))
         ends = [own.sel(horizon=T).values for T in (FAR[1], FAR[0])]
-        add("log T", epsilon, claims.exponent(*ends, math.log(FAR[1]) / math.log(FAR[0])))
+        add("log T", epsilon, verdicts.exponent(*ends, math.log(FAR[1]) / math.log(FAR[0])))
     if "shares" in found:
         part = found["shares"].regret.isel(time=-1).load()
         for epsilon in part.epsilon.values.tolist():
             ends = [part.sel(epsilon=epsilon).values, usual.sel(epsilon=epsilon).values]
-            add("p", epsilon, claims.exponent(*ends, PART))
+            add("p", epsilon, verdicts.exponent(*ends, PART))
     return rows
 
 
 def crossovers() -> tuple[float, tuple[float, float]]:
     """Returns the epsilon at which the regimes meet: printed; derived, over the epochs made."""
     problem = instance()
-    gap = float(np.sort(claims.gaps_of(problem, 1)[0])[1])
+    gap = float(np.sort(claims_theory.gaps_of(problem, 1)[0])[1])
     printed = gap * math.sqrt(math.log(HORIZON) / AGENTS)
     derived = [
         theory.crossover_epsilon(r, 2, arms=problem.arms, reporting=AGENTS, horizon=HORIZON)

@@ -15,9 +15,10 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims, common, maps_pairs, pictures
+from experiments import claims_measured, common, maps_pairs, pictures, verdicts
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
 from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCE, TOLERANCES
+from experiments.verdicts import LEVEL, Data
 
 # Instances that are fixed one by one, and how often each is run.
 INSTANCES, RUNS = 300, 20
@@ -34,14 +35,14 @@ class Sentence(NamedTuple):
     """
 
     words: str
-    compared: Callable[[claims.Data, int], list[np.ndarray]]
+    compared: Callable[[Data, int], list[np.ndarray]]
     tolerance: float | None = None
 
-    def runs(self, data: claims.Data, horizon: int) -> np.ndarray:
+    def runs(self, data: Data, horizon: int) -> np.ndarray:
         """Returns [seed] whether it is true of each run."""
         return agreeing(self.compared(data, horizon), self.tolerance)
 
-    def means(self, data: claims.Data, horizon: int) -> str:
+    def means(self, data: Data, horizon: int) -> str:
         """Returns the verdict on the means over the seeds."""
         return judged(self.compared(data, horizon), self.tolerance)
 
@@ -57,24 +58,24 @@ def agreeing(ends: Sequence[np.ndarray], tolerance: float | None) -> np.ndarray:
 
 def judged(ends: Sequence[np.ndarray], tolerance: float | None) -> str:
     """Returns the same of the means, by 99 % paired intervals."""
-    steps = [claims.excess(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    steps = [verdicts.excess(a, b) for a, b in zip(ends, ends[1:], strict=False)]
     if tolerance is None:
-        return claims.positive(*steps)
-    return claims.within(steps[0], -tolerance, tolerance)
+        return verdicts.positive(*steps)
+    return verdicts.sided(steps[0], -tolerance, tolerance)
 
 
-def _cells(name: str, *cells: Mapping[str, Any]) -> Callable[[claims.Data, int], list[np.ndarray]]:
+def _cells(name: str, *cells: Mapping[str, Any]) -> Callable[[Data, int], list[np.ndarray]]:
     return lambda data, horizon: [data.end(name, horizon, **cell) for cell in cells]
 
 
-def _close_to_figure_4(data: claims.Data, horizon: int) -> list[np.ndarray]:
+def _close_to_figure_4(data: Data, horizon: int) -> list[np.ndarray]:
     budget = data.end(
-        "fig07_tradeoff", horizon, schedule_gap=claims.ORACLE, participation=1, rounds=5
+        "fig07_tradeoff", horizon, schedule_gap=claims_measured.ORACLE, participation=1, rounds=5
     )
     return [budget, data.end("fig04_epsilon", horizon, epsilon=1)]
 
 
-def _one_in_m(data: claims.Data, horizon: int) -> list[np.ndarray]:
+def _one_in_m(data: Data, horizon: int) -> list[np.ndarray]:
     name = "fig08_heterogeneous_central"
     single, all_agents = (
         data.end(name, horizon, algorithm=a, spread="homogeneous") for a in ("Single", "CDP")
@@ -83,7 +84,7 @@ def _one_in_m(data: claims.Data, horizon: int) -> list[np.ndarray]:
 
 
 def _sentences() -> list[Sentence]:
-    budgets = [{"schedule_gap": claims.ORACLE, "rounds": R} for R in (2, 3, 4, 5)]
+    budgets = [{"schedule_gap": claims_measured.ORACLE, "rounds": R} for R in (2, 3, 4, 5)]
     spreads = [{"algorithm": "CDP", "spread": s} for s in ("heterogeneous", "homogeneous")]
     apart = [{"algorithm": a, "spread": "heterogeneous"} for a in ("DDP", "HDP", "CDP")]
     shares = [{"participation": p} for p in (0.2, 0.4, 0.6, 0.8, 1)]
@@ -106,7 +107,7 @@ def _sentences() -> list[Sentence]:
     ]
 
 
-def verdict_rows(data: claims.Data) -> list[dict[str, Any]]:
+def verdict_rows(data: Data) -> list[dict[str, Any]]:
     """Returns, for each sentence and horizon, the share of runs and the verdict on the means."""
     return [
         {
@@ -120,7 +121,7 @@ def verdict_rows(data: claims.Data) -> list[dict[str, Any]]:
     ]
 
 
-def draw_verdicts(data: claims.Data) -> list[pictures.Picture]:
+def draw_verdicts(data: Data) -> list[pictures.Picture]:
     """Draws the shares, a row for each sentence and a dot for each horizon."""
     rows = verdict_rows(data)
     names = list(dict.fromkeys(row["sentence"] for row in rows))
@@ -128,7 +129,7 @@ def draw_verdicts(data: claims.Data) -> list[pictures.Picture]:
     hidden = [
         f"{row['sentence']} (T = {common.whole(row['T'])}: {100 * row[share][0]:.0f} %)"
         for row in rows
-        if (row["the means"] == claims.HOLDS) != (row[share][0] > 0.5)
+        if (row["the means"] == verdicts.HOLDS) != (row[share][0] > 0.5)
     ]
     told = (
         "The means and most single runs disagree in: " + "; ".join(hidden)
@@ -143,7 +144,7 @@ def draw_verdicts(data: claims.Data) -> list[pictures.Picture]:
         f"{common.whole(data.seeds)} seeds. The settings are those of figures 4, 5, 6, 7, 8, 10 "
         "and 12 (a budget's gap is the oracle's). Points: share of the runs of which the sentence "
         "is true; bars: 95 % Clopper–Pearson interval. Full points: it holds of the means over the "
-        f"seeds, by a {100 * claims.LEVEL:g} % paired interval. {told}."
+        f"seeds, by a {100 * LEVEL:g} % paired interval. {told}."
     )
     return [
         _dotted("maps_verdicts", names, "sentence", rows, "share of single runs", caption, told)
@@ -163,7 +164,7 @@ def _dotted(
     horizons = list(dict.fromkeys(row["T"] for row in rows))
     groups = {
         f"T = {common.whole(T)}": [
-            (claims.Measured(*row[value]), row["the means"] == claims.HOLDS)
+            (verdicts.Measured(*row[value]), row["the means"] == verdicts.HOLDS)
             for one in names
             for row in rows
             if row["T"] == T and row[key] == one
@@ -223,7 +224,7 @@ def true_of(regrets: Mapping[Any, np.ndarray], tolerance: float) -> dict[str, np
             found[words] = agreeing(pair, tolerance)
             continue
         each = zip(*pair, strict=True)
-        found[words] = np.array([judged(runs, tolerance) == claims.HOLDS for runs in each])
+        found[words] = np.array([judged(runs, tolerance) == verdicts.HOLDS for runs in each])
     return found | {BOTH: np.logical_and.reduce(list(found.values()))}
 
 
@@ -245,8 +246,8 @@ def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[st
                 words: judged((pooled[a], pooled[b]), tolerance)
                 for words, (a, b) in SENTENCES.items()
             }
-            every = set(means.values()) == {claims.HOLDS}
-            means[BOTH] = claims.HOLDS if every else claims.FAILS
+            every = set(means.values()) == {verdicts.HOLDS}
+            means[BOTH] = verdicts.HOLDS if every else verdicts.FAILS
             for words, true in true_of(regrets, tolerance).items():
                 rows.append(
                     {
@@ -289,7 +290,7 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
         f"{_horizons(list(results))} slots; budgets are built for each instance's own smallest gap "
         "(oracle). Points: share of instances; bars: 95 % Clopper–Pearson interval. One run: the "
         f"regrets differ by at most {100 * TOLERANCE:g} %. Several runs of an instance: the "
-        f"{100 * claims.LEVEL:g} % paired interval lies within that. Full points: it holds of the "
+        f"{100 * LEVEL:g} % paired interval lies within that. Full points: it holds of the "
         f"means over all. {told}. Within {100 * loose:g} %: {others}."
     )
     return [_dotted("maps_instances", names, "row", drawn, "share of instances", caption, told)]

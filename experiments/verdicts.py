@@ -170,6 +170,11 @@ def sided(found: Measured, low: float, high: float) -> str:
     return FAILS if upper < low or lower > high else OPEN
 
 
+def positive(*found: Measured) -> str:
+    """Holds where every interval lies above 0."""
+    return worst(HOLDS if m.lower > 0 else FAILS if m.upper <= 0 else OPEN for m in found)
+
+
 def worst(verdicts: Iterable[str]) -> str:
     """Returns what holds of several at once: fails where one does."""
     found = set(verdicts)
@@ -183,9 +188,7 @@ def _thrice(verdict: Callable[[float], str]) -> tuple[str, str, str]:
 
 def ordered(condition: str, write: Any = None, **steps: Measured) -> Finding:
     """Every difference is above 0; written as a share if nothing else is said."""
-    verdict = worst(
-        HOLDS if each.lower > 0 else FAILS if each.upper <= 0 else OPEN for each in steps.values()
-    )
+    verdict = positive(*steps.values())
     return Finding(condition, told(steps, write or percent), (verdict,) * 3, _named(steps))
 
 

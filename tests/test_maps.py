@@ -11,7 +11,6 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import (
-    claims,
     common,
     maps,
     maps_common,
@@ -21,6 +20,7 @@ from experiments import (
     maps_shares,
     maps_waits,
     pictures,
+    verdicts,
 )
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.sweeps.study import state
@@ -347,8 +347,8 @@ def test_single_runs_agree_by_their_own_regrets():
     near = np.array([104.0, 106.0, 94.0])
     assert maps_shares.agreeing([near, np.full(3, 100.0)], 0.05).tolist() == [True, False, False]
     many = [np.arange(100.0) + 3, np.arange(100.0)]
-    assert maps_shares.judged(many, None) == claims.HOLDS
-    assert maps_shares.judged(many[::-1], None) == claims.FAILS
+    assert maps_shares.judged(many, None) == verdicts.HOLDS
+    assert maps_shares.judged(many[::-1], None) == verdicts.FAILS
 
 
 def test_shares_have_clopper_pearson_intervals():
@@ -398,13 +398,13 @@ def test_verdicts_compare_runs_and_means(monkeypatch):
 
     rows = {row["sentence"]: row for row in maps_shares.verdict_rows(Made())}
     assert rows["ring above star"]["share of single runs"][0] == 1
-    assert rows["ring above star"]["the means"] == claims.HOLDS
+    assert rows["ring above star"]["the means"] == verdicts.HOLDS
     assert rows["less ε, more regret"]["share of single runs"][0] == 0
     assert rows["1/M of agents alone within 5 %"]["share of single runs"][0] == 1
     none = rows["ε = 1 within 5 % of no noise"]
     true = np.abs(base / (base + noise) - 1) <= 0.05
     assert 0 < none["share of single runs"][0] == true.mean() < 1
-    assert none["the means"] == claims.HOLDS
+    assert none["the means"] == verdicts.HOLDS
     assert len(rows) == 10
 
 
