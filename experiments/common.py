@@ -98,13 +98,13 @@ def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str
     return {label: moved.get(label, own) for label in curves}
 
 
-def level_at_end(whose: str, regret: Mapping[int, xr.DataArray]) -> str:
+def level_at_end(where: str, regret: Mapping[int, xr.DataArray]) -> str:
     """Says the mean regret at each horizon that differences are to be compared with."""
     means = [
         f"{float(curve.isel(time=-1).mean()):,.0f} (T = {whole(horizon)})"
         for horizon, curve in regret.items()
     ]
-    return f"Mean regret of {whose} at T: {', '.join(means)}"
+    return f"Mean regret {where} at T: {', '.join(means)}"
 
 
 def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Dataset]:

@@ -21,6 +21,7 @@ GAPS = {"Δ: smallest gap (oracle)": None, "Δ = 1/16": 1 / 16}
 # What the names of their pictures end in.
 FILES = dict(zip(GAPS, ("_smallest_gap", ""), strict=True))
 NO_BUDGET = "no budget"
+NEAR = 1000  # differences below it lie on a linear scale where the others are logarithmic
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
@@ -60,7 +61,9 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
             pictures.draw_difference(bottom, more[horizon])
             if GAPS[gap] is None:  # the curves are orders of magnitude apart
                 top.set(xlim=0, yscale="log")
-                bottom.set_yscale("symlog", linthresh=1000, linscale=0.4)
+                bottom.set_yscale("symlog", linthresh=NEAR, linscale=0.4)
+                least = min(float(band["lower"].min()) for band in more[horizon].values())
+                bottom.set_ylim(min(-0.3 * NEAR, 1.5 * least))
             else:
                 top.set(xlim=0, ylim=0)
 

@@ -22,7 +22,7 @@ SERVER_PRICE = 25
 MARKERS = ("o", "s", "^", "D", "v")
 COLOURS = (*style.COLOURS[:4], "black")
 OPEN = {"markerfacecolor": "white", "markeredgewidth": 0.9, "zorder": 3}
-TOLD = (0.2, 1)  # p whose budgets are told beside the markers
+TOLD = 1  # the p whose budgets are told beside the markers
 HEIGHT = 2.1
 
 
@@ -82,7 +82,7 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         results,
         "In a round N = ⌈pM⌉ agents report",
         "Lines join the budgets R = 2, 3, 4 and 5 of one p, in this order; R stands beside the "
-        f"markers of p = {TOLD[0]:g} and p = {TOLD[1]:g}. Open markers, which no line reaches: no "
+        f"markers of p = {TOLD:g}. Open markers, which no line reaches: no "
         "budget, of the p with that shape and colour",
         budget_in_words(gap),
         bars="Points: means over the seeds; bars",
@@ -144,17 +144,11 @@ def _drawn(table: xr.Dataset) -> list[list[tuple[float, float]]]:
 
 
 def _numbers(table: xr.Dataset) -> list[pictures.Note]:
-    """Returns the budgets that are told beside the first and the last line."""
+    """Returns the budgets that are told beside the markers of one line."""
+    row, colour = table.sel(participation=TOLD), COLOURS[PARTICIPATIONS.index(TOLD)]
+    places = zip(row.cost.values.tolist(), row.regret.values.tolist(), strict=True)
     return [
-        pictures.Note(
-            (float(cell.cost), float(cell.regret)),
-            str(rounds),
-            COLOURS[PARTICIPATIONS.index(p)],
-        )
-        for p in TOLD
-        for rounds, cell in (
-            (r, table.sel(participation=p).isel(rounds=i))
-            for i, r in enumerate(ROUNDS)
-            if r is not None
-        )
+        pictures.Note(at, str(rounds), colour)
+        for at, rounds in zip(places, ROUNDS, strict=True)
+        if rounds is not None
     ]

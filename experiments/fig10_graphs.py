@@ -58,7 +58,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         results,
         "Differences are paired, seed by seed, and drawn over the logarithm of time",
         common.level_at_end(
-            "the complete graph", {T: each[COMPLETE] for T, each in curves.items()}
+            "on the complete graph", {T: each[COMPLETE] for T, each in curves.items()}
         ),
         f"Slots of waiting a round: {waits}",
     )

@@ -59,7 +59,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             labelled = {f"{NAMES[name]}, {spread}": band for name, band in found.items()}
             more.setdefault(horizon, {}).update(labelled)
         server = {T: d.regret.sel(algorithm="CDP", spread=spread) for T, d in results.items()}
-        levels.append(common.level_at_end(f"CDP-MAB, {spread},", server))
+        levels.append(common.level_at_end(f"of CDP-MAB, {spread},", server))
 
     def page(page: pictures.Page) -> None:
         labels = ["regret minus that of CDP-MAB, paired"]

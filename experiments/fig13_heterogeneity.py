@@ -65,7 +65,10 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         }
 
     def page(page: pictures.Page) -> None:
-        labels = ["waiting for a graph: minus CDP-MAB at T", "agents alone: minus CDP-MAB at T"]
+        labels = [
+            "DDP-MAB, HDP-MAB: more than CDP-MAB at T",
+            "agents alone: more than CDP-MAB at T",
+        ]
         x = "agents whose own best arm is not the global best (%)"
         axes = page.panels(labels, common.titles(results), x)
         for column, found in zip(axes.T, more.values(), strict=True):

@@ -16,7 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, ScalarFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    NullFormatter,
+    NullLocator,
+    ScalarFormatter,
+)
 
 import fmab_jax as fmab
 from experiments import common
@@ -137,7 +143,7 @@ class Page:
             row[0].set_ylabel(style.wrapped(told, height - 0.1), fontsize=FONT, labelpad=2)
         for each, title in zip(axes[0], titles, strict=True):
             each.set_title(title, fontsize=FONT, pad=3)
-        _write_below(axes, below)
+        _write_below(axes, below, self.width / len(titles) - 0.4)
         # Rows with one horizontal axis have one label.
         for upper, lower in zip(axes, axes[1:], strict=False):
             if all(_same_below(a, b) for a, b in zip(upper, lower, strict=True)):
@@ -158,7 +164,7 @@ class Page:
             row[0].set_title(words, fontsize=FONT, pad=4)
         for each, title in zip(axes[0], titles, strict=True):
             each.set_ylabel(title, fontsize=FONT, labelpad=2)
-        _write_below(axes, below)
+        _write_below(axes, below, self.width / len(labels) - 0.35)
         for quantity in axes:
             for upper, lower in zip(quantity, quantity[1:], strict=False):
                 if _same_below(upper, lower):
@@ -333,13 +339,14 @@ def _along(corners: np.ndarray) -> list[tuple[float, float]]:
     return found
 
 
-def _write_below(axes: np.ndarray, below: Sequence[str]) -> None:
-    """Writes what lies on the horizontal axes, and has them count."""
+def _write_below(axes: np.ndarray, below: Sequence[str], wide: float) -> None:
+    """Writes what lies on the horizontal axes, in lines of a width, and has them count."""
     for row, words in zip(axes, below, strict=True):
         for each in row:
             power = _power([each.xaxis])
             _count(each.xaxis, power)
-            each.set_xlabel(_with_power(words, power), fontsize=FONT, labelpad=2)
+            told = style.wrapped(_with_power(words, power), wide)
+            each.set_xlabel(told, fontsize=FONT, labelpad=2)
 
 
 def _counted(axes: np.ndarray, labels: Sequence[str]) -> list[str]:
@@ -378,10 +385,17 @@ def _count(axis: Axis, power: int) -> None:
             axis.get_major_locator().set_params(nbins=4)
             axis.set_major_formatter(FuncFormatter(lambda v, _: _minus(f"{v / 10**power:.6g}")))
         return
+    low, high = axis.get_view_interval()
     if axis.get_scale() == "log":
-        low, high = axis.get_view_interval()
         axis.set_major_locator(style.log_locator(low, high))
         axis.set_minor_formatter(NullFormatter())
+    if axis.get_scale() == "symlog":
+        # The first power of ten would touch the 0.
+        first = math.ceil(math.log10(axis.get_transform().linthresh) + 0.5)
+        powers = [10.0**power for power in range(first, 13)]
+        ticks = [0.0, *powers, *(-power for power in powers)]
+        axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+        axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: _minus(written(value))))
 
 
