@@ -72,7 +72,8 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         results,
         budget_in_words(gap),
         common.PAIRED.format(NO_BUDGET),
-        "More than with no budget: difference of regret, seed by seed, over the logarithm of time",
+        "More than with no budget: difference of regret, seed by seed, over the logarithm of time"
+        + f"; linear up to {NEAR}, logarithmic beyond" * (GAPS[gap] is None),
     )
     last = max(results)
     listed = ", ".join(f"{float(b['mean'][-1]):+,.0f} at {r}" for r, b in more[last].items())

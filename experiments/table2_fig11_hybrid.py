@@ -90,7 +90,7 @@ def _figure(results: common.Results, folder: Path) -> list[Path]:
     numbers = [case.removeprefix("case ") for case in CASES]
 
     def page(page: pictures.Page) -> None:
-        labels = ["regret minus that of case 6, paired", "cost at T"]
+        labels = ["regret minus that of case\N{NO-BREAK SPACE}6, paired", "cost at T"]
         axes = page.panels(labels, common.titles(results), ["slot t", "case"])
         for (top, bottom), horizon in zip(axes.T, results, strict=True):
             page.handles = pictures.draw_difference(top, shown[horizon])
@@ -154,7 +154,10 @@ def _table(results: common.Results, folder: Path) -> list[Path]:
                     "components": WORDS[case],
                     "wait (slots)": facts.wait,
                     "server links a round": facts.on("server"),
-                    **{f"{words} a round": facts.on(meter) for meter, words in METERS.items()},
+                    **{
+                        f"links a round, {words.removeprefix('links ')}": facts.on(meter)
+                        for meter, words in METERS.items()
+                    },
                     **{
                         f"cost a round, {words}": round_cost(facts, meter)
                         for meter, words in METERS.items()
