@@ -78,10 +78,12 @@ def _label(names: Sequence[str]) -> str:
 
 
 def _legend(panel: Axes, wide: float) -> None:
-    """Writes the legend of a panel at its right, in lines of a width in inches."""
+    """Writes the legend of a panel at its right, the most regret first, in lines of a width."""
     handles, labels = panel.get_legend_handles_labels()
-    labels = [style.wrapped(label, wide) for label in labels]
-    look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.03, 1)}
+    order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
+    handles = [handles[i] for i in order]
+    labels = [style.wrapped(labels[i], wide) for i in order]
+    look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
     panel.legend(handles, labels, handlelength=1.8, handletextpad=0.5, **look)
 
 
@@ -96,17 +98,18 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     shown = [trust for trust in TRUST if trust in groups]
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(shown), across=2, height=1.3)
+        panels = page.places(len(shown), across=2, height=1.4)
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
             for index, line in enumerate(_lines(groups[trust], means)):
                 common.draw_bands(panel, {_label(line): bands[line[0]]}, **style.look(index))
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
-            panel.set_title(f"trusted: {TRUST[trust]}", fontsize=FONT, pad=3, loc="left")
+            panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
             panel.set_ylabel("regret", labelpad=2)
-            panel.set_xlabel("slot t", labelpad=2)
             _legend(panel, 1.05)
+        for panel in panels[-1 if page.narrow else -2 :]:
+            panel.set_xlabel("slot t", labelpad=2)
 
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
@@ -144,8 +147,10 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(sent), across=2, height=3.4)
         notes: list[list[pictures.Note]] = []
+        bars: list[list[Any]] = []
         for panel, meter in zip(panels, sent, strict=True):
             notes.append([])
+            bars.append([])
             for each, row in rows.items():
                 trust, x, (mean, lower, upper) = (
                     LINE_UP[each].trust,
@@ -161,6 +166,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
                     markersize=3.4,
                     **look,
                 )
+                bars[-1].append([(x, max(lower, 1.0)), (x, upper)])
                 notes[-1].append(pictures.Note((x, mean), LINE_UP[each].label, COLOUR[trust]))
             panel.set_yscale("log")
             style.scale_values(panel, "x", np.array([row[meter][0] for row in rows.values()]))
@@ -168,8 +174,8 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
             panel.set_ylabel(REGRET, labelpad=2)
 
         def fit() -> None:
-            for panel, words in zip(panels, notes, strict=True):
-                pictures.write_beside(panel, words)
+            for panel, words, drawn in zip(panels, notes, bars, strict=True):
+                pictures.write_beside(panel, words, drawn)
 
         page.fit = fit
         shown = {LINE_UP[each].trust for each in parts}

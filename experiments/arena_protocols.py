@@ -37,7 +37,7 @@ PROTOCOLS = {
 LOOKS = [
     style.look(index) | {"marker": marker, "markersize": size, "linewidth": width}
     for index, (marker, size, width) in enumerate(
-        (("o", 4.5, 3.0), ("s", 2.2, 1.0), ("^", 2.5, 1.0), ("D", 2.5, 1.0), ("v", 2.5, 1.0))
+        (("o", 4.2, 2.6), ("s", 2.2, 1.0), ("^", 2.5, 1.0), ("D", 2.5, 1.0), ("v", 2.5, 1.0))
     )
 ]
 
@@ -80,6 +80,11 @@ def sweep(
     return found
 
 
+def spoken(protocol: str) -> str:
+    """Writes a protocol with its tolerance as people do."""
+    return protocol.replace("1e-2", "0.01").replace("1e-4", "0.0001")
+
+
 def links(table: Exchange) -> int:
     """Returns the (edge, slot) pairs of a round that carry data."""
     # SAC sends one message over an edge and slot; the sinks' to the server are not counted.
@@ -113,8 +118,9 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
                 page.handles = []
                 for words, own in zip(every[name, SIZES[0]], LOOKS, strict=True):
                     line = [values[name, agents][words] for agents in SIZES]
-                    page.handles += panel.plot(SIZES, line, label=words, **own)
+                    page.handles += panel.plot(SIZES, line, label=spoken(words), **own)
                 panel.set(xscale="log", yscale="log", xlim=(0.8 * SIZES[0], 1.25 * SIZES[-1]))
+                panel.set_xticks(SIZES[::2])
             # One scale for a quantity on all graphs.
             low = min(panel.get_ylim()[0] for panel in row)
             high = max(panel.get_ylim()[1] for panel in row)
@@ -132,14 +138,15 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
     )
     most = SIZES[-1]
     listed = "; ".join(
-        f"{words} {value:,}" for words, value in found["links of a round"]["ring", most].items()
+        f"{spoken(words)} {value:,}"
+        for words, value in found["links of a round"]["ring", most].items()
     )
     alt = (
         "Gossip takes many more slots than the other protocols on every graph. Links of a round on "
         f"a ring of {most}: {listed}."
     )
     rows = [
-        {"graph": name, "M": agents, "protocol": words}
+        {"graph": name, "M": agents, "protocol": spoken(words)}
         | {measure: found[measure][name, agents][words] for measure in drawn}
         for (name, agents), protocols in every.items()
         for words in protocols
@@ -161,7 +168,7 @@ def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list
                     {
                         "T": whole(horizon),
                         "graph": name,
-                        "protocol": words,
+                        "protocol": spoken(words),
                         "wait (slots)": _wait(name, words),
                         "regret at T": common.interval(last.regret),
                         "minus GIS": common.interval(last.regret.values - first.regret.values),

@@ -187,8 +187,8 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     caught, bare = of_broken.count("yes"), of_broken.count("no finite epsilon")
     one = first.findings[0]
     caption = (
-        f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. {first.runs:,} "
-        f"runs of each of two data sets that differ in one reward. Event: {one.event}; epsilon is "
+        f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
+        f"{first.runs:,} runs of each of two data sets that differ in one reward. Event: {one.event}; epsilon is "
         f"at least {one.lower:.4g}. Log ratio: of the runs in a bin with reward 1 to those with "
         f"reward 0, where both have at least {FEW}; a mechanism that keeps its claim stays between "
         "plus and minus the claim. The table has all audits: all bounds of one together are wrong "
@@ -203,10 +203,11 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         f"from {min(seen):.3g} at the left to {max(seen):.3g} at the right and keeps to the claim "
         f"of {one.claim:.4g} but for the chance of few runs."
     )
-    picture = pictures.Picture(
-        "audit", lambda page: _page(page, one, bins), caption, alt, bins, table
-    )
-    written = pictures.publish(picture, folder)
+
+    def page(page: pictures.Page) -> None:
+        _draw(page, one, bins)
+
+    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, table), folder)
     return [*written, common.save_rows(table, folder / "audit_mechanisms.csv")]
 
 
@@ -227,7 +228,7 @@ def _bins(audit: Audit, one: Finding) -> list[dict[str, Any]]:
     ]
 
 
-def _page(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None:
+def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None:
     """Draws both distributions, and the log ratio of their bins."""
     above, below = page.places(2, across=2, height=1.6)
     edges = [bin["from"] for bin in bins] + [bins[-1]["to"]]
@@ -252,6 +253,7 @@ def _page(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None
     for panel in (above, below):
         edge = panel.axvline(one.threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4)
         panel.set_xlabel("what is seen, in rewards", labelpad=2)
+        panel.set_xlim(edges[0], edges[-1])
     edge.set_label("threshold of the event")
     page.handles = [*handles, edge]
     above.set_ylim(0)

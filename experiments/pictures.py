@@ -294,30 +294,30 @@ def write_beside(
     covered = [*dots, *(at for each in lines for at in _along(axes.transData.transform(each)))]
     # Left, right, lower and upper edge of what is written, and of the markers.
     taken = [(x - mark, x + mark, y - mark, y + mark) for x, y in covered]
+    wide = [style.text_size(note.words)[0] * axes.figure.dpi * SMALL / FONT for note in notes]
+
+    def free(left: float, height: float, width: float) -> bool:
+        low, high = height - line / 2, height + line / 2
+        if left < box.x0 or left + width > box.x1 or low < box.y0 or high > box.y1:
+            return False
+        return not any(
+            a < left + width and left < b and c < high and low < d for a, b, c, d in taken
+        )
+
     led: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6", "shrinkA": 0.0}
-    for index in sorted(range(len(notes)), key=lambda i: -dots[i][1]):
-        (x, y), note = dots[index], notes[index]
-        wide = style.text_size(note.words)[0] * axes.figure.dpi * SMALL / FONT
-
-        def free(
-            left: float, height: float, wide: float = wide, own: tuple = tuple(dots[index])
-        ) -> bool:
-            low, high = height - line / 2, height + line / 2
-            if left < box.x0 or left + wide > box.x1 or low < box.y0 or high > box.y1:
-                return False
-            return not any(
-                a < left + wide and left < b and c < high and low < d for a, b, c, d in taken
-            )
-
-        sides = (x + gap, x - gap - wide)
+    columns = _columns(dots, line)
+    wished = _stacked(dots, columns, line, (box.y0 + line / 2, box.y1 - line / 2))
+    # Points that have many others above or below them have the least choice.
+    for index in (index for column in sorted(columns, key=len, reverse=True) for index in column):
+        (x, y), note, width = dots[index], notes[index], wide[index]
         tried = (
-            (side, y + sign * step * line / 4)
+            (side, wished[index] + sign * step * line / 4)
             for step in range(200)
-            for side in sides
+            for side in (x + gap, x - gap - width)
             for sign in (-1, 1)
         )
-        left, height = next((each for each in tried if free(*each)), (sides[0], y))
-        taken.append((left, left + wide, height - line / 2, height + line / 2))
+        left, height = next((at for at in tried if free(*at, width)), (x + gap, wished[index]))
+        taken.append((left, left + width, height - line / 2, height + line / 2))
         axes.annotate(
             note.words,
             note.at,
@@ -328,6 +328,34 @@ def write_beside(
             color=note.color,
             arrowprops=led | {"relpos": (float(left < x), 0.5)} if abs(height - y) > line else None,
         )
+
+
+def _columns(dots: Sequence[Any], line: float) -> list[list[int]]:
+    """Returns which points are above each other, from the top."""
+    columns: dict[int, list[int]] = {}
+    for index in sorted(range(len(dots)), key=lambda i: -dots[i][1]):
+        columns.setdefault(round(dots[index][0] / line), []).append(index)
+    return list(columns.values())
+
+
+def _stacked(
+    dots: Sequence[Any], columns: Sequence[list[int]], line: float, room: tuple[float, float]
+) -> list[float]:
+    """Returns heights of words: those above each other are a line apart, near to their points."""
+    heights = [float(y) for _, y in dots]
+    for members in columns:
+        # Neighbours that are too close share a block, whose middle is that of their points.
+        blocks: list[list[float]] = []
+        for place, index in enumerate(members):
+            blocks.append([heights[index] + place * line])
+            while len(blocks) > 1 and np.mean(blocks[-2]) < np.mean(blocks[-1]):
+                blocks[-2:] = [blocks[-2] + blocks[-1]]
+        spread = [float(np.mean(block)) for block in blocks for _ in block]
+        last = len(members) - 1
+        for place, index in enumerate(members):
+            height = min(spread[place], room[1]) - place * line
+            heights[index] = max(height, room[0] + (last - place) * line)
+    return heights
 
 
 def _along(corners: np.ndarray) -> list[tuple[float, float]]:
@@ -387,7 +415,8 @@ def _count(axis: Axis, power: int) -> None:
         return
     low, high = axis.get_view_interval()
     if axis.get_scale() == "log":
-        axis.set_major_locator(style.log_locator(low, high))
+        if not isinstance(axis.get_major_locator(), FixedLocator):
+            axis.set_major_locator(style.log_locator(low, high))
         axis.set_minor_formatter(NullFormatter())
     if axis.get_scale() == "symlog":
         # The first power of ten would touch the 0.
