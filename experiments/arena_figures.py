@@ -169,7 +169,10 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
                 bars[-1].append([(x, max(lower, 1.0)), (x, upper)])
                 notes[-1].append(pictures.Note((x, mean), LINE_UP[each].label, COLOUR[trust]))
             panel.set_yscale("log")
-            style.scale_values(panel, "x", np.array([row[meter][0] for row in rows.values()]))
+            least = min(row[meter][0] for row in rows.values() if row[meter][0] > 0)
+            # Who sends nothing lies far enough at the left for names beside.
+            panel.set_xscale("symlog", linthresh=least, linscale=1.3)
+            panel.set_xlim(-0.15 * least, 1.6 * max(row[meter][0] for row in rows.values()))
             panel.set_xlabel(f"{meter}, mean over seeds", labelpad=2)
             panel.set_ylabel(REGRET, labelpad=2)
 

@@ -137,10 +137,8 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         "both sides of that of flooding"
     )
     most = SIZES[-1]
-    listed = "; ".join(
-        f"{spoken(words)} {value:,}"
-        for words, value in found["links of a round"]["ring", most].items()
-    )
+    ring = found["links of a round"]["ring", most]
+    listed = "; ".join(f"{spoken(words)} {value:,}" for words, value in ring.items())
     alt = (
         "Gossip takes many more slots than the other protocols on every graph. Links of a round on "
         f"a ring of {most}: {listed}."
