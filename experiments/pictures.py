@@ -298,7 +298,7 @@ def write_beside(
 
     def free(left: float, height: float, width: float) -> bool:
         low, high = height - line / 2, height + line / 2
-        if left < box.x0 or left + width > box.x1 or low < box.y0 or high > box.y1:
+        if left < box.x0 + mark or left + width > box.x1 or low < box.y0 or high > box.y1:
             return False
         return not any(
             a < left + width and left < b and c < high and low < d for a, b, c, d in taken
@@ -313,11 +313,12 @@ def write_beside(
         tried = (
             (side, wished[index] + sign * step * line / 4)
             for step in range(200)
-            for side in (x + gap, x - gap - width)
+            for side in (x + gap, x - gap - width, x - width / 2)
             for sign in (-1, 1)
         )
         left, height = next((at for at in tried if free(*at, width)), (x + gap, wished[index]))
         taken.append((left, left + width, height - line / 2, height + line / 2))
+        start = min(max((x - left) / width, 0.0), 1.0)
         axes.annotate(
             note.words,
             note.at,
@@ -326,7 +327,7 @@ def write_beside(
             fontsize=SMALL,
             va="center",
             color=note.color,
-            arrowprops=led | {"relpos": (float(left < x), 0.5)} if abs(height - y) > line else None,
+            arrowprops=led | {"relpos": (start, 0.5)} if abs(height - y) > 1.5 * line else None,
         )
 
 
