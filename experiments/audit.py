@@ -191,10 +191,11 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         f"{first.runs:,} runs of each of two data sets that differ in one reward. "
         f"Event: {one.event}; epsilon is at least {one.lower:.4g}. Log ratio: of the runs in a bin "
         f"with reward 1 to those with reward 0, where both have at least {FEW}; a mechanism that "
-        "keeps its claim stays between plus and minus the claim. The table has all audits: all bounds of one together are wrong "
-        f"with a chance of {first.level:g} at most. Largest finite bound that so many runs can "
-        f"show: {first.most:.3g}. Of {len(BROKEN)} broken mechanisms, {caught} are contradicted, "
-        f"and {bare}, for which nothing is claimed, is shown to have no finite epsilon."
+        "keeps its claim stays between plus and minus the claim. The table has all audits: all "
+        f"bounds of one together are wrong with a chance of {first.level:g} at most. Largest "
+        f"finite bound that so many runs can show: {first.most:.3g}. Of {len(BROKEN)} broken "
+        f"mechanisms, {caught} are contradicted, and {bare}, for which nothing is claimed, is "
+        "shown to have no finite epsilon."
     )
     bins = _bins(first, one)
     seen = [bin["log ratio"] for bin in bins if bin["log ratio"] != ""]
