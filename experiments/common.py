@@ -69,11 +69,6 @@ def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> l
     return handles
 
 
-def regret_bands(curves: Mapping[str, xr.DataArray]) -> dict[str, xr.Dataset]:
-    """Returns the simultaneous band of every curve."""
-    return {label: fmab.confidence_band(each, LEVEL) for label, each in curves.items()}
-
-
 def difference_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
     """Returns the bands of the others' paired differences to one of the curves."""
     return {
