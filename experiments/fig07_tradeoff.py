@@ -2,6 +2,7 @@
 
 The paper: a clear trade-off; R = 5, p = 1 costs about as much as no limit and has its regret. As
 in figure 6, the gap that a budgeted schedule is built for is open: the instance's own, or 1/16.
+Each has a picture of its own.
 """
 
 from pathlib import Path
