@@ -69,7 +69,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             "DDP-MAB, HDP-MAB: more than CDP-MAB at T",
             "agents alone: more than CDP-MAB at T",
         ]
-        x = "agents whose own best arm is not the global best (%)"
+        x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
         axes = page.panels(labels, common.titles(results), x)
         for column, found in zip(axes.T, more.values(), strict=True):
             page.handles = []

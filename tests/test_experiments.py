@@ -381,7 +381,7 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
     """Catches bins of another data set, a table that another file replaces, and log ratios of the
     wrong sign or of bins with hardly a run."""
     audit, kept = import_module("experiments.audit"), drawn(monkeypatch)
-    first = fmab.audit(fmab.cdp_mab(0.02), 50, runs=100_000)
+    first = fmab.audit(fmab.cdp_mab(0.02), 50, runs=20_000)
     audit.draw({10**4: {"as it is, claim 1": first}}, tmp_path)
     legible(kept["audit"], 7.0)
     legible(kept["audit_column"], 8.5 / 2.54)
