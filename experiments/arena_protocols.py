@@ -14,12 +14,11 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.plots import style
-from fmab_jax.plots.style import FONT
 
 SIZES = (5, 10, 20, 50, 100)
 GRAPHS = ("complete", "star", "ring", "random")
@@ -32,6 +31,15 @@ PROTOCOLS = {
     "gossip to 1e-2": {"protocol": "gossip", "tolerance": 1e-2},
     "gossip to 1e-4": {"protocol": "gossip", "tolerance": 1e-4},
 }
+
+
+# Lines that meet are seen on both sides of each other.
+LOOKS = [
+    style.look(index) | {"marker": marker, "markersize": size, "linewidth": width}
+    for index, (marker, size, width) in enumerate(
+        (("o", 4.2, 2.6), ("s", 2.2, 1.0), ("^", 2.5, 1.0), ("D", 2.5, 1.0), ("v", 2.5, 1.0))
+    )
+]
 
 
 def tables(graph: Any) -> dict[str, Exchange]:
@@ -72,6 +80,11 @@ def sweep(
     return found
 
 
+def spoken(protocol: str) -> str:
+    """Writes a protocol with its tolerance as people do."""
+    return protocol.replace("1e-2", "0.01").replace("1e-4", "0.0001")
+
+
 def links(table: Exchange) -> int:
     """Returns the (edge, slot) pairs of a round that carry data."""
     # SAC sends one message over an edge and slot; the sinks' to the server are not counted.
@@ -84,57 +97,60 @@ def vectors(table: Exchange) -> int:
 
 
 def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
-    """Draws what a round takes over M, and writes both tables."""
+    """Draws what a round takes over M, and writes what it costs in regret."""
     every = {
         (name, agents): tables(graphs.make(name, agents)) for name in GRAPHS for agents in SIZES
     }
-    figure, axes = common.panels(len(GRAPHS), rows=3, height=1.6)
     drawn = {
         "slots of a round": lambda table: table.wait + 1,
-        "links (edges x slots)": links,
-        "vectors sent": vectors,
+        "links of a round": links,
+        "vectors of a round": vectors,
     }
-    handles: list[Any] = []
-    for column, name in zip(axes.T, GRAPHS, strict=True):
-        for panel, measure in zip(column, drawn.values(), strict=True):
-            handles = []
-            for index, words in enumerate(every[name, SIZES[0]]):
-                values = [measure(every[name, agents][words]) for agents in SIZES]
-                own = style.look(index) | {"marker": style.MARKERS[index], "markersize": 2.5}
-                handles += panel.plot(SIZES, values, label=words, **own)
-            panel.set(xscale="log", yscale="log")
-        column[0].set_title(name, fontsize=FONT, pad=3)
-    for row, label in zip(axes, drawn, strict=True):
-        low = min(panel.get_ylim()[0] for panel in row)
-        high = max(panel.get_ylim()[1] for panel in row)
-        for panel in row:
-            panel.set_ylim(low, high)
-        row[0].set_ylabel(label, fontsize=FONT, labelpad=2)
-    for panel in axes[-1]:
-        panel.set_xlabel("agents M", fontsize=FONT, labelpad=2)
+    found = {
+        measure: {cell: {words: of(t) for words, t in ts.items()} for cell, ts in every.items()}
+        for measure, of in drawn.items()
+    }
+
+    def page(page: pictures.Page) -> None:
+        axes = page.panels(list(drawn), GRAPHS, "agents M", 1.2)
+        for row, values in zip(axes, found.values(), strict=True):
+            for panel, name in zip(row, GRAPHS, strict=True):
+                page.handles = []
+                for words, own in zip(every[name, SIZES[0]], LOOKS, strict=True):
+                    line = [values[name, agents][words] for agents in SIZES]
+                    page.handles += panel.plot(SIZES, line, label=spoken(words), **own)
+                panel.set(xscale="log", yscale="log", xlim=(0.8 * SIZES[0], 1.25 * SIZES[-1]))
+                panel.set_xticks(SIZES[::2])
+            # One scale for a quantity on all graphs.
+            low = min(panel.get_ylim()[0] for panel in row)
+            high = max(panel.get_ylim()[1] for panel in row)
+            for panel in row:
+                panel.set_ylim(low, high)
+
     caption = (
         "One round of DDP-MAB over four graphs; nothing is random but the random graph (connected, "
         "edge probability 2 log M / M, one seed) and the pairs of gossip (one seed). Links: edges "
         "that carry data, slot by slot. A vector has one number for each active arm. Gossip ends "
         "when every agent is as close to the mean as the tolerance, as a part of the messages' "
         "range. SAC collects at one sink and does not send back; what the sink sends to the server "
-        "is not counted."
+        "is not counted. Where GIS and flooding take the same, the wide line of GIS is seen on "
+        "both sides of that of flooding"
     )
-    written = common.save(style.finish(figure, handles, caption), folder, "arena_protocols")
+    most = SIZES[-1]
+    ring = found["links of a round"]["ring", most]
+    listed = "; ".join(f"{spoken(words)} {value:,}" for words, value in ring.items())
+    alt = (
+        "Gossip takes many more slots than the other protocols on every graph. Links of a round on "
+        f"a ring of {most}: {listed}."
+    )
     rows = [
-        {
-            "graph": name,
-            "M": agents,
-            "protocol": words,
-            "slots of a round": table.wait + 1,
-            "links of a round": links(table),
-            "vectors of a round": vectors(table),
-        }
-        for (name, agents), found in every.items()
-        for words, table in found.items()
+        {"graph": name, "M": agents, "protocol": spoken(words)}
+        | {measure: found[measure][name, agents][words] for measure in drawn}
+        for (name, agents), protocols in every.items()
+        for words in protocols
     ]
-    written += common.save_table(rows, folder, "arena_protocols", caption)
-    return written + _draw_prices(results, folder)
+    picture = pictures.Picture("arena_protocols", page, f"{caption}.", alt, rows, rows)
+    return pictures.publish(picture, folder) + _draw_prices(results, folder)
 
 
 def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -150,11 +166,11 @@ def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list
                     {
                         "T": whole(horizon),
                         "graph": name,
-                        "protocol": words,
+                        "protocol": spoken(words),
                         "wait (slots)": _wait(name, words),
                         "regret at T": common.interval(last.regret),
                         "minus GIS": common.interval(last.regret.values - first.regret.values),
-                        "links at T, used": common.interval(_used(last)),
+                        "links at T, edges that carry data": common.interval(_used(last)),
                         "numbers sent": common.interval(data.numbers_sent),
                     }
                 )

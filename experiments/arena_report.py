@@ -251,7 +251,7 @@ def _protocols() -> list[str]:
     for name in arena_protocols.GRAPHS:
         found = arena_protocols.tables(graphs.make(name, arena_protocols.AGENTS))
         told = [
-            f"{words} {table.wait + 1:,} slot{'s' * (table.wait > 0)}, "
+            f"{arena_protocols.spoken(words)} {table.wait + 1:,} slot{'s' * (table.wait > 0)}, "
             f"{arena_protocols.links(table):,} links and "
             f"{arena_protocols.vectors(table):,} vectors"
             for words, table in found.items()

@@ -9,23 +9,29 @@ keep the ledger, and so the claim, of what they break.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from matplotlib.lines import Line2D
+
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.algorithms.families.epochs import Epoch, Scalar
 from fmab_jax.analysis.audit import Audit, Finding
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.plots import style
 
 AGENTS, CLAIMS = 50, (0.5, 1.0, 2.0, 4.0)
 # As many runs of each data set for each seed of the other experiments.
 RUNS_PER_SEED, FEWEST = 2000, 100_000
+# Runs in a bin below which its log ratio is not drawn.
+FEW = 50
 
 
 @dataclass(frozen=True)
@@ -174,16 +180,85 @@ def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
 
 
 def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
-    """Writes the table, and the figure of the first audit at a claim of 1."""
+    """Draws the first audit at a claim of 1, with the table of all of them beside."""
     found = next(iter(results.values()))
-    first = found["as it is, claim 1"]
-    of_broken = [row["caught"] for row in rows(found) if row["mechanism"] in BROKEN]
+    table, first = rows(found), found["as it is, claim 1"]
+    of_broken = [row["caught"] for row in table if row["mechanism"] in BROKEN]
     caught, bare = of_broken.count("yes"), of_broken.count("no finite epsilon")
-    notes = (
-        f"{first.runs:,} runs of each data set; all bounds of an audit together are wrong with a "
-        f"chance of {first.level:g} at most. Largest finite bound that so many runs can show: "
-        f"{first.most:.3g}. Of {len(BROKEN)} broken mechanisms, {caught} are contradicted, and "
-        f"{bare}, for which nothing is claimed, is shown to have no finite epsilon."
+    one = first.findings[0]
+    caption = (
+        f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
+        f"{first.runs:,} runs of each of two data sets that differ in one reward. "
+        f"Event: {one.event}; epsilon is at least {one.lower:.4g}. Log ratio: of the runs in a bin "
+        f"with reward 1 to those with reward 0, where both have at least {FEW}; a mechanism that "
+        "keeps its claim stays between plus and minus the claim. The table has all audits: all "
+        f"bounds of one together are wrong with a chance of {first.level:g} at most. Largest "
+        f"finite bound that so many runs can show: {first.most:.3g}. Of {len(BROKEN)} broken "
+        f"mechanisms, {caught} are contradicted, and {bare}, for which nothing is claimed, is "
+        "shown to have no finite epsilon."
     )
-    written = common.save_table(rows(found), folder, "audit", notes)
-    return [*written, *common.save(fmab.plot_audit(first), folder, "audit")]
+    bins = _bins(first, one)
+    seen = [bin["log ratio"] for bin in bins if bin["log ratio"] != ""]
+    alt = (
+        "Two double-exponential distributions, one reward apart. The log ratio of their bins goes "
+        f"from {min(seen):.3g} at the left to {max(seen):.3g} at the right and keeps to the claim "
+        f"of {one.claim:.4g} but for the chance of few runs."
+    )
+
+    def page(page: pictures.Page) -> None:
+        _draw(page, one, bins)
+
+    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, table), folder)
+    return [*written, common.save_rows(table, folder / "audit_mechanisms.csv")]
+
+
+def _bins(audit: Audit, one: Finding) -> list[dict[str, Any]]:
+    """Returns what was seen in each bin under both data sets."""
+    edges, none, all_ = (values.tolist() for values in one.histogram)
+    return [
+        {
+            "from": low,
+            "to": high,
+            "runs, reward 0": int(zero),
+            "runs, reward 1": int(unit),
+            "density, reward 0": zero / (audit.runs * (high - low)),
+            "density, reward 1": unit / (audit.runs * (high - low)),
+            "log ratio": math.log(unit / zero) if min(zero, unit) >= FEW else "",
+        }
+        for low, high, zero, unit in zip(edges[:-1], edges[1:], none, all_, strict=True)
+    ]
+
+
+def _draw(page: pictures.Page, one: Finding, bins: list[dict[str, Any]]) -> None:
+    """Draws both distributions, and the log ratio of their bins."""
+    above, below = page.places(2, across=2, height=1.6)
+    edges = [bin["from"] for bin in bins] + [bins[-1]["to"]]
+    handles = []
+    for index, label in enumerate(("reward 0", "reward 1")):
+        own = style.look(index) | {"label": label}
+        density = [bin[f"density, {label}"] for bin in bins]
+        above.stairs(density, edges, color=own["color"], alpha=0.15, fill=True)
+        above.stairs(density, edges, color=own["color"], ls=own["linestyle"], lw=own["linewidth"])
+        handles.append(Line2D([], [], **own))
+    seen = [
+        ((bin["from"] + bin["to"]) / 2, bin["log ratio"]) for bin in bins if bin["log ratio"] != ""
+    ]
+    mark = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 2.2}
+    handles += below.plot(*zip(*seen, strict=True), label="log ratio of a bin", **mark)
+    for value, look in (
+        (one.claim, {"color": style.COLOURS[2], "label": "claim", "lw": 2.2, "zorder": 1.4}),
+        (one.lower, style.look(3) | {"label": "lower bound", "linestyle": style.STROKES[1]}),
+    ):
+        handles.append(below.axhline(value, **look))
+        below.axhline(-value, **look)
+    for panel in (above, below):
+        edge = panel.axvline(one.threshold, color="0.45", linewidth=0.8, linestyle=":", zorder=1.4)
+        panel.set_xlabel("what is seen, in rewards", labelpad=2)
+        panel.set_xlim(edges[0], edges[-1])
+    edge.set_label("threshold of the event")
+    page.handles = [*handles, edge]
+    above.set_ylim(0)
+    above.set_ylabel("density", labelpad=2)
+    most = max(abs(value) for _, value in [*seen, (0, one.claim)])
+    below.set_ylim(-1.25 * most, 1.25 * most)
+    below.set_ylabel("log ratio", labelpad=2)

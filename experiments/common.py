@@ -1,4 +1,4 @@
-"""What all experiments share: horizons, recorded slots, the look of the figures, tables."""
+"""What all experiments share: horizons, recorded slots, bands, captions, tables."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import describe, student_quantile
 from fmab_jax.analysis.words import whole
 from fmab_jax.files import whole_file
-from fmab_jax.plots import captions, style
-from fmab_jax.plots.style import FONT, WIDTH, look
+from fmab_jax.plots import captions
+from fmab_jax.plots.style import look
 
 # The paper never states T. "log(T) = 4 rounds" fits 10^4 best; the others show what changes later.
 HORIZONS = (10**4, 10**5, 10**6)
 SEEDS = 1000
 LEVEL = 0.95
-WIDE = 7.0  # inches: two columns of a journal
 
 # What the bands of `paired_bands` are, for captions.
 PAIRED = (
     "In the panels of regret, the band of {} is that of its mean, the others' are those of the "
     "paired difference to it"
+)
+
+# What heterogeneous means are at spread 1.
+DIFFER = (
+    "each agent's means are the global means plus the widest perturbation that keeps them in "
+    "[0, 1] and sums to zero over the agents"
 )
 
 Results = Mapping[int, xr.Dataset]  # by horizon
@@ -51,27 +53,9 @@ def power(horizon: int) -> str:
     return short if float(short) == horizon else str(horizon)
 
 
-def panels(columns: int, rows: int = 1, height: float = 1.75) -> tuple[Figure, np.ndarray]:
-    """Makes a figure of one or two journal columns, and its axes [row, column]."""
-    figure = Figure(figsize=(WIDTH if columns == 1 else WIDE, rows * height))
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for each in axes.flat:
-        style.dress(each)
-        each.margins(x=0.01)
-    return figure, axes
-
-
 def titles(results: Results) -> list[str]:
     """Names the horizons of the columns of a figure, where there are several."""
     return [f"T = {whole(T)} slots" if len(results) > 1 else "" for T in results]
-
-
-def title_horizons(axes: np.ndarray, results: Results) -> None:
-    """Writes the horizon over each column, where there are several."""
-    if len(results) > 1:
-        for each, horizon in zip(axes[0], results, strict=True):
-            each.set_title(f"T = {whole(horizon)} slots", fontsize=FONT, pad=3)
 
 
 def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> list[Any]:
@@ -85,15 +69,13 @@ def draw_bands(axes: Axes, bands: Mapping[str, xr.Dataset], **changed: Any) -> l
     return handles
 
 
-def regret_bands(curves: Mapping[str, xr.DataArray]) -> dict[str, xr.Dataset]:
-    """Returns the simultaneous band of every curve."""
-    return {label: fmab.confidence_band(each, LEVEL) for label, each in curves.items()}
-
-
 def difference_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
-    """Returns the bands of the paired differences to one of the curves; its own is zero."""
-    first = curves[reference]
-    return {label: fmab.paired_difference(each, first, LEVEL) for label, each in curves.items()}
+    """Returns the bands of the others' paired differences to one of the curves."""
+    return {
+        label: fmab.paired_difference(each, curves[reference], LEVEL)
+        for label, each in curves.items()
+        if label != reference
+    }
 
 
 def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str, xr.Dataset]:
@@ -103,25 +85,34 @@ def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str
     themselves would overlap whatever the difference.
     """
     own = fmab.confidence_band(curves[reference], LEVEL)
-    bands = difference_bands(curves, reference)
-    for label, band in bands.items():
-        moved = {name: band[name] + own["mean"] for name in ("mean", "lower", "upper")}
-        bands[label] = own if label == reference else band.assign(moved)
-    return bands
+    differences = difference_bands(curves, reference)
+    moved = {
+        label: band.assign({name: band[name] + own["mean"] for name in ("mean", "lower", "upper")})
+        for label, band in differences.items()
+    }
+    return {label: moved.get(label, own) for label in curves}
 
 
-def label_axes(axes: np.ndarray, labels: Sequence[str], x: str = "slot t") -> None:
-    """Writes what the rows show on their left, and what all columns share below the last row."""
-    for row, label in zip(axes, labels, strict=True):
-        row[0].set_ylabel(label, fontsize=FONT, labelpad=2)
-    for each in axes[-1]:
-        each.set_xlabel(x, fontsize=FONT, labelpad=2)
-    for each in axes.flat:
-        for name, axis in (("x", each.xaxis), ("y", each.yaxis)):
-            if isinstance(axis.get_major_formatter(), ScalarFormatter):
-                each.locator_params(axis=name, nbins=4)
-                each.ticklabel_format(axis=name, style="sci", scilimits=(-3, 4), useMathText=True)
-            axis.get_offset_text().set_fontsize(FONT)
+def level_at_end(where: str, regret: Mapping[int, xr.DataArray]) -> str:
+    """Says the mean regret at each horizon that differences are to be compared with."""
+    means = [
+        f"{float(curve.isel(time=-1).mean()):,.0f} (T = {whole(horizon)})"
+        for horizon, curve in regret.items()
+    ]
+    return f"Mean regret {where} at T: {', '.join(means)}"
+
+
+def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Dataset]:
+    """Returns results with other labels of swept values, for texts and figures."""
+
+    def of(data: xr.Dataset) -> xr.Dataset:
+        changed = {
+            dim: (dim, [words[label] for label in data[dim].values], data[dim].attrs)
+            for dim, words in names.items()
+        }
+        return data.assign_coords(changed)
+
+    return {horizon: of(data) for horizon, data in results.items()}
 
 
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
@@ -142,7 +133,10 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
 
 
 def _went_wrong(results: Results) -> list[str]:
-    """Says how many seeds lost the best arm, play a worse one at T, and had not decided."""
+    """Says how many seeds lost the best arm, play a worse one at T, and had not decided.
+
+    Where there are some of the first two, also the largest regret of one of them.
+    """
     tables = [fmab.final_table(data, level=LEVEL) for data in results.values()]
     horizons = xr.DataArray(list(results), dims="horizon", name="horizon", attrs={"symbol": "T"})
     finals = xr.concat(tables, horizons, coords="minimal", compat="override", join="exact")
@@ -150,15 +144,25 @@ def _went_wrong(results: Results) -> list[str]:
         if all(isinstance(label, str) for label in finals[name].values):
             finals[name].attrs["symbol"] = ""  # labels that are words speak for themselves
     undecided = f"{whole(finals.undecided.sum())} still explored then"
-    return [*captions.events_of_cells(finals), undecided]
+    return [*captions.events_of_cells(finals), undecided, *_most_regret(results)]
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes PNG and PDF."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _most_regret(results: Results) -> list[str]:
+    """Says the largest regret of a seed that lost the best arm or plays a worse one."""
+    found = []
+    for horizon, data in results.items():
+        last = data.regret.isel(time=-1).load()
+        wrong = last.where(data.best_arm_lost.astype(bool) | data.worse_arm_played.astype(bool))
+        if bool(wrong.notnull().any()):
+            at = {str(name): int(place) for name, place in wrong.argmax(...).items()}
+            mean = last.isel({name: place for name, place in at.items() if name != "seed"}).mean()
+            found.append((float(wrong.max()), float(mean), horizon))
+    if not found:
+        return []
+    most, mean, horizon = max(found)
     return [
-        fmab.save_figure(figure, folder / f"{name}{end}", overwrite=True)
-        for end in (".png", ".pdf")
+        f"The largest regret of a seed of these two kinds is {most:,.0f}, at T = {whole(horizon)}, "
+        f"where the mean of its configuration is {mean:,.0f}"
     ]
 
 
@@ -187,7 +191,8 @@ def save_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
             else:
                 flat[-1][head] = value
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(flat[0]))
+        heads = dict.fromkeys(head for row in flat for head in row)
+        writer = csv.DictWriter(file, list(heads), restval="")
         writer.writeheader()
         writer.writerows(flat)
     return path

@@ -43,13 +43,12 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         price[horizon] = common.difference_bands(curves, "no noise")
 
     def page(page: pictures.Page) -> None:
-        labels = ["regret (sum over agents)", "price of privacy (paired)"]
+        labels = ["regret, sum over agents", "price of privacy, paired"]
         axes = page.panels(labels, common.titles(results))
         for (top, bottom), horizon in zip(axes.T, results, strict=True):
             page.handles = common.draw_bands(top, regret[horizon])
-            common.draw_bands(bottom, price[horizon])
+            pictures.draw_difference(bottom, price[horizon])
             top.set(xlim=0, ylim=0)
-            bottom.set(xscale="log", ylim=0)
 
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, all report (p = 1)",
@@ -66,11 +65,6 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         + ", ".join(f"{found[name_of(e)]:,.0f} at ε = {e:g}" for e in EPSILONS if e is not None)
         + f" to {float(regret[last]['no noise']['mean'][-1]):,.0f}."
     )
-    rows = [
-        row
-        for quantity, bands in (("regret", regret), ("price of privacy", price))
-        for horizon in results
-        for row in pictures.band_rows(bands[horizon], quantity=quantity, T=horizon)
-    ]
+    rows = pictures.curve_rows({"regret": regret, "price of privacy": price})
     picture = pictures.Picture("fig04_epsilon", page, caption, alt, rows)
     return pictures.publish(picture, folder)

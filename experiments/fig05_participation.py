@@ -1,7 +1,8 @@
 """Figure 5: regret of CDP-MAB when only ceil(p M) agents report in a round.
 
 The paper: the regret at T decreases as p increases. Its epsilon is "fixed" but not named; 1 here,
-as in its figure 7.
+as in its figure 7. The second row is what the reports that are not sent cost: the paired difference
+to p = 1.
 """
 
 from pathlib import Path
@@ -9,8 +10,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
-from fmab_jax.plots import style
+from experiments import common, pictures
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -32,14 +32,44 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
-    """Draws regret over time."""
-    figure, axes = common.panels(len(results))
-    for panel, data in zip(axes[0], results.values(), strict=True):
-        curves = {f"p = {p:g}": data.regret.sel(participation=p) for p in PARTICIPATIONS}
-        handles = common.draw_bands(panel, common.regret_bands(curves))
-        panel.set(xlim=0, ylim=0)
-    common.title_horizons(axes, results)
-    common.label_axes(axes, ["regret\n(reward, sum over agents)"])
-    setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}"
-    caption = common.caption(setting, results)
-    return common.save(style.finish(figure, handles, caption), folder, "fig05_participation")
+    """Draws regret over time, and what fewer reports cost over the logarithm of time."""
+    regret, more = {}, {}
+    for horizon, data in results.items():
+        curves = {name_of(p): data.regret.sel(participation=p) for p in PARTICIPATIONS}
+        regret[horizon] = common.paired_bands(curves, name_of(1))
+        more[horizon] = common.difference_bands(curves, name_of(1))
+
+    def page(page: pictures.Page) -> None:
+        labels = ["regret, sum over agents", "more than with p = 1, paired"]
+        axes = page.panels(labels, common.titles(results))
+        for (top, bottom), horizon in zip(axes.T, results, strict=True):
+            page.handles = common.draw_bands(top, regret[horizon])
+            pictures.draw_difference(bottom, more[horizon])
+            top.set(xlim=0, ylim=0)
+
+    caption = common.caption(
+        f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
+        results,
+        "In a round N = ⌈pM⌉ agents report",
+        common.PAIRED.format("p = 1"),
+        "More than with p = 1: difference of regret, seed by seed, over the logarithm of time",
+    )
+    last = max(results)
+    listed = (
+        f"{float(more[last][name_of(p)]['mean'][-1]):,.0f} at p = {p:g}"
+        for p in PARTICIPATIONS
+        if p != 1
+    )
+    alt = (
+        f"Regret at T = {common.whole(last)} is {', '.join(listed)} above the "
+        f"{float(regret[last][name_of(1)]['mean'][-1]):,.0f} that it is where all agents report."
+    )
+    rows = pictures.curve_rows({"regret": regret, "difference to p = 1": more})
+    return pictures.publish(
+        pictures.Picture("fig05_participation", page, caption, alt, rows), folder
+    )
+
+
+def name_of(participation: float) -> str:
+    """Writes how many agents report."""
+    return f"p = {participation:g}"

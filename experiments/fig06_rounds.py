@@ -3,7 +3,8 @@
 The paper: regret decreases with R, and R = 4 and 5 are almost the same. A budgeted schedule shrinks
 its target gap by Delta^(1/R) a round, and the paper does not say which Delta it used. Two are
 shown: the instance's own smallest gap (an oracle: no agent knows it), and Delta = 1/16, with which
-R = 4 makes the steps of the doubling schedule; and that schedule, without a budget.
+R = 4 makes the steps of the doubling schedule; and that schedule, without a budget. Each gap has a
+picture of its own, whose second row is the paired difference to no budget.
 """
 
 from pathlib import Path
@@ -11,13 +12,16 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
-from fmab_jax.plots import style
+from experiments import common, pictures
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
 ROUNDS = [2, 3, 4, 5, None]
 GAPS = {"Δ: smallest gap (oracle)": None, "Δ = 1/16": 1 / 16}
+# What the names of their pictures end in.
+FILES = dict(zip(GAPS, ("_smallest_gap", ""), strict=True))
+NO_BUDGET = "no budget"
+NEAR = 1000  # differences below it lie on a linear scale where the others are logarithmic
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
@@ -36,24 +40,64 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
-    """Draws regret over time, a row for each gap."""
-    figure, axes = common.panels(len(results), rows=len(GAPS))
-    for column, data in zip(axes.T, results.values(), strict=True):
-        for panel, gap in zip(column, GAPS, strict=True):
-            curves = {
-                "no budget (doubling)" if rounds is None else f"R = {rounds}": (
-                    data.regret.sel(schedule_gap=gap).isel(rounds=i)
-                )
-                for i, rounds in enumerate(ROUNDS)
-            }
-            handles = common.draw_bands(panel, common.regret_bands(curves))
-            panel.set(xlim=0, ylim=0)
-    common.title_horizons(axes, results)
-    common.label_axes(axes, [f"{gap}\nregret (reward, sum)" for gap in GAPS])
+    """Draws a picture for each gap."""
+    return [path for gap in GAPS for path in _draw(gap, results, folder)]
+
+
+def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
+    """Draws regret over time, and what a budget costs over the logarithm of time."""
+    results = {horizon: data.sel(schedule_gap=gap) for horizon, data in results.items()}
+    regret, more = {}, {}
+    for horizon, data in results.items():
+        curves = {name_of(r): data.regret.isel(rounds=i) for i, r in enumerate(ROUNDS)}
+        regret[horizon] = common.paired_bands(curves, NO_BUDGET)
+        more[horizon] = common.difference_bands(curves, NO_BUDGET)
+
+    def page(page: pictures.Page) -> None:
+        labels = ["regret, sum over agents", "more than with no budget, paired"]
+        axes = page.panels(labels, common.titles(results))
+        for (top, bottom), horizon in zip(axes.T, results, strict=True):
+            page.handles = common.draw_bands(top, regret[horizon])
+            pictures.draw_difference(bottom, more[horizon])
+            if GAPS[gap] is None:  # the curves are orders of magnitude apart
+                top.set(xlim=0, yscale="log")
+                bottom.set_yscale("symlog", linthresh=NEAR, linscale=0.4)
+                least = min(float(band["lower"].min()) for band in more[horizon].values())
+                bottom.set_ylim(min(-0.3 * NEAR, 1.5 * least))
+            else:
+                top.set(xlim=0, ylim=0)
+
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1",
         results,
-        "Regret is summed over agents. A budgeted schedule shrinks its target gap by "
-        "Δ to the power of 1/R a round",
+        budget_in_words(gap),
+        common.PAIRED.format(NO_BUDGET),
+        "More than with no budget: difference of regret, seed by seed, over the logarithm of time"
+        + f"; linear up to {NEAR}, logarithmic beyond" * (GAPS[gap] is None),
     )
-    return common.save(style.finish(figure, handles, caption), folder, "fig06_rounds")
+    last = max(results)
+    listed = ", ".join(f"{float(b['mean'][-1]):+,.0f} at {r}" for r, b in more[last].items())
+    alt = (
+        f"Regret at T = {common.whole(last)}, beside the "
+        f"{float(regret[last][NO_BUDGET]['mean'][-1]):,.0f} of no budget: {listed}."
+    )
+    rows = pictures.curve_rows({"regret": regret, "difference to no budget": more})
+    name = f"fig06_rounds{FILES[gap]}"
+    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+
+
+def name_of(rounds: int | None) -> str:
+    """Writes a budget of rounds."""
+    return NO_BUDGET if rounds is None else f"R = {rounds}"
+
+
+def budget_in_words(gap: str) -> str:
+    """Says what a budget of R rounds does, and which Delta it is spent on."""
+    whose = {
+        None: "the smallest gap of the seed's own instance, which no agent knows",
+        1 / 16: "1/16, with which R = 4 makes the steps of no budget",
+    }[GAPS[gap]]
+    return (
+        "With a budget of R rounds the target gap shrinks by Δ to the power of 1/R a round, "
+        f"without one it is halved; Δ is {whose}"
+    )

@@ -12,13 +12,24 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 5, 10
 EPSILON = 1
 ALGORITHMS = {"Single": fmab.single_mab, "CDP": fmab.cdp_mab}
 SPREADS = {"homogeneous": 0, "heterogeneous": 1}
+NAMES = {"Single": "agents alone", "CDP": "CDP-MAB"}
+CURVES = {
+    f"{NAMES[name]}, {spread}": (name, spread) for name, spread in product(ALGORITHMS, SPREADS)
+}
+# Of the curves that meet, the first is seen on both sides of the second.
+LOOKS = (
+    {"color": style.COLOURS[0], "linestyle": "-"},
+    {"color": style.COLOURS[1], "linestyle": style.STROKES[1]},
+    {"color": style.COLOURS[5], "linestyle": "-", "linewidth": 3.2},
+    {"color": "black", "linestyle": style.STROKES[2]},
+)
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
@@ -38,25 +49,40 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
-    """Draws regret over time."""
-    figure, axes = common.panels(len(results), height=1.9)
-    for panel, data in zip(axes[0], results.values(), strict=True):
-        curves = {
-            f"{algorithm}, {spread}": data.regret.sel(algorithm=algorithm, spread=spread)
-            for algorithm, spread in product(ALGORITHMS, SPREADS)
+    """Draws regret over time, both on logarithmic axes."""
+    regret = {
+        horizon: {
+            label: fmab.confidence_band(
+                data.regret.sel(algorithm=name, spread=spread), common.LEVEL
+            )
+            for label, (name, spread) in CURVES.items()
         }
-        handles = common.draw_bands(panel, common.regret_bands(curves))
-        for line in handles[:: len(SPREADS)]:  # homogeneous: seen below the other where they meet
-            line.set_linewidth(2.0)
-        panel.set(xlim=0, ylim=0)
-    common.title_horizons(axes, results)
-    common.label_axes(axes, ["regret\n(reward, sum over agents)"])
+        for horizon, data in results.items()
+    }
+
+    def page(page: pictures.Page) -> None:
+        axes = page.panels(["regret, sum over agents"], common.titles(results), height=1.9)[0]
+        for panel, horizon in zip(axes, results, strict=True):
+            page.handles = []
+            for (label, band), own in zip(regret[horizon].items(), LOOKS, strict=True):
+                page.handles += common.draw_bands(panel, {label: band}, **own)
+            panel.set(xscale="log", yscale="log")
+
     share = common.disagreement(AGENTS, ARMS, SPREADS["heterogeneous"])
     caption = common.caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
-        results,
-        f"Heterogeneous: spread 1; the local best arm of {100 * share:.0f} % of the agents is not "
-        "the global best, and a single agent that settles on it has lost the global best",
+        common.renamed(results, algorithm=NAMES),
+        f"Heterogeneous: {common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents "
+        "is not the global best, and an agent alone that settles on it has lost the global best. "
+        "The two curves of CDP-MAB nearly coincide: the wide one is the homogeneous one",
     )
+    last = max(results)
+    found = {label: float(band["mean"][-1]) for label, band in regret[last].items()}
+    alt = (
+        f"At T = {common.whole(last)} the mean regret is "
+        + ", ".join(f"{value:,.0f} ({label})" for label, value in found.items())
+        + "."
+    )
+    rows = pictures.curve_rows({"regret": regret})
     name = "fig08_heterogeneous_central"
-    return common.save(style.finish(figure, handles, caption), folder, name)
+    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)

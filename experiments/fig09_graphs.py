@@ -4,7 +4,7 @@ from pathlib import Path
 
 import networkx as nx
 
-from experiments import common
+from experiments import common, pictures
 from fmab_jax.core import graphs
 from fmab_jax.plots import style
 
@@ -14,22 +14,46 @@ GRAPHS = {"complete": "complete", "star": "star", "ring": "ring", "random": "ran
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the graphs; there is nothing to simulate."""
-    figure, axes = common.panels(1, rows=1, height=1.3)
-    figure.clear()
-    for panel, (title, name) in zip(figure.subplots(1, len(GRAPHS)), GRAPHS.items(), strict=True):
-        graph = graphs.make(name, AGENTS)
-        hub = [0] if name == "star" else []
-        places = nx.circular_layout([agent for agent in graph if agent not in hub])
-        places |= {agent: (0, 0) for agent in hub}
-        nx.draw_networkx_edges(graph, places, ax=panel, edge_color="0.4", width=0.8)
-        nx.draw_networkx_nodes(graph, places, ax=panel, node_color=style.COLOURS[0], node_size=28)
-        edges, diameter = graph.number_of_edges(), graphs.diameter(graph)
-        panel.set_title(f"{title}\n{edges} edges\ndiameter {diameter}", fontsize=style.FONT, pad=2)
-        panel.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
-        panel.set_axis_off()
+    made = {title: graphs.make(name, AGENTS) for title, name in GRAPHS.items()}
+
+    def page(page: pictures.Page) -> None:
+        page.figure.set_size_inches(page.width, 1.3 if page.narrow else 1.9)
+        for panel, (title, graph) in zip(
+            page.figure.subplots(1, len(made)), made.items(), strict=True
+        ):
+            hub = [0] if title == "star" else []
+            places = nx.circular_layout([agent for agent in graph if agent not in hub])
+            places |= {agent: (0, 0) for agent in hub}
+            color = style.COLOURS[0]
+            nx.draw_networkx_edges(graph, places, ax=panel, edge_color="0.4", width=0.8)
+            nx.draw_networkx_nodes(graph, places, ax=panel, node_color=color, node_size=28)
+            panel.set_title(
+                f"{title}\n{graph.number_of_edges()} edges\ndiameter {graphs.diameter(graph)}",
+                fontsize=style.FONT,
+                pad=2,
+            )
+            panel.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
+            panel.set_axis_off()
+
     caption = (
         f"The kinds of graph of figure 10, drawn for M = {AGENTS} agents. The random graph is "
         "Erdős–Rényi, edge probability 0.5, redrawn until connected, always the same. "
         "No simulation: no seeds, no band."
     )
-    return common.save(style.finish(figure, [], caption), folder, "fig09_graphs")
+    listed = (
+        f"{title}, {graph.number_of_edges()} edges and diameter {graphs.diameter(graph)}"
+        for title, graph in made.items()
+    )
+    alt = f"Four graphs of {AGENTS} agents: {'; '.join(listed)}."
+    rows = [
+        {
+            "graph": title,
+            "edges": graph.number_of_edges(),
+            "diameter": graphs.diameter(graph),
+            "from agent": first + 1,
+            "to agent": second + 1,
+        }
+        for title, graph in made.items()
+        for first, second in graph.edges
+    ]
+    return pictures.publish(pictures.Picture("fig09_graphs", page, caption, alt, rows), folder)

@@ -1,7 +1,7 @@
 """Figure 10: regret of DDP-MAB on four graphs of 50 agents.
 
-The paper: star and complete graph have the least regret, the ring the most, for its delay. The
-curves are hard to tell apart, so the second row shows the paired difference to the complete graph.
+The paper: star and complete graph have the least regret, the ring the most, for its delay. Their
+curves coincide, so what is drawn is the paired difference to the complete graph.
 For it all runs draw agent by agent (sum_agents=False): one law of draws, the same uniforms. The
 paper's random graph is not specified: connected Erdos-Renyi with edge probability 2 ln(M) / M, the
 same in all runs.
@@ -12,14 +12,14 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
-from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
-GRAPHS = ["complete", "star", "ring", "random"]
+COMPLETE = "complete"
+GRAPHS = [COMPLETE, "star", "ring", "random"]
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
@@ -38,24 +38,35 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
-    """Draws regret over time, and the difference to the complete graph."""
-    figure, axes = common.panels(len(results), rows=2)
-    for (top, bottom), data in zip(axes.T, results.values(), strict=True):
-        curves = {graph: data.regret.sel(graph=graph) for graph in GRAPHS}
-        handles = common.draw_bands(top, common.regret_bands(curves))
-        common.draw_bands(bottom, common.difference_bands(curves, "complete"))
-        top.set(xlim=0, ylim=0)
-        bottom.set(xscale="log")
-    common.title_horizons(axes, results)
-    common.label_axes(
-        axes, ["regret\n(reward, sum over agents)", "minus complete graph\n(paired difference)"]
-    )
+    """Draws the difference to the complete graph over the logarithm of time."""
+    curves = {
+        horizon: {name: data.regret.sel(graph=name) for name in GRAPHS}
+        for horizon, data in results.items()
+    }
+    more = {T: common.difference_bands(each, COMPLETE) for T, each in curves.items()}
+
+    def page(page: pictures.Page) -> None:
+        labels = ["regret minus that on the complete graph, paired"]
+        axes = page.panels(labels, common.titles(results), height=1.9)[0]
+        for panel, horizon in zip(axes, results, strict=True):
+            page.handles = pictures.draw_difference(panel, more[horizon])
+
     tables = {name: exchange.flooding(graphs.make(name, AGENTS)) for name in GRAPHS}
     waits = ", ".join(f"{name} {table.wait}" for name, table in tables.items())
     caption = common.caption(
         f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
         results,
-        "Below: regret minus regret on the complete graph, seed by seed (logarithmic time)",
+        "Differences are paired, seed by seed, and drawn over the logarithm of time",
+        common.level_at_end(
+            "on the complete graph", {T: each[COMPLETE] for T, each in curves.items()}
+        ),
         f"Slots of waiting a round: {waits}",
     )
-    return common.save(style.finish(figure, handles, caption), folder, "fig10_graphs")
+    last = max(results)
+    listed = ", ".join(f"{float(b['mean'][-1]):+,.1f} on the {g}" for g, b in more[last].items())
+    alt = (
+        f"The graphs differ little. Beside the complete graph, at T = {common.whole(last)}: "
+        f"{listed} graph."
+    )
+    rows = pictures.curve_rows({"difference to the complete graph": more})
+    return pictures.publish(pictures.Picture("fig10_graphs", page, caption, alt, rows), folder)

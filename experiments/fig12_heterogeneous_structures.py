@@ -11,7 +11,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 100, 100
@@ -19,6 +19,14 @@ EPSILON = 1
 ALGORITHMS = {"CDP": fmab.cdp_mab, "DDP": fmab.ddp_mab, "HDP": fmab.hdp_mab}
 GRAPH, COMPONENTS = "ring", "20x5:ring"
 SPREADS = {"homogeneous": 0, "heterogeneous": 1}
+NAMES = {"CDP": "CDP-MAB", "DDP": "DDP-MAB", "HDP": "HDP-MAB"}
+STRUCTURES = "DDP-MAB on a ring, HDP-MAB on five components of 20 agents, each a ring"
+# Structures differ in colour, rewards in stroke.
+LOOKS = [
+    {"color": style.COLOURS[colour], "linestyle": style.STROKES[stroke]}
+    for stroke in range(len(SPREADS))
+    for colour in (1, 2)
+]
 
 
 def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
@@ -41,31 +49,41 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
-    """Draws regret over time, and the difference to CDP-MAB on the same rewards."""
-    figure, axes = common.panels(len(results), rows=2)
-    for (top, bottom), data in zip(axes.T, results.values(), strict=True):
-        handles = []
-        for stroke, spread in zip(style.STROKES, SPREADS, strict=False):
+    """Draws the difference to CDP-MAB on the same rewards over the logarithm of time."""
+    more: dict[int, dict[str, xr.Dataset]] = {}
+    levels = []
+    for spread in SPREADS:
+        for horizon, data in results.items():
             curves = {name: data.regret.sel(algorithm=name, spread=spread) for name in ALGORITHMS}
-            regret = common.regret_bands(curves)
-            difference = common.difference_bands(curves, "CDP")
-            for colour, name in zip(style.COLOURS, ALGORITHMS, strict=False):
-                own = {"color": colour, "linestyle": stroke}
-                label = f"{name}, {spread}"
-                handles += common.draw_bands(top, {label: regret[name]}, **own)
-                common.draw_bands(bottom, {label: difference[name]}, **own)
-        top.set(xlim=0, ylim=0)
-        bottom.set(xscale="log")
-    common.title_horizons(axes, results)
-    common.label_axes(axes, ["regret\n(reward, sum over agents)", "minus CDP\n(paired difference)"])
+            found = common.difference_bands(curves, "CDP")
+            labelled = {f"{NAMES[name]}, {spread}": band for name, band in found.items()}
+            more.setdefault(horizon, {}).update(labelled)
+        server = {T: d.regret.sel(algorithm="CDP", spread=spread) for T, d in results.items()}
+        levels.append(common.level_at_end(f"of CDP-MAB, {spread},", server))
+
+    def page(page: pictures.Page) -> None:
+        labels = ["regret minus that of CDP-MAB, paired"]
+        axes = page.panels(labels, common.titles(results), height=1.9)[0]
+        for panel, horizon in zip(axes, results, strict=True):
+            page.handles = []
+            for (label, band), own in zip(more[horizon].items(), LOOKS, strict=True):
+                page.handles += pictures.draw_difference(panel, {label: band}, **own)
+
     share = common.disagreement(AGENTS, ARMS, SPREADS["heterogeneous"])
     caption = common.caption(
-        f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, DDP on a {GRAPH}, HDP on "
-        f"{COMPONENTS}",
-        results,
-        "Below: regret minus that of CDP-MAB on the same problem, seed by seed (logarithmic "
-        f"time). Heterogeneous: spread 1; the local best arm of {100 * share:.0f} % of the agents "
+        f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
+        common.renamed(results, algorithm=NAMES),
+        "Differences to CDP-MAB on the same rewards, seed by seed, over the logarithm of time",
+        *levels,
+        f"Heterogeneous: {common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents "
         "is not the global best",
     )
+    last = max(results)
+    listed = ", ".join(f"{float(b['mean'][-1]):+,.0f} ({label})" for label, b in more[last].items())
+    alt = (
+        "Who waits for a graph pays for it, and most where agents differ. Beside CDP-MAB, at "
+        f"T = {common.whole(last)}: {listed}."
+    )
+    rows = pictures.curve_rows({"difference to CDP-MAB": more})
     name = "fig12_heterogeneous_structures"
-    return common.save(style.finish(figure, handles, caption), folder, name)
+    return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)

@@ -9,13 +9,14 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 from experiments.fig12_heterogeneous_structures import (
     AGENTS,
     ARMS,
     COMPONENTS,
     EPSILON,
     GRAPH,
+    STRUCTURES,
 )
 from fmab_jax.plots import style
 
@@ -25,6 +26,7 @@ ALGORITHMS = {
     "DDP": fmab.ddp_mab,
     "HDP": fmab.hdp_mab,
 }
+NAMES = {"Single": "agents alone", "CDP": "CDP-MAB", "DDP": "DDP-MAB", "HDP": "HDP-MAB"}
 SPREADS = [0, 0.25, 0.5, 0.75, 1]
 
 
@@ -48,35 +50,65 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
-    """Draws a line per structure, with the interval at each spread."""
+    """Draws the difference to CDP-MAB on the same rewards, with its interval at each spread."""
     shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in SPREADS]
-    figure, axes = common.panels(len(results), rows=2)
-    for (top, bottom), data in zip(axes.T, results.values(), strict=True):
-        table = fmab.final_table(data, level=common.LEVEL)
-        last, handles = data.regret.isel(time=-1).load(), []
-        for index, name in enumerate(ALGORITHMS):
-            row, own = table.sel(algorithm=name), style.look(index)
-            top.vlines(shares, row.regret_lower, row.regret_upper, color=own["color"], lw=1)
-            handles += top.plot(shares, row.regret, label=name, marker="o", ms=2.5, **own)
-            if name not in ("Single", "CDP"):
-                excess = last.sel(algorithm=name) - last.sel(algorithm="CDP")
-                mean, lower, upper = zip(*map(common.interval, excess.values), strict=True)
-                bottom.vlines(shares, lower, upper, color=own["color"], lw=1)
-                bottom.plot(shares, mean, marker="o", ms=2.5, **own)
-        top.set(yscale="log")
-        bottom.set(ylim=0)
-        for panel in (top, bottom):
-            panel.margins(x=0.04)
-    common.title_horizons(axes, results)
-    x = "agents whose own best arm\nis not the global best (%)"
-    labels = ["regret at T\n(reward, sum over agents)", "minus CDP, at T\n(paired difference)"]
-    common.label_axes(axes, labels, x)
+    more, levels = {}, []
+    for horizon, data in results.items():
+        last = data.regret.isel(time=-1).load()
+        server = last.sel(algorithm="CDP")
+        levels.append(f"{min(server.mean('seed')):,.0f} to {max(server.mean('seed')):,.0f}")
+        levels[-1] += f" (T = {common.whole(horizon)})"
+        more[horizon] = {
+            name: [common.interval(row) for row in (last.sel(algorithm=name) - server).values]
+            for name in ALGORITHMS
+            if name != "CDP"
+        }
+
+    def page(page: pictures.Page) -> None:
+        labels = [
+            "DDP-MAB, HDP-MAB: more than CDP-MAB at T",
+            "agents alone: more than CDP-MAB at T",
+        ]
+        x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
+        axes = page.panels(labels, common.titles(results), x)
+        for column, found in zip(axes.T, more.values(), strict=True):
+            page.handles = []
+            for place, name in ((0, "DDP"), (0, "HDP"), (1, "Single")):
+                own = {"marker": "o", "ms": 2.5, "label": NAMES[name]} | style.look(
+                    len(page.handles)
+                )
+                mean, lower, upper = zip(*found[name], strict=True)
+                column[place].vlines(shares, lower, upper, color=own["color"], lw=1)
+                page.handles += column[place].plot(shares, mean, **own)
+            for panel in column:
+                panel.set_ylim(0)
+                panel.margins(x=0.04)
+
     caption = common.caption(
-        f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, DDP on a {GRAPH}, HDP on "
-        f"{COMPONENTS}",
-        results,
-        "Below: regret minus that of CDP-MAB on the same problem, seed by seed",
-        f"From left to right: spread {', '.join(f'{spread:g}' for spread in SPREADS)}",
+        f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
+        common.renamed(results, algorithm=NAMES),
+        "Differences to CDP-MAB on the same rewards, seed by seed",
+        f"Mean regret of CDP-MAB at T over the points: {', '.join(levels)}",
+        "Horizontal axis: agents whose own best arm is not the best on average. From left to right "
+        f"the perturbation of the means is {', '.join(f'{spread:g}' for spread in SPREADS)} times "
+        "the widest one that keeps means in [0, 1] and sums to zero over the agents",
         bars="Points: means over the seeds; bars",
     )
-    return common.save(style.finish(figure, handles, caption), folder, "fig13_heterogeneity")
+    last = max(results)
+    ends = "; ".join(
+        f"{NAMES[name]} from {found[0][0]:,.0f} to {found[-1][0]:,.0f}"
+        for name, found in more[last].items()
+    )
+    alt = (
+        "The more agents differ, the more regret they have beyond that of CDP-MAB. From the first "
+        f"to the last point, at T = {common.whole(last)}: {ends}."
+    )
+    rows = [
+        {"T": horizon, "curve": NAMES[name], "spread": spread, "agents misled (%)": share}
+        | {"difference to CDP-MAB at T": interval}
+        for horizon, found in more.items()
+        for name, intervals in found.items()
+        for spread, share, interval in zip(SPREADS, shares, intervals, strict=True)
+    ]
+    picture = pictures.Picture("fig13_heterogeneity", page, caption, alt, rows)
+    return pictures.publish(picture, folder)

@@ -16,7 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, ScalarFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    NullFormatter,
+    NullLocator,
+    ScalarFormatter,
+)
 
 import fmab_jax as fmab
 from experiments import common
@@ -28,6 +34,7 @@ from fmab_jax.plots.style import FONT
 # Inches: 8.5 cm, a column of a journal, and 17.8 cm, two of them.
 COLUMN, PAGE = 3.35, 7.0
 NARROW = "_column"  # at the end of the names of files for one column
+SMALL = 6  # points, of words beside markers
 POWERS = {3: "thousands", 6: "millions", 9: "billions"}
 
 
@@ -48,6 +55,7 @@ class Page:
         FigureCanvasAgg(self.figure)
         self.handles: Sequence[Any] = ()
         self.fit: Callable[[], None] = lambda: None
+        self._label: Callable[[], None] = lambda: None
 
     def panels(
         self,
@@ -59,7 +67,7 @@ class Page:
         """Makes panels, a row for each quantity and a column for each condition.
 
         Two columns of a journal show them so. In one column, conditions are below each other,
-        and quantities, of which there are at most two, beside each other.
+        and quantities, of which there are two or three, beside each other.
 
         Args:
             labels: What the panels of each row show; a power of ten is added where one is due.
@@ -73,49 +81,94 @@ class Page:
         shape = (len(labels), len(titles))
         turned = self.narrow and shape[1] > 1
         down, across = shape[::-1] if turned else shape
-        self.figure.set_size_inches(self.width, height * down)
-        axes = self.figure.subplots(down, across, squeeze=False)
+        axes = self._subplots(down, across, height)
         axes = axes.T if turned else axes
-        for each in axes.flat:
-            style.dress(each)
-            each.margins(x=0.01)
-        self._axes, self._labels, self._titles, self._turned = axes, labels, titles, turned
-        self._height = height
-        self._x = [x] * len(labels) if isinstance(x, str) else list(x)
+        below = [x] * len(labels) if isinstance(x, str) else list(x)
+        write = self._write_turned if turned else self._write_straight
+        self._label = lambda: write(axes, labels, titles, below, height)
         return axes
+
+    def places(self, number: int, across: int = 1, height: float = 1.45) -> list[Axes]:
+        """Makes panels with labels of their own, `across` beside each other in two columns.
+
+        In one column all are below each other. A power of ten is added to a label where it is due.
+
+        Args:
+            number: Of panels.
+            across: How many are beside each other where there is room.
+            height: Of a panel, in inches.
+
+        Returns:
+            The panels; those that their grid has besides are left out.
+        """
+        across = 1 if self.narrow else across
+        axes = list(self._subplots(math.ceil(number / across), across, height).flat)
+        for spare in axes[number:]:
+            spare.remove()
+
+        def label() -> None:
+            for each in axes[:number]:
+                for axis in (each.xaxis, each.yaxis):
+                    power = _power([axis])
+                    _count(axis, power)
+                    axis.set_label_text(_with_power(axis.get_label_text(), power), fontsize=FONT)
+
+        self._label = label
+        return axes[:number]
 
     def finish(self) -> Figure:
         """Writes labels and legend; returns the figure."""
-        if hasattr(self, "_axes"):
-            self._label()
+        self._label()
+        self.figure.align_ylabels()
         return style.finish(self.figure, self.handles, "", fit=self.fit)
 
-    def _label(self) -> None:
-        rows, columns = self._axes.shape
-        powers = [_power([each.yaxis for each in row]) for row in self._axes]
-        for i, j in np.ndindex(rows, columns):
-            axes = self._axes[i, j]
-            # One power of ten for a quantity in all panels, so that they can be compared.
-            _count(axes.yaxis, powers[i])
-            across = _power([axes.xaxis])
-            _count(axes.xaxis, across)
-            told, title = _with_power(self._labels[i], powers[i]), self._titles[j]
-            # What a panel shows stands at the left of a row; turned, above the column.
-            if self._turned:
-                words = style.wrapped(told, self.width / rows - 0.3) if j == 0 else ""
-                axes.set_title(words, fontsize=FONT, pad=4)
-                axes.set_ylabel(title if i == 0 else "", fontsize=FONT, labelpad=2)
-            else:
-                axes.set_title(title if i == 0 else "", fontsize=FONT, pad=3)
-                words = style.wrapped(told, self._height - 0.1) if j == 0 else ""
-                axes.set_ylabel(words, fontsize=FONT, labelpad=2)
-            axes.set_xlabel(_with_power(self._x[i], across), fontsize=FONT, labelpad=2)
-        if not self._turned:
-            # Rows with one horizontal axis have one label.
-            for upper, lower in zip(self._axes, self._axes[1:], strict=False):
-                if all(a.get_xlabel() == b.get_xlabel() for a, b in zip(upper, lower, strict=True)):
-                    for axes in upper:
-                        axes.set_xlabel("")
+    def _subplots(self, down: int, across: int, height: float) -> np.ndarray:
+        self.figure.set_size_inches(self.width, height * down)
+        axes = self.figure.subplots(down, across, squeeze=False)
+        for each in axes.flat:
+            style.dress(each)
+            each.margins(x=0.01)
+        return axes
+
+    def _write_straight(
+        self,
+        axes: np.ndarray,
+        labels: Sequence[str],
+        titles: Sequence[str],
+        below: Sequence[str],
+        height: float,
+    ) -> None:
+        """Has rows say at their left what they show, and columns at their top."""
+        for row, told in zip(axes, _counted(axes, labels), strict=True):
+            row[0].set_ylabel(style.wrapped(told, height - 0.1), fontsize=FONT, labelpad=2)
+        for each, title in zip(axes[0], titles, strict=True):
+            each.set_title(title, fontsize=FONT, pad=3)
+        _write_below(axes, below, self.width / len(titles) - 0.4)
+        # Rows with one horizontal axis have one label.
+        for upper, lower in zip(axes, axes[1:], strict=False):
+            if all(_same_below(a, b) for a, b in zip(upper, lower, strict=True)):
+                for each in upper:
+                    each.set_xlabel("")
+
+    def _write_turned(
+        self,
+        axes: np.ndarray,
+        labels: Sequence[str],
+        titles: Sequence[str],
+        below: Sequence[str],
+        height: float,
+    ) -> None:
+        """Has quantities, which are columns now, say at their top what they show."""
+        for row, told in zip(axes, _counted(axes, labels), strict=True):
+            words = style.wrapped(told, self.width / len(labels) - 0.35)
+            row[0].set_title(words, fontsize=FONT, pad=4)
+        for each, title in zip(axes[0], titles, strict=True):
+            each.set_ylabel(title, fontsize=FONT, labelpad=2)
+        _write_below(axes, below, self.width / len(labels) - 0.35)
+        for quantity in axes:
+            for upper, lower in zip(quantity, quantity[1:], strict=False):
+                if _same_below(upper, lower):
+                    upper.set_xlabel("")
 
 
 class Picture(NamedTuple):
@@ -127,6 +180,7 @@ class Picture(NamedTuple):
         caption: Setting, horizon, seeds, and which kind of band is shown.
         alt: What is to be seen, for who does not see it: one to three sentences.
         rows: Every number that is drawn, a row for each point.
+        table: What is written below the words as a table; none for no table.
     """
 
     name: str
@@ -134,6 +188,7 @@ class Picture(NamedTuple):
     caption: str
     alt: str
     rows: Sequence[Mapping[str, Any]]
+    table: Sequence[Mapping[str, Any]] = ()
 
 
 def publish(picture: Picture, folder: Path) -> list[Path]:
@@ -147,6 +202,11 @@ def publish(picture: Picture, folder: Path) -> list[Path]:
         for end in (".png", ".pdf"):
             path = folder / f"{picture.name}{NARROW if narrow else ''}{end}"
             paths.append(fmab.save_figure(figure, path, overwrite=True))
+    files = (
+        f"For two columns: [PNG]({picture.name}.png), [PDF]({picture.name}.pdf). For one column of "
+        f"8.5 cm: [PNG]({picture.name}{NARROW}.png), [PDF]({picture.name}{NARROW}.pdf). "
+        f"Numbers: [CSV]({picture.name}.csv)."
+    )
     lines = [
         f"![{picture.alt}]({picture.name}.png)",
         "",
@@ -154,10 +214,10 @@ def publish(picture: Picture, folder: Path) -> list[Path]:
         "",
         f"What is to be seen: {picture.alt}",
         "",
-        f"For two columns: [PNG]({picture.name}.png), [PDF]({picture.name}.pdf). For one column of "
-        f"8.5 cm: [PNG]({picture.name}{NARROW}.png), [PDF]({picture.name}{NARROW}.pdf). "
-        f"Numbers: [CSV]({picture.name}.csv).",
+        files,
     ]
+    if picture.table:
+        lines += ["", *common.table_lines(picture.table)]
     with whole_file(folder / f"{picture.name}.md") as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     numbers = common.save_rows(picture.rows, folder / f"{picture.name}.csv")
@@ -176,6 +236,167 @@ def band_rows(bands: Mapping[str, Any], **named: Any) -> list[dict[str, Any]]:
     ]
 
 
+def curve_rows(quantities: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Returns the points of all curves: by quantity, by horizon, by label."""
+    return [
+        row
+        for quantity, by_horizon in quantities.items()
+        for horizon, bands in by_horizon.items()
+        for row in band_rows(bands, quantity=quantity, T=horizon)
+    ]
+
+
+def draw_difference(axes: Axes, bands: Mapping[str, Any], **changed: Any) -> list[Any]:
+    """Draws paired differences over the logarithm of time; returns the legend's entries."""
+    line_up(axes)
+    handles = common.draw_bands(axes, bands, **changed)
+    axes.set_xscale("log")
+    return handles
+
+
+def line_up(axes: Axes, which: str = "y") -> None:
+    """Draws a thin line where a difference is 0."""
+    draw = axes.axhline if which == "y" else axes.axvline
+    draw(0, color="0.4", linewidth=0.5, zorder=0.5)
+
+
+class Note(NamedTuple):
+    """Words that belong to a point.
+
+    Attributes:
+        at: The point, in the units of the axes.
+        words: What is written beside it.
+        color: Of the words.
+    """
+
+    at: tuple[float, float]
+    words: str
+    color: Any
+
+
+def write_beside(
+    axes: Axes, notes: Sequence[Note], lines: Sequence[Sequence[tuple[float, float]]] = ()
+) -> None:
+    """Writes words beside points, each at the nearest free height; a line leads to a far one.
+
+    To be called from `Page.fit`: what is free depends on where the panel is.
+
+    Args:
+        axes: In which the points are.
+        notes: Points and words; earlier words of the panel are taken away.
+        lines: Points and lines through points, which no words may cover.
+    """
+    for text in list(axes.texts):
+        text.remove()
+    box, dots = axes.get_window_extent(), [axes.transData.transform(note.at) for note in notes]
+    pixel = axes.figure.dpi / 72  # of a point of type
+    line, gap, mark = 1.2 * SMALL * pixel, 4.5 * pixel, 2.5 * pixel
+    covered = [*dots, *(at for each in lines for at in _along(axes.transData.transform(each)))]
+    # Left, right, lower and upper edge of what is written, and of the markers.
+    taken = [(x - mark, x + mark, y - mark, y + mark) for x, y in covered]
+    wide = [style.text_size(note.words)[0] * axes.figure.dpi * SMALL / FONT for note in notes]
+
+    def free(left: float, height: float, width: float) -> bool:
+        low, high = height - line / 2, height + line / 2
+        if left < box.x0 + mark or left + width > box.x1 or low < box.y0 or high > box.y1:
+            return False
+        return not any(
+            a < left + width and left < b and c < high and low < d for a, b, c, d in taken
+        )
+
+    led: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6", "shrinkA": 0.0}
+    columns = _columns(dots, line)
+    wished = _stacked(dots, columns, line, (box.y0 + line / 2, box.y1 - line / 2))
+    # Points that have many others above or below them have the least choice.
+    for index in (index for column in sorted(columns, key=len, reverse=True) for index in column):
+        (x, y), note, width = dots[index], notes[index], wide[index]
+        tried = (
+            (side, wished[index] + sign * step * line / 4)
+            for step in range(200)
+            for side in (x + gap, x - gap - width, x - width / 2)
+            for sign in (-1, 1)
+        )
+        left, height = next((at for at in tried if free(*at, width)), (x + gap, wished[index]))
+        taken.append((left, left + width, height - line / 2, height + line / 2))
+        start = min(max((x - left) / width, 0.0), 1.0)
+        axes.annotate(
+            note.words,
+            note.at,
+            xytext=((left - x) / pixel, (height - y) / pixel),
+            textcoords="offset points",
+            fontsize=SMALL,
+            va="center",
+            color=note.color,
+            arrowprops=led | {"relpos": (start, 0.5)} if abs(height - y) > 1.5 * line else None,
+        )
+
+
+def _columns(dots: Sequence[Any], line: float) -> list[list[int]]:
+    """Returns which points are above each other, from the top."""
+    columns: dict[int, list[int]] = {}
+    for index in sorted(range(len(dots)), key=lambda i: -dots[i][1]):
+        columns.setdefault(round(dots[index][0] / line), []).append(index)
+    return list(columns.values())
+
+
+def _stacked(
+    dots: Sequence[Any], columns: Sequence[list[int]], line: float, room: tuple[float, float]
+) -> list[float]:
+    """Returns heights of words: those above each other are a line apart, near to their points."""
+    heights = [float(y) for _, y in dots]
+    for members in columns:
+        # Neighbours that are too close share a block, whose middle is that of their points.
+        blocks: list[list[float]] = []
+        for place, index in enumerate(members):
+            blocks.append([heights[index] + place * line])
+            while len(blocks) > 1 and np.mean(blocks[-2]) < np.mean(blocks[-1]):
+                blocks[-2:] = [blocks[-2] + blocks[-1]]
+        spread = [float(np.mean(block)) for block in blocks for _ in block]
+        last = len(members) - 1
+        for place, index in enumerate(members):
+            height = min(spread[place], room[1]) - place * line
+            heights[index] = max(height, room[0] + (last - place) * line)
+    return heights
+
+
+def _along(corners: np.ndarray) -> list[tuple[float, float]]:
+    """Returns points along a line through corners, in pixels."""
+    found = [tuple(corners[0])]
+    for start, end in zip(corners, corners[1:], strict=False):
+        steps = max(1, math.ceil(math.dist(start, end) / 2))
+        found += [tuple(start + (end - start) * k / steps) for k in range(1, steps + 1)]
+    return found
+
+
+def _write_below(axes: np.ndarray, below: Sequence[str], wide: float) -> None:
+    """Writes what lies on the horizontal axes, in lines of a width, and has them count."""
+    for row, words in zip(axes, below, strict=True):
+        for each in row:
+            power = _power([each.xaxis])
+            _count(each.xaxis, power)
+            told = style.wrapped(_with_power(words, power), wide)
+            each.set_xlabel(told, fontsize=FONT, labelpad=2)
+
+
+def _counted(axes: np.ndarray, labels: Sequence[str]) -> list[str]:
+    """Has each row count in one power of ten, to be compared; returns the labels with it."""
+    told = []
+    for row, label in zip(axes, labels, strict=True):
+        power = _power([each.yaxis for each in row])
+        for each in row:
+            _count(each.yaxis, power)
+        told.append(_with_power(label, power))
+    return told
+
+
+def _same_below(upper: Axes, lower: Axes) -> bool:
+    """Tells whether two panels that are below each other have one horizontal axis."""
+    return all(
+        bool(np.all(get(upper) == get(lower)))
+        for get in (Axes.get_xlabel, Axes.get_xscale, Axes.get_xlim)
+    )
+
+
 def _power(axes: Sequence[Axis]) -> int:
     """Returns the power of ten that linear axes are counted in: 0, 3, 6 or 9."""
     if not all(isinstance(axis.get_major_formatter(), ScalarFormatter) for axis in axes):
@@ -191,13 +412,26 @@ def _count(axis: Axis, power: int) -> None:
     if axis.get_scale() == "linear":
         if isinstance(axis.get_major_formatter(), ScalarFormatter):
             axis.get_major_locator().set_params(nbins=4)
-            axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v / 10**power:.6g}"))
+            axis.set_major_formatter(FuncFormatter(lambda v, _: _minus(f"{v / 10**power:.6g}")))
         return
+    low, high = axis.get_view_interval()
     if axis.get_scale() == "log":
-        low, high = axis.get_view_interval()
-        axis.set_major_locator(style.log_locator(low, high))
+        if not isinstance(axis.get_major_locator(), FixedLocator):
+            axis.set_major_locator(style.log_locator(low, high))
         axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+    if axis.get_scale() == "symlog":
+        # The first power of ten would touch the 0.
+        first = math.ceil(math.log10(axis.get_transform().linthresh) + 0.5)
+        powers = [10.0**power for power in range(first, 13)]
+        ticks = [0.0, *powers, *(-power for power in powers)]
+        axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _minus(written(value))))
+
+
+def _minus(number: str) -> str:
+    """Writes the sign of a number as it is printed."""
+    return f"\N{MINUS SIGN}{number[1:]}" if number.startswith("-") else number
 
 
 def _with_power(label: str, power: int) -> str:
@@ -208,14 +442,3 @@ def _with_power(label: str, power: int) -> str:
         start, _, unit = label.rpartition("(")
         return f"{start}({POWERS[power]}; {unit}"
     return f"{label} ({POWERS[power]})"
-
-
-def line_up(axes: Axes, which: str = "y") -> None:
-    """Draws a thin line where a difference is 0."""
-    draw = axes.axhline if which == "y" else axes.axvline
-    draw(0, color="0.4", linewidth=0.5, zorder=0.5)
-
-
-def exponent_of(value: float) -> int:
-    """Returns the power of ten below a positive number."""
-    return math.floor(math.log10(value))

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import math
 
 import numpy as np
 import pytest
+import xarray as xr
+from legibility import drawn, legible, words_of
 
 import fmab_jax as fmab
-from experiments import arena, arena_protocols, arena_report, arena_settings, common
+from experiments import (
+    arena,
+    arena_figures,
+    arena_protocols,
+    arena_report,
+    arena_settings,
+    common,
+)
 from fmab_jax.algorithms.base import known
 from fmab_jax.core import graphs
 
@@ -121,3 +131,116 @@ def test_clients_of_fed1_ucb_like_other_arms_than_the_mean_of_all():
         means = arena_settings.fed1_means(agents)
         np.testing.assert_allclose(means.mean(axis=0), arena_settings.FED1_MEANS)
     assert len({int(row.argmax()) for row in arena_settings.fed1_means(10)}) == 10
+
+
+SLOTS = common.slots(10**4)
+
+
+def made_up(regret, sent, seeds=4):
+    """Returns results of a contestant with about this regret at T, and so many links."""
+    rng = np.random.default_rng(round(regret))
+    curves = regret * SLOTS / SLOTS[-1] * rng.uniform(0.9, 1.1, (seeds, 1))
+    links = np.broadcast_to(sent * SLOTS[:, None] / SLOTS[-1], (seeds, SLOTS.size, 1))
+    data = {
+        "regret": (("seed", "time"), curves),
+        "links": (("seed", "time", "meter"), links),
+        "numbers_sent": ("seed", np.full(seeds, 100.0 * sent)),
+        "agents_worse": ("seed", np.arange(seeds)),
+    }
+    coords = {"time": SLOTS, "meter": ["used"], "priced": ("meter", [True])}
+    return xr.Dataset(data, coords)
+
+
+def parts():
+    """Returns made-up results of all contestants: two nearly coincide, and many have no links."""
+    every = enumerate(arena.LINE_UP.items())
+    told = {name: 0 if entry.alone else 10.0 ** (i % 5 + 1) for i, (name, entry) in every}
+    regret = {name: 2000 * 1.2**i for i, name in enumerate(told)}
+    found = {"a": {name: made_up(regret[name], told[name]) for name in told}}
+    near = found["a"]["cdp"]
+    found["a"]["ddp"] = near.assign(regret=1.001 * near.regret)
+    found["b"] = {
+        f"{name}, {leak:g}": made_up(regret[name] / leak**0.3, told[name])
+        for name in arena.AT_LEAK
+        for leak in arena.LEAKS
+    }
+    found["c"] = {
+        f"{name}, {words}": made_up(regret[name] * (1 + spread), told[name])
+        for name in told
+        for words, spread in arena.SPREADS.items()
+    }
+    return found
+
+
+def rows_of(path):
+    """Returns the rows of a CSV file."""
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_the_arenas_figures_are_legible_and_show_the_data(monkeypatch, tmp_path):
+    """Catches 27 names that cover each other or leave the page, a table or its numbers that another
+    file replaces, and a difference to CDP-MAB that is not paired."""
+    kept, found = drawn(monkeypatch), parts()
+    written = arena.draw({10**4: found}, tmp_path)
+    names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
+    assert list(kept) == [f"{name}{end}" for name in names for end in ("", "_column")]
+    assert len(set(written)) == len(written) == 4 * 6
+    for name in names:
+        legible(kept[name], 7.0)
+        legible(kept[f"{name}_column"], 8.5 / 2.54)
+        alt, caption = words_of(tmp_path / f"{name}.md")
+        assert "4 seeds" in caption and "T = 10⁴ slots" in caption and len(alt) > 40
+        assert "| DP-SE |" in (tmp_path / f"{name}.md").read_text("utf-8")
+    last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
+    regret = {
+        (row["quantity"], row["curve"], row["slot"]): row
+        for row in rows_of(tmp_path / "arena_regret_T1e4.csv")
+    }
+    end = str(10**4)
+    assert float(regret["regret", "GosInE", end]["mean"]) == pytest.approx(last["gosine"].mean())
+    more = regret["minus CDP-MAB, same seeds", "GosInE", end]
+    own = common.interval(last["gosine"] - last["cdp"])
+    assert [float(more[key]) for key in ("mean", "lower", "upper")] == pytest.approx(own)
+    links = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_links_T1e4.csv")}
+    assert float(links["UCB1"]["numbers sent"]) == 0 < float(links["GosInE"]["links at T"])
+    leaks = {
+        (row["algorithm"], row["epsilon"]): row for row in rows_of(tmp_path / "arena_leak_T1e4.csv")
+    }
+    values = found["b"]["dp_se, 0.3"].regret.isel(time=-1).values
+    assert float(leaks["DP-SE", "0.3"]["regret at T"]) == pytest.approx(values.mean())
+    differ = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_differ_T1e4.csv")}
+    values = found["c"]["ucb1, agents differ"].regret.isel(time=-1).values
+    assert float(differ["UCB1"]["agents differ"]) == pytest.approx(values.mean())
+
+
+def test_curves_that_coincide_are_one_line_with_all_names():
+    """Catches a curve that hides another, and one that is merged though it is elsewhere."""
+    curve = np.array([1.0, 2.0, 4.0])
+    means = {"cdp": curve, "hdp": curve * [1, 1, 1.02], "ddp": curve * 1.009}
+    assert arena_figures._lines(list(means), means) == [["cdp", "ddp"], ["hdp"]]
+    figure = parts()["a"]
+    bands = {name: figure[name].regret.mean("seed").values for name in ("cdp", "ddp", "hdp")}
+    assert arena_figures._lines(list(bands), bands) == [["cdp", "ddp"], ["hdp"]]
+
+
+@pytest.mark.slow
+def test_what_a_round_takes_is_legible_and_in_one_table(monkeypatch, tmp_path):
+    """Catches panels that are too narrow for their ticks, and numbers of another graph or size."""
+    kept = drawn(monkeypatch)
+    monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
+    arena_protocols.draw({}, tmp_path)
+    legible(kept["arena_protocols"], 7.0)
+    legible(kept["arena_protocols_column"], 8.5 / 2.54)
+    words_of(tmp_path / "arena_protocols.md")
+    rows = {
+        (row["graph"], row["M"], row["protocol"]): row
+        for row in rows_of(tmp_path / "arena_protocols.csv")
+    }
+    # A ring of 20: the farthest is 10 hops away, and GIS sends over each edge both ways but once.
+    ring = rows["ring", "20", "GIS"]
+    assert (ring["slots of a round"], ring["vectors of a round"]) == ("10", str(20 * 19))
+    star = rows["star", "20", "SAC to one sink"]
+    assert (star["slots of a round"], star["links of a round"]) == ("1", "19")
+    assert {protocol for _, _, protocol in rows} >= {"gossip to 0.01", "gossip to 0.0001"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from importlib import import_module
@@ -10,14 +11,15 @@ from importlib import import_module
 import numpy as np
 import pytest
 import xarray as xr
+from legibility import drawn, legible, words_of
+from matplotlib.text import Text
 
 import fmab_jax as fmab
 from experiments import __main__ as command
-from experiments import common, readings
+from experiments import common, pictures, readings
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
-from fmab_jax.plots.style import FONT, WIDTH
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
@@ -172,12 +174,12 @@ def test_links_of_graphs_are_those_counted_by_hand(monkeypatch, tmp_path, graph,
     module.draw({10**4: data}, tmp_path)
     with (tmp_path / "table1_graphs.csv").open(encoding="utf-8") as file:
         row = next(row for row in csv.DictReader(file) if row["graph"] == graph)
-    assert int(row["links a round, bound"]) == bound
-    assert int(row["links a round, used"]) == used
+    assert int(row["links a round, diameter × edges"]) == bound
+    assert int(row["links a round, edges that carry data"]) == used
     assert int(row["wait (slots)"]) == wait
     # 100 slots make 4 rounds in the made-up results; c2 = 1.
-    assert float(row["cost at T, bound"]) == 4 * bound
-    assert float(row["cost at T, used"]) == 4 * used
+    assert float(row["cost at T, diameter × edges"]) == 4 * bound
+    assert float(row["cost at T, edges that carry data"]) == 4 * used
 
 
 # Case: server links, edges, hops to the sinks. Complete graphs have m (m - 1) / 2 edges and
@@ -194,7 +196,7 @@ BY_HAND = {
 def test_costs_of_hybrid_cases_are_those_computed_by_hand(monkeypatch, tmp_path):
     """Catches mixed-up meters, prices or component sizes in table II."""
     module = import_module("experiments.table2_fig11_hybrid")
-    monkeypatch.setattr(common, "save", lambda figure, folder, name: [])
+    drawn(monkeypatch)
     data = made_up(monkeypatch, "table2_fig11_hybrid", 10**4)
     module.draw({10**4: data}, tmp_path)
     with (tmp_path / "table2_hybrid.csv").open(encoding="utf-8") as file:
@@ -202,17 +204,86 @@ def test_costs_of_hybrid_cases_are_those_computed_by_hand(monkeypatch, tmp_path)
     assert list(rows) == list("123456")
     for case, (server, edges, sac) in BY_HAND.items():
         row = rows[case]
-        links = [row[f"{kind} a round"] for kind in ("server links", "edges", "sac links")]
-        assert list(map(int, links)) == [server, edges, sac]
-        assert int(row["cost a round, edges"]) == 50 * server + edges
-        assert int(row["cost a round, sac"]) == 50 * server + sac
-        assert float(row["cost at T, edges"]) == 4 * (50 * server + edges)
-        assert float(row["cost at T, sac"]) == 4 * (50 * server + sac)
+        assert int(row["server links a round"]) == server
+        for way, links in (("edges", edges), ("hops to the sink", sac)):
+            assert int(row[f"links a round, counted by {way}"]) == links
+            cost = 50 * server + links
+            assert int(row[f"cost a round, links counted by {way}"]) == cost
+            assert float(row[f"cost at T, links counted by {way}"]) == 4 * cost
     # Printed with 63 for 53: 10 agents, 62 * 63 / 2 - 1378 = 575 edges and 10 hops more.
     printed = exchange.sinks(graphs.components(module.CASE_2_AS_PRINTED, module.AGENTS_AS_PRINTED))
     assert module.round_cost(printed, "edges") == 250 + 1735 + 575 == 2560
     assert module.round_cost(printed, "sac") == 250 + 95 + 10
-    assert "2560 (edges) and 355 (sac)" in (tmp_path / "table2_hybrid.md").read_text("utf-8")
+    notes = (tmp_path / "table2_hybrid.md").read_text("utf-8")
+    told = "2560 (links counted by edges) and 355 (links counted by hops to the sink)"
+    assert told in notes and "x5" not in notes
+
+
+# What is drawn last, by the name of the picture: what tells its rows in the CSV file, and the value
+# that the results have there, at one horizon.
+def final(data, **cell):
+    """Returns regret at T by seed."""
+    return data.regret.isel(time=-1).sel(cell).values
+
+
+def nth(data, place):
+    """Returns regret at T by seed of one value of the only swept parameter."""
+    return data.regret.isel(time=-1).values[place]
+
+
+DRAWN = {
+    "fig04_epsilon": {
+        ("regret", "no noise"): lambda d: nth(d, 4),
+        ("price of privacy", "ε = 0.3 (Nε = 15)"): lambda d: nth(d, 1) - nth(d, 4),
+    },
+    "fig05_participation": {
+        ("regret", "p = 0.2"): lambda d: final(d, participation=0.2),
+        ("difference to p = 1", "p = 0.8"): lambda d: (
+            final(d, participation=0.8) - final(d, participation=1)
+        ),
+    },
+    "fig06_rounds": {
+        ("regret", "R = 3"): lambda d: nth(d.isel(schedule_gap=1), 1),
+        ("difference to no budget", "R = 5"): lambda d: (
+            nth(d.isel(schedule_gap=1), 3) - nth(d.isel(schedule_gap=1), 4)
+        ),
+    },
+    "fig06_rounds_smallest_gap": {
+        ("difference to no budget", "R = 2"): lambda d: (
+            nth(d.isel(schedule_gap=0), 0) - nth(d.isel(schedule_gap=0), 4)
+        ),
+    },
+    "fig08_heterogeneous_central": {
+        ("regret", "agents alone, heterogeneous"): lambda d: final(
+            d, algorithm="Single", spread="heterogeneous"
+        ),
+        ("regret", "CDP-MAB, homogeneous"): lambda d: final(
+            d, algorithm="CDP", spread="homogeneous"
+        ),
+    },
+    "fig10_graphs": {
+        ("difference to the complete graph", "ring"): lambda d: (
+            final(d, graph="ring") - final(d, graph="complete")
+        ),
+    },
+    "fig11_hybrid": {
+        ("difference to case 6", "case 4"): lambda d: nth(d, 3) - nth(d, 5),
+        # 100 slots make 4 rounds in the made-up results, 50 for the server's link.
+        ("cost at T, links counted by edges", "case 3"): lambda d: np.full(3, 4 * (50 + 4950)),
+        ("cost at T, links counted by hops to the sink", "case 3"): lambda d: np.full(3, 4 * 149),
+    },
+    "fig12_heterogeneous_structures": {
+        ("difference to CDP-MAB", "HDP-MAB, heterogeneous"): lambda d: (
+            final(d, algorithm="HDP", spread="heterogeneous")
+            - final(d, algorithm="CDP", spread="heterogeneous")
+        ),
+    },
+}
+PICTURES = {
+    "fig06_rounds": ["fig06_rounds_smallest_gap", "fig06_rounds"],
+    "fig07_tradeoff": ["fig07_tradeoff_smallest_gap", "fig07_tradeoff"],
+    "table2_fig11_hybrid": ["fig11_hybrid"],
+}
 
 
 @pytest.mark.parametrize(
@@ -224,36 +295,150 @@ def test_costs_of_hybrid_cases_are_those_computed_by_hand(monkeypatch, tmp_path)
     ]
     + [(name, common.HORIZONS[:1]) for name in ("fig04_epsilon", "table2_fig11_hybrid")],
 )
-def test_figures_say_band_seeds_and_horizon(monkeypatch, tmp_path, name, horizons):
-    """Catches captions without the facts, a wrong width, and texts too large, small or cut off."""
-    module = import_module(f"experiments.{name}")
-    kept = []
-    monkeypatch.setattr(common, "disagreement", lambda *_: 0.5)  # seconds of draws
-    monkeypatch.setattr(common, "save", lambda figure, folder, name: kept.append(figure) or [])
-    module.draw({T: made_up(monkeypatch, name, T) for T in horizons}, tmp_path)
-    (figure,) = kept
-    caption = " ".join(figure.texts[0].get_text().split())
-    powers = ["10⁴"] if len(horizons) == 1 else ["10⁴, 10⁵ and 10⁶"]
-    assert f"T = {powers[0]} slots, 3 seeds" in caption
-    assert "95 % simultaneous band" in caption or "95 % confidence interval" in caption
-    assert " seeds lost the best arm, 0 in every configuration (95 % Clopper–Pearson" in caption
-    assert " play a worse arm at T, 0 in every configuration" in caption
-    assert figure.get_figwidth() == (WIDTH if len(horizons) == 1 else common.WIDE)
+def test_figures_are_legible_and_say_what_they_show(monkeypatch, tmp_path, name, horizons):
+    """Catches texts that are too small, cut off or written over each other, in either width; words
+    without the facts or the alternative text; and numbers that are not the data's."""
+    module, kept = import_module(f"experiments.{name}"), drawn(monkeypatch)
+    results = {T: made_up(monkeypatch, name, T) for T in horizons}
+    module.draw(results, tmp_path)
+    pictures_of = PICTURES.get(name, [name])
+    assert list(kept) == [f"{each}{end}" for each in pictures_of for end in ("", "_column")]
+    for each in pictures_of:
+        legible(kept[each], 7.0)
+        legible(kept[f"{each}_column"], 8.5 / 2.54)
+        alt, caption = words_of(tmp_path / f"{each}.md")
+        assert len(alt) > 40
+        told = "10⁴" if len(horizons) == 1 else "10⁴, 10⁵ and 10⁶"
+        assert f"T = {told} slots, 3 seeds" in caption
+        assert "95 % simultaneous band" in caption or "95 % confidence interval" in caption
+        assert " seeds lost the best arm, 0 in every configuration (95 % Clopper–Pearson" in caption
+        assert " play a worse arm at T, 0 in every configuration" in caption
+        for jargon in ("20x5", "meter", "sac", "spread 1"):
+            assert jargon not in caption and jargon not in alt
+        with (tmp_path / f"{each}.csv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        for (quantity, curve), values in DRAWN.get(each, {}).items():
+            for horizon, data in results.items():
+                (row,) = (
+                    row
+                    for row in rows
+                    if (row["quantity"], row["curve"]) == (quantity, curve)
+                    and row["T"] == row["slot"] == str(horizon)
+                )
+                mean = np.mean(values(data))
+                assert float(row["mean"]) == pytest.approx(mean, rel=1e-6)
+                assert float(row["lower"]) <= float(row["mean"]) <= float(row["upper"])
+
+
+def test_numbers_of_figure_7_are_those_of_final_tables(monkeypatch, tmp_path):
+    """Catches points of another pair (p, R), and costs without the price of a link."""
+    drawn(monkeypatch)
+    data = made_up(monkeypatch, "fig07_tradeoff", 10**4)
+    import_module("experiments.fig07_tradeoff").draw({10**4: data}, tmp_path)
+    with (tmp_path / "fig07_tradeoff.csv").open(encoding="utf-8") as file:
+        rows = {(row["p"], row["R"]): row for row in csv.DictReader(file)}
+    assert len(rows) == 25
+    for (p, rounds), place in ((("0.4", "3"), 1), (("1", "no budget"), 4)):
+        row, cell = rows[p, rounds], data.isel(schedule_gap=1, rounds=place, time=-1)
+        cell = cell.sel(participation=float(p))
+        assert float(row["regret"]) == pytest.approx(float(cell.regret.mean()), rel=1e-6)
+        # ceil(p 50) links in each of 4 rounds.
+        assert float(row["cost"]) == 25 * 4 * math.ceil(float(p) * 50)
+
+
+def test_numbers_of_figure_13_are_paired_differences(monkeypatch, tmp_path):
+    """Catches differences to another algorithm, or at another spread than the row says."""
+    drawn(monkeypatch)
+    data = made_up(monkeypatch, "fig13_heterogeneity", 10**4)
+    import_module("experiments.fig13_heterogeneity").draw({10**4: data}, tmp_path)
+    with (tmp_path / "fig13_heterogeneity.csv").open(encoding="utf-8") as file:
+        rows = {(row["curve"], row["spread"]): row for row in csv.DictReader(file)}
+    row, last = rows["HDP-MAB", "0.75"], data.regret.isel(time=-1, spread=3)
+    values = last.sel(algorithm="HDP").values - last.sel(algorithm="CDP").values
+    names = [f"difference to CDP-MAB at T{end}" for end in ("", ", lower", ", upper")]
+    assert [float(row[name]) for name in names] == pytest.approx(common.interval(values), rel=1e-9)
+
+
+def test_figures_without_simulations_are_legible(monkeypatch, tmp_path):
+    """Catches drawings of other graphs than they say, and words that are cut off or overlap."""
+    kept = drawn(monkeypatch)
+    import_module("experiments.fig09_graphs").draw({}, tmp_path)
+    legible(kept["fig09_graphs"], 7.0)
+    legible(kept["fig09_graphs_column"], 8.5 / 2.54)
+    alt, _ = words_of(tmp_path / "fig09_graphs.md")
+    with (tmp_path / "fig09_graphs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("complete", "star", "ring"):
+        graph = graphs.make(name, 5)
+        edges, diameter = graph.number_of_edges(), graphs.diameter(graph)
+        assert f"{name}, {edges} edges and diameter {diameter}" in alt
+        mine = {(int(r["from agent"]), int(r["to agent"])) for r in rows if r["graph"] == name}
+        assert mine == {(i + 1, j + 1) for i, j in graph.edges}
+    assert "complete, 10 edges and diameter 1; star, 4 edges and diameter 2" in alt
+
+
+def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path):
+    """Catches bins of another data set, a table that another file replaces, and log ratios of the
+    wrong sign or of bins with hardly a run."""
+    audit, kept = import_module("experiments.audit"), drawn(monkeypatch)
+    first = fmab.audit(fmab.cdp_mab(0.02), 50, runs=20_000)
+    audit.draw({10**4: {"as it is, claim 1": first}}, tmp_path)
+    legible(kept["audit"], 7.0)
+    legible(kept["audit_column"], 8.5 / 2.54)
+    words_of(tmp_path / "audit.md")
+    assert "| as it is, claim 1 | 1 |" in (tmp_path / "audit.md").read_text("utf-8")
+    with (tmp_path / "audit.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    edges, none, all_ = first.findings[0].histogram
+    assert [float(row["from"]) for row in rows] == pytest.approx(edges[:-1].tolist())
+    assert [int(row["runs, reward 1"]) for row in rows] == all_.tolist()
+    for row, zero, unit in zip(rows, none, all_, strict=True):
+        told = row["log ratio"]
+        assert (told == "") == (min(zero, unit) < audit.FEW)
+        assert told == "" or float(told) == pytest.approx(math.log(unit / zero))
+    with (tmp_path / "audit_mechanisms.csv").open(encoding="utf-8") as file:
+        assert next(csv.DictReader(file))["mechanism"] == "as it is, claim 1"
+
+
+def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
+    """Catches an offset that floats beside the axis, a power that is not told, and panels of one
+    quantity that count in different ones."""
+    page = pictures.Page(narrow=False)
+    left, right = page.panels(["regret"], ["one", "other"], ["slot t"])[0]
+    left.plot([0, 10**6], [0, 4000])
+    right.plot([0, 100], [0, 60_000])
+    page.finish().canvas.draw()
+    assert left.get_ylabel() == "regret (thousands)"
+    assert (left.get_xlabel(), right.get_xlabel()) == ("slot t (thousands)", "slot t")
+    for axes, most in ((left, 4), (right, 60)):
+        labels = axes.get_yticklabels()
+        ticks = [(float(t.get_text().replace("−", "-")), t.get_position()[1]) for t in labels]
+        assert all(place == pytest.approx(1000 * number) for number, place in ticks)
+        assert most / 3 < max(ticks)[0] < 2 * most
+    assert left.yaxis.get_offset_text().get_text() == ""
+
+
+def test_words_beside_points_cover_neither_points_nor_each_other():
+    """Catches a name that hides a marker, a line or another name, or leaves the panel."""
+    page = pictures.Page(narrow=True)
+    (axes,) = page.places(1, height=2.0)
+    at = [(0.0, 1.0), (0.0, 1.02), (0.0, 0.98), (1.0, 0.5), (0.85, 0.5), (0.5, 0.0)]
+    axes.plot(*zip(*at, strict=True), "o", markersize=3)
+    notes = [pictures.Note(each, f"name of {i}", "black") for i, each in enumerate(at)]
+    line = [(0.5, 0.0), (0.9, 0.1)]
+    page.fit = lambda: pictures.write_beside(axes, notes, [line])
+    figure = page.finish()
     figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()
-    page = figure.bbox.padded(1)
-    for axes in figure.axes:
-        assert axes.get_xlabel() or axes.get_subplotspec().rowspan.stop < len(figure.axes)
-        texts = [axes.xaxis.label, axes.yaxis.label, axes.title]
-        texts += [*axes.get_xticklabels(which="both"), *axes.get_yticklabels(which="both")]
-        for text in texts:
-            if text.get_text() and text.get_visible():
-                assert text.get_fontsize() == FONT, text
-        box = axes.get_tightbbox(renderer)
-        assert page.contains(*box.min) and page.contains(*box.max)
-        assert box.y0 > figure.texts[0].get_window_extent(renderer).y1
-        for legend in figure.legends:
-            assert box.y1 < legend.get_window_extent(renderer).y0
+    boxes = [Text.get_window_extent(text) for text in axes.texts]
+    assert sorted(text.get_text() for text in axes.texts) == [
+        f"name of {i}" for i in range(len(at))
+    ]
+    points = [*at, *zip(np.linspace(0.5, 0.9, 50), np.linspace(0, 0.1, 50), strict=True)]
+    for box, next_ in itertools.combinations(boxes, 2):
+        assert not box.padded(-0.5).overlaps(next_.padded(-0.5))
+    for box in boxes:
+        assert axes.bbox.contains(*box.min) and axes.bbox.contains(*box.max)
+        assert not any(box.contains(*axes.transData.transform(point)) for point in points)
 
 
 def test_captions_count_what_went_wrong_and_where(monkeypatch):
@@ -263,6 +448,8 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     data.worse_arm_played[0, 4, 1] = True  # no budget
     data.best_arm_lost[1, 4, 3] = True
     data.chosen_arm[0, 0, :3] = -1
+    data.regret[1, 0, 3, -1] = 5e9  # of a seed that plays a worse arm
+    data.regret[0, 0, 0, -1] = 9e9  # of one that does not
     found = common.caption("Setting", {10**4: data})
     low, high = (100 * end for end in lost_interval(2, 4, 0.95))
     assert (
@@ -277,6 +464,9 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
         f"{low:.3g}–{high:.3g} %) at Δ = 1/16, no round budget. 3 of 40"
     ) in found
     both = common.caption("Setting", {10**4: data, 10**6: data.copy(deep=True)})
+    mean = float(data.regret[1, 0, :, -1].mean())
+    most = f"5,000,000,000, at T = 10⁴, where the mean of its configuration is {mean:,.0f}."
+    assert found.endswith(f"The largest regret of a seed of these two kinds is {most}")
     assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
     assert "at T = 10⁴, Δ = 1/16, R = 2. 6 still" in both
 
@@ -317,22 +507,14 @@ def test_private_waiting_is_compared_with_the_papers(monkeypatch):
     assert len(rows) == 12
 
 
-def test_graphs_are_drawn_with_their_numbers(tmp_path):
-    """Catches drawings of other graphs than they say: edges and diameters for five agents."""
-    written = import_module("experiments.fig09_graphs").draw({}, tmp_path)
-    assert [path.name for path in written] == ["fig09_graphs.png", "fig09_graphs.pdf"]
-    made = {name: graphs.make(name, 5) for name in ("complete", "star", "ring")}
-    numbers = {n: (g.number_of_edges(), graphs.diameter(g)) for n, g in made.items()}
-    assert numbers == {"complete": (10, 1), "star": (4, 2), "ring": (5, 2)}
-
-
 def test_a_second_run_computes_nothing_and_draws_the_same(monkeypatch, tmp_path, capsys):
     """Catches results that are not kept, not found again, or figures that differ without cause."""
     folders = ["--runs", str(tmp_path / "runs"), "--figures", str(tmp_path / "figures")]
     arguments = ["fig04", "--seeds", "3", "--horizon", "1e4", *folders]
     assert command.main(arguments) == 0
     files = sorted((tmp_path / "figures").iterdir())
-    assert [file.name for file in files] == ["fig04_epsilon.pdf", "fig04_epsilon.png"]
+    ends = (".csv", ".md", ".pdf", ".png", "_column.pdf", "_column.png")
+    assert [file.name for file in files] == [f"fig04_epsilon{end}" for end in ends]
     first = [file.read_bytes() for file in files]
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["fig04_epsilon-T1e4"]
     printed = capsys.readouterr().out

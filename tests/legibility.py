@@ -1,0 +1,63 @@
+"""Figures while they are drawn: whether they can be read at their width, and their words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+import fmab_jax as fmab
+from experiments import common
+
+
+def drawn(monkeypatch):
+    """Has pictures keep their figures, by name, in place of writing them; returns these."""
+    kept = {}
+    save = lambda figure, path, **_: kept.setdefault(path.stem, figure) and path  # noqa: E731
+    monkeypatch.setattr(fmab, "save_figure", save, raising=False)
+    monkeypatch.setattr(common, "disagreement", lambda *_: 0.5)  # seconds of draws
+    return kept
+
+
+def words_of(path):
+    """Returns the alternative text and the caption of a picture."""
+    lines = path.read_text("utf-8").split("\n")
+    alt = re.fullmatch(rf"!\[(.+)\]\({path.stem}.png\)", lines[0])
+    assert alt and lines[4] == f"What is to be seen: {alt[1]}"
+    for end in (".png", ".pdf", "_column.png", "_column.pdf", ".csv"):
+        assert f"({path.stem}{end})" in lines[6]
+    return alt[1], lines[2]
+
+
+def texts_of(figure):
+    """Returns all texts that a figure draws."""
+    found = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
+    for axes in figure.axes:
+        found += [*axes.texts, axes.title, axes._left_title, axes._right_title]
+        found += axes.get_legend().get_texts() if axes.get_legend() else []
+        if not axes.axison:
+            continue
+        for axis in (axes.xaxis, axes.yaxis):
+            found += [axis.label, axis.get_offset_text()]
+            low, high = sorted(axis.get_view_interval())
+            rim = 1e-9 * (high - low)
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if low - rim <= tick.get_loc() <= high + rim:
+                    found.append(tick.label1)
+    return [text for text in found if text.get_visible() and text.get_text().strip()]
+
+
+def legible(figure, width):
+    """Asserts that a figure has a width, and texts that can be read at it."""
+    assert figure.get_figwidth() == pytest.approx(width, abs=0.01)
+    figure.canvas.draw()
+    page, texts = figure.bbox.padded(1), texts_of(figure)
+    # Narrower than it is by what letters leave free around them.
+    boxes = [text.get_window_extent().padded(-1) for text in texts]
+    for text, box in zip(texts, boxes, strict=True):
+        assert text.get_fontsize() >= 6, text
+        assert "$" not in text.get_text(), f"superscripts would be smaller: {text}"
+        assert page.contains(*box.min) and page.contains(*box.max), f"cut off: {text}"
+    for (one, box), (other, next_) in itertools.combinations(zip(texts, boxes, strict=True), 2):
+        assert not box.overlaps(next_), f"{one} and {other}"
