@@ -255,7 +255,7 @@ def _noise_doubles(numbers: Numbers) -> str:
 
 
 def _audit(numbers: Numbers) -> str:
-    rows = numbers.table("audit").rows
+    rows = numbers.table("audit_mechanisms").rows
     heads = [head for head in rows[0] if head != "event"]
     return "\n".join(common.table_lines([{head: row[head] for head in heads} for row in rows]))
 
