@@ -7,7 +7,7 @@ The rule, for every row:
 * What is said to be not worse, or to be recovered, holds where the interval lies below 5 % more.
 * What is said to be high probability holds where the interval lies above 95 %.
 * What is said to be large ("huge", "significantly") holds where the interval shows at least 100 %
-  more.
+  more; twice that is stricter, half of it is milder.
 
 An interval that lies across an edge decides nothing. A row whose verdict changes at half or at
 twice the tolerance says so.
@@ -31,6 +31,9 @@ from fmab_jax.analysis.bands import lost_interval, student_quantile
 LEVEL = 0.99
 TOLERANCE, LARGE = 0.05, 1.0
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
+PARTLY_HOLDS, SOMETIMES = f"{HOLDS} or {OPEN}", "holds under some conditions only"
+PARTLY_FAILS = f"{FAILS} or is {OPEN}"
+KINDS = (HOLDS, PARTLY_HOLDS, SOMETIMES, PARTLY_FAILS, FAILS, OPEN)
 SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
 
 
@@ -280,17 +283,18 @@ def verdict_of(findings: Sequence[Finding]) -> str:
 
 
 def kind_of(verdict: str) -> str:
-    """Returns which of four kinds of verdict this is, for counting them."""
-    if verdict in (HOLDS, FAILS, OPEN):
+    """Returns which kind of verdict this is, for counting them."""
+    if verdict in KINDS:
         return verdict
-    return "holds under some conditions" if verdict.startswith(HOLDS) else FAILS
+    if verdict.startswith(f"{HOLDS};"):
+        return PARTLY_HOLDS
+    return SOMETIMES if verdict.startswith("holds only") else PARTLY_FAILS
 
 
 def counts(verdicts: Iterable[str]) -> Counter[str]:
     """Counts verdicts by kind, in a fixed order."""
     found = Counter(map(kind_of, verdicts))
-    kinds = (HOLDS, "holds under some conditions", FAILS, OPEN)
-    return Counter({kind: found[kind] for kind in kinds if found[kind]})
+    return Counter({kind: found[kind] for kind in KINDS if found[kind]})
 
 
 def _conditions(findings: Sequence[Finding], verdict: str, place: int) -> str:
@@ -356,13 +360,19 @@ class Settled(NamedTuple):
         section: Where it stands.
         quote: A few of its words, as the LaTeX has them.
         why: What settles it.
-        check: Returns what was computed, in words, and whether the sentence holds.
+        check: Returns what was computed, in words, and whether the sentence holds: True, False, or
+            in words under which condition.
     """
 
     section: str
     quote: str
     why: str
-    check: Callable[[], tuple[str, bool]]
+    check: Callable[[], tuple[str, bool | str]]
+
+    def verdict(self) -> tuple[str, str]:
+        """Returns what was computed, and the verdict."""
+        told, holds = self.check()
+        return told, holds if isinstance(holds, str) else HOLDS if holds else FAILS
 
 
 class Unmeasured(NamedTuple):
