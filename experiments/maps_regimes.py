@@ -146,7 +146,8 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
         f"those run: {noise}. {_told_alike(curves)}"
     )
     data = {
-        T: next(each[n] for n in ("leaks", "alone") if n in each) for T, each in results.items()
+        T: [each[name] for name in ("leaks", "peers", "alone") if name in each]
+        for T, each in results.items()
     }
     words = caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, no round budget",
@@ -180,11 +181,12 @@ EPSILONS = (*(float(f"{e:.3g}") for e in np.geomspace(1e-6, 10, 29)), None)
 HORIZON, FAR = 10**9, (10**8, 10**10)
 FEW, MANY = 10, 100
 PART = 0.2
-# Exponents where the noise decides the epochs, and where the rewards do: derived, and printed.
+# Exponents where the noise decides the epochs, and where the rewards do: derived, and printed. In p
+# the print has one factor, p^(-3/2), before both (Theorem 2, section IV-C2).
 REGIMES = {
     "ε": ((-1, 0), (-1, 0)),
     "M": ((-1 / 2, 0), (-1 / 2, 0)),
-    "p": ((-3 / 2, -1), (-3 / 2, -1)),
+    "p": ((-3 / 2, -1), (-3 / 2, -3 / 2)),
     "log T": ((1 / 2, 1), (3 / 2, 1)),
 }
 
@@ -326,13 +328,14 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
     text = caption(
         f"CDP-MAB, one instance of {instance().arms} arms with smallest gap 0.1, M = {AGENTS} "
         "agents where nothing else is said",
-        {HORIZON: found["exponents"]},
+        {HORIZON: [found[name] for name in ("exponents", "shares") if name in found]},
         "Lines: logarithm of the ratio of mean regrets over that of the quantities; shaded: 99 % "
         f"interval (delta method). In ε: neighbouring values. In M: {FEW} and {MANY} agents. In "
         f"p: {PART:g} and 1. In log T: T = {common.whole(FAR[0])} and {common.whole(FAR[1])}",
         "Horizontal lines: where the noise decides how long epochs are (small ε) and where the "
         "rewards do. A gap fixes how many epochs its arm lasts, so under noise regret "
-        "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2)",
+        "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "
+        "budgets it prints the factor p^(-3/2) before both terms",
         f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
         f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
         f"{crossing}",

@@ -455,7 +455,7 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     assert (
         "3 of 40 play a worse arm at T, most in one configuration 2 of 4 "
         f"({low:.3g}–{high:.3g} %) at "
-        "Δ = 1/16, R = 2. 3 still explored then."
+        "Δ = 1/16, R = 2. 3 had not decided at T."
     ) in found
     low, high = (100 * end for end in lost_interval(1, 4, 0.95))
     assert (
@@ -468,7 +468,7 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     most = f"5,000,000,000, at T = 10⁴, where the mean of its configuration is {mean:,.0f}."
     assert found.endswith(f"The largest regret of a seed of these two kinds is {most}")
     assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
-    assert "at T = 10⁴, Δ = 1/16, R = 2. 6 still" in both
+    assert "at T = 10⁴, Δ = 1/16, R = 2. 6 had not" in both
 
 
 def test_late_agents_wait_one_slot_more():
