@@ -66,7 +66,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
 
     def page(page: pictures.Page) -> None:
         labels = [
-            "DDP-MAB, HDP-MAB: more than CDP-MAB at T",
+            "DDP-MAB and HDP-MAB: more than CDP-MAB at T",
             "agents alone: more than CDP-MAB at T",
         ]
         x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
