@@ -131,7 +131,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
             mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
             location="bottom" if page.narrow else "right",
         )  # fmt: skip
-        bar.set_label("regret / no budget, p = 1", fontsize=style.FONT)
+        bar.set_label("regret / no budget", fontsize=style.FONT)
         bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
         ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)

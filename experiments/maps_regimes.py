@@ -283,6 +283,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
     rows = exponent_rows(found)
     quantities = [name for name in REGIMES if any(row["exponent in"] == name for row in rows)]
     printed, (lowest, highest) = crossovers()
+    derived = {"color": "0.6", "lw": 1.6, "ls": "-"}
+    as_printed = {"color": style.COLOURS[1], "lw": 0.9, "ls": (0, (4, 1.5))}
     numbers = [row["ε"] for row in rows if row["ε"] != "none"]
     beside = max(numbers) * 6
 
@@ -296,9 +298,10 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
             inner = [place < beside for place in places]
             panel.axvspan(lowest, highest, color="0.88", linewidth=0)
             panel.axvline(printed, color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)))
-            for values, stroke in zip(REGIMES[name], ("-", (0, (4, 1.5))), strict=True):
-                for value in values:
-                    panel.axhline(value, color="0.45", lw=0.7, ls=stroke, zorder=1)
+            # What is printed lies over what is derived where both are the same.
+            for values, look in zip(REGIMES[name], (derived, as_printed), strict=True):
+                for value in dict.fromkeys(values):
+                    panel.axhline(value, zorder=1, **look)
             panel.fill_between(
                 np.array(places)[inner], low[inner], high[inner], color=style.COLOURS[0],
                 alpha=0.25, linewidth=0,
@@ -314,8 +317,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
         page.handles = [
             Line2D([], [], color=style.COLOURS[0], lw=1.2, label="measured"),
             Line2D([], [], color=style.COLOURS[0], ls="none", marker="D", ms=3, label="no noise"),
-            Line2D([], [], color="0.45", lw=0.7, label="regimes, derived"),
-            Line2D([], [], color="0.45", lw=0.7, ls=(0, (4, 1.5)), label="regimes, printed"),
+            Line2D([], [], label="regimes, derived", **derived),
+            Line2D([], [], label="regimes, printed", **as_printed),
             Line2D([], [], color="0.88", lw=5, solid_capstyle="butt", label="crossover, derived"),
             Line2D(
                 [], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="crossover, printed"

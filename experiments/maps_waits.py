@@ -125,7 +125,9 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
         T: (size_rows(T, found["sizes"]), diameter_rows(T, found["diameters"]))
         for T, found in results.items()
     }
-    printed, proved = {"color": "0.35", "ls": (0, (4, 1.5))}, {"color": "0.35", "ls": (0, (1, 1))}
+    # They nearly coincide: the one below is wider.
+    printed = {"color": style.COLOURS[1], "ls": "-", "lw": 2}
+    proved = {"color": "black", "ls": (0, (1, 1)), "lw": 0.9}
 
     all_rows = {
         place: [row for each in rows.values() for row in each[index]]
@@ -142,8 +144,8 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
                 mean, low, high = np.array([row["extra regret"] for row in each]).T
                 panel.vlines(places, low, high, color=style.COLOURS[0], linewidth=0.9)
                 panel.plot(places, mean, "o", color=style.COLOURS[0], ms=3)
-                panel.plot(places, [row["2 M (d_G - 1)"] for row in each], lw=0.9, **printed)
-                panel.plot(places, [row["bound on waiting"] for row in each], lw=0.9, **proved)
+                panel.plot(places, [row["2 M (d_G - 1)"] for row in each], **printed)
+                panel.plot(places, [row["bound on waiting"] for row in each], **proved)
                 pictures.line_up(panel)
                 panel.set_xscale("log")
                 panel.set_yscale("symlog", linthresh=30, linscale=1)
@@ -162,8 +164,8 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
         page.fit = ticks
         page.handles = [
             Line2D([], [], color=style.COLOURS[0], marker="o", ms=3, lw=0.9, label="measured"),
-            Line2D([], [], lw=0.9, label="printed in the proof: 2 M (d_G − 1)", **printed),
-            Line2D([], [], lw=0.9, label="proved for the waits", **proved),
+            Line2D([], [], label="printed in the proof: 2 M (d_G − 1)", **printed),
+            Line2D([], [], label="proved for the waits", **proved),
         ]
 
     told = [_told_waits(T, *each) for T, each in rows.items()]
