@@ -306,6 +306,13 @@ def test_exponents_are_those_of_the_power_laws():
     assert all(row["measured"][1] <= row["measured"][0] <= row["measured"][2] for row in rows)
 
 
+def test_printed_exponents_are_those_of_the_theorems():
+    """Would catch what is derived told as printed: Theorem 1 has log T √(log T) / (√M ε) and log T,
+    Theorem 2 one factor p^(-3/2) before both."""
+    printed = {name: pair for name, (_, pair) in maps_regimes.REGIMES.items()}
+    assert printed == {"ε": (-1, 0), "M": (-0.5, 0), "p": (-1.5, -1.5), "log T": (1.5, 1)}
+
+
 def test_the_crossover_is_where_the_exponent_in_epsilon_is_a_half():
     """Would catch a crossover at the wrong epsilon, or one found where there is none."""
     points = [(1e-4, -1.0), (1e-2, -0.75), (1e0, -0.25), (1e1, 0.0)]
