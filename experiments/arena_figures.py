@@ -55,8 +55,9 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
 def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared") -> str:
     return (
         f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed{shared}, "
-        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}. Of agents that are alone, alike "
-        f"and step through slots, {STAND_INS} stand for {AGENTS}"
+        f"T = {whole(horizon)} slots, {seeds_in_words(parts)}. Where agents are alone and "
+        f"alike, and are simulated slot by slot, {STAND_INS} agents are run and their regret is "
+        f"multiplied by {AGENTS} / {STAND_INS}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,20 +143,22 @@ def _went_wrong(results: Results) -> list[str]:
     for name in finals.dims:
         if all(isinstance(label, str) for label in finals[name].values):
             finals[name].attrs["symbol"] = ""  # labels that are words speak for themselves
-    undecided = f"{whole(finals.undecided.sum())} still explored then"
-    return [*captions.events_of_cells(finals), undecided, *_most_regret(results)]
+    undecided = f"{whole(finals.undecided.sum())} had not decided at T"
+    return [*captions.events_of_cells(finals), undecided, *most_regret(results.items())]
 
 
-def _most_regret(results: Results) -> list[str]:
+def most_regret(results: Iterable[tuple[int, xr.Dataset]]) -> list[str]:
     """Says the largest regret of a seed that lost the best arm or plays a worse one."""
     found = []
-    for horizon, data in results.items():
+    for horizon, data in results:
         last = data.regret.isel(time=-1).load()
         wrong = last.where(data.best_arm_lost.astype(bool) | data.worse_arm_played.astype(bool))
         if bool(wrong.notnull().any()):
             at = {str(name): int(place) for name, place in wrong.argmax(...).items()}
             mean = last.isel({name: place for name, place in at.items() if name != "seed"}).mean()
-            found.append((float(wrong.max()), float(mean), horizon))
+            # Some sweep the horizon itself.
+            own = int(data.horizon[at["horizon"]]) if "horizon" in at else horizon
+            found.append((float(wrong.max()), float(mean), own))
     if not found:
         return []
     most, mean, horizon = max(found)
@@ -224,11 +226,20 @@ def interval(values: Any, level: float = LEVEL) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-@functools.cache
 def disagreement(agents: int, arms: int, spread: float, instances: int = 100) -> float:
     """Returns the share of agents whose local best arm is not the global best, over instances."""
-    problem = fmab.Problem.heterogeneous(agents, arms, spread)
-    if problem.homogeneous:
-        return 0.0
-    means = (problem.fixed(seed).means for seed in range(instances))
-    return float(np.mean([each.argmax(axis=1) != each.mean(axis=0).argmax() for each in means]))
+    wrong = []
+    for shared, apart in _parts_of_means(agents, arms, instances):
+        wrong.append((shared + spread * apart).argmax(axis=1) != shared.argmax())
+    return float(np.mean(wrong))
+
+
+@functools.cache
+def _parts_of_means(agents: int, arms: int, instances: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns the global means of instances, and by how much agents differ at spread 1.
+
+    An instance takes a tenth of a second; all spreads scale one perturbation.
+    """
+    widest = fmab.Problem.heterogeneous(agents, arms, 1.0)
+    drawn = [widest.fixed(seed).means.astype(np.float64) for seed in range(instances)]
+    return [(each.mean(axis=0), each - each.mean(axis=0)) for each in drawn]

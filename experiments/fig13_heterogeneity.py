@@ -66,13 +66,14 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
 
     def page(page: pictures.Page) -> None:
         labels = [
-            "DDP-MAB, HDP-MAB: more than CDP-MAB at T",
+            "DDP-MAB and HDP-MAB: more than CDP-MAB at T",
             "agents alone: more than CDP-MAB at T",
         ]
         x = "agents whose own best arm is not the global best\N{NO-BREAK SPACE}(%)"
         axes = page.panels(labels, common.titles(results), x)
         for column, found in zip(axes.T, more.values(), strict=True):
             page.handles = []
+            lowest = [0.0, 0.0]
             for place, name in ((0, "DDP"), (0, "HDP"), (1, "Single")):
                 own = {"marker": "o", "ms": 2.5, "label": NAMES[name]} | style.look(
                     len(page.handles)
@@ -80,8 +81,10 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
                 mean, lower, upper = zip(*found[name], strict=True)
                 column[place].vlines(shares, lower, upper, color=own["color"], lw=1)
                 page.handles += column[place].plot(shares, mean, **own)
-            for panel in column:
-                panel.set_ylim(0)
+                lowest[place] = min(lowest[place], *lower)
+            for panel, least in zip(column, lowest, strict=True):
+                pictures.line_up(panel)
+                panel.set_ylim(1.05 * least)
                 panel.margins(x=0.04)
 
     caption = common.caption(

@@ -35,19 +35,38 @@ def run_paper(
     )  # fmt: skip
 
 
-def caption(setting: str, data: Mapping[int, xr.Dataset], *sentences: str) -> str:
-    """Returns setting, horizons, seeds, further sentences, and how often the best arm was lost."""
+def caption(setting: str, data: Mapping[int, Sequence[xr.Dataset]], *sentences: str) -> str:
+    """Returns setting, horizons, seeds, further sentences, and what went wrong.
+
+    Args:
+        setting: What all runs share.
+        data: Every result that is drawn, by horizon.
+        *sentences: What else is to be said; "" for nothing.
+    """
     horizons = [common.whole(T) for T in data]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
-    seeds = common.whole(next(iter(data.values())).sizes["seed"])
-    lost = sum(int(each.best_arm_lost.sum()) for each in data.values())
-    trials = sum(each.best_arm_lost.size for each in data.values())
+    seeds = common.whole(next(iter(data.values()))[0].sizes["seed"])
     parts = [
         f"{setting}, T = {listed} slots, {seeds} seeds",
         *(text for text in sentences if text),
-        f"{common.whole(lost)} of {common.whole(trials)} trials lost the best arm",
+        *went_wrong([(T, each) for T, found in data.items() for each in found]),
     ]
     return ". ".join(parts) + "."
+
+
+def went_wrong(results: Sequence[tuple[int, xr.Dataset]]) -> list[str]:
+    """Says how many runs lost the best arm and play a worse one at T, and their largest regret."""
+    runs = sum(data.best_arm_lost.size for _, data in results)
+    lost = sum(int(data.best_arm_lost.sum()) for _, data in results)
+    worse = sum(int(data.worse_arm_played.sum()) for _, data in results)
+    told = (
+        f"{common.whole(lost)} of {common.whole(runs)} runs lost the best arm, and "
+        f"{common.whole(worse)} play a worse arm at T"
+    )
+    if worse:
+        shares = [data.worse_arm_played.mean("seed").max() for _, data in results]
+        told += f" (up to {100 * float(max(shares)):.3g} % of the seeds of one configuration)"
+    return [told, *common.most_regret(results)]
 
 
 def name_ticks(page: pictures.Page, panels: Any, numbers: Sequence[float], **named: float) -> None:

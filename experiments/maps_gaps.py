@@ -28,16 +28,15 @@ from experiments.maps_common import (
     share_of,
 )
 from experiments.maps_pairs import regret_without
-from experiments.verdicts import Measured
+from experiments.verdicts import TOLERANCE, Measured
 from fmab_jax.plots import style
 
 ORACLE = "oracle"
 # Forty steps of 12 %: no sentence falls between two gaps unseen.
 GAPS = tuple(float(f"{gap:.3g}") for gap in np.geomspace(0.005, 0.5, 41))
 BUDGETS = (2, 3, 4, 5, 6)
-# Differences that count as "close" and "almost the same"; the middle one is the rule.
-TOLERANCES = (0.025, 0.05, 0.1)
-TOLERANCE = 0.05
+# Differences that count as "close" and "almost the same": half the rule, the rule, and twice it.
+TOLERANCES = tuple(scale * TOLERANCE for scale in verdicts.SCALES.values())
 # Sentence: the two budgets whose regrets it compares.
 SENTENCES: dict[str, tuple[int, int | None]] = {
     "R = 5 close to no budget": (5, None),
@@ -198,7 +197,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
         name_ticks(page, axes, ticks, oracle=beside)
 
     setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1"
-    data = {T: found["gaps"] for T, found in results.items()}
+    data = {T: [found["gaps"]] for T, found in results.items()}
     schedule = (
         "A budgeted schedule shrinks its target gap by Δ to the power of 1/R a round; Δ is on the "
         "horizontal axis, and the points on the left have each seed's own smallest gap (oracle)"

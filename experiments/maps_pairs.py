@@ -131,7 +131,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
             mesh, ax=axes.ravel().tolist(), pad=0.01, fraction=0.1, aspect=30,
             location="bottom" if page.narrow else "right",
         )  # fmt: skip
-        bar.set_label("regret / $R_C$", fontsize=style.FONT)
+        bar.set_label("regret / no budget", fontsize=style.FONT)
         bar.ax.tick_params(labelsize=style.FONT, width=0.6, length=2.5, pad=2, which="both")
         ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= t <= high]
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks], minor=False)
@@ -148,7 +148,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
     told = [_told_pairs(T, rows[T], maps[T], alone[T]) for T in results]
     words = caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, oracle gap",
-        {T: found["pairs"] for T, found in results.items()},
+        {T: [found["pairs"]] for T, found in results.items()},
         "Colour: regret at T over that of all agents without a budget (R_C), ratio of means over "
         "the same seeds. Lines: where it is that of agents alone, where it is M, and the R from "
         "which Remark 2 promises no more regret than without communication, "
@@ -174,8 +174,9 @@ def _told_pairs(
     worse = [row for row in budgeted if row["over agents alone"][1] > 1]
     broken = [row for row in promised if row["over agents alone"][1] > 1]
     return told + (
-        f"; agents alone have {alone:.3g}, {len(worse)} cells have more for sure, and "
-        f"{len(broken)} of the {len(promised)} for which Remark 2 promises not to"
+        f". Agents alone have {alone:.3g}. Over agents alone, the {100 * verdicts.LEVEL:g} % "
+        f"interval of the ratio lies above 1 in {len(worse)} cells, {len(broken)} of them among "
+        f"the {len(promised)} for which Remark 2 promises no more"
     )
 
 

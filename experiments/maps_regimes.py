@@ -146,7 +146,8 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
         f"those run: {noise}. {_told_alike(curves)}"
     )
     data = {
-        T: next(each[n] for n in ("leaks", "alone") if n in each) for T, each in results.items()
+        T: [each[name] for name in ("leaks", "peers", "alone") if name in each]
+        for T, each in results.items()
     }
     words = caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, no round budget",
@@ -180,11 +181,12 @@ EPSILONS = (*(float(f"{e:.3g}") for e in np.geomspace(1e-6, 10, 29)), None)
 HORIZON, FAR = 10**9, (10**8, 10**10)
 FEW, MANY = 10, 100
 PART = 0.2
-# Exponents where the noise decides the epochs, and where the rewards do: derived, and printed.
+# Exponents where the noise decides the epochs, and where the rewards do: derived, and printed. In p
+# the print has one factor, p^(-3/2), before both (Theorem 2, section IV-C2).
 REGIMES = {
     "ε": ((-1, 0), (-1, 0)),
     "M": ((-1 / 2, 0), (-1 / 2, 0)),
-    "p": ((-3 / 2, -1), (-3 / 2, -1)),
+    "p": ((-3 / 2, -1), (-3 / 2, -3 / 2)),
     "log T": ((1 / 2, 1), (3 / 2, 1)),
 }
 
@@ -281,6 +283,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
     rows = exponent_rows(found)
     quantities = [name for name in REGIMES if any(row["exponent in"] == name for row in rows)]
     printed, (lowest, highest) = crossovers()
+    derived = {"color": "0.6", "lw": 1.6, "ls": "-"}
+    as_printed = {"color": style.COLOURS[1], "lw": 0.9, "ls": (0, (4, 1.5))}
     numbers = [row["ε"] for row in rows if row["ε"] != "none"]
     beside = max(numbers) * 6
 
@@ -294,9 +298,10 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
             inner = [place < beside for place in places]
             panel.axvspan(lowest, highest, color="0.88", linewidth=0)
             panel.axvline(printed, color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)))
-            for values, stroke in zip(REGIMES[name], ("-", (0, (4, 1.5))), strict=True):
-                for value in values:
-                    panel.axhline(value, color="0.45", lw=0.7, ls=stroke, zorder=1)
+            # What is printed lies over what is derived where both are the same.
+            for values, look in zip(REGIMES[name], (derived, as_printed), strict=True):
+                for value in dict.fromkeys(values):
+                    panel.axhline(value, zorder=1, **look)
             panel.fill_between(
                 np.array(places)[inner], low[inner], high[inner], color=style.COLOURS[0],
                 alpha=0.25, linewidth=0,
@@ -312,8 +317,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
         page.handles = [
             Line2D([], [], color=style.COLOURS[0], lw=1.2, label="measured"),
             Line2D([], [], color=style.COLOURS[0], ls="none", marker="D", ms=3, label="no noise"),
-            Line2D([], [], color="0.45", lw=0.7, label="regimes, derived"),
-            Line2D([], [], color="0.45", lw=0.7, ls=(0, (4, 1.5)), label="regimes, printed"),
+            Line2D([], [], label="regimes, derived", **derived),
+            Line2D([], [], label="regimes, printed", **as_printed),
             Line2D([], [], color="0.88", lw=5, solid_capstyle="butt", label="crossover, derived"),
             Line2D(
                 [], [], color=style.COLOURS[1], lw=0.9, ls=(0, (1, 1)), label="crossover, printed"
@@ -326,13 +331,14 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
     text = caption(
         f"CDP-MAB, one instance of {instance().arms} arms with smallest gap 0.1, M = {AGENTS} "
         "agents where nothing else is said",
-        {HORIZON: found["exponents"]},
+        {HORIZON: [found[name] for name in ("exponents", "shares") if name in found]},
         "Lines: logarithm of the ratio of mean regrets over that of the quantities; shaded: 99 % "
         f"interval (delta method). In ε: neighbouring values. In M: {FEW} and {MANY} agents. In "
         f"p: {PART:g} and 1. In log T: T = {common.whole(FAR[0])} and {common.whole(FAR[1])}",
         "Horizontal lines: where the noise decides how long epochs are (small ε) and where the "
         "rewards do. A gap fixes how many epochs its arm lasts, so under noise regret "
-        "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2)",
+        "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "
+        "budgets it prints the factor p^(-3/2) before both terms",
         f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
         f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
         f"{crossing}",

@@ -17,8 +17,8 @@ from matplotlib.lines import Line2D
 import fmab_jax as fmab
 from experiments import claims_measured, common, maps_pairs, pictures, verdicts
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
-from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCE, TOLERANCES
-from experiments.verdicts import LEVEL, Data
+from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCES
+from experiments.verdicts import LEVEL, TOLERANCE, Data
 
 # Instances that are fixed one by one, and how often each is run.
 INSTANCES, RUNS = 300, 20
@@ -126,16 +126,14 @@ def draw_verdicts(data: Data) -> list[pictures.Picture]:
     rows = verdict_rows(data)
     names = list(dict.fromkeys(row["sentence"] for row in rows))
     share = "share of single runs"
-    hidden = [
-        f"{row['sentence']} (T = {common.whole(row['T'])}: {100 * row[share][0]:.0f} %)"
-        for row in rows
-        if (row["the means"] == verdicts.HOLDS) != (row[share][0] > 0.5)
-    ]
+    hidden = [row for row in rows if opposed(row["the means"], verdicts.Measured(*row[share]))]
+    open_ = [row for row in rows if row["the means"] == verdicts.OPEN]
     told = (
-        "The means and most single runs disagree in: " + "; ".join(hidden)
+        f"The means and most single runs disagree in: {_shares(hidden, share)}"
         if hidden
-        else "The means say what most single runs say, in every row"
+        else "The means and most single runs disagree in no row"
     )
+    told += f". The means decide nothing in: {_shares(open_, share)}" if open_ else ""
     most = {n: max(row[share][0] for row in rows if row["sentence"] == n) for n in names}
     never = [name for name, largest in most.items() if largest < 0.01]
     told += f". True of less than 1 % of the runs at every T: {', '.join(never)}" if never else ""
@@ -149,6 +147,21 @@ def draw_verdicts(data: Data) -> list[pictures.Picture]:
     return [
         _dotted("maps_verdicts", names, "sentence", rows, "share of single runs", caption, told)
     ]
+
+
+def opposed(means: str, share: verdicts.Measured) -> bool:
+    """Tells whether the means say the contrary of most single runs; not where one is open."""
+    holds, fails = share.lower > 0.5, share.upper < 0.5
+    return (means == verdicts.HOLDS and fails) or (means == verdicts.FAILS and holds)
+
+
+def _shares(rows: Sequence[Mapping[str, Any]], share: str) -> str:
+    """Lists sentences, each with its horizons and the share of runs of which it is true."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        at = f"T = {common.whole(row['T'])}: {100 * row[share][0]:.0f} %"
+        found.setdefault(row["sentence"], []).append(at)
+    return "; ".join(f"{name} ({', '.join(at)})" for name, at in found.items())
 
 
 def _horizons(horizons: Sequence[int]) -> str:
@@ -209,23 +222,24 @@ def sweep_instances(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     )
 
 
-def true_of(regrets: Mapping[Any, np.ndarray], tolerance: float) -> dict[str, np.ndarray]:
-    """Returns [instance] whether each sentence, and both, hold of single instances.
+def verdicts_of(regrets: Mapping[Any, np.ndarray], tolerance: float) -> dict[str, np.ndarray]:
+    """Returns [instance] the verdict on each sentence, and on both, of single instances.
 
     Args:
-        regrets: [instance] of one run each, or [instance, run], by budget; None for no budget. Of
-            several runs the 99 % paired interval has to lie within the tolerance.
+        regrets: [instance] of one run each, or [instance, run], by budget; None for no budget. One
+            run holds or does not; of several, the 99 % paired interval may leave it open.
         tolerance: Largest difference.
     """
     found = {}
     for words, (first, second) in SENTENCES.items():
         pair = regrets[first], regrets[second]
         if np.ndim(pair[0]) == 1:
-            found[words] = agreeing(pair, tolerance)
-            continue
-        each = zip(*pair, strict=True)
-        found[words] = np.array([judged(runs, tolerance) == verdicts.HOLDS for runs in each])
-    return found | {BOTH: np.logical_and.reduce(list(found.values()))}
+            true = agreeing(pair, tolerance)
+            found[words] = np.where(true, verdicts.HOLDS, verdicts.FAILS)
+        else:
+            found[words] = np.array([judged(r, tolerance) for r in zip(*pair, strict=True)])
+    each = zip(*found.values(), strict=True)
+    return found | {BOTH: np.array([verdicts.worst(map(str, own)) for own in each])}
 
 
 def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
@@ -246,17 +260,20 @@ def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[st
                 words: judged((pooled[a], pooled[b]), tolerance)
                 for words, (a, b) in SENTENCES.items()
             }
-            every = set(means.values()) == {verdicts.HOLDS}
-            means[BOTH] = verdicts.HOLDS if every else verdicts.FAILS
-            for words, true in true_of(regrets, tolerance).items():
+            means[BOTH] = verdicts.worst(means.values())
+            for words, each in verdicts_of(regrets, tolerance).items():
+                true = each == verdicts.HOLDS
                 rows.append(
                     {
                         "T": horizon,
                         "instances": kind,
+                        "several runs": np.ndim(regrets[None]) > 1,
                         "sentence": words,
                         "tolerance": tolerance,
                         "share of instances": tuple(share_of(true)),
-                        "number": int(true.sum()),
+                        "true": int(true.sum()),
+                        "not true": int((each == verdicts.FAILS).sum()),
+                        "undecided": int((each == verdicts.OPEN).sum()),
                         "the means": means[words],
                     }
                 )
@@ -264,13 +281,24 @@ def instance_rows(horizon: int, found: Mapping[str, xr.Dataset]) -> list[dict[st
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]], tolerance: float) -> str:
-    """Writes of how many instances both sentences hold, for each kind of run."""
+    """Writes of how many instances both hold, for each kind of run."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row["sentence"] == BOTH and row["tolerance"] == tolerance:
-            at = f"{row['number']} at T = {common.whole(row['T'])}"
+            at = f"{row['true']} at T = {common.whole(row['T'])}"
             found.setdefault(row["instances"], []).append(at)
     return "; ".join(f"of {kind}, {', '.join(told)}" for kind, told in found.items())
+
+
+def _undecided(rows: Sequence[Mapping[str, Any]], tolerance: float) -> str:
+    """Writes how many instances of several runs leave each sentence open; "" if there are none."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["several runs"] and row["tolerance"] == tolerance:
+            at = f"{row['undecided']} at T = {common.whole(row['T'])}"
+            found.setdefault(row["sentence"], []).append(at)
+    told = "; ".join(f"{words}, {', '.join(numbers)}" for words, numbers in found.items())
+    return f"Undecided instances: {told}. " if told else ""
 
 
 def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.Picture]:
@@ -284,13 +312,14 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
     names = list(dict.fromkeys(row["row"] for row in drawn))
     told = f"Instances of which both hold within {100 * TOLERANCE:g} %: {_numbers(rows, TOLERANCE)}"
     loose = max(TOLERANCES)
-    others = _numbers(rows, loose)
+    others, open_ = _numbers(rows, loose), _undecided(rows, TOLERANCE)
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1, T = "
         f"{_horizons(list(results))} slots; budgets are built for each instance's own smallest gap "
         "(oracle). Points: share of instances; bars: 95 % Clopper–Pearson interval. One run: the "
         f"regrets differ by at most {100 * TOLERANCE:g} %. Several runs of an instance: the "
-        f"{100 * LEVEL:g} % paired interval lies within that. Full points: it holds of the "
-        f"means over all. {told}. Within {100 * loose:g} %: {others}."
+        f"{100 * LEVEL:g} % paired interval lies within that; an instance whose interval lies "
+        "across the edge is undecided, and no part of the share. Full points: it holds of the "
+        f"means over all. {told}. {open_}Within {100 * loose:g} %: {others}."
     )
     return [_dotted("maps_instances", names, "row", drawn, "share of instances", caption, told)]

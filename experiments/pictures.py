@@ -435,10 +435,14 @@ def _minus(number: str) -> str:
 
 
 def _with_power(label: str, power: int) -> str:
-    """Adds the power to a label: to its unit in brackets, or in brackets of its own."""
+    """Adds the power to a label: to its unit in brackets, or in brackets of its own.
+
+    It stands behind the quantity, before what is said of it after a comma.
+    """
     if not power:
         return label
     if label.endswith(")"):
         start, _, unit = label.rpartition("(")
         return f"{start}({POWERS[power]}; {unit}"
-    return f"{label} ({POWERS[power]})"
+    quantity, comma, qualifier = label.partition(", ")
+    return f"{quantity} ({POWERS[power]}){comma}{qualifier}"

@@ -347,8 +347,9 @@ def test_numbers_of_figure_7_are_those_of_final_tables(monkeypatch, tmp_path):
 
 
 def test_numbers_of_figure_13_are_paired_differences(monkeypatch, tmp_path):
-    """Catches differences to another algorithm, or at another spread than the row says."""
-    drawn(monkeypatch)
+    """Catches differences to another algorithm, or at another spread than the row says, and
+    intervals that are cut off at 0."""
+    kept = drawn(monkeypatch)
     data = made_up(monkeypatch, "fig13_heterogeneity", 10**4)
     import_module("experiments.fig13_heterogeneity").draw({10**4: data}, tmp_path)
     with (tmp_path / "fig13_heterogeneity.csv").open(encoding="utf-8") as file:
@@ -357,6 +358,14 @@ def test_numbers_of_figure_13_are_paired_differences(monkeypatch, tmp_path):
     values = last.sel(algorithm="HDP").values - last.sel(algorithm="CDP").values
     names = [f"difference to CDP-MAB at T{end}" for end in ("", ", lower", ", upper")]
     assert [float(row[name]) for name in names] == pytest.approx(common.interval(values), rel=1e-9)
+    ends = {
+        curve: min(float(row[names[1]]) for (name, _), row in rows.items() if name == curve)
+        for curve in ("DDP-MAB", "HDP-MAB", "agents alone")
+    }
+    assert min(ends.values()) < 0
+    above, below = kept["fig13_heterogeneity"].axes
+    assert above.get_ylim()[0] < min(ends["DDP-MAB"], ends["HDP-MAB"])
+    assert below.get_ylim()[0] < ends["agents alone"]
 
 
 def test_figures_without_simulations_are_legible(monkeypatch, tmp_path):
@@ -416,6 +425,12 @@ def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
         assert all(place == pytest.approx(1000 * number) for number, place in ticks)
         assert most / 3 < max(ticks)[0] < 2 * most
     assert left.yaxis.get_offset_text().get_text() == ""
+    for label, told in (
+        ("regret, sum over agents", "regret (thousands), sum over agents"),
+        ("agents (%)", "agents (thousands; %)"),
+    ):
+        assert pictures._with_power(label, 3) == told
+        assert pictures._with_power(label, 0) == label
 
 
 def test_words_beside_points_cover_neither_points_nor_each_other():
@@ -455,7 +470,7 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     assert (
         "3 of 40 play a worse arm at T, most in one configuration 2 of 4 "
         f"({low:.3g}–{high:.3g} %) at "
-        "Δ = 1/16, R = 2. 3 still explored then."
+        "Δ = 1/16, R = 2. 3 had not decided at T."
     ) in found
     low, high = (100 * end for end in lost_interval(1, 4, 0.95))
     assert (
@@ -468,7 +483,7 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     most = f"5,000,000,000, at T = 10⁴, where the mean of its configuration is {mean:,.0f}."
     assert found.endswith(f"The largest regret of a seed of these two kinds is {most}")
     assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
-    assert "at T = 10⁴, Δ = 1/16, R = 2. 6 still" in both
+    assert "at T = 10⁴, Δ = 1/16, R = 2. 6 had not" in both
 
 
 def test_late_agents_wait_one_slot_more():
@@ -597,7 +612,8 @@ def test_tables_are_whole_or_absent(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_disagreement_counts_agents_by_their_own_best_arm():
-    """Catches a share over arms or instances instead of agents, and a spread without effect."""
+    """Catches a share over arms or instances instead of agents, and a spread without effect or of
+    another scale than the problem has."""
     assert common.disagreement(5, 10, 0) == 0
     problem = fmab.Problem.heterogeneous(5, 10, 1.0)
     wrong = 0
@@ -607,6 +623,9 @@ def test_disagreement_counts_agents_by_their_own_best_arm():
         wrong += sum(row.index(max(row)) != overall.index(max(overall)) for row in means)
     assert common.disagreement(5, 10, 1.0, instances=3) == pytest.approx(wrong / 15)
     assert wrong > 0
+    half = [fmab.Problem.heterogeneous(5, 10, 0.5).fixed(seed).means for seed in range(30)]
+    wrong = sum((each.argmax(axis=1) != each.mean(axis=0).argmax()).sum() for each in half)
+    assert 0 < common.disagreement(5, 10, 0.5, instances=30) == pytest.approx(wrong / 150)
 
 
 def test_intervals_are_those_of_final_tables(monkeypatch):

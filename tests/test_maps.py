@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from legibility import drawn, legible, words_of
 
 import fmab_jax as fmab
 from experiments import (
@@ -237,7 +238,8 @@ def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     told = maps_pairs._told_pairs(HORIZON, rows, grid, 30.0)
     # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
     assert "the ratio is 2 to 400, above M in 2 of 6 cells" in told
-    assert "agents alone have 30, 3 cells have more for sure, and 0 of the 2" in told
+    assert "Agents alone have 30. Over agents alone, the 99 % interval of the ratio lies" in told
+    assert "above 1 in 3 cells, 0 of them among the 2 for which Remark 2 promises no more" in told
     assert maps_pairs.crossings(grid, 30) and not maps_pairs.crossings(grid, 500)
 
 
@@ -304,6 +306,13 @@ def test_exponents_are_those_of_the_power_laws():
     assert all(row["measured"][1] <= row["measured"][0] <= row["measured"][2] for row in rows)
 
 
+def test_printed_exponents_are_those_of_the_theorems():
+    """Would catch what is derived told as printed: Theorem 1 has log T √(log T) / (√M ε) and log T,
+    Theorem 2 one factor p^(-3/2) before both."""
+    printed = {name: pair for name, (_, pair) in maps_regimes.REGIMES.items()}
+    assert printed == {"ε": (-1, 0), "M": (-0.5, 0), "p": (-1.5, -1.5), "log T": (1.5, 1)}
+
+
 def test_the_crossover_is_where_the_exponent_in_epsilon_is_a_half():
     """Would catch a crossover at the wrong epsilon, or one found where there is none."""
     points = [(1e-4, -1.0), (1e-2, -0.75), (1e0, -0.25), (1e1, 0.0)]
@@ -320,19 +329,19 @@ def test_the_crossovers_are_those_of_the_instance():
 
 
 def test_waits_are_measured_against_the_complete_graph():
-    """Would catch the difference with the wrong sign, and d_G - 1 or M left out of the bound."""
+    """Would catch the difference with the wrong sign, and d_G - 1, M or 2 left out of the bound."""
     ends = {"complete": 100.0, "star": 90.0, "ring": 160.0}
     values = [[[ends[g] + s] for s in (-1.0, 0.0, 1.0)] for g in ends]
     data = xr.Dataset(
         {"regret": (("graph", "seed", "time"), np.array(values))}, {"graph": list(ends)}
     )
     star, ring = maps_waits.diameter_rows(HORIZON, data)
-    assert (star["d_G"], star["M (d_G - 1)"], star["extra regret"][0]) == (2, 50, -10)
-    assert (ring["d_G"], ring["M (d_G - 1)"], ring["extra regret"][0]) == (25, 1200, 60)
+    assert (star["d_G"], star["2 M (d_G - 1)"], star["extra regret"][0]) == (2, 100, -10)
+    assert (ring["d_G"], ring["2 M (d_G - 1)"], ring["extra regret"][0]) == (25, 2400, 60)
     assert ring["bound on waiting"] == pytest.approx(24 * star["bound on waiting"])
     told = maps_waits._told_waits(HORIZON, [ring], [star])
-    assert "waiting adds regret for sure at 1 of 2 points, saves some at 1" in told
-    assert "at most 5 % of M" in told
+    assert "Of 2 points, the 95 % interval lies above 0 at 1 (waiting adds regret)" in told
+    assert "below 0 at 1 (it saves some). The mean reaches at most 2 % of 2 M (d_G" in told
 
 
 # --- single instances ---------------------------------------------------------------------------
@@ -360,20 +369,40 @@ def test_shares_have_clopper_pearson_intervals():
 
 
 def test_both_sentences_have_to_hold_of_the_same_instance():
-    """Would catch shares multiplied, and several runs judged by their mean alone."""
+    """Would catch shares multiplied, several runs judged by their mean alone, and an
+    interval across the edge taken for one beyond it."""
     one = {4: np.array([104.0, 104, 200]), 5: np.array([100.0, 101, 100])}
     one[None] = np.array([90.0, 100, 100])
-    found = maps_shares.true_of(one, 0.05)
-    assert [each.tolist() for each in found.values()] == [
+    found = maps_shares.verdicts_of(one, 0.05)
+    assert [(each == verdicts.HOLDS).tolist() for each in found.values()] == [
         [False, True, True],
         [True, True, False],
         [False, True, False],
     ]
+    assert verdicts.OPEN not in np.concatenate(list(found.values()))
     steady, wild = np.full((1, 6), 100.0), np.array([[50.0, 150, 50, 150, 50, 150]])
-    several = {R: np.vstack([steady, steady]) for R in (4, 5)} | {None: np.vstack([steady, wild])}
-    found = maps_shares.true_of(several, 0.05)
-    assert found["R = 5 close to no budget"].tolist() == [True, False]
-    assert found["R = 4 and 5 alike"].tolist() == [True, True]
+    several = {R: np.vstack([steady] * 3) for R in (4, 5)}
+    several |= {None: np.vstack([steady, wild, 2 * steady])}
+    found = maps_shares.verdicts_of(several, 0.05)
+    each = [verdicts.HOLDS, verdicts.OPEN, verdicts.FAILS]
+    assert found["R = 5 close to no budget"].tolist() == each
+    assert found["R = 4 and 5 alike"].tolist() == [verdicts.HOLDS] * 3
+    assert found["both"].tolist() == each
+
+
+def test_undecided_means_and_shares_disagree_with_nothing():
+    """Would catch a sentence listed as a contradiction because one side of it is open."""
+    most, few, half = (verdicts.Measured(m, m - 0.1, m + 0.1) for m in (0.9, 0.1, 0.5))
+    assert maps_shares.opposed(verdicts.HOLDS, few) and maps_shares.opposed(verdicts.FAILS, most)
+    for means, share in (
+        (verdicts.HOLDS, most),
+        (verdicts.FAILS, few),
+        (verdicts.HOLDS, half),
+        (verdicts.FAILS, half),
+        (verdicts.OPEN, most),
+        (verdicts.OPEN, few),
+    ):
+        assert not maps_shares.opposed(means, share), (means, share)
 
 
 def test_verdicts_compare_runs_and_means(monkeypatch):
@@ -408,6 +437,118 @@ def test_verdicts_compare_runs_and_means(monkeypatch):
     assert len(rows) == 10
 
 
+# --- what is drawn ------------------------------------------------------------------------------
+
+DRAWN = {
+    "maps_gap_regret": (maps_gaps.draw_gaps, ("gaps", "pairs")),
+    "maps_gap_events": (maps_gaps.draw_gaps, ("gaps", "pairs")),
+    "maps_instances": (maps_shares.draw_instances, ("gaps", "pairs", "instances")),
+    "maps_pairs": (maps_pairs.draw_pairs, ("pairs", "alone")),
+    "maps_leak": (maps_regimes.draw_leaks, ("leaks", "peers", "alone")),
+    "maps_waits": (maps_waits.draw_waits, ("sizes", "diameters")),
+    "maps_exponents": (maps_regimes.draw_exponents, ("exponents", "shares")),
+}
+# Drawn by default at all horizons; the others are for `-m slow`.
+QUICK = ("maps_pairs",)
+
+
+def made_up(algorithm, problem, *, store=None, batch=None, **settings):
+    """Returns results of the shape that a sweep has, with one run that plays a worse arm."""
+    study, rng = state(algorithm, problem, **settings), np.random.default_rng(1)
+    dims, shape = [*(axis.name for axis in study.axes), "seed"], (*study.shape, study.seeds)
+    cells = np.exp(rng.normal(9, 1, (*study.shape, 1)))
+    regret = cells * rng.uniform(0.9, 1.1, shape)
+    worse = np.zeros(shape, bool)
+    worse.flat[0] = True
+    return xr.Dataset(
+        {
+            "regret": ([*dims, "time"], regret[..., None]),
+            "rounds_made": (dims, rng.integers(2, 7, shape)),
+        },
+        {a.name: np.array(a.labels, object) for a in study.axes}
+        | {"best_arm_lost": (dims, np.zeros(shape, bool)), "worse_arm_played": (dims, worse)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "horizons"),
+    [(name, common.HORIZONS[:1]) for name in DRAWN]
+    + [
+        pytest.param(name, common.HORIZONS, marks=() if name in QUICK else pytest.mark.slow)
+        for name in DRAWN
+    ],
+)
+def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, horizons):
+    """Would catch texts that are too small, cut off or written over each other in either width, and
+    runs that play a worse arm left out of the caption."""
+    monkeypatch.setattr(fmab, "sweep", made_up, raising=False)
+    monkeypatch.setattr(maps_shares, "INSTANCES", 5)
+    monkeypatch.setattr(maps_waits, "waiting_bound", lambda agents, *_: 50.0 * agents)
+    draw, parts = DRAWN[name]
+    results = {T: maps.sweep(T, 5, None, parts) for T in horizons}
+    (picture,) = (each for each in draw(results) if each.name == name)
+    kept = drawn(monkeypatch)
+    pictures.publish(picture, tmp_path)
+    legible(kept[name], 7.0)
+    legible(kept[f"{name}_column"], 8.5 / 2.54)
+    _, caption = words_of(tmp_path / f"{name}.md")
+    if name != "maps_instances":  # of the runs that two other maps show
+        # The sizes run in two groups; exponents have one horizon of their own.
+        runs = {"maps_gap_regret": 1, "maps_gap_events": 1, "maps_pairs": 1}.get(name, len(parts))
+        runs = 3 if name == "maps_waits" else runs
+        times = 1 if name == "maps_exponents" else len(horizons)
+        assert f"{runs * times} play a worse arm at T (up to 20 % of the seeds" in caption
+        assert "The largest regret of a seed of these two kinds is" in caption
+
+
+@pytest.mark.parametrize("horizons", [(10**4,), common.HORIZONS])
+def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
+    """Would catch names of sentences that are cut off, or written over each other."""
+    sentences = maps_shares._sentences()
+    rows = [
+        {
+            "sentence": each.words,
+            "T": T,
+            "share of single runs": (0.2 * (i % 5), 0.15 * (i % 5), 0.2 * (i % 5) + 0.1),
+            "the means": (verdicts.HOLDS, verdicts.FAILS, verdicts.OPEN)[i % 3],
+        }
+        for i, each in enumerate(sentences)
+        for T in horizons
+    ]
+
+    class Made:
+        seeds = 40
+
+    Made.horizons = horizons
+    monkeypatch.setattr(maps_shares, "verdict_rows", lambda data: rows)
+    (picture,) = maps_shares.draw_verdicts(Made())
+    kept = drawn(monkeypatch)
+    pictures.publish(picture, tmp_path)
+    legible(kept["maps_verdicts"], 7.0)
+    legible(kept["maps_verdicts_column"], 8.5 / 2.54)
+    _, caption = words_of(tmp_path / "maps_verdicts.md")
+    # Only the first sentence holds of the means and of few runs; the third is open.
+    contrary, _, open_ = caption.partition("The means decide nothing in: ")
+    assert "disagree in: less ε, more regret (T = 10⁴: 0 %" in contrary
+    assert "larger p, less regret" in open_ and "larger p, less regret" not in contrary
+
+
+def test_the_largest_regret_is_told_at_its_own_horizon():
+    """Would catch the horizon of the page where a sweep has several, and right runs counted."""
+    regret = np.array([[[5.0], [9.0]], [[7.0], [1.0]]])
+    wrong = np.array([[False, False], [True, False]])
+    data = xr.Dataset(
+        {"regret": (("horizon", "seed", "time"), regret)},
+        {"horizon": [10**4, 10**5], "best_arm_lost": (("horizon", "seed"), wrong & False)}
+        | {"worse_arm_played": (("horizon", "seed"), wrong)},
+    )
+    lost, most = maps_common.went_wrong([(10**6, data)])
+    assert lost.startswith("0 of 4 runs lost the best arm, and 1 play a worse arm at T (up to 50 %")
+    assert "is 7, at T = 10⁵, where the mean of its configuration is 4" in most
+    data["worse_arm_played"] = data.worse_arm_played & False
+    assert len(maps_common.went_wrong([(10**6, data)])) == 1
+
+
 # --- a run --------------------------------------------------------------------------------------
 
 
@@ -439,5 +580,5 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
         assert float(row["commits to a worse arm"]) == pytest.approx(worse)
     assert len(rows) == 4 * 2
     assert "T = 1000 slots, 12 seeds" in gaps.caption
-    both = [row["number"] for row in instances.rows if row["sentence"] == "both"]
+    both = [row["true"] for row in instances.rows if row["sentence"] == "both"]
     assert f"of 12 instances, one run each, {both[0]} at T = 1000" in instances.caption
