@@ -27,6 +27,7 @@ from experiments.verdicts import (
     exponent,
     mean,
     no_more,
+    number,
     ordered,
     percent,
     probable,
