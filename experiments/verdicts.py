@@ -268,6 +268,10 @@ def combined(findings: Sequence[Finding], place: int = 1) -> str:
         return FAILS if found == {FAILS} else OPEN if FAILS not in found else f"{FAILS}, or open"
     if FAILS not in found:
         return f"{HOLDS}; {OPEN} at {_conditions(counted, OPEN, place)}"
+    others = [each for each in counted if each.verdicts[place] != HOLDS]
+    if len(others) < len(counted) - len(others):
+        told = "; ".join(f"{each.verdicts[place]} at {each.condition}" for each in others)
+        return f"holds but for: {told}"
     return f"holds only if {_conditions(counted, HOLDS, place)}"
 
 
@@ -288,7 +292,7 @@ def kind_of(verdict: str) -> str:
         return verdict
     if verdict.startswith(f"{HOLDS};"):
         return PARTLY_HOLDS
-    return SOMETIMES if verdict.startswith("holds only") else PARTLY_FAILS
+    return SOMETIMES if verdict.startswith(("holds only", "holds but")) else PARTLY_FAILS
 
 
 def counts(verdicts: Iterable[str]) -> Counter[str]:

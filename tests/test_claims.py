@@ -390,6 +390,9 @@ def test_verdicts_of_several_conditions():
     assert row(("a", HOLDS), ("b", FAILS), ("c", OPEN)) == "holds only if a"
     meters = [(f"T = {T}, meter {m}", HOLDS if m == "x" else FAILS) for T in "12" for m in "xy"]
     assert row(*meters) == "holds only if meter x"
+    most = [(f"T = {T}", HOLDS) for T in "123"] + [("T = 4", FAILS), ("T = 5", OPEN)]
+    wanted = "holds but for: does not hold at T = 4; not decided at T = 5"
+    assert row(*most) == wanted and verdicts.kind_of(wanted) == verdicts.SOMETIMES
     mixed = [("T = 1, m", HOLDS), ("T = 2, m", FAILS)]
     assert row(*mixed) == "holds only if T = 1"
 
