@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -16,6 +18,7 @@ from matplotlib.axes import Axes
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import describe, student_quantile
 from fmab_jax.analysis.words import whole
+from fmab_jax.core import keys
 from fmab_jax.files import whole_file
 from fmab_jax.plots import captions
 from fmab_jax.plots.style import look
@@ -238,8 +241,14 @@ def disagreement(agents: int, arms: int, spread: float, instances: int = 100) ->
 def _parts_of_means(agents: int, arms: int, instances: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Returns the global means of instances, and by how much agents differ at spread 1.
 
-    An instance takes a tenth of a second; all spreads scale one perturbation.
+    All spreads scale one perturbation.
     """
-    widest = fmab.Problem.heterogeneous(agents, arms, 1.0)
-    drawn = [widest.fixed(seed).means.astype(np.float64) for seed in range(instances)]
+    bound = fmab.Problem.heterogeneous(agents, arms, 1.0).bind()
+    with jax.enable_x64(True):
+
+        def one(seed: Any) -> Any:
+            return bound.draw(keys.seed_key(jnp.uint32(0), seed)).means
+
+        seeds = jnp.arange(instances, dtype=jnp.uint32)
+        drawn = np.asarray(jax.jit(jax.vmap(one))(seeds), np.float64)
     return [(each.mean(axis=0), each - each.mean(axis=0)) for each in drawn]
