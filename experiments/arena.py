@@ -134,11 +134,8 @@ AT_LEAK: dict[str, Callable[[float], Any]] = {
 FEW = 50
 
 
-# Who takes part in a quick run: those that compile and run fast, of every group but one.
-QUICK = (
-    *("cdp", "ddp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled", "fed1_ucb"),
-    *("lcc_ucb", "ucb1", "uniform_play"),
-)
+# Who takes part in a quick run: those that compile and run fast.
+QUICK = ("cdp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled", "uniform_play")
 
 
 def sweep(
