@@ -23,7 +23,8 @@ from fmab_jax.files import whole_file
 from fmab_jax.plots import captions
 from fmab_jax.plots.style import look
 
-# The paper never states T. Its log(T) of about 4 rounds fits 10^4 best; the others show what changes later.
+# The paper never states T. Its log(T) of about 4 rounds fits 10^4 best; the others show what
+# changes later.
 HORIZONS = (10**4, 10**5, 10**6)
 SEEDS = 1000
 LEVEL = 0.95
