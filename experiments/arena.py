@@ -135,7 +135,7 @@ FEW = 50
 
 
 # Who takes part in a quick run: those that compile and run fast.
-QUICK = ("cdp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled", "uniform_play")
+QUICK = ("cdp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled")
 
 
 def sweep(

@@ -6,9 +6,12 @@ under the one that the figures use. The last ones are the price of private waiti
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 import fmab_jax as fmab
 from experiments import common
@@ -18,6 +21,7 @@ from fmab_jax.core.exchanges import Exchange
 AGENTS, ARMS = 50, 100
 EPSILON = 1
 WAITING_EPSILONS = (1, 0.1, 0.02)
+Rows = Iterator[tuple[str, list[np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -32,22 +36,25 @@ class Late(DDP):
         return replace(found, wait=found.wait + 1)
 
 
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]:
-    """Returns the rows: other reading, setting, and both regrets [seed] at T."""
-    options = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
-    uniform = fmab.Problem.uniform(AGENTS, ARMS)
+def _kept(store: Path | None, name: str) -> Path | None:
+    return None if store is None else store.with_name(f"{store.name}-{name}")
 
-    def kept(name: str) -> Path | None:
-        return None if store is None else store.with_name(f"{store.name}-{name}")
 
-    delays = fmab.sweep(
+def _delays(store: Path | None, options: dict[str, Any]) -> Rows:
+    regret = fmab.sweep(
         {"d_G - 1": fmab.ddp_mab, "d_G": Late},
-        uniform,
+        fmab.Problem.uniform(AGENTS, ARMS),
         graph=["complete", "star", "ring"],
-        store=kept("delay"),
+        store=_kept(store, "delay"),
         **options,
     ).regret.isel(time=-1)
-    weights = fmab.sweep(
+    for graph in regret.graph.values:
+        pair = [regret.sel(algorithm=a, graph=graph).values for a in ("d_G", "d_G - 1")]
+        yield f"wait d_G slots, not d_G - 1: {graph}", pair
+
+
+def _weights(store: Path | None, options: dict[str, Any]) -> Rows:
+    regret = fmab.sweep(
         "hdp",
         fmab.Problem.heterogeneous,
         agents=100,
@@ -55,39 +62,53 @@ def sweep(horizon: int, seeds: int, store: Path | None = None) -> dict[str, Any]
         spread={"alike": 0, "apart": 1},
         components="53,24,10,6,7:complete",
         weights=["agents", "components"],
-        store=kept("weights"),
+        store=_kept(store, "weights"),
         **options,
     ).regret.isel(time=-1)
-    budgets = fmab.sweep(
+    for spread in regret.spread.values:
+        pair = [regret.sel(weights=w, spread=spread).values for w in ("components", "agents")]
+        yield f"components weigh the same, not agents: case 2, agents {spread}", pair
+
+
+def _budgets(store: Path | None, options: dict[str, Any]) -> Rows:
+    regret = fmab.sweep(
         "cdp",
-        uniform,
+        fmab.Problem.uniform(AGENTS, ARMS),
         rounds=[2, 3, 4, 5],
         schedule_gap={"own": None, "1/16": 1 / 16},
-        store=kept("gap"),
+        store=_kept(store, "gap"),
         **(options | {"sum_agents": True}),
     ).regret.isel(time=-1)
-    waits = fmab.sweep(
+    for rounds in regret.rounds.values:
+        pair = [regret.sel(schedule_gap=g, rounds=rounds).values for g in ("1/16", "own")]
+        yield f"schedule built for gap 1/16, not the instance's own: R = {rounds}", pair
+
+
+def _waits(store: Path | None, options: dict[str, Any]) -> Rows:
+    regret = fmab.sweep(
         "ddp",
-        uniform,
+        fmab.Problem.uniform(AGENTS, ARMS),
         graph="ring",
         private_waiting=[False, True],
-        store=kept("waiting"),
+        store=_kept(store, "waiting"),
         **(options | {"epsilon": list(WAITING_EPSILONS)}),
     ).regret.isel(time=-1)
-    rows = {}
-    for graph in delays.graph.values:
-        pair = [delays.sel(algorithm=a, graph=graph).values for a in ("d_G", "d_G - 1")]
-        rows[f"wait d_G slots, not d_G - 1: {graph}"] = pair
-    for spread in weights.spread.values:
-        pair = [weights.sel(weights=w, spread=spread).values for w in ("components", "agents")]
-        rows[f"components weigh the same, not agents: case 2, agents {spread}"] = pair
-    for rounds in budgets.rounds.values:
-        pair = [budgets.sel(schedule_gap=g, rounds=rounds).values for g in ("1/16", "own")]
-        rows[f"schedule built for gap 1/16, not the instance's own: R = {rounds}"] = pair
-    for epsilon in waits.epsilon.values:
-        usual, noisy = waits.sel(epsilon=epsilon).transpose("private_waiting", "seed").values
-        rows[f"waits go by the noisy means: ring, ε = {epsilon:g}"] = [noisy, usual]
-    return rows
+    for epsilon in regret.epsilon.values:
+        usual, noisy = regret.sel(epsilon=epsilon).transpose("private_waiting", "seed").values
+        yield f"waits go by the noisy means: ring, ε = {epsilon:g}", [noisy, usual]
+
+
+READINGS = {"delay": _delays, "weights": _weights, "gap": _budgets, "waiting": _waits}
+# Those that compile fast.
+QUICK = ("delay", "gap")
+
+
+def sweep(
+    horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(READINGS)
+) -> dict[str, list[np.ndarray]]:
+    """Returns, by reading and setting, [seed] regret at T with it and as in the figures."""
+    options = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
+    return dict(row for name in names for row in READINGS[name](store, options))
 
 
 def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
