@@ -56,7 +56,8 @@ def sweep(
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the difference to CDP-MAB on the same rewards, with its interval at each spread."""
-    spreads = [float(spread) for spread in next(iter(results.values())).spread.values]
+    drawn = next(iter(results.values())).sizes["spread"]
+    spreads = SPREADS if drawn == len(SPREADS) else QUICK
     shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in spreads]
     more, levels = {}, []
     for horizon, data in results.items():

@@ -358,6 +358,11 @@ def test_numbers_of_figure_13_are_paired_differences(monkeypatch, tmp_path):
     values = last.sel(algorithm="HDP").values - last.sel(algorithm="CDP").values
     names = [f"difference to CDP-MAB at T{end}" for end in ("", ", lower", ", upper")]
     assert [float(row[name]) for name in names] == pytest.approx(common.interval(values), rel=1e-9)
+    few = import_module("experiments.fig13_heterogeneity").draw(
+        {10**4: data.isel(spread=[0, 4])}, tmp_path / "few"
+    )
+    with next(path for path in few if path.suffix == ".csv").open(encoding="utf-8") as file:
+        assert [row["spread"] for row in csv.DictReader(file)] == ["0", "1"] * 3
     ends = {
         curve: min(float(row[names[1]]) for (name, _), row in rows.items() if name == curve)
         for curve in ("DDP-MAB", "HDP-MAB", "agents alone")
