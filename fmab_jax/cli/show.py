@@ -7,6 +7,7 @@ Examples:
   fmab show runs/eps
   fmab show eps.nc
   fmab show runs/eps --sort regret --select participation=1
+  fmab show runs/eps --format latex
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from fmab_jax.cli.options import Call, Off, shown
-from fmab_jax.cli.tables import Reading, opened, print_results, selected
+from fmab_jax.cli.options import Call, Off, shown, spelt
+from fmab_jax.cli.tables import Reading, form_of, opened, print_results, selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +29,20 @@ class Options(Reading):
     """A swept parameter, or regret, rounds, cost, seeds, lost, worse."""
     descending: Annotated[bool, Off] = False
     """Largest first."""
+    format: Annotated[str, arg(metavar="{text,latex,html,markdown,csv}")] = "text"
+    """How to write the table; csv has all digits, and the ends of every interval."""
 
 
 def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
+    with spelt(options):
+        form = form_of(options.format)
     print_results(
         selected(opened(options), options.select),
         options,
         level=options.level,
         sort=options.sort,
         descending=options.descending,
+        form=form,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from tyro.conf import Positional, arg
 
+from fmab_jax.cli.formats import FORMATS, csv_of, table_of
 from fmab_jax.cli.options import Number, shown, spelt, visible
 from fmab_jax.errors import Refusal, Shown, number_of, refuse
 
@@ -147,6 +149,13 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
+def form_of(word: str) -> str:
+    """Returns the format of a table, or refuses it."""
+    if word not in FORMATS:
+        refuse("format", word, f"one of {', '.join(FORMATS)}", "choose one of these")
+    return word
+
+
 def show_table(table: Any, *, whole: bool = True) -> None:
     """Prints a table as wide as the terminal; elsewhere in plain lines.
 
@@ -182,6 +191,7 @@ def print_results(
     level: float | None = None,
     sort: str | None = None,
     descending: bool = False,
+    form: str = "text",
 ) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
@@ -191,6 +201,7 @@ def print_results(
         level: Confidence level.
         sort: Column to sort by.
         descending: Largest first.
+        form: One of `FORMATS`; all but "text" are the table alone.
     """
     from fmab_jax.analysis.tables import final_table
     from fmab_jax.analysis.words import facts
@@ -215,17 +226,65 @@ def print_results(
     made = "rounds\nmade" if "rounds" in dims else "rounds"
     headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
     headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
-    shown = plain_table(", ".join(facts(table, dims, leaks=True)))
-    for heading in (*dims, *headings, f"best arm lost\n{share}", f"worse arm played\n{share}"):
+    headings = [*dims, *headings, f"best arm lost\n{share}", f"worse arm played\n{share}"]
+    begun = [row for row in rows if row["seeds"]]
+    if form == "csv":
+        named = [_named(row, meters) | {"level": table.attrs["level"]} for row in begun]
+        print(csv_of(named))
+        return
+    texts = [[*(label_text(row[n]) for n in dims), *_found(row, len(meters))] for row in begun]
+    title = ", ".join(facts(table, dims, leaks=True))
+    if form != "text":
+        legend = _legend(table, share).replace("\n", " ")
+        print(table_of(headings, texts, f"{title}. {legend}", form))
+        return
+    shown = plain_table(title)
+    for heading in headings:
         shown.add_column(heading, justify="right", overflow="fold")
-    for row in rows:
-        if row["seeds"]:
-            shown.add_row(*(label_text(row[name]) for name in dims), *_found(row, len(meters)))
+    for cells in texts:
+        shown.add_row(*cells)
     show_table(shown)
-    print(_legend(table, share))
+    print("\n".join([_legend(table, share), *_remarks(table, data)]))
+
+
+def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
+    """Returns what is found of a configuration by names that a program can rely on."""
+    row = dict(row)
+    links = row.pop("links")
+    if "message" in row:
+        row["epsilon_message"] = row.pop("message")
+    return row | {f"links_{meter}": value for meter, value in zip(meters, links, strict=True)}
+
+
+def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
+    """Says what a reader of the numbers had better know."""
+    said = []
     if empty := int((table.seeds == 0).sum()):
         many = "configuration" + "s" * (empty > 1)
-        print(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+        said.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
+    if number := int(idle.sum()):
+        where = "" if table.seeds.size == 1 else f" in {number:,} of {table.seeds.size:,} rows"
+        said.append(
+            f"No round was completed by T{where}: T is shorter than the first epoch, every seed "
+            "still explores.\nTake a longer horizon."
+        )
+    if int((table.best_arm_lost * _differ(table, data)).sum()):
+        said.append(
+            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
+            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
+        )
+    return said
+
+
+def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
+    """Tells where the means of agents differ."""
+    if "spread" in table.coords:
+        # A label of one's own does not tell the number: then agents may differ.
+        numbers = [number_of(str(label)) for label in table.spread.values.reshape(-1).tolist()]
+        return table.spread.copy(data=np.reshape([n != 0 for n in numbers], table.spread.shape))
+    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
+    return fixed or "spread" in json.loads(table.attrs.get("settings", "{}"))
 
 
 def print_ledger(data: xr.Dataset) -> None:

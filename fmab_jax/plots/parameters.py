@@ -24,6 +24,15 @@ _VARIABLES = {"regret": "regret", "cost": "cost", "rounds": "rounds_made"}
 _HEIGHT = 1.9
 
 
+_UNITS = {
+    0: "",
+    3: "in thousands",
+    6: "in millions",
+    9: "in billions (10⁹)",
+    -3: "in thousandths",
+}
+
+
 class _Ticks(NamedTuple):
     """Where the values of a parameter lie on an axis, and how they are written there.
 
@@ -154,21 +163,28 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
     style.dress(bar)
     bar.grid(False)
     bar.xaxis.labelpad = 4
-    bar.set_xlabel(metric_label(finals, metric, style.WIDTH))
-    bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     if isinstance(mesh.norm, LogNorm):
         bar.xaxis.set_major_locator(style.log_locator(mean.min(), mean.max()))
         bar.xaxis.set_minor_locator(NullLocator())
     elif not isinstance(mesh.norm, SymLogNorm):
         bar.xaxis.set_major_locator(MaxNLocator(4))
 
+    def numbers() -> tuple[list[list[str]] | None, int]:
+        box = axes.get_window_extent()
+        return _numbers(mean, box.width / figure.dpi, box.height / figure.dpi)
+
     def fit() -> None:
         _fit_horizontal(axes, across)
         _fit_vertical(axes, up)
+        # The scale counts in the unit of the numbers in the map.
+        power = numbers()[1]
+        unit = 10.0**power
+        bar.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value / unit)))
+        name, *rest = metric_label(finals, metric, style.WIDTH).split("\n")
+        bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
 
     def caption() -> str:
-        box = axes.get_window_extent()
-        texts, power = _numbers(mean, box.width / figure.dpi, box.height / figure.dpi)
+        texts, power = numbers()
         words = "Colours: means over the seeds"
         if texts is not None:
             for (row, column), value in np.ndenumerate(mean):
@@ -176,8 +192,7 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
                 colour = "black" if light > 0.45 else "white"
                 place: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
                 axes.text(column, row, texts[row][column], fontsize=FONT, color=colour, **place)
-            unit = f", in units of {written(10**power)}" if power else ""
-            words = f"Colours and numbers: means over the seeds; numbers rounded{unit}"
+            words = "Colours and numbers: means over the seeds; numbers rounded"
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
         band = f"Band: {finals.attrs['description']}; its half-width is at most {widest}"
@@ -385,7 +400,7 @@ def _numbers(values: np.ndarray, wide: float, tall: float) -> tuple[list[list[st
     rows, columns = values.shape
     for digits, share in ((3, 0.85), (2, 0.92)):  # a third digit only where there is ample room
         fitting = []
-        for power in (0, 3, 6, 9, -3) if columns <= 12 else ():
+        for power in _UNITS if columns <= 12 else ():
             scaled = values / 10.0**power
             exact = power == 0 and bool((values == np.round(values)).all())
             texts = [[text(v, 1 if exact else digits) for v in row] for row in scaled.tolist()]

@@ -103,12 +103,14 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         number = 0
         if shown:
             number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
-        least = "no other configuration has at most its cost and its regret, and less of one"
+        labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
+        beaten = "Open points: another configuration has no more cost and no more regret, and less "
         return parameters.caption_of(
             finals,
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
-            f"Filled, on the line: the Pareto front ({least}), {len(front)} of "
-            f"{counted('', cost.size, 'configuration')}, {number} of them labelled",
+            "Filled points on the line: the Pareto front, where less cost has its price in regret; "
+            f"{len(front)} of {counted('', cost.size, 'configuration')}, {labelled}",
+            *([beaten + "of one of them"] if len(front) < cost.size else []),
             paid=True,
         )
 

@@ -90,18 +90,24 @@ def plot_runs(
         if array_of("bounds", values, 10**6, allowed, remedy).shape != slots:
             refuse("bounds", label, "a run's label, with a value per slot", remedy)
 
+    # Nothing is lost, and nothing sent, before the first slot; a logarithm has no place for it.
+    logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
+    begin = not logarithmic and all(data.time.values[0] > 0 for data in runs.values())
+
     heights = (1.65, 1.2)
     figure, (regret, links) = style.panels(heights)
     handles = []
     for index, (label, band) in enumerate(bands.items()):
-        own, time = style.look(index), band.time.values
-        lower, upper = band.lower.values, band.upper.values
+        own = style.look(index)
+        time, lower, mean, upper = (
+            _from(begin, each.values) for each in (band.time, band.lower, band["mean"], band.upper)
+        )
         regret.fill_between(time, lower, upper, color=own["color"], alpha=0.2, linewidth=0)
-        handles += regret.plot(time, band["mean"].values, label=label, **own)
+        handles += regret.plot(time, mean, label=label, **own)
         if label in bounds:
             thin: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 0.8}
-            regret.plot(time, bounds[label], color=own["color"], **thin)
-    _draw_links(links, runs, prices)
+            regret.plot(band.time.values, bounds[label], color=own["color"], **thin)
+    _draw_links(links, runs, prices, begin)
 
     regret.set_ylim(bottom=0)
     regret.set_ylabel("cumulative regret\n(reward, summed over M agents)")
@@ -110,7 +116,7 @@ def plot_runs(
         axes.margins(x=0.01)
         if axes.get_yscale() == "linear":
             style.scale_linear(axes, "y")
-    if all(_is_logarithmic(data.time.values) for data in runs.values()):
+    if logarithmic:
         links.set_xscale("log")
     else:
         links.set_xlim(left=0)
@@ -213,7 +219,14 @@ def _is_logarithmic(times: np.ndarray) -> bool:
     return bool(log.std() / log.mean() < linear.std() / linear.mean())
 
 
-def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float, float]) -> None:
+def _from(begin: bool, values: Any) -> np.ndarray:
+    """Returns what a series is at slot 0, which is 0, and what it is afterwards."""
+    return np.append(0, values) if begin else np.asarray(values)
+
+
+def _draw_links(
+    axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float, float], begin: bool
+) -> None:
     """Draws the lower panel: a line per run and side of its links, or per run its cost."""
     paid = prices != (1.0, 1.0)
     totals: list[float] = []
@@ -229,7 +242,8 @@ def _draw_links(axes: Axes, runs: Mapping[str, xr.Dataset], prices: tuple[float,
             # Runs, and the two sides, are marked at different slots.
             every = (0.06 + 0.03 * (index % 4) + 0.12 * (name == "peer"), 0.25)
             own = style.look(index) | _SIDES.get(name, {})
-            axes.plot(data.time.values, values, markevery=every, **own)
+            time = _from(begin, data.time.values)
+            axes.plot(time, _from(begin, values), markevery=every, **own)
     positive = [total for total in totals if total > 0]
     if not positive:
         axes.set_ylim(-0.04, 1)

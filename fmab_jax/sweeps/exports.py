@@ -21,6 +21,8 @@ from fmab_jax.run.netcdf import save
 if TYPE_CHECKING:
     import pandas as pd
 
+# Columns of a table besides the swept parameters, where all rows have the same.
+_WHAT = ("algorithm", "agents", "arms", "horizon", "epsilon")
 _ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 
 
@@ -28,10 +30,11 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     """Writes the results of `simulate` or `sweep` into a file, whole or not at all.
 
     netCDF and Zarr keep every variable with its dimensions; labels of mixed kinds, such as "none"
-    beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and
-    slot, with the swept parameters, ``seed``, ``time`` and the series, and per-seed values repeated
-    in each row; of a summary, a row for each configuration and slot with means, variances and
-    counts. Both are written a configuration at a time. Floats in CSV read back to the same bits.
+    beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and slot:
+    the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``seed``, ``time`` and
+    the series, with per-seed values repeated in each row; of a summary, a row for each
+    configuration and slot with means, variances and counts. Both are written a configuration at a
+    time. Floats in CSV read back to the same bits.
 
     Args:
         data: The results.
@@ -71,7 +74,8 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
     sizes = [data.sizes[name] for name in dims]
     for place in np.ndindex(*sizes):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        labels = {name: cell[name].item() for name in dims}
+        labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
+        labels |= {name: cell[name].item() for name in dims}
         if "seed" in cell.dims:
             seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
             cell = cell.isel(seed=slice(seeds))

@@ -713,7 +713,8 @@ def _python_number(value: Any) -> Any:
 def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
     """Returns the number or the short text that stands for a value."""
     if known is not None and type(known.kind) is not Kind:
-        return known.kind.label(known.check(value)) or f"{name}-{place}"
+        label = known.kind.label(known.check(value))
+        return f"{name}-{place}" if label in (None, "") else label
     # An infinite epsilon is no noise, as None is; nothing else may be infinite.
     if value is None or (isinstance(value, float) and value == math.inf):
         return "none"

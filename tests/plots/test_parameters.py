@@ -243,8 +243,16 @@ def test_a_map_shows_the_table_with_numbers_in_its_cells():
         brighter = 1.0 if text.get_color() == "white" else luminance
         darker = luminance if text.get_color() == "white" else 0.0
         assert (brighter + 0.05) / (darker + 0.05) > 4
-    assert bar.get_xlabel() == "cumulative regret at T\n(reward, summed over M agents)"
-    assert f"numbers rounded, in units of 1000. Band: {BAND}; " in caption(figure)
+    # The scale counts as the numbers do: in thousands.
+    label = "cumulative regret at T, in thousands\n(reward, summed over M agents)"
+    assert bar.get_xlabel() == label
+    figure.canvas.draw()
+    low, high = bar.get_xlim()
+    shown_ticks = [each for each in bar.xaxis.get_major_ticks() if low <= each.get_loc() <= high]
+    assert len(shown_ticks) > 1
+    for tick in shown_ticks:
+        assert 1000 * float(tick.label1.get_text() or tick.label2.get_text()) == tick.get_loc()
+    assert f"numbers rounded. Band: {BAND}; " in caption(figure)
     assert "its half-width is at most 4 % of the mean. " in caption(figure)
 
 
@@ -383,8 +391,8 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
     one.attrs["title"] = "CDP-MAB, DDP-MAB"
     assert caption(plot_pareto(one)) == (
         f"CDP-MAB, DDP-MAB, ε = 0.3, M = 50 agents, {fixed}, p = 1, "
-        f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled, on the line: the Pareto "
-        "front (no other configuration has at most its cost and its regret, and less of one), "
+        f"1000 seeds. Points: means over the seeds; bars: {BAND}. Filled points on the line: "
+        "the Pareto front, where less cost has its price in regret; "
         "1 of 1 configuration, 0 of them labelled. "
         "Peer links are counted on the meter bound: diameter x edges. "
         "0 of 1000 seeds lost the best arm (90 % Clopper–Pearson interval 0–0.3 %). 0 of 1000 "

@@ -79,7 +79,7 @@ def table(path: Path) -> pd.DataFrame:
         return pd.DataFrame(
             {
                 name: texts[name]
-                if name == "epsilon"
+                if name in ("algorithm", "epsilon")
                 else [numbers[x] if x in numbers else float(x) for x in texts[name]]
                 for name in texts
             }
@@ -94,7 +94,9 @@ def test_tables_of_curves_hold_a_row_for_each_cell_seed_and_slot(
     """Would catch rows in another order than their labels, a rounded float, or a column lost."""
     data = swept["curves"]
     frame = table(export(data, tmp_path / f"x{ending}"))
-    assert frame.columns[:4].tolist() == ["epsilon", "horizon", "seed", "time"]
+    sizes = ["algorithm", "agents", "arms"]
+    assert frame.columns[:7].tolist() == [*sizes, "epsilon", "horizon", "seed", "time"]
+    assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 800}
     labels = [
         (epsilon, horizon, seed, slot)
         for epsilon in ("0.5", "none")
@@ -124,7 +126,9 @@ def test_tables_of_summaries_hold_a_row_for_each_cell_and_slot(
     """Would catch a table without the variance of regret, or one of another slot."""
     data = swept["summary"]
     frame = table(export(data, tmp_path / f"x{ending}"))
-    assert frame.columns[:3].tolist() == ["epsilon", "horizon", "time"]
+    sizes = ["algorithm", "agents", "arms"]
+    assert frame.columns[:6].tolist() == [*sizes, "epsilon", "horizon", "time"]
+    assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 40}
     assert frame.epsilon.tolist() == ["0.5"] * 20 + ["none"] * 20
     assert frame.horizon.tolist() == ([2000] * 10 + [20_000] * 10) * 2
     np.testing.assert_array_equal(frame.regret_mean, data.regret_mean.values.ravel())
@@ -143,7 +147,9 @@ def test_a_single_run_is_exported_too(tmp_path: Path) -> None:
         fmab.cdp_mab(0.5), fmab.Problem.heterogeneous(4, 3, 0.0), 20_000, 20, times=10, batch=8
     )
     frame = table(export(data, tmp_path / "x.parquet"))
-    assert frame.columns[:2].tolist() == ["seed", "time"]
+    what = {"algorithm": "cdp", "agents": 4, "arms": 3, "horizon": 20_000, "epsilon": 0.5}
+    assert frame.columns[:7].tolist() == [*what, "seed", "time"]
+    assert frame[list(what)].drop_duplicates().to_dict("records") == [what]
     np.testing.assert_array_equal(frame.seed, np.repeat(np.arange(20), 10))
     np.testing.assert_array_equal(frame.time, np.tile(data.time.values, 20))
     np.testing.assert_array_equal(frame.regret, data.regret.values.ravel())

@@ -1,0 +1,138 @@
+"""Tables in other formats, what is remarked below them, and bounds that are capped."""
+
+import csv
+import io
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.analysis import theory
+from fmab_jax.cli import bounds, formats, tables
+from fmab_jax.cli.main import main
+
+SMALL = {"seeds": 20, "times": 4, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def swept():
+    """Agents alike and apart, with and without noise, for long and for too short."""
+    problem = fmab.Problem.heterogeneous
+    grid = {"spread": [0, 0.5], "epsilon": [1, None]}
+    return fmab.sweep("cdp", problem, agents=5, arms=10, horizon=10**4, **grid, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def written(swept, tmp_path_factory):
+    return str(
+        fmab.save(swept.assign_coords(epsilon=["1", "none"]), tmp_path_factory.mktemp("x") / "x.nc")
+    )
+
+
+def shown(capsys, path, form):
+    assert main(["show", path, "--format", form]) == 0
+    return capsys.readouterr().out
+
+
+def test_zero_is_a_label(swept):
+    """Would catch a swept 0 that is told by its place in the list."""
+    assert swept.spread.values.tolist() == [0, 0.5]
+
+
+def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
+    """Would catch rounded numbers, columns without a name, or ends that are swapped."""
+    table = fmab.final_table(swept)
+    rows = list(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
+    places = [(spread, epsilon) for spread in (0, 1) for epsilon in (0, 1)]
+    assert [(row["spread"], row["epsilon"]) for row in rows] == [
+        (str([0.0, 0.5][spread]), ["1", "none"][epsilon]) for spread, epsilon in places
+    ]
+    for row, (spread, epsilon) in zip(rows, places, strict=True):
+        cell = table.isel(spread=spread, epsilon=epsilon)
+        for name in ("regret", "regret_lower", "regret_upper", "cost", "seeds", "undecided"):
+            assert float(row[name]) == float(cell[name]), name
+        assert float(row["links_server"]) == float(cell.links.sel(meter="server"))
+        assert float(row["level"]) == 0.95
+        assert float(row["epsilon_message"]) == (5 if epsilon == 0 else np.inf)
+
+
+def test_html_is_well_formed_and_has_the_numbers(written, capsys):
+    """Would catch a table that a page cannot hold, or cells in other columns than their names."""
+    text = shown(capsys, written, "html")
+    table = ElementTree.fromstring(text)
+    assert table.find("caption").text.startswith("CDP-MAB, M = 5 agents, K = 10 arms")
+    heads = [cell.text.strip() for cell in table.find("thead").iter("th")]
+    first = [cell.text.strip() for cell in next(table.find("tbody").iter("tr")).iter("td")]
+    row = next(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
+    found = dict(zip(heads, first, strict=True))
+    assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]))
+    assert found["seeds"] == "20" and found["message Nε"] == "5"
+
+
+def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
+    """Would catch tables that do not compile: bare %, letters beyond ASCII, unequal rows."""
+    text = shown(capsys, written, "latex")
+    comment, *lines = text.rstrip().split("\n")
+    assert comment.startswith("% CDP-MAB") and text.isascii()
+    assert lines[0].startswith(r"\begin{tabular}{") and lines[-1] == r"\end{tabular}"
+    rows = [line for line in lines if line.endswith(r"\\")]
+    assert len(rows) == 5
+    columns = lines[0].count("r}") and len(lines[0].split("{")[-1].rstrip("}"))
+    assert {line.count("&") for line in rows} == {columns - 1}
+    assert not [line for line in rows if "%" in line.replace(r"\%", "")]
+    assert formats.latex_text("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
+
+
+def test_markdown_and_other_words(written, capsys):
+    """Would catch a format that is not refused by name, or Markdown without its rule."""
+    lines = shown(capsys, written, "markdown").rstrip().split("\n")
+    assert set(lines[3]) == {"|", "-"} and lines[2].startswith("|   spread |")
+    assert main(["show", written, "--format", "docx"]) == 2
+    assert "one of text, latex, html, markdown, csv" in capsys.readouterr().err
+
+
+def test_a_horizon_without_a_round_is_remarked(capsys):
+    """Would catch the regret of mere exploration told as that of the algorithm."""
+    run = [
+        "run",
+        "cdp",
+        "--agents",
+        "5",
+        "--arms",
+        "10",
+        "--seeds",
+        "20",
+        "--no-figure",
+        "--no-data",
+    ]
+    assert main([*run, "--horizon", "20", "1e4"]) == 0
+    assert "No round was completed by T in 1 of 2 rows" in capsys.readouterr().out
+    assert main([*run, "--horizon", "1e4"]) == 0
+    assert "No round" not in capsys.readouterr().out
+
+
+def test_arms_lost_by_agents_that_differ_are_explained(swept):
+    """Would catch the remark where agents are alike, or where no arm was lost."""
+    for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
+        table = fmab.final_table(swept)
+        table.best_arm_lost[spread, 0] = lost
+        said = tables._remarks(table, swept)
+        assert len(said) == wanted
+    table = fmab.final_table(swept.isel(spread=1))
+    table.best_arm_lost[0] = 2
+    assert "agents differ" in tables._remarks(table, swept)[0]
+
+
+def test_bounds_say_that_they_are_capped(capsys):
+    """Would catch parts that add up to more than their whole without a word."""
+    assert main(["bounds", "cdp", "--agents", "5", "--arms", "10", "--horizon", "1e3"]) == 0
+    line = next(x for x in capsys.readouterr().out.split("\n") if x.startswith("regret  "))
+    assert line.split()[1:] == ["2,344", "4,328", "(capped)"]
+    table = fmab.cdp_mab(1).exchange(5)
+    for horizon in (10**3, 10**6):
+        for bound in (theory.bounds, theory.closed_form):
+            found = bound(np.array([0, 0.3, 0.4]), table, horizon, 1.0)
+            parts = [getattr(found, name) for name in found._fields if name.startswith("regret_")]
+            assert bounds._capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
+            assert found.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))
