@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import pickle
+import re
 import socket
 import threading
 import time
@@ -36,6 +38,7 @@ INSTALL = 'pip install "fmab_jax[dask]"'
 _AHEAD = 2
 _POLL_S = 1.0
 _CONNECT_S = 10.0
+_ADDRESS = re.compile(r"([a-z]{2,10}://)?(\[[0-9a-fA-F:]+\]|[^/\s:]+):[0-9]{1,5}|inproc://\S+")
 
 
 class Task(NamedTuple):
@@ -143,10 +146,13 @@ class Cluster:
                     number, task = waiting.popleft()
                     running[self._submit(task)] = number
                 for future in self._ended(list(running)):
-                    number = running.pop(future)
-                    chunk, seconds, compilations = self._result(future, tasks[number])
-                    # Its worker keeps it no longer; and one chunk at a time is here.
-                    future.release()
+                    number = running[future]
+                    try:
+                        chunk, seconds, compilations = self._result(future, tasks[number])
+                    finally:
+                        # Its worker keeps it no longer; and one chunk at a time is here.
+                        future.release()
+                    del running[future]
                     yield Done(number, chunk, seconds, compilations)
                     del chunk
         finally:
@@ -191,7 +197,7 @@ class Cluster:
             time.sleep(_POLL_S / 4)
             return []
         distributed = _distributed("client")
-        with self._connected():
+        with self._connected(), self.client.as_current():
             try:
                 ended = distributed.wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED")
             except TimeoutError:
@@ -234,7 +240,7 @@ class Cluster:
     def _connected(self) -> Iterator[None]:
         """Says it in one line where the scheduler is lost."""
         scheduler = getattr(self.client.scheduler, "address", "")
-        lost = f"the Dask scheduler {scheduler} is lost, or has cancelled the work: run it again"
+        lost = f"the Dask scheduler {scheduler} is lost, or has cancelled the work"
         try:
             yield
         except CancelledError as error:
@@ -279,9 +285,14 @@ def connected(scheduler: str) -> Iterator[Any]:
         Refusal: If nobody answers there, or Dask is not installed.
     """
     distributed = _distributed("scheduler")
+    file = scheduler.endswith(".json")
+    if not (os.path.isfile(scheduler) if file else _ADDRESS.fullmatch(scheduler)):
+        allowed = "the address of a Dask scheduler, or the .json file that it wrote"
+        refuse("scheduler", scheduler, allowed, "such as tcp://host:8786")
     # What it logs of a lost connection is said in a line of our own.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    where = {"scheduler_file" if scheduler.endswith(".json") else "address": scheduler}
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    where = {"scheduler_file" if file else "address": scheduler}
     try:
         client = distributed.Client(**where, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
