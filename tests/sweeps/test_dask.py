@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pickle
 import shlex
@@ -288,6 +289,45 @@ def test_lines_say_that_workers_are_waited_for(capsys):
         "computing on 1 worker with 1 thread",
         "computing on 3 workers with 12 threads",
     ]
+
+
+def example(name: str):
+    """Imports an example of the documents."""
+    path = Path(__file__).parents[2] / "docs/examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_slurm_recipe_asks_for_what_it_says():
+    """Would catch options that dask-jobqueue does not have, and jobs of another size."""
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue")
+    recipe = example("dask_slurm")
+    wanted = {
+        "CPUS": ["#SBATCH --cpus-per-task=4\n", "--nthreads 1 ", "--nworkers 4 ", "-t 04:00:00\n"],
+        "GPUS": ["#SBATCH --cpus-per-task=4\n", "--nthreads 1 ", "#SBATCH --gpus=1\n"],
+    }
+    for name, lines in wanted.items():
+        options = {"scheduler_options": {"dashboard_address": None}, **getattr(recipe, name)}
+        with jobqueue.SLURMCluster(**options) as made:
+            script = made.job_script()
+        for line in [*lines, f"{sys.executable} -m distributed", "--lifetime 230m "]:
+            assert line in script, (name, line, script)
+        assert ("--nworkers" in script) == (name == "CPUS")
+
+
+@pytest.mark.slow
+def test_the_gpu_recipe_gives_each_worker_one():
+    """Would catch workers that see each other's GPU, or that share one process."""
+    with (
+        example("dask_gpus").one_worker_per_gpu(["0", "3"]) as made,
+        distributed.Client(made, set_as_default=False) as there,
+    ):
+        there.wait_for_workers(2)
+        seen = there.run(os.getenv, "CUDA_VISIBLE_DEVICES")
+        assert sorted(seen.values()) == ["0", "3"]
+        assert set(there.nthreads().values()) == {1}
 
 
 @pytest.mark.slow
