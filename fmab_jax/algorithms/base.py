@@ -18,7 +18,7 @@ import re
 import sys
 import typing
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +38,7 @@ from fmab_jax.parameters import Described, parameters_of
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _WANTED = "a module that defines an algorithm or a reward law"
 _loaded: dict[str, type[Algorithm]] = {}
+_sources: dict[str, Source] = {}
 
 
 class Outcome(NamedTuple):
@@ -445,15 +446,49 @@ def _imported(path: Path) -> ModuleType:
     name = f"fmab_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
-    module = ModuleType(name)
-    module.__file__ = str(path.resolve())
-    code = compile(source, module.__file__, "exec")
-    sys.modules[name] = module
+    return _executed(Source(name, str(path.resolve()), source))
+
+
+class Source(NamedTuple):
+    """A plug-in file as it was imported, for processes that do not see the file.
+
+    Attributes:
+        name: The module's; it has a digest of the content.
+        path: Where the file lies here.
+        content: Of the file.
+    """
+
+    name: str
+    path: str
+    content: bytes
+
+
+def plugin_sources() -> list[Source]:
+    """Returns the plug-in files that this process has imported, in order."""
+    return list(_sources.values())
+
+
+def import_sources(sources: Iterable[Source]) -> None:
+    """Imports plug-in files of another process under the names they have there, each once.
+
+    Classes pickled there can then be unpickled here.
+    """
+    for source in sources:
+        if source.name not in sys.modules:
+            _executed(source)
+
+
+def _executed(source: Source) -> ModuleType:
+    module = ModuleType(source.name)
+    module.__file__ = source.path
+    code = compile(source.content, source.path, "exec")
+    sys.modules[source.name] = module
     try:
         exec(code, module.__dict__)
     except BaseException:
-        del sys.modules[name]
+        del sys.modules[source.name]
         raise
+    _sources[source.name] = source
     return module
 
 

@@ -54,6 +54,8 @@ def confidence_band(
       the spread of single trials and is *not* a confidence band of the mean.
 
     Where all seeds agree the band has no width. Sums over seeds are taken in seed order in float64.
+    Curves that are not in memory (of `open_sweep`, with or without ``chunks``) are read a block of
+    seeds at a time, at most three times; the digits are those of curves in memory.
 
     Args:
         values: A series per seed, with the dimension "seed" and normally "time"; finite. The
@@ -99,11 +101,11 @@ def confidence_band(
 
     curve_dims = [dim for dim in values.dims if dim not in ("seed", "time")]
     ordered = values.transpose(*curve_dims, "seed", ...)
-    raw = ordered.values.reshape(*(values.sizes[dim] for dim in curve_dims), seeds, -1)
+    shape = tuple(values.sizes[dim] for dim in curve_dims)
     names = ["mean", "lower", "upper"] + ["median"] * (kind == "quantile")
-    out = np.empty((len(names), *raw.shape[:-2], raw.shape[-1]))
-    for index in np.ndindex(raw.shape[:-2]):
-        curve = raw[index]
+    out = np.empty((len(names), *shape, values.sizes.get("time", 1)))
+    for index in np.ndindex(shape):
+        curve = _curve(ordered.variable[index])
         mean, deviation = _moments(curve)
         if kind == "quantile":
             rows = [mean, *_quantiles(curve, [(1 - level) / 2, (1 + level) / 2, 0.5])]
@@ -127,7 +129,7 @@ def confidence_band(
     band["seeds"] = seeds
     for event in EVENTS:
         if event in per_seed:
-            number = per_seed[event].astype(bool).sum("seed").reset_coords(drop=True)
+            number = per_seed[event].astype(bool).sum("seed").reset_coords(drop=True).compute()
             _count(band, event, number, level)
     band.attrs = {"level": level, "kind": kind, "description": describe(level, kind)}
     return band
@@ -310,7 +312,28 @@ def _blocks(length: int, row: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, length, step)]
 
 
-def _moments(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class _Unread:
+    """Curves [seed, time] that are not in memory; what is indexed is read."""
+
+    def __init__(self, values: xr.Variable) -> None:
+        self.values = values
+        self.shape: tuple[int, int] = (values.shape[0], values.shape[1])
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return self.values[key].values
+
+
+_Curve = np.ndarray | _Unread
+
+
+def _curve(values: xr.Variable) -> _Curve:
+    """Returns curves [seed, time], or [seed] as of one slot; few of them in memory."""
+    if values.ndim == 1 or values.size <= _CHUNK:
+        return values.values.reshape(len(values), -1)
+    return _Unread(values)
+
+
+def _moments(curve: _Curve) -> tuple[np.ndarray, np.ndarray]:
     """Returns mean and standard deviation [time] over the seeds of ``curve`` [seed, time].
 
     Two passes over blocks of seeds, so that only a block is held in float64 besides ``curve``.
@@ -335,7 +358,7 @@ def _moments(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(squares / (seeds - 1))
 
 
-def _quantiles(curve: np.ndarray, levels: list[float]) -> np.ndarray:
+def _quantiles(curve: _Curve, levels: list[float]) -> np.ndarray:
     """Returns the quantiles [level, time] over the seeds, a block of slots at a time."""
     seeds, times = curve.shape
     parts = [np.quantile(curve[:, block], levels, axis=0) for block in _blocks(times, seeds)]
@@ -343,7 +366,7 @@ def _quantiles(curve: np.ndarray, levels: list[float]) -> np.ndarray:
 
 
 def _sup_quantile(
-    curve: np.ndarray,
+    curve: _Curve,
     mean: np.ndarray,
     deviation: np.ndarray,
     level: float,
@@ -356,7 +379,7 @@ def _sup_quantile(
     scale /= np.sqrt(seeds - 1)
     # A matrix [rank, time] whose Gram matrix over rank is the empirical correlation of the slots.
     if seeds <= times:
-        root = (curve - mean) * scale
+        root = (curve[:] - mean) * scale
     else:
         correlation = np.zeros((times, times))
         for block in _blocks(seeds, times):

@@ -124,7 +124,10 @@ def final_table(
 def _final_curves(
     cell: xr.Dataset, seeds: int, both: Sequence[float], level: float, judged: bool
 ) -> tuple[dict[str, float], dict[str, int], np.ndarray]:
-    kept = cell.isel(seed=slice(seeds), time=-1)
+    # Read once, where it is not in memory; by the rows of the last slot alone.
+    needed = ["links", "regret", "rounds_made", "chosen_arm", *_EVENTS]
+    kept = cell[[name for name in needed if name in cell.variables]]
+    kept = kept.isel(seed=slice(seeds), time=-1).load()
     links = np.asarray(kept.links.transpose("seed", "meter"), np.float64).mean(axis=0)
     series = {name: np.asarray(kept[name], np.float64) for name in ("regret", "rounds_made")}
     series["cost"] = np.asarray(communication_cost(kept, both[0], both[1]), np.float64)

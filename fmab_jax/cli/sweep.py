@@ -9,17 +9,19 @@ Examples:
   fmab sweep ddp --graph ring star complete --horizon 1e5 1e6 --seeds 200
   fmab sweep cdp --epsilon 0.1 1 --keep summary --until 0.01 --seeds 200
   fmab sweep study.toml --worker 3/16
+  fmab sweep study.toml --scheduler tcp://host:8786
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -33,6 +35,7 @@ from fmab_jax.cli.show import Options as Show
 from fmab_jax.cli.tables import print_results
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import told
+from fmab_jax.sweeps.progress import Plan, Progress
 
 # How long a batch may take to end after Ctrl-C or a request to stop.
 _GRACE_S = 8.0
@@ -45,7 +48,9 @@ Runs a study file. What fmab_jax.sweep takes stands at its top and under
 Examples:
   fmab sweep study.toml
   fmab sweep study.toml --worker 3/16 --out runs/shared
-  fmab sweep study.toml --dry-run"""
+  fmab sweep study.toml --scheduler tcp://host:8786
+  fmab sweep study.toml --dry-run
+  fmab sweep study.toml --plan"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +61,13 @@ class Storing:
     """Where the results are kept; what is there already is not computed again."""
     worker: Annotated[str | None, arg(metavar="I/N"), shown("alone")] = None
     """This process is the I-th of N that share the folder, such as 3/16."""
+    scheduler: Annotated[str | None, arg(metavar="ADDRESS"), shown("none")] = None
+    """Compute on the workers of this Dask scheduler: tcp://HOST:PORT, or the .json file that it
+    wrote."""
     dry_run: Annotated[bool, Off] = False
     """Say what would be done and what it takes, and stop."""
+    plan: Annotated[bool, Off] = False
+    """Print what would be done as one line of JSON, and stop; nothing is compiled."""
     allow_changes: Annotated[tuple[str, ...], arg(metavar="FIELD"), shown("none")] = ()
     """Fields in which the study, or the versions, may differ from the folder's."""
     chunk: Annotated[Count, shown("about a second's work")] = None
@@ -89,7 +99,7 @@ def command(words: list[str]) -> Command:
 
 def execute(call: Call) -> None:
     """Runs a sweep, prints its table, and says what can be done with it."""
-    from fmab_jax.sweeps import runner, study_file
+    from fmab_jax.sweeps import cluster, runner, study_file
     from fmab_jax.sweeps.progress import counted
 
     options = call.options
@@ -115,19 +125,32 @@ def execute(call: Call) -> None:
         if options.out == "":
             refuse("out", "", "the name of a folder", "leave it out for the default")
         out = os.path.join("runs", label) if options.out is None else options.out
+        if worker is not None and options.scheduler is not None:
+            remedy = "the scheduler's workers share the work by themselves; drop one"
+            refuse("worker", options.worker, "left out with a scheduler", remedy)
         if options.save_study is not None:
             print("wrote", study_file.write_study(document, options.save_study))
-    with spelt(options, **stated.RENAMED), _stoppable(call.words):
+    planned = _Planned()
+    with ExitStack() as stack:
+        stack.enter_context(spelt(options, **stated.RENAMED))
+        stack.enter_context(_stoppable(call.words))
+        client = None
+        if options.scheduler is not None:
+            client = stack.enter_context(cluster.connected(options.scheduler))
         data = runner.run(
             study,
             store=out,
             worker=worker,
+            client=client,
             allow_changes=options.allow_changes,
             chunk=options.chunk,
-            progress=True,
-            dry=options.dry_run,
+            progress=planned if options.plan else True,
+            dry=options.dry_run or options.plan,
+            calibrate=not options.plan,
         )
-    if options.dry_run:
+    if options.plan:
+        print(json.dumps({**planned.told, "folder": out}))
+    if options.plan or options.dry_run:
         return
     missing = data.attrs.get("missing_trials")
     if missing:
@@ -139,6 +162,25 @@ def execute(call: Call) -> None:
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
         print_results(data, Show(folder=out))
     print(f"next: fmab show {shlex.quote(out)}, fmab plot {shlex.quote(out)} --help")
+
+
+class _Planned(Progress):
+    """Notes what would be done."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, int] = {}
+
+    def planned(self, plan: Plan) -> None:
+        self.told = {
+            "configurations": plan.cells,
+            "trials": plan.trials,
+            "missing": plan.missing,
+            "chunks": plan.blocks,
+            "workers": plan.workers,
+            "compilations": plan.layouts,
+            "disk_bytes": plan.disk_bytes,
+            "memory_bytes": plan.memory_bytes,
+        }
 
 
 def _worker(text: str | None) -> tuple[int, int] | None:

@@ -107,11 +107,15 @@ class Config(NamedTuple):
         return given + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
 
     def needs(
-        self, trials: int, devices: Sequence[jax.Device], batch: int | None = None
+        self,
+        trials: int,
+        devices: Sequence[jax.Device],
+        batch: int | None = None,
+        lanes: int | None = None,
     ) -> Estimate:
         """Returns what so many trials will need; arguments as in `resources.estimate`."""
         sizes = self.elements, self.bytes_per_seed, self.result_bytes
-        return resources.estimate(*sizes, trials, devices, batch)
+        return resources.estimate(*sizes, trials, devices, batch, lanes)
 
 
 class Work(NamedTuple):
@@ -330,9 +334,9 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
 
 
 def run_trials(
-    work: Work, batch: int, devices: tuple[jax.Device, ...]
+    work: Work, batch: int, devices: tuple[jax.Device, ...], lanes: int | None = None
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yields (first trial, outcome) of each batch, as they finish.
+    """Yields (first trial, outcome) of each batch, as they finish; ``lanes`` of them run at once.
 
     Where the devices belong to several processes, all of them must call this with the same work;
     each gets all outcomes.
@@ -366,14 +370,15 @@ def run_trials(
         return start, outcome
 
     starts = iter(range(0, len(work.seeds), batch))
-    with ThreadPoolExecutor(threads(devices)) as pool:
+    lanes = threads(devices) if lanes is None else lanes
+    with ThreadPoolExecutor(lanes) as pool:
         # Only as many in flight as there are threads: memory is bounded by the batch.
         running: set[Future[tuple[int, Outcome]]] = set()
         try:
             while True:
                 for start in starts:
                     running.add(pool.submit(one, start))
-                    if len(running) > threads(devices):
+                    if len(running) > lanes:
                         break
                 if not running:
                     return

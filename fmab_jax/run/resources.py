@@ -12,7 +12,8 @@ import jax
 
 from fmab_jax import __version__
 from fmab_jax.errors import count, refuse
-from fmab_jax.resources import available_bytes, refuse_after_fork
+from fmab_jax.resources import available_bytes as available_bytes
+from fmab_jax.resources import refuse_after_fork
 
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
@@ -65,6 +66,7 @@ def estimate(
     trials: int,
     devices: Sequence[jax.Device],
     batch: int | None = None,
+    lanes: int | None = None,
 ) -> Estimate:
     """Returns the batch size and the memory a run will need, before anything is allocated.
 
@@ -75,14 +77,16 @@ def estimate(
         trials: How many.
         devices: That share each batch.
         batch: Seeds per batch, or None to choose.
+        lanes: Batches that run at once; `threads` by default.
 
     Raises:
         ValueError: If ``batch`` is not a positive whole number.
     """
     available = available_bytes()
+    lanes = threads(devices) if lanes is None else lanes
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
-        per_device = min(per_device, -(-trials // (len(devices) * threads(devices))))
+        per_device = min(per_device, -(-trials // (len(devices) * lanes)))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")
         per_device = -(-batch // len(devices))
@@ -91,7 +95,7 @@ def estimate(
     least = 8 if elements <= 100_000 else 2
     batch = len(devices) * 2 ** math.ceil(math.log2(max(least, per_device)))
     batches = -(-trials // batch)
-    working = bytes_per_seed * batch * min(threads(devices), batches)
+    working = bytes_per_seed * batch * min(lanes, batches)
     return Estimate(batch, batches, working, trials * result_bytes, available)
 
 

@@ -29,6 +29,7 @@ class Plan(NamedTuple):
         free_bytes: Free disk space; 0 without a store.
         memory_bytes: What computing them will take, and without a store the results.
         available_bytes: Free memory, 0 if unknown.
+        workers: So many workers at most have something to compute.
     """
 
     cells: int
@@ -43,6 +44,7 @@ class Plan(NamedTuple):
     free_bytes: int
     memory_bytes: int
     available_bytes: int
+    workers: int = 0
 
 
 class Progress:
@@ -60,6 +62,9 @@ class Progress:
     def damaged(self, line: str) -> None:
         """Is told of a chunk that has to be computed again."""
         warnings.warn(line, stacklevel=2)
+
+    def workers(self, number: int, threads: int) -> None:
+        """Is told how many workers a cluster has, and their threads, whenever that changes."""
 
     def extended(self, trials: int) -> None:
         """Is told how many trials it will be in all, as far as is known."""
@@ -107,6 +112,13 @@ def describe_plan(plan: Plan) -> str:
     return lines + memory
 
 
+def workers_text(number: int, threads: int) -> str:
+    """Writes how many workers a cluster has."""
+    if not number:
+        return "waiting for workers"
+    return f"computing on {counted(number, 'worker')} with {counted(threads, 'thread')}"
+
+
 def counted(number: int, noun: str) -> str:
     """Writes a number with its noun."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
@@ -135,6 +147,9 @@ class _Lines(Progress):
 
     def damaged(self, line: str) -> None:
         self.say(line)
+
+    def workers(self, number: int, threads: int) -> None:
+        self.say(workers_text(number, threads))
 
     def compiling(self, layout: int, layouts: int) -> None:
         self.say(f"compiling program {layout} of {layouts}")
@@ -204,6 +219,9 @@ class _Bar(Progress):
 
     def damaged(self, line: str) -> None:
         self.bar.console.print(line, highlight=False, markup=False)
+
+    def workers(self, number: int, threads: int) -> None:
+        self.bar.console.print(workers_text(number, threads), highlight=False)
 
     def compiling(self, layout: int, layouts: int) -> None:
         self.bar.update(self.task, description=f"compiling {layout}/{layouts}")

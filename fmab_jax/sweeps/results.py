@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -23,7 +24,7 @@ from xarray.core import indexing
 from fmab_jax.analysis import privacy, summary, words
 from fmab_jax.analysis.tables import look_band
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.errors import Damaged, refuse
+from fmab_jax.errors import Damaged, count, did_you_mean, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import schema
 from fmab_jax.run.batches import Config
@@ -75,11 +76,21 @@ class Results:
         self.parts: dict[str, list[Part]] = {}
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._reading: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
         self._slots = {
             cell["hash"]: len(header["grids"][cell["grid"]]) for cell in header.get("cells", ())
         }
         for entry in entries:
             self.add(entry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Where it is read by another process, that one has its own chunks at hand.
+        return {n: v for n, v in vars(self).items() if n not in ("_chunks", "_reading", "_lock")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._chunks, self._reading, self._lock = OrderedDict(), {}, threading.Lock()
 
     @property
     def curves(self) -> bool:
@@ -179,21 +190,29 @@ class Results:
         return {**self.header["made_by"], **listed}
 
     def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
-        """Reads a chunk, or finds it at hand.
+        """Reads a chunk, or finds it at hand; for several threads at once.
 
         Raises:
             Damaged: If it is not what its facts say.
         """
-        if entry.chunk not in self._chunks:
+        with self._lock:
+            reading = self._reading.setdefault(entry.chunk, threading.Lock())
+        # Whoever else wants it waits, and finds it at hand.
+        with reading:
+            with self._lock:
+                if entry.chunk in self._chunks:
+                    self._chunks.move_to_end(entry.chunk)
+                    return self._chunks[entry.chunk]
             arrays = self.source.read(entry)
             if wrong := records.fault(entry, arrays, self._slots):
                 folder = getattr(self.source, "path", Path())
                 raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
-            self._chunks[entry.chunk] = arrays
-            while len(self._chunks) > _AT_HAND:
-                self._chunks.popitem(last=False)
-        self._chunks.move_to_end(entry.chunk)
-        return self._chunks[entry.chunk]
+            with self._lock:
+                self._chunks[entry.chunk] = arrays
+                while len(self._chunks) > _AT_HAND:
+                    old, _ = self._chunks.popitem(last=False)
+                    self._reading.pop(old, None)
+            return arrays
 
     def fill(self, out: np.ndarray, cell: str, name: str, seeds: np.ndarray, time: Any) -> None:
         """Writes an array's rows at ``seeds`` and columns at ``time``; what is missing stays."""
@@ -303,23 +322,64 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     return Results(header, folder, entries)
 
 
-def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
+def open_sweep(
+    path: str | os.PathLike[str],
+    *,
+    partial: bool = False,
+    chunks: str | Mapping[str, int] | None = None,
+) -> xr.Dataset:
     """Opens the results of a sweep; curves are read, and checked, when they are used.
+
+    With ``chunks`` curves are Dask arrays: what is computed from them, such as a difference, is
+    worked out when it is used, chunk by chunk, and may be larger than the memory.
+    `confidence_band`, `paired_difference` and `final_table` read them block by block.
 
     Args:
         path: The sweep's ``store``.
         partial: Open an unfinished sweep: what is there, with NaN for what is missing; ``seeds``
             says how many each configuration has.
+        chunks: "store" for Dask arrays whose chunks are the store's: one configuration x its chunk
+            of seeds x all slots. Or sizes by dimension, such as ``{"seed": 1000}``, which replace
+            these. By default no Dask arrays. Of a sweep with ``keep="summary"``, which is small,
+            it changes nothing.
 
     Returns:
         The Dataset that `sweep` returned.
 
     Raises:
-        ValueError: If it is no store, is damaged, or is unfinished and ``partial`` is not set.
+        ValueError: If it is no store, is damaged, or is unfinished and ``partial`` is not set; if
+            ``chunks`` is something else, or Dask is not installed.
         Damaged: When a value is read from a damaged chunk: of curves, when it is used. Running the
             sweep again mends it.
+
+    Example:
+        >>> import tempfile
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = fmab.sweep(
+        ...         "cdp", problem, epsilon=[0.5, 1], horizon=10**4, seeds=20, store=folder
+        ...     )
+        ...     data = fmab.open_sweep(folder, chunks="store")
+        ...     band = fmab.confidence_band(data.regret)
+        >>> data.regret.chunks
+        ((1, 1), (20,), (100,))
+        >>> dict(band.sizes)
+        {'epsilon': 2, 'time': 100}
     """
-    return dataset(open_results(path), str(path), partial=partial)
+    results = open_results(path)
+    if chunks is None:
+        return dataset(results, str(path), partial=partial)
+    if chunks != "store" and not isinstance(chunks, Mapping):
+        remedy = 'use chunks="store", or sizes such as {"seed": 1000}'
+        refuse("chunks", chunks, '"store", sizes by dimension, or None', remedy)
+    try:
+        import dask.array  # noqa: F401
+    except ImportError:
+        remedy = 'pip install "fmab_jax[dask]"'
+        refuse("chunks", chunks, "left out where Dask is not installed", remedy)
+    sizes = {} if isinstance(chunks, str) else chunks
+    return dataset(results, str(path), partial=partial, chunks=sizes)
 
 
 def judged(results: Results, cell: str) -> tuple[int, bool]:
@@ -348,8 +408,14 @@ def relative_width(regret: summary.Moments, level: float) -> float:
     return float(half[-1] / abs(mean[-1])) if half[-1] else 0.0
 
 
-def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Dataset:
-    """Labels a study's results; arguments as in `open_sweep`."""
+def dataset(
+    results: Results,
+    where: str,
+    *,
+    partial: bool = False,
+    chunks: Mapping[str, int] | None = None,
+) -> xr.Dataset:
+    """Labels a study's results; arguments as in `open_sweep`, with {} for the store's chunks."""
     header = results.header
     stops, missing = {}, 0
     for cell in dict.fromkeys(fact["hash"] for fact in header["cells"]):
@@ -360,8 +426,10 @@ def dataset(results: Results, where: str, *, partial: bool = False) -> xr.Datase
         allowed = f"finished; at least {missing:,} trials are missing"
         refuse("store", where, allowed, "resume it, or open it with partial=True")
     grid = _Grid(header)
-    make = _curves if results.curves else _summaries
-    data = make(results, grid, stops, complete=not missing)
+    if results.curves:
+        data = _curves(results, grid, stops, complete=not missing, chunks=chunks)
+    else:
+        data = _summaries(results, grid, stops, complete=not missing)
     for name in _SHARED:
         if name in ("algorithm", "title"):
             continue  # a dimension, where it differs
@@ -585,11 +653,54 @@ class _Lazy(BackendArray):
         return out * 0 if absent else out
 
 
+class _Slices:
+    """A lazy variable as Dask reads it: by slices, in any thread or process."""
+
+    def __init__(self, lazy: _Lazy) -> None:
+        self.lazy, self.shape, self.dtype = lazy, lazy.shape, lazy.dtype
+        self.ndim = len(lazy.shape)
+
+    def __getitem__(self, key: tuple[Any, ...]) -> np.ndarray:
+        return self.lazy._read(key)
+
+
+def _chunk_sizes(
+    results: Results,
+    grid: _Grid,
+    stops: Mapping[str, int],
+    points: int,
+    wanted: Mapping[str, int],
+) -> dict[str, tuple[int, ...]]:
+    """Returns the sizes of the Dask chunks along each dimension."""
+    lengths = {**dict(zip(grid.dims, grid.shape, strict=True)), "seed": max(stops.values())}
+    lengths |= {"time": points, "meter": len(grid.meters)}
+    # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
+    chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == lengths["seed"]]
+    ends = [part.stop for part in min(chains, key=len)]
+    sizes = {name: (1,) * length for name, length in lengths.items() if name in grid.dims}
+    sizes["seed"] = tuple(b - a for a, b in zip([0, *ends[:-1]], ends, strict=True)) or (0,)
+    for name, size in wanted.items():
+        if name not in lengths:
+            remedy = did_you_mean(name, lengths, "name a dimension of the sweep")
+            refuse("chunks", name, "sizes by dimension of the sweep", remedy)
+        length = lengths[name]
+        size = min(count(f"chunks[{name!r}]", size, 1, 2**62, "give a size"), max(length, 1))
+        whole, rest = divmod(length, size)
+        sizes[name] = (size,) * whole + (rest,) * (rest > 0)
+    return sizes
+
+
 def _curves(
-    results: Results, grid: _Grid, stops: Mapping[str, int], *, complete: bool
+    results: Results,
+    grid: _Grid,
+    stops: Mapping[str, int],
+    *,
+    complete: bool,
+    chunks: Mapping[str, int] | None,
 ) -> xr.Dataset:
     stop = max(stops.values())
     points, time = grid.time()
+    sizes = {} if chunks is None else _chunk_sizes(results, grid, stops, points, chunks)
 
     def lazy(variable: Variable) -> xr.Variable:
         boolean = variable.dtype is np.bool_
@@ -598,6 +709,14 @@ def _curves(
         dims = [*grid.dims, "seed", *(["time"] if variable.over_time else [])]
         dims += ["meter"] if variable is schema.LINKS else []
         attrs = schema.attributes(variable)
+        if chunks is not None:
+            import dask.array
+
+            over = tuple(
+                sizes.get(dim, (size,)) for dim, size in zip(dims, array.shape, strict=True)
+            )
+            made = dask.array.from_array(_Slices(array), over, name=False, fancy=False)
+            return xr.Variable(dims, made, attrs)
         return xr.Variable(dims, indexing.LazilyIndexedArray(array), attrs)
 
     made = {variable.name: lazy(variable) for variable in schema.VARIABLES}

@@ -7,14 +7,15 @@ computed becomes one chunk of the store before the next is begun: a kill loses a
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,12 +25,14 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
-from fmab_jax.errors import Busy, count, did_you_mean, refuse
+from fmab_jax.errors import Busy, Shown, count, did_you_mean, refuse
 from fmab_jax.files import checked_path
-from fmab_jax.run import batches, resources, schema
-from fmab_jax.run.batches import Collected, Config, Program, Work
+from fmab_jax.run import batches, resources
+from fmab_jax.run.batches import Config, Program
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import records, results
+from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, run_job
+from fmab_jax.sweeps.cluster import Cluster, Task
 from fmab_jax.sweeps.progress import Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.results import Memory, Results
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
@@ -38,6 +41,8 @@ from fmab_jax.sweeps.study import Point, Precision, Study, provenance, state
 # A chunk is about a second of two cores' work, and at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
 _CHUNK_BYTES = 64_000_000
+# So many trials a batch has at least: fewer of them would not be computed faster.
+_FEWEST = 8
 
 
 class Block(NamedTuple):
@@ -73,6 +78,7 @@ def sweep(
     keep: str = "curves",
     until: Precision | None = None,
     worker: Any = None,
+    client: Any = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
     batch: int | None = None,
@@ -108,6 +114,8 @@ def sweep(
             "summary".
         worker: (i, n): this process is the i-th of n, i from 1, that share the store and have
             nothing else to do with each other. Each computes its part; start a dead one again.
+        client: A `dask.distributed.Client`: its workers compute the chunks, whichever come and go;
+            this process keeps the results. Bytes are the same as without.
         allow_changes: Fields in which the study, or what it is run with, may differ from the one in
             the store; its chunks are used where their configuration is the same.
         chunk: Trials of a chunk, what a kill loses at most; about a second's work by default.
@@ -130,6 +138,8 @@ def sweep(
         ValueError: If a value is refused, the study does not fit memory or disk, the store holds
             another study, or somebody else is writing.
         OSError: If the store cannot be written; what was written stays.
+        ConnectionError: If the client's scheduler is lost; what was written stays.
+        ChildProcessError: If a client's workers died again and again over one chunk.
     """
     study = state(
         algorithm,
@@ -148,6 +158,7 @@ def sweep(
         study,
         store=store,
         worker=worker,
+        client=client,
         allow_changes=allow_changes,
         chunk=chunk,
         batch=batch,
@@ -161,12 +172,14 @@ def run(
     *,
     store: str | os.PathLike[str] | None = None,
     worker: Any = None,
+    client: Any = None,
     allow_changes: Collection[str] = (),
     chunk: int | None = None,
     batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
     progress: Progress | bool | None = None,
     dry: bool = False,
+    calibrate: bool = True,
 ) -> xr.Dataset:
     """Runs a study; arguments as in `sweep`.
 
@@ -174,17 +187,23 @@ def run(
         study: What to run.
         store: Where to keep it.
         worker: This process's part.
+        client: Of the workers that compute.
         allow_changes: Fields that may differ from the store's.
         chunk: Trials of a chunk.
         batch: Seeds of a batch.
         devices: To use.
         progress: Who is told.
         dry: Plan, check and tell only; the Dataset is empty.
+        calibrate: Whether a dry run measures how long it will take.
     """
     started = time.perf_counter()
-    if devices is None and jax.process_count() > 1:
-        devices = jax.devices()
-    used = resources.checked_devices(devices)
+    cluster = None if client is None else _checked_cluster(client, worker, devices)
+    used: tuple[jax.Device, ...] = ()
+    if cluster is None:
+        # With a cluster, this process computes nothing and leaves its devices alone.
+        if devices is None and jax.process_count() > 1:
+            devices = jax.devices()
+        used = resources.checked_devices(devices)
     if store is not None:
         store = checked_path("store", store)
     worker = _checked_worker(worker, store)
@@ -193,11 +212,12 @@ def run(
     if not listed or not all(isinstance(name, str) for name in allow_changes):
         refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
     compiled = batches.executable.cache_info().misses
-    work = _Work(study, used, chunk, batch, worker)
-    header = results.header_of(study, provenance(used))
     # Of several processes with common devices, the first keeps the results.
-    keeps = not work.shared or jax.process_index() == 0
+    keeps = not resources.spans_processes(used) or jax.process_index() == 0
     with teller_of(progress, keeps) as teller, ExitStack() as stack:
+        made_by = provenance(used) if cluster is None else cluster.agree(teller)
+        work = _Work(study, used, made_by["platform"], chunk, batch, worker, cluster)
+        header = results.header_of(study, made_by)
         found = Results(header, Memory(), [])
         if store is not None and keeps:
             found = _look(store, header, allow_changes)
@@ -206,7 +226,8 @@ def run(
         teller.planned(plan)
         _refuse_what_does_not_fit(plan, study)
         if dry:
-            work.calibrate(found, teller)
+            if calibrate:
+                work.calibrate(found, teller)
             return xr.Dataset()
         folder: Store | Memory = Memory()
         if store is not None and keeps:
@@ -228,7 +249,8 @@ def run(
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
     data.attrs["elapsed_s"] = time.perf_counter() - started
-    data.attrs["compilations"] = batches.executable.cache_info().misses - compiled
+    misses = batches.executable.cache_info().misses - compiled
+    data.attrs["compilations"] = misses if cluster is None else work.compilations
     return data
 
 
@@ -239,11 +261,14 @@ class _Work:
         self,
         study: Study,
         devices: tuple[jax.Device, ...],
+        platform: str,
         chunk: int | None,
         batch: int | None,
         worker: tuple[int, int] | None,
+        cluster: Cluster | None,
     ) -> None:
         self.study, self.devices, self.worker = study, devices, worker
+        self.platform, self.cluster, self.compilations = platform, cluster, 0
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
         self.programs: dict[_Sort, list[str]] = {}
@@ -254,6 +279,8 @@ class _Work:
         self.chunk, self.batch = chunk, batch
         self.shared = resources.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
+        self.compiled: set[tuple[_Sort, int]] = set()
+        self.timed = False
 
     def missing(self, found: Results) -> dict[str, int]:
         """Returns, by cell, how many trials are missing, as far as is known."""
@@ -313,7 +340,7 @@ class _Work:
         """Returns the most trials and the most cells of a chunk."""
         some = self._some(program)
         elements = some.elements
-        trials = _CHUNK_ELEMENTS.get(self.devices[0].platform, 256_000_000) // elements
+        trials = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // elements
         cells = 2**31
         if self.study.keep == "curves":
             trials = min(trials, _CHUNK_BYTES // _bytes_per_trial(some))
@@ -322,6 +349,8 @@ class _Work:
             trials = min(trials, 4 * _CHUNK_BYTES // _bytes_per_trial(some))
             cells = max(1, _CHUNK_BYTES // _bytes_per_summary(some))
         trials = self.chunk if self.chunk is not None else max(trials, 16)
+        if self.worker is not None and self.chunk is None:
+            trials = min(trials, self._share)
         kept = _bytes_per_trial(some) * trials
         if self.study.keep == "summary":
             kept = _bytes_per_summary(some)
@@ -329,6 +358,21 @@ class _Work:
             field, value = ("chunk", trials) if self.chunk is not None else ("times", some.wanted)
             refuse(field, value, f"such that a chunk has at most {MOST_BYTES:,} bytes", "use fewer")
         return max(1, trials), cells
+
+    @functools.cached_property
+    def _share(self) -> int:
+        """Returns the most trials of a chunk with which each of the workers gets one.
+
+        It depends on the study and the number of workers alone: all of them lay out the same.
+        """
+        assert self.worker is not None
+        if self.study.until is not None:  # Whole configurations are shared out.
+            return resources.MAX_SEEDS
+        alone, seeds = self._alone(), self.study.seeds
+        laid_out = (alone._laid_out(each, cells, seeds) for each, cells in self.programs.items())
+        if sum(1 for blocks in laid_out for _ in blocks) >= self.worker[1]:
+            return resources.MAX_SEEDS
+        return max(_FEWEST, -(-len(self.hashes) * seeds // self.worker[1]))
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
         """Returns what is to be done and what it takes, before anything is allocated.
@@ -339,7 +383,7 @@ class _Work:
             in_memory: Whether this process holds all results.
         """
         todo = self.todo(found)
-        largest, working, available = 0, 0, 0
+        largest, working = 0, 0
         for block in todo:
             some = self.points[block.cells[0]].config
             trials = len(block.cells) * (block.stop - block.start)
@@ -347,10 +391,10 @@ class _Work:
             copies = 10 if self.study.keep == "summary" else 3
             own = copies * self._kept_bytes(block)
             largest = max(largest, trials * (_bytes_per_trial(some) + 4 * some.wanted) + own)
-        for program in self.programs:
-            need = self._needs(program, todo)
-            working = max(working, need.working_bytes)
-            available = need.available_bytes
+        # Batches of a cluster take its workers' memory.
+        available = resources.available_bytes()
+        for program in self.programs if self.cluster is None else ():
+            working = max(working, self._needs(program, todo).working_bytes)
         everybody = todo if self.worker is None else self._alone().todo(found)
         disk = sum(self._kept_bytes(block) + 2000 for block in everybody)
         memory = working + largest + disk * in_memory
@@ -369,10 +413,22 @@ class _Work:
             free_bytes=0 if store is None else _free_bytes(store),
             memory_bytes=memory,
             available_bytes=available,
+            workers=self._useful_workers(todo),
         )
 
+    def _useful_workers(self, todo: Sequence[Block]) -> int:
+        """Returns how many workers can have something to compute, chunks being cut for them."""
+        if self.study.until is not None:
+            return len({name for block in todo for name in block.cells})
+        if self.chunk is not None:
+            return len(todo)
+        trials = sum((block.stop - block.start) * len(block.cells) for block in todo)
+        return max(len(todo), -(-trials // _FEWEST))
+
     def _alone(self) -> _Work:
-        return _Work(self.study, self.devices, self.chunk, self.batch, None)
+        return _Work(
+            self.study, self.devices, self.platform, self.chunk, self.batch, None, self.cluster
+        )
 
     def _kept_bytes(self, block: Block) -> int:
         some = self.points[block.cells[0]].config
@@ -383,7 +439,7 @@ class _Work:
     def calibrate(self, found: Results, teller: Progress) -> None:
         """Tells how long what is missing will take; compiles one program for it."""
         todo = self.todo(found)
-        if todo and not self.shared:
+        if todo and not self.shared and self.cluster is None:
             program = _sort(self.points[todo[0].cells[0]].config)
             programs = len({_sort(self.points[block.cells[0]].config).program for block in todo})
             batch = self._needs(program, todo).batch
@@ -393,62 +449,111 @@ class _Work:
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
-    def _needs(self, program: _Sort, todo: Sequence[Block]) -> Estimate:
-        cells = set(self.programs[program])
-        own = [block for block in todo if block.cells[0] in cells]
+    def _most_trials(self, program: _Sort, todo: Sequence[Block]) -> int:
+        """Returns the trials of a program's largest block, which its batch is chosen for."""
+        own = self._own(program, todo)
         trials = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
         if self.study.until is not None:
             # Looks double the seeds; one size of batch for all of them compiles once.
-            most = len(cells) * self.study.until.max_seeds
+            most = len(self.programs[program]) * self.study.until.max_seeds
             trials = max(trials, min(self._chunk_size(program)[0], most))
-        return self._some(program).needs(trials, self.devices, self.batch)
+        return trials
+
+    def _needs(self, program: _Sort, todo: Sequence[Block]) -> Estimate:
+        return self._some(program).needs(self._most_trials(program, todo), self.devices, self.batch)
 
     def compute(self, found: Results, folder: Any, teller: Progress) -> None:
-        """Computes what is missing, a block at a time; each is written before the next begins."""
-        compiled: set[tuple[_Sort, int]] = set()
-        first, planned = True, 0
+        """Computes what is missing; each block is written as soon as it is there."""
+        planned = 0
         while blocks := [Block(tuple(c), a, b) for c, a, b in self._agreed(self.todo(found))]:
             planned += sum((b.stop - b.start) * len(b.cells) for b in blocks)
             teller.extended(planned)
             left = self.missing(found) if folder is not None else {}
-            ahead = {block.cells[0] for block in blocks}
-            programs = [each for each, cells in self.programs.items() if ahead & set(cells)]
-            for program in programs:
-                cells = set(self.programs[program])
-                own = [block for block in blocks if block.cells[0] in cells]
-                batch = self._needs(program, own).batch
-                if (program, batch) not in compiled:
-                    teller.compiling(programs.index(program) + 1, len(programs))
-                    started = time.perf_counter()
-                    batches.executable(program.program, batch, self.devices)
-                    compiled.add((program, batch))
-                    trials = batch * resources.threads(self.devices)
-                    if first and planned >= 8 * trials:
-                        compile_s = time.perf_counter() - started
-                        self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
-                        first = False
-                for block in own:
-                    collected = self._run(block, batch, teller)
-                    if folder is None:
-                        continue
-                    if found.curves:
-                        arrays = _curves(collected, block)
-                    else:
-                        configs = [self.points[name].config for name in block.cells]
-                        costs = [schema.costs_of(config.exchange) for config in configs]
-                        arrays = _summarised(collected, block, costs)
+            here = self._computed_here if self.cluster is None else self._computed_there
+            # Closed as soon as writing fails, so that nobody computes in vain.
+            with closing(here(blocks, planned, folder is not None, teller)) as chunks:
+                for block, chunk in chunks:
                     facts = {
                         "cells": list(block.cells),
                         "seeds": [block.start, block.stop],
                         "keep": self.study.keep,
                         "made_by": found.header["made_by"],
                     }
-                    if not found.add(folder.put(_chunk_name(facts), arrays, facts)):
+                    if not found.add(folder.put(_chunk_name(facts), chunk.arrays, facts)):
                         raise RuntimeError("what was put is no chunk of this study")
                     for name in block.cells:
                         left[name] -= block.stop - block.start
-                    widest = self._widest(collected, block)
+                    widest = self._widest(block, chunk)
                     teller.written(sum(rest <= 0 for rest in left.values()), widest)
+
+    def _computed_here(
+        self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
+    ) -> Generator[tuple[Block, Chunk], None, None]:
+        """Yields blocks with their chunks, one after the other, as this process computes them."""
+        for place, program in enumerate(programs := self._programs_of(blocks), 1):
+            own = self._own(program, blocks)
+            batch = self._needs(program, own).batch
+            if (program, batch) not in self.compiled:
+                teller.compiling(place, len(programs))
+                started = time.perf_counter()
+                batches.executable(program.program, batch, self.devices)
+                self.compiled.add((program, batch))
+                trials = batch * resources.threads(self.devices)
+                if not self.timed and planned >= 8 * trials:
+                    compile_s = time.perf_counter() - started
+                    self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
+                    self.timed = True
+            for block in own:
+                series = self._run(block, batch, teller)
+                if wanted:
+                    yield block, chunk_of(series, self._job(block).configs, self.study.keep)
+
+    def _computed_there(
+        self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
+    ) -> Generator[tuple[Block, Chunk], None, None]:
+        """Yields blocks with their chunks, in any order, as the cluster's workers compute them."""
+        assert self.cluster is not None
+        # Fewer blocks than threads are cut to pieces, whose results are joined to the same chunks.
+        pieces = max(1, self.cluster.threads // len(blocks))
+        tasks, ordered = [], []
+        for program in self._programs_of(blocks):
+            own = self._own(program, blocks)
+            trials = self._most_trials(program, own)
+            for block in own:
+                job = self._job(block)
+                cut = min(pieces, -(-job.trials // _FEWEST))
+                tasks.append(Task(job, self.study.keep, -(-trials // cut), self.batch, cut))
+                ordered.append(block)
+        left = sum(self._elements(block) for block in blocks)
+        with closing(self.cluster.compute(tasks, teller)) as found:
+            for done in found:
+                block = ordered[done.number]
+                self.compilations += done.compilations
+                left -= self._elements(block)
+                teller.advanced(len(block.cells) * (block.stop - block.start))
+                if not self.timed and left and self.cluster.threads:
+                    per_element = done.seconds / self._elements(block)
+                    teller.calibrated(left * per_element / self.cluster.threads)
+                self.timed = True
+                yield block, done.chunk
+                del done
+
+    def _programs_of(self, blocks: Sequence[Block]) -> list[_Sort]:
+        ahead = {block.cells[0] for block in blocks}
+        return [each for each, cells in self.programs.items() if ahead & set(cells)]
+
+    def _own(self, program: _Sort, blocks: Sequence[Block]) -> list[Block]:
+        cells = set(self.programs[program])
+        return [block for block in blocks if block.cells[0] in cells]
+
+    def _job(self, block: Block) -> Job:
+        configs = tuple(self.points[name].config for name in block.cells)
+        return Job(configs, block.start, block.stop, self.study.root_seed)
+
+    def _elements(self, block: Block) -> int:
+        """Returns what a block's cost goes with."""
+        elements = self.points[block.cells[0]].config.elements
+        return (block.stop - block.start) * len(block.cells) * elements
 
     def _agreed(self, blocks: list[Block]) -> list[Block]:
         """Has all processes do what the first has found to be missing."""
@@ -460,20 +565,8 @@ class _Work:
         text = multihost_utils.broadcast_one_to_all(text if first else np.zeros(size, np.uint8))
         return [Block(*block) for block in json.loads(np.asarray(text, np.uint8).tobytes())]
 
-    def _run(self, block: Block, batch: int, teller: Progress) -> Collected:
-        cells = [self.points[name].config for name in block.cells]
-        seeds = block.stop - block.start
-        work = Work(
-            cells,
-            np.repeat(np.arange(len(cells), dtype=np.int32), seeds),
-            np.tile(np.arange(block.start, block.stop), len(cells)),
-            self.study.root_seed,
-        )
-        collected = Collected(len(work.seeds), max(cell.wanted for cell in cells))
-        for start, outcome in batches.run_trials(work, batch, self.devices):
-            collected.put(start, outcome)
-            teller.advanced(len(outcome.rounds))
-        return collected
+    def _run(self, block: Block, batch: int, teller: Progress) -> Series:
+        return run_job(self._job(block), batch, self.devices, advanced=teller.advanced)
 
     def _calibrate(
         self,
@@ -492,19 +585,14 @@ class _Work:
         self._run(Block(block.cells[:1], block.start, stop), batch, Progress())
         # A program's cost goes with its elements; batches are padded to a whole.
         ran = math.ceil((stop - block.start) / batch) * batch
-
-        def elements(of: Block) -> int:
-            return self.points[of.cells[0]].config.elements
-
-        per_element = (time.perf_counter() - started) / ran / elements(block)
-        work = sum((b.stop - b.start) * len(b.cells) * elements(b) for b in blocks)
+        elements = self.points[block.cells[0]].config.elements
+        per_element = (time.perf_counter() - started) / ran / elements
+        work = sum(self._elements(each) for each in blocks)
         teller.calibrated(work * per_element + compiling_s)
 
-    def _widest(self, collected: Collected, block: Block) -> float:
+    def _widest(self, block: Block, chunk: Chunk) -> float:
         """Returns the widest 95 % half-width of mean regret at T over its mean, of known cells."""
-        final = collected.arrays["regret"][:, -1].reshape(len(block.cells), -1)
-        for name, values in zip(block.cells, final, strict=True):
-            own = summary.moments(values[:, None], full=False)
+        for name, own in zip(block.cells, chunk.finals, strict=True):
             known = self.final.get(name)
             self.final[name] = own if known is None else summary.merge(known, own)
         widths = [
@@ -540,52 +628,6 @@ def _bytes_per_summary(config: Config) -> int:
     return 8 * config.wanted * (config.wanted + 8) + 24_000
 
 
-def _curves(collected: Collected, block: Block) -> dict[str, np.ndarray]:
-    """Returns a chunk's arrays, [cell, seed, ...]."""
-    arrays = dict(collected.arrays)
-    # Few bytes hold a count of rounds.
-    rounds_by = arrays["rounds_by"]
-    arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
-    cells = len(block.cells)
-    return {n: values.reshape(cells, -1, *values.shape[1:]) for n, values in arrays.items()}
-
-
-def _summarised(
-    collected: Collected, block: Block, costs: Sequence[Mapping[str, int]]
-) -> dict[str, np.ndarray]:
-    """Returns a chunk's arrays: moments by cell, and (row, value, count) of whole numbers.
-
-    Args:
-        collected: The trials' results.
-        block: What was run.
-        costs: Of each cell, what a round of its exchange sends.
-    """
-    curves = _curves(collected, block)
-    arrays: dict[str, np.ndarray] = {}
-    for name in ("regret", "waiting_regret", "rounds_by"):
-        if name in curves:
-            parts = [summary.moments(values, full=name == "regret") for values in curves[name]]
-            for kind in ("anchor", "offset", "scatter"):
-                arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
-    events = {v.name: v.of(curves).astype(np.int64) for v in schema.VARIABLES if v.coordinate}
-    counted = {
-        "regret_bin": summary.bins(curves["regret"][:, :, -1]),
-        **events,
-        "undecided": (curves["chosen_arm"] < 0).astype(np.int64),
-        "rounds": curves["rounds"],
-        "numbers_sent": schema.NUMBERS.of(
-            curves, {name: np.array([[each[name]] for each in costs]) for name in costs[0]}
-        ),
-    }
-    for name, values in counted.items():
-        found = [summary.counted(row) for row in values]
-        rows = [np.full(len(value), row) for row, (value, _) in enumerate(found)]
-        arrays[f"{name}_row"] = np.concatenate(rows)
-        arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])
-        arrays[f"{name}_count"] = np.concatenate([number for _, number in found])
-    return arrays
-
-
 def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
     if worker is None:
         return None
@@ -598,6 +640,17 @@ def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
     if store is None:
         refuse("worker", worker, "given with a store", "name the folder that the workers share")
     return index, workers
+
+
+def _checked_cluster(client: Any, worker: Any, devices: Any) -> Cluster:
+    """Returns a client's cluster; refuses what does not go with it."""
+    if worker is not None:
+        remedy = "the client's workers share the work by themselves; drop one"
+        refuse("worker", worker, "left out with a client", remedy)
+    if devices is not None:
+        remedy = "every worker of the client uses its own; drop one"
+        refuse("devices", Shown("..."), "left out with a client", remedy)
+    return Cluster(client)
 
 
 def _look(

@@ -474,11 +474,16 @@ def state(
 
 def provenance(devices: Sequence[jax.Device]) -> dict[str, str]:
     """Returns what bits depend on besides the configuration: versions, source, kind of device."""
+    return made_with(devices[0].platform)
+
+
+def made_with(platform: str) -> dict[str, str]:
+    """Returns what `provenance` does, for devices of a platform; starts none."""
     versions = resources.versions()
     return {
         "fmab_jax": f"{__version__} ({_engine_digest()})",
         **{name: versions[name] for name in ("jax", "jaxlib", "numpy")},
-        "platform": devices[0].platform,
+        "platform": platform,
     }
 
 

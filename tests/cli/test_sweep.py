@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import os
 import re
 import shlex
@@ -680,3 +681,100 @@ def test_a_sweep_that_is_stopped_goes_on(
     assert done is not None
     assert int(done[1].replace(",", "")) in (4800 - 8 * len(kept), 4800 - 8 * (len(kept) - 1))
     assert files("run") == expected and list(folder.rglob("*.tmp")) == []
+
+
+def test_the_plan_is_one_line_of_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a plan that a script cannot read, that computes, or that counts what is there."""
+    words = f"{GRID} --out runs/a --plan"
+    out, err = said(capsys, words)
+    plan = json.loads(out)
+    assert out.count("\n") == 1 and err == "" and not (folder / "runs").exists()
+    assert (plan["configurations"], plan["trials"], plan["missing"]) == (4, 80, 80)
+    # Chunks of 8 trials, at most 20 seeds of a configuration.
+    assert (plan["chunks"], plan["workers"], plan["compilations"]) == (12, 12, 1)
+    assert plan["folder"] == "runs/a" and plan["disk_bytes"] > 0
+    # Left to itself, a study of one chunk has work for a worker for every 8 trials.
+    small = GRID.replace("--chunk 8", "")
+    free = json.loads(said(capsys, f"{small} --plan")[0])
+    assert (free["chunks"], free["workers"]) == (1, 10)
+    said(capsys, f"{GRID} --out runs/a --worker 1/3")
+    left = json.loads(said(capsys, words)[0])
+    assert (left["chunks"], left["workers"], left["missing"]) == (8, 8, 80 - 4 * 8)
+
+
+SBATCH = """#!/bin/bash
+# Stands for Slurm: notes the words, runs the tasks of an array in turn, and says a number.
+echo "$*" >> "$LOG"
+while [[ $1 == --* ]]; do
+    [[ $1 == --array=1-* ]] && tasks=${1#--array=1-}
+    shift
+done
+export SLURM_JOB_ID=77
+if [[ -n ${tasks:-} ]]; then
+    for ((i = tasks; i >= 1; i--)); do
+        SLURM_ARRAY_TASK_COUNT=$tasks SLURM_ARRAY_TASK_ID=$i bash "$@" >> "$LOG.out" 2>&1
+    done
+else
+    bash "$@" >> "$LOG.out" 2>&1
+fi
+echo "77;cluster"
+"""
+
+
+def test_the_slurm_example_shares_a_small_study(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a script that bash refuses, tasks without work, and work that no task does."""
+    script = Path(__file__).parents[2] / "docs/examples/slurm_array.sh"
+    words = GRID.replace("--chunk 8", "").removeprefix("sweep ")
+    said(capsys, f"sweep {words} --save-study study.toml --out alone")
+    plan = said(capsys, "sweep study.toml --out runs/s --plan")[0]
+    bin_ = folder / "bin"
+    bin_.mkdir()
+    (folder / "plan.json").write_text(plan)
+    stubs = {
+        "sbatch": SBATCH,
+        # Its commands are run below, in this process.
+        "fmab": '#!/bin/bash\n[[ "$*" == *--plan ]] && cat plan.json || echo "$*" >> fmab.log\n',
+    }
+    for name, text in stubs.items():
+        (bin_ / name).write_text(text)
+        (bin_ / name).chmod(0o755)
+    # What activates an environment may use variables that are not set.
+    (folder / "activate").write_text(f'OLD="$NOT_SET"; export PATH="{bin_}:$PATH"\n')
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "FMAB"))}
+    env |= {"LOG": str(folder / "sbatch.log")}
+
+    def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", str(script), *shlex.split(words)],
+            env=env | more, capture_output=True, text=True, cwd=folder,
+        )  # fmt: skip
+
+    lacking = run("study.toml runs/s", PATH="/usr/bin:/bin")
+    assert lacking.returncode == 2 and "set FMAB_ENV=" in lacking.stderr
+    assert run("").returncode == 1 and "usage: bash slurm_array.sh" in run("").stderr
+    done = run("study.toml runs/s 3 --batch-free", FMAB_ENV=str(folder / "activate"))
+    assert done.returncode == 0, done.stderr
+    assert "3 tasks in job 77\n" in done.stdout
+    submitted = (folder / "sbatch.log").read_text().splitlines()
+    assert [re.findall(r"--(?:array|dependency)=\S+", line) for line in submitted] == [
+        ["--array=1-3"],
+        ["--dependency=afterany:77"],
+    ]
+    ran = (folder / "fmab.log").read_text().splitlines()
+    common = "sweep study.toml --out runs/s --batch-free"
+    assert ran == [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
+    # Each task has something to compute, and the last call nothing.
+    written = [0]
+    for line in ran:
+        said(capsys, line.replace(" --batch-free", ""))
+        written.append(len(files("runs/s")))
+    assert written[0] < written[1] < written[2] < written[3] == written[4]
+    together, alone = open_sweep("runs/s").load(), open_sweep("alone").load()
+    xr.testing.assert_identical(together, alone)
+    # Where all is there, nothing is submitted.
+    (folder / "plan.json").write_text(said(capsys, "sweep study.toml --out runs/s --plan")[0])
+    again = run("study.toml runs/s", FMAB_ENV=str(folder / "activate"))
+    assert "nothing is left to compute" in again.stdout
+    assert len((folder / "sbatch.log").read_text().splitlines()) == 2

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import summary, words
+from fmab_jax.analysis import bands, summary, words
 from fmab_jax.analysis.bands import moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import Damaged
@@ -734,3 +737,168 @@ def test_reading_again_gives_the_same_bytes(stores: Path) -> None:
         for order in (slice(None), list(range(20)), np.arange(-20, 0))
     }
     assert len(digests) == 1
+
+
+@pytest.fixture(params=["store", "sizes", "unread"])
+def streamed(
+    request: pytest.FixtureRequest, stores: Path, monkeypatch: pytest.MonkeyPatch
+) -> xr.Dataset:
+    """Curves that are not in memory, and blocks so small that every curve takes several."""
+    monkeypatch.setattr(bands, "_CHUNK", 40)
+    if request.param == "unread":
+        return open_sweep(stores / "curves")
+    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
+    chunks = "store" if request.param == "store" else {"seed": 7, "epsilon": 2, "time": 4}
+    data = open_sweep(stores / "curves", chunks=chunks)
+    over = dict(zip(data.regret.dims, data.regret.chunks, strict=True))
+    if chunks == "store":
+        assert over == dict(epsilon=(1, 1), rounds=(1, 1), seed=(8, 8, 4), time=(10,))
+    else:
+        assert over == dict(epsilon=(2,), rounds=(1, 1), seed=(7, 7, 6), time=(4, 4, 2))
+    return data
+
+
+@pytest.mark.parametrize("kind", ["simultaneous", "pointwise", "quantile"])
+def test_bands_of_curves_that_are_read_in_blocks(
+    streamed: xr.Dataset, curves: xr.Dataset, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a block left out, read twice or in another order, and events not counted."""
+    found = fmab.confidence_band(streamed.regret, kind=kind)
+    # Of the same blocks in memory, to the last digit; of one block, to rounding, whose square root
+    # the factor of nearly equal slots' correlation has.
+    xr.testing.assert_identical(found, fmab.confidence_band(curves.regret, kind=kind))
+    monkeypatch.setattr(bands, "_CHUNK", 1 << 23)
+    whole = fmab.confidence_band(curves.regret, kind=kind)
+    assert {"best_arm_lost", "worse_arm_played"} <= set(found)
+    for name in whole:
+        rtol = 1e-8 if kind == "simultaneous" else 1e-12
+        np.testing.assert_allclose(found[name], whole[name], rtol=rtol, atol=1e-9, err_msg=name)
+
+
+def test_differences_and_tables_of_curves_that_are_not_in_memory(
+    streamed: xr.Dataset, curves: xr.Dataset
+) -> None:
+    """Would catch pairs that are not of one seed, and a table of other chunks."""
+    xr.testing.assert_identical(streamed.compute(), curves)
+    pair = [data.regret.sel(epsilon=0.5, rounds=2) for data in (streamed, curves)]
+    other = [data.regret.sel(epsilon="none") for data in (streamed, curves)]
+    found, expected = (fmab.paired_difference(a, b) for a, b in zip(pair, other, strict=True))
+    xr.testing.assert_identical(found, expected)
+    assert float(abs(expected["mean"]).max()) > 0
+    found, expected = (final_table(data, server_price=25) for data in (streamed, curves))
+    xr.testing.assert_identical(found, expected)
+
+
+def test_a_band_reads_each_chunk_a_few_times(
+    stores: Path, curves: xr.Dataset, monkeypatch: pytest.MonkeyPatch,
+    reads: list[tuple[tuple[str, ...], tuple[int, int]]],
+) -> None:  # fmt: skip
+    """Would catch a stream that reads whole curves for every block."""
+    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
+    monkeypatch.setattr(bands, "_CHUNK", 80)  # as many as a chunk holds
+    monkeypatch.setattr(results, "_AT_HAND", 1)
+    data = open_sweep(stores / "curves", chunks="store")
+    regret = data.regret.isel(epsilon=0, rounds=1).drop_vars(EVENTS)
+    assert reads == []
+    fmab.confidence_band(regret)
+    # The first seed, then sums, squares and products: four times at most, of three chunks.
+    assert len(set(reads)) == 3 and len(reads) <= 12
+
+
+def test_chunks_of_an_unfinished_sweep_and_bad_ones(
+    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch missing seeds that look like zeros, and a bad size told by a traceback."""
+    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
+    fmab.sweep(
+        "cdp", store=tmp_path / "run", seeds=20, worker=(1, 2), **PARAMETERS, **GRID, **SMALL
+    )
+    plain = open_sweep(tmp_path / "run", partial=True)
+    data = open_sweep(tmp_path / "run", partial=True, chunks="store")
+    xr.testing.assert_identical(data.compute(), plain.load())
+    assert int(plain.seeds.min()) < 20 and np.isnan(plain.regret).any()
+    for given_, line in {
+        "auto": r"^chunks='auto': must be \"store\", sizes by dimension",
+        7: r"^chunks=7: must be",
+    }.items():
+        with pytest.raises(ValueError, match=line):
+            open_sweep(stores / "curves", chunks=given_)
+    with pytest.raises(ValueError, match=r"^chunks='seeds': must be .* dimension.*'seed'"):
+        open_sweep(stores / "curves", chunks={"seeds": 10})
+    with pytest.raises(ValueError, match=r"^chunks\['seed'\]=0: must be"):
+        open_sweep(stores / "curves", chunks={"seed": 0})
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ValueError, match=r'^chunks=.*pip install "fmab_jax\[dask\]"'):
+        open_sweep(stores / "curves", chunks="store")
+
+
+LARGE = r"""
+import json, re, sys
+from pathlib import Path
+import numpy as np
+import fmab_jax as fmab
+from fmab_jax.analysis import bands
+from fmab_jax.sweeps import results, runner
+from fmab_jax.sweeps.store import Store
+
+folder, seeds, size = sys.argv[1], 200_000, 5000
+study = runner.state("cdp", agents=4, arms=3, epsilon=[0.5, 1], horizon=20_000, seeds=seeds)
+made_by = {"fmab_jax": "test", "platform": "cpu"}
+header = results.header_of(study, made_by)
+draw = np.random.default_rng(0)
+store = Store(folder, create=True)
+with store.writing():
+    store.write_header(header)
+    for cell in header["cells"]:
+        for start in range(0, seeds, size):
+            regret = draw.exponential(size=(1, size, 100)).cumsum(-1)
+            rounds = np.ones((1, size), np.int32)
+            arrays = {"regret": regret, "rounds_by": np.ones((1, size, 100), np.uint8)}
+            for name, dtype in results.schema.DTYPES.items():
+                if name not in ("regret", "rounds_by", "waiting_regret"):
+                    arrays[name] = np.ones((1, size), dtype)
+            facts = {"cells": [cell["hash"]], "seeds": [start, start + size]}
+            facts |= {"keep": "curves", "made_by": made_by}
+            store.put(runner._chunk_name(facts), arrays, facts)
+bands._CHUNK = 1 << 20
+
+
+def memory(name):
+    return 1024 * int(re.search(name + r":\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+
+
+data = fmab.open_sweep(folder, chunks="store")
+fmab.confidence_band(data.regret.isel(seed=slice(100), epsilon=0).load())  # imports
+del arrays, regret
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+before = memory("VmRSS")
+band = fmab.confidence_band(data.regret)
+pair = fmab.paired_difference(data.regret.isel(epsilon=0), data.regret.isel(epsilon=1))
+table = fmab.final_table(data)
+print(json.dumps({
+    "bytes": data.regret.nbytes, "grown": memory("VmHWM") - before,
+    "mean": band["mean"].values[:, -1].tolist(), "final": table.regret.values.tolist(),
+    "zero": bool((pair["lower"] <= 0).all() and (pair["upper"] >= 0).all()),
+}))
+"""
+
+
+@pytest.mark.slow
+def test_bands_of_curves_larger_than_the_memory_they_take(tmp_path: Path) -> None:
+    """Would catch a band, a difference or a table that holds all curves at once."""
+    pytest.importorskip("dask", reason="needs fmab_jax[dask]")
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system does not tell the peak of a process's memory")
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "DASK_NUM_WORKERS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, str(tmp_path / "large")], env=env, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    found = json.loads(done.stdout)
+    print(found)
+    assert found["bytes"] == 2 * 200_000 * 100 * 8
+    assert found["grown"] < found["bytes"] / 3
+    # Sums of 100 exponential numbers of mean 1: the mean of 200,000 is 100 within 6 x 0.0224.
+    np.testing.assert_allclose(found["mean"], 100, atol=0.135)
+    np.testing.assert_allclose(found["mean"], found["final"], rtol=1e-12)
+    assert found["zero"]

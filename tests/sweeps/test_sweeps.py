@@ -300,6 +300,28 @@ def test_workers_share_the_work_and_give_the_same_bytes(tmp_path, whole):
     assert values(fmab.open_sweep(tmp_path / "other")) == values(fmab.open_sweep(whole))
 
 
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_a_small_study_is_split_among_workers(tmp_path, keep):
+    """Would catch workers without work, and a seed whose values depend on how many there are."""
+    trials = []
+    for index in (1, 2, 3):
+        teller = Counted()
+        swept(tmp_path / "run", teller=teller, keep=keep, chunk=None, worker=(index, 3))
+        trials.append(teller.trials)
+    # 80 trials: one chunk alone, and at most 27 trials a chunk with three workers.
+    assert min(trials) >= 20 and sum(trials) == 80
+    swept(tmp_path / "alone", keep=keep, chunk=None)
+    assert len(files(tmp_path / "alone")) == 1 and len(files(tmp_path / "run")) == 4
+    teller = Counted()
+    data = swept(tmp_path / "run", teller=teller, keep=keep, chunk=None)
+    assert teller.trials == 0
+    alone = fmab.open_sweep(tmp_path / "alone")
+    for name in alone.data_vars:
+        np.testing.assert_allclose(data[name].values, alone[name].values, rtol=1e-12, err_msg=name)
+    if keep == "curves":
+        assert values(data) == values(alone)
+
+
 def test_a_second_writer_is_refused(tmp_path):
     """Would catch two processes writing the same chunks under one name."""
     folder = Store(tmp_path / "run", create=True)

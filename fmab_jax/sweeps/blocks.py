@@ -1,0 +1,141 @@
+"""One block of a sweep, from its configs to the arrays of its chunk; the same whoever computes it.
+
+A block may be computed in *pieces*, ranges of its seeds: joined, they give the bytes of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from fmab_jax.analysis import summary
+from fmab_jax.run import batches, schema
+from fmab_jax.run.batches import Collected, Config, Work
+
+Series = Mapping[str, np.ndarray]
+"""Results by field of `Outcome`, [cell, seed] or [cell, seed, time]."""
+
+
+class Job(NamedTuple):
+    """All that computing a block takes; it can be pickled.
+
+    Attributes:
+        configs: Of one program.
+        start: First seed.
+        stop: End of the seeds.
+        root_seed: Selects all randomness.
+    """
+
+    configs: tuple[Config, ...]
+    start: int
+    stop: int
+    root_seed: int
+
+    @property
+    def trials(self) -> int:
+        """How many (config, seed) pairs."""
+        return len(self.configs) * (self.stop - self.start)
+
+
+class Chunk(NamedTuple):
+    """What a block becomes.
+
+    Attributes:
+        arrays: Of the chunk's file.
+        finals: Of each cell, the moments of regret at T.
+    """
+
+    arrays: dict[str, np.ndarray]
+    finals: list[summary.Moments]
+
+
+def run_job(
+    job: Job,
+    batch: int,
+    devices: tuple[jax.Device, ...],
+    *,
+    lanes: int | None = None,
+    advanced: Callable[[int], None] = lambda trials: None,
+) -> Series:
+    """Computes a block.
+
+    Args:
+        job: What.
+        batch: Trials of a batch.
+        devices: That share each batch.
+        lanes: Batches that run at once, as in `run_trials`.
+        advanced: Is told of each batch how many trials it had.
+    """
+    seeds = job.stop - job.start
+    work = Work(
+        job.configs,
+        np.repeat(np.arange(len(job.configs), dtype=np.int32), seeds),
+        np.tile(np.arange(job.start, job.stop), len(job.configs)),
+        job.root_seed,
+    )
+    collected = Collected(len(work.seeds), max(config.wanted for config in job.configs))
+    for start, outcome in batches.run_trials(work, batch, devices, lanes):
+        collected.put(start, outcome)
+        advanced(len(outcome.rounds))
+    cells = len(job.configs)
+    return {n: v.reshape(cells, -1, *v.shape[1:]) for n, v in collected.arrays.items()}
+
+
+def pieces_of(job: Job, number: int) -> list[Job]:
+    """Cuts a block into at most so many ranges of seeds, of nearly equal size."""
+    ends = np.linspace(job.start, job.stop, 1 + min(number, job.stop - job.start)).astype(int)
+    ranges = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    return [job._replace(start=start, stop=stop) for start, stop in ranges]
+
+
+def joined(pieces: Sequence[Series]) -> Series:
+    """Returns the results of a block whose pieces were computed apart, in their order."""
+    return {name: np.concatenate([each[name] for each in pieces], axis=1) for name in pieces[0]}
+
+
+def chunk_of(series: Series, configs: Sequence[Config], keep: str) -> Chunk:
+    """Returns the chunk of a block's results.
+
+    Args:
+        series: The results.
+        configs: Of its cells.
+        keep: "curves" or "summary".
+    """
+    arrays = dict(series)
+    # Few bytes hold a count of rounds.
+    rounds_by = arrays["rounds_by"]
+    arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
+    final = series["regret"][:, :, -1]
+    finals = [summary.moments(values[:, None], full=False) for values in final]
+    return Chunk(arrays if keep == "curves" else _summarised(arrays, configs), finals)
+
+
+def _summarised(curves: Series, configs: Sequence[Config]) -> dict[str, np.ndarray]:
+    """Returns moments by cell, and (row, value, count) of whole numbers."""
+    costs = [schema.costs_of(config.exchange) for config in configs]
+    arrays: dict[str, np.ndarray] = {}
+    for name in ("regret", "waiting_regret", "rounds_by"):
+        if name in curves:
+            parts = [summary.moments(values, full=name == "regret") for values in curves[name]]
+            for kind in ("anchor", "offset", "scatter"):
+                arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
+    events = {v.name: v.of(curves).astype(np.int64) for v in schema.VARIABLES if v.coordinate}
+    counted = {
+        "regret_bin": summary.bins(curves["regret"][:, :, -1]),
+        **events,
+        "undecided": (curves["chosen_arm"] < 0).astype(np.int64),
+        "rounds": curves["rounds"],
+        "numbers_sent": schema.NUMBERS.of(
+            curves, {name: np.array([[each[name]] for each in costs]) for name in costs[0]}
+        ),
+    }
+    for name, values in counted.items():
+        found = [summary.counted(row) for row in values]
+        rows = [np.full(len(value), row) for row, (value, _) in enumerate(found)]
+        arrays[f"{name}_row"] = np.concatenate(rows)
+        arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])
+        arrays[f"{name}_count"] = np.concatenate([number for _, number in found])
+    return arrays

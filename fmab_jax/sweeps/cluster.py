@@ -1,0 +1,426 @@
+"""Blocks as tasks of a Dask cluster: what the client's process does, and what a worker does.
+
+The client holds the plan and the store. It keeps a few tasks per thread with the scheduler, takes
+one result at a time, and adds tasks as they end: so many workers as there are, so much memory as
+that takes. A task whose worker died is run again elsewhere by the scheduler; a task that fails by
+itself ends the sweep. Every task checks that its worker has the client's package and versions.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import pickle
+import re
+import socket
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import jax
+
+from fmab_jax.algorithms.base import Source, import_sources, plugin_sources
+from fmab_jax.errors import Refusal, Shown, reason_of, refuse
+from fmab_jax.run import batches, resources
+from fmab_jax.run.cache import use_compilation_cache
+from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, joined, pieces_of, run_job
+from fmab_jax.sweeps.progress import Progress
+from fmab_jax.sweeps.study import made_with, provenance
+
+INSTALL = 'pip install "fmab_jax[dask]"'
+# Tasks with the scheduler for each thread of a worker: one that runs, and the next.
+_AHEAD = 2
+_POLL_S = 1.0
+_CONNECT_S = 10.0
+_ADDRESS = re.compile(r"([a-z]{2,10}://)?(\[[0-9a-fA-F:]+\]|[^/\s:]+):[0-9]{1,5}|inproc://\S+")
+
+
+class Task(NamedTuple):
+    """One block to be computed.
+
+    Attributes:
+        job: What.
+        keep: "curves" or "summary".
+        trials: Of the program's largest block or piece, which the batch is chosen for.
+        batch: Trials of a batch, or None to choose.
+        pieces: Ranges of seeds that it is cut to, for that many workers.
+    """
+
+    job: Job
+    keep: str
+    trials: int
+    batch: int | None
+    pieces: int
+
+
+class Done(NamedTuple):
+    """What comes back.
+
+    Attributes:
+        number: Of the task.
+        chunk: Its arrays and moments.
+        seconds: Of computing, without compilation, over all pieces.
+        compilations: That it took.
+    """
+
+    number: int
+    chunk: Chunk
+    seconds: float
+    compilations: int
+
+
+class _Piece(NamedTuple):
+    """What computing a piece gives."""
+
+    series: Series
+    seconds: float
+    compilations: int
+
+
+class Cluster:
+    """The workers of a Dask client, as a sweep uses them.
+
+    Args:
+        client: A connected `distributed.Client` that is not asynchronous.
+
+    Raises:
+        Refusal: If it is something else, or Dask is not installed.
+    """
+
+    def __init__(self, client: Any) -> None:
+        distributed = _distributed("client")
+        remedy = "pass distributed.Client(address)"
+        if not isinstance(client, distributed.Client):
+            refuse("client", client, "a dask.distributed.Client", remedy)
+        if client.asynchronous:
+            refuse("client", client, "one that is not asynchronous", remedy)
+        if client.status != "running":
+            refuse("client", client, f"connected; it is {client.status}", remedy)
+        self.client = client
+        self.made_by: dict[str, str] = {}
+        self.threads = 0
+        self._told: tuple[int, int] | None = None
+        self._looked = 0.0
+
+    def agree(self, teller: Progress) -> dict[str, str]:
+        """Waits for a worker and returns the versions that all workers and this process share.
+
+        Raises:
+            Refusal: If a worker has others; it is named.
+            ConnectionError: If the scheduler is lost.
+        """
+        while not self.made_by:
+            self._wait_for_workers(teller)
+            with self._connected():
+                found = self.client.run(_provenance_here, on_error="return")
+            for worker, made_by in sorted(found.items()):
+                if isinstance(made_by, OSError):
+                    continue  # It has just left.
+                if isinstance(made_by, BaseException):
+                    raise Refusal.line(_cannot_run(worker, made_by))
+                platform = self.made_by.get("platform", made_by["platform"])
+                self.made_by = made_with(platform)
+                _refuse_another(f"worker {worker}", made_by, self.made_by)
+        return self.made_by
+
+    def compute(self, tasks: Sequence[Task], teller: Progress) -> Generator[Done, None, None]:
+        """Yields what tasks give as they end; what is left is cancelled when nobody listens.
+
+        Raises:
+            ConnectionError: If the scheduler is lost.
+            ChildProcessError: If a task's workers died again and again.
+            Exception: What a task raised.
+        """
+        waiting = deque(enumerate(tasks))
+        running: dict[Any, int] = {}
+        try:
+            while waiting or running:
+                self._look(teller)
+                while waiting and len(running) < _AHEAD * self.threads:
+                    number, task = waiting.popleft()
+                    running[self._submit(task)] = number
+                for future in self._ended(list(running)):
+                    number = running[future]
+                    try:
+                        chunk, seconds, compilations = self._result(future, tasks[number])
+                    finally:
+                        # Its worker keeps it no longer; and one chunk at a time is here.
+                        future.release()
+                    del running[future]
+                    yield Done(number, chunk, seconds, compilations)
+                    del chunk
+        finally:
+            if running:
+                with suppress(Exception):  # of a scheduler that is lost
+                    self.client.cancel(list(running), force=True)
+                    for future in running:
+                        future.release()
+
+    def _submit(self, task: Task) -> Any:
+        """Sends a task, in pieces where it has several, and returns the future of its chunk."""
+        name = f"fmab-chunk-{uuid.uuid4().hex}"
+        with self._connected():
+            if task.pieces == 1:
+                order = self._packed(task)
+                return self.client.submit(_computed, order, key=name, pure=False)
+            jobs = pieces_of(task.job, task.pieces)
+            parts = [
+                self.client.submit(
+                    _computed_piece,
+                    self._packed(task._replace(job=job)),
+                    key=f"fmab-piece-{place}-{name[-32:]}",
+                    pure=False,
+                )
+                for place, job in enumerate(jobs)
+            ]
+            order = self._packed(task)
+            return self.client.submit(_computed_of, order, *parts, key=name, pure=False)
+
+    def _packed(self, task: Task) -> bytes:
+        import cloudpickle
+
+        # The task last: another package might not even unpickle it.
+        cache = _cached()
+        sources = [tuple(source) for source in plugin_sources()]
+        order = self.made_by, cache, sources, cloudpickle.dumps(task, protocol=5)
+        return pickle.dumps(order, protocol=5)
+
+    def _ended(self, running: list[Any]) -> list[Any]:
+        """Returns the futures that have ended; none, after a while, if none has."""
+        if not running:
+            time.sleep(_POLL_S / 4)
+            return []
+        distributed = _distributed("client")
+        with self._connected(), self.client.as_current():
+            try:
+                ended = distributed.wait(running, timeout=_POLL_S, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                return []
+            return list(ended.done)
+
+    def _result(self, future: Any, task: Task) -> tuple[Chunk, float, int]:
+        from distributed.scheduler import KilledWorker
+
+        with self._connected():
+            try:
+                return future.result()
+            except KilledWorker as error:
+                job = task.job
+                what = f"{job.configs[0].algorithm.name}, seeds {job.start} to {job.stop - 1}"
+                raise ChildProcessError(
+                    f"workers died again and again over one chunk ({what}): give them more "
+                    "memory, or use a smaller chunk"
+                ) from error
+
+    def _look(self, teller: Progress) -> None:
+        """Counts the workers' threads, at most once in a while, and tells where they changed."""
+        if time.monotonic() - self._looked < _POLL_S and self.threads:
+            return
+        with self._connected():
+            found = self.client.nthreads()
+        self._looked = time.monotonic()
+        self.threads = sum(found.values())
+        if self._told != (told := (len(found), self.threads)):
+            self._told = told
+            teller.workers(*told)
+
+    def _wait_for_workers(self, teller: Progress) -> None:
+        self._look(teller)
+        while not self.threads:
+            time.sleep(_POLL_S / 4)
+            self._look(teller)
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Says it in one line where the scheduler is lost."""
+        scheduler = getattr(self.client.scheduler, "address", "")
+        lost = f"the Dask scheduler {scheduler} is lost, or has cancelled the work"
+        try:
+            yield
+        except CancelledError as error:
+            raise ConnectionError(lost) from error
+        except OSError as error:
+            # An error of a task's own, such as of its disk, is none of the connection.
+            if self.client.status == "running" and not _of_comm(error):
+                raise
+            raise ConnectionError(lost) from error
+        if self.client.status != "running":
+            raise ConnectionError(lost)
+
+
+def _cached() -> bool:
+    """Tells whether JAX keeps compiled programs."""
+    return bool(jax.config.values.get("jax_compilation_cache_dir"))
+
+
+def _of_comm(error: OSError) -> bool:
+    from distributed.comm.core import CommClosedError
+
+    return isinstance(error, CommClosedError)
+
+
+def _distributed(field: str) -> Any:
+    """Returns the module `distributed`, which the package does not need otherwise."""
+    try:
+        import distributed
+    except ImportError:
+        refuse(field, Shown("..."), "used where Dask is installed", INSTALL)
+    return distributed
+
+
+@contextmanager
+def connected(scheduler: str) -> Iterator[Any]:
+    """Connects to a scheduler.
+
+    Args:
+        scheduler: Its address, such as tcp://host:8786, or the .json file that it wrote.
+
+    Raises:
+        Refusal: If nobody answers there, or Dask is not installed.
+    """
+    distributed = _distributed("scheduler")
+    file = scheduler.endswith(".json")
+    if not (os.path.isfile(scheduler) if file else _ADDRESS.fullmatch(scheduler)):
+        allowed = "the address of a Dask scheduler, or the .json file that it wrote"
+        refuse("scheduler", scheduler, allowed, "such as tcp://host:8786")
+    # What it logs of a lost connection is said in a line of our own.
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    where = {"scheduler_file" if file else "address": scheduler}
+    try:
+        client = distributed.Client(**where, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        remedy = f"start one, with: dask scheduler ({reason_of(error)})"
+        refuse("scheduler", scheduler, "the address of a running Dask scheduler", remedy)
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            client.close()
+
+
+# What follows runs in the workers.
+
+_LOADING = threading.Lock()
+_COMPILING = threading.Lock()
+_WHOLE = threading.Lock()
+
+
+def _provenance_here() -> dict[str, str]:
+    """Returns what bits depend on in this process; starts JAX."""
+    return provenance(resources.checked_devices(None))
+
+
+def _computed(order: bytes) -> tuple[Chunk, float, int]:
+    """Computes a block in one piece."""
+    piece = _computed_piece(order)
+    return _computed_of(order, piece)
+
+
+def _computed_piece(order: bytes) -> _Piece:
+    """Computes a block, or a piece of one, on the devices of this worker."""
+    with _named():
+        task = _opened(order)
+        devices = resources.checked_devices(None)
+        # A lone CPU device runs as many batches at once as it is asked to, one in each thread of
+        # the worker; anything else is filled by one.
+        alone = len(devices) == 1 and devices[0].platform == "cpu"
+        some = task.job.configs[0]
+        batch = some.needs(task.trials, devices, task.batch, 1).batch
+        with _COMPILING:
+            before = batches.executable.cache_info().misses
+            batches.executable(some.program, batch, devices)
+            compilations = batches.executable.cache_info().misses - before
+        if not alone:
+            _WHOLE.acquire()
+        try:
+            started = time.perf_counter()
+            series = run_job(task.job, batch, devices, lanes=1)
+            return _Piece(series, time.perf_counter() - started, compilations)
+        finally:
+            if not alone:
+                _WHOLE.release()
+
+
+def _computed_of(order: bytes, *pieces: _Piece) -> tuple[Chunk, float, int]:
+    """Makes a block's chunk of its pieces."""
+    with _named():
+        task = _opened(order)
+        series = joined([piece.series for piece in pieces]) if len(pieces) > 1 else pieces[0].series
+        chunk = chunk_of(series, task.job.configs, task.keep)
+        seconds = sum(piece.seconds for piece in pieces)
+        return chunk, seconds, sum(piece.compilations for piece in pieces)
+
+
+def _opened(packed: bytes) -> Task:
+    """Unpacks an order, with the plug-ins that it needs, and refuses another package's.
+
+    Raises:
+        Refusal: If this worker has other versions, or lacks a module.
+    """
+    made_by, cache, sources, task = pickle.loads(packed)
+    with _LOADING:
+        _check_once(tuple(sorted(made_by.items())))
+        _cache_once(cache)
+        try:
+            import_sources([Source(*source) for source in sources])
+            found: Task = pickle.loads(task)
+        except ImportError as error:
+            module = getattr(error, "name", None) or reason_of(error)
+            remedy = f"install it there, or use client.upload_file('{module}.py')"
+            raise Refusal.line(f"{_here()}: cannot import {module}; {remedy}") from error
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _check_once(made_by: tuple[tuple[str, str], ...]) -> None:
+    _refuse_another(_here(), _provenance_here(), dict(made_by))
+
+
+@functools.cache
+def _cache_once(wanted: bool) -> None:
+    """Keeps compiled programs where the client does; it costs time only if that is impossible."""
+    if wanted and not _cached():
+        with suppress(Refusal):
+            use_compilation_cache()
+
+
+def _refuse_another(worker: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            like = "the other workers'" if name == "platform" else "this process's"
+            text = f"{worker}: {name} is {found.get(name)}, and {like} is {value}"
+            raise Refusal.line(f"{text}; install the same everywhere")
+
+
+def _cannot_run(worker: str, error: BaseException) -> str:
+    remedy = "install the same fmab_jax there"
+    return f"worker {worker}: cannot run this package ({reason_of(error)}); {remedy}"
+
+
+def _here() -> str:
+    """Returns how this worker is called."""
+    from distributed import get_worker
+
+    try:
+        return f"worker {get_worker().address} on {socket.gethostname()}"
+    except ValueError:  # outside of one
+        return f"process on {socket.gethostname()}"
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Notes on an unexpected error where it came up."""
+    try:
+        yield
+    except Refusal:
+        raise
+    except Exception as error:
+        error.add_note(_here())
+        raise

@@ -1,0 +1,406 @@
+"""Sweeps on Dask workers: the bytes of one process, whatever happens to workers and scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pickle
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_sweeps import GRID, PROBLEM, Counted, files, swept, values
+
+import fmab_jax as fmab
+from fmab_jax.algorithms import base
+from fmab_jax.cli.main import main
+from fmab_jax.sweeps import cluster as clusters
+from fmab_jax.sweeps import runner as sweeps
+from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
+from fmab_jax.sweeps.progress import _Lines
+
+distributed = pytest.importorskip("distributed", reason="needs fmab_jax[dask]")
+
+PLUGIN = '''
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+import fmab_jax as fmab
+
+
+@dataclass(frozen=True)
+class Doubling(fmab.cdp_mab):
+    """Epochs double; first = 13 breaks the contract."""
+
+    name = "doubling_there"
+    first: int = 100
+
+    def values(self, exchange, horizon):
+        return super().values(exchange, horizon) | {"first": float(self.first)}
+
+    @staticmethod
+    def pulls_per_arm(epoch):
+        first = epoch.own["first"]
+        return jnp.where(first == 13, jnp.nan, jnp.ceil(first * 2.0 ** (epoch.number - 1.0)))
+'''
+
+
+class Told(Counted):
+    """Counts what is computed and keeps what is told of workers; may do something at a chunk."""
+
+    def __init__(self, at: int = 10**9, do=None, client=None) -> None:
+        super().__init__()
+        self.told: list[tuple[int, int]] = []
+        self.held = 0
+        self.at, self.do, self.client = at, do, client
+
+    def workers(self, number, threads):
+        self.told.append((number, threads))
+
+    def written(self, cells_done, widest):
+        super().written(cells_done, widest)
+        if self.client is not None:
+            self.held = max(self.held, len(self.client.futures))
+        if self.chunks == self.at:
+            self.do()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The grid, computed by this process alone, 20 chunks."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    swept(folder, chunk=4)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def local(whole):
+    """Two worker processes of one thread each; what this process compiled is at hand for them."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def client(local):
+    """A client of them."""
+    with distributed.Client(local, set_as_default=False) as made:
+        yield made
+
+
+def idle(client) -> bool:
+    """Waits until no worker has anything to do; tells whether that came."""
+    for _ in range(100):
+        if not client.futures and not any(client.processing().values()):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_workers_give_the_bytes_of_one_process(tmp_path, whole, client):
+    """Would catch chunks cut, labelled or computed otherwise, and chunks that pile up."""
+    teller = Told(client=client)
+    data = swept(tmp_path / "run", teller=teller, chunk=4, client=client)
+    assert files(tmp_path / "run") == files(whole) and len(files(whole)) == 20
+    ours, theirs = ((folder / "run.json").read_bytes() for folder in (tmp_path / "run", whole))
+    assert ours == theirs
+    assert values(data) == values(fmab.open_sweep(whole))
+    assert (teller.trials, teller.chunks) == (80, 20) and (2, 2) in teller.told
+    # Two tasks for each of two threads; what is written has been let go.
+    assert 1 <= teller.held <= 4 and idle(client)
+    # Nothing is left to do, and nothing is done.
+    again = Told()
+    swept(tmp_path / "run", teller=again, chunk=4, client=client)
+    assert again.trials == 0
+    # Without a store, the same values.
+    assert values(swept(None, chunk=4, client=client)) == values(data)
+
+
+def test_a_worker_that_is_killed_costs_nothing(tmp_path, whole, client):
+    """Would catch a chunk lost, or changed, with the worker that computed it."""
+    killed = []
+
+    def kill():
+        killed.extend(client.run(os.getpid).values())
+        os.kill(killed[0], signal.SIGKILL)
+
+    teller = Told(3, kill)
+    data = swept(tmp_path / "run", teller=teller, chunk=4, client=client)
+    assert killed and files(tmp_path / "run") == files(whole)
+    assert teller.trials == 80 and values(data) == values(fmab.open_sweep(whole))
+    client.wait_for_workers(2)
+
+
+def test_an_interruption_leaves_a_whole_store_and_idle_workers(tmp_path, whole, client):
+    """Would catch tasks that go on computing for nobody, and a half-written store."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path / "run", teller=Told(3, interrupt), chunk=4, client=client)
+    assert len(files(tmp_path / "run")) == 3 and idle(client)
+    # Without a cluster it goes on to the same bytes.
+    teller = Counted()
+    swept(tmp_path / "run", teller=teller, chunk=4)
+    assert teller.trials == 68 and files(tmp_path / "run") == files(whole)
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_pieces_of_a_block_make_its_chunk(keep):
+    """Would catch a chunk whose bytes depend on how many workers shared it."""
+    study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=20, **GRID)
+    job = Job(tuple(point.config for point in study.points), 3, 20, 0)
+    devices = (sweeps.jax.devices()[0],)
+    one = chunk_of(run_job(job, 16, devices), job.configs, keep)
+    cut = pieces_of(job, 3)
+    assert [(piece.start, piece.stop) for piece in cut] == [(3, 8), (8, 14), (14, 20)]
+    parts = [run_job(piece, 16, devices, lanes=1) for piece in cut]
+    more = chunk_of(joined(parts), job.configs, keep)
+    assert sorted(one.arrays) == sorted(more.arrays)
+    for name, values_ in one.arrays.items():
+        assert values_.dtype == more.arrays[name].dtype, name
+        assert values_.tobytes() == more.arrays[name].tobytes(), name
+
+
+def test_one_block_is_shared_and_until_stops_at_the_same_place(tmp_path, client):
+    """Would catch a block that keeps one worker busy while others wait, or changes by sharing."""
+    until = fmab.until_precise(0.2, level=0.9, max_seeds=80)
+    options = dict(keep="summary", until=until, epsilon=[0.05, None], rounds=None, chunk=None)
+    swept(tmp_path / "here", 20, **options)
+    teller = Told(client=client)
+    swept(tmp_path / "there", 20, teller, client=client, **options)
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+    # One block of 40 trials is cut in two pieces, one for each thread.
+    cut = []
+    with pytest.MonkeyPatch.context() as patch:
+        real = clusters.pieces_of
+        patch.setattr(clusters, "pieces_of", lambda *a: cut.append(real(*a)) or cut[-1])
+        for folder, there in (("a", None), ("b", client)):
+            swept(tmp_path / folder, 40, chunk=None, epsilon=None, rounds=None, client=there)
+    assert [[(p.start, p.stop) for p in each] for each in cut] == [[(0, 20), (20, 40)]]
+    assert files(tmp_path / "a") == files(tmp_path / "b") and len(files(tmp_path / "a")) == 1
+
+
+def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, client, monkeypatch):
+    """Would catch classes that workers cannot import, and an error that is tried again and again"""
+    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    monkeypatch.setattr(base, "_sources", dict(base._sources))
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    (mine,) = base.load_plugin(str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").unlink()  # Workers elsewhere would not see it.
+    options = dict(horizon=2000, times=8, seeds=20, chunk=4, batch=16, progress=False)
+    for folder, there in (("here", None), ("there", client)):
+        store = tmp_path / folder
+        fmab.sweep(mine, PROBLEM, first=[50, 100], epsilon=1, store=store, client=there, **options)
+    assert files(tmp_path / "here") == files(tmp_path / "there")
+    assert len(files(tmp_path / "there")) == 10
+    broken = r"^doubling_there breaks the contract .*regret nan of seed"
+    with pytest.raises(ValueError, match=broken):
+        fmab.sweep(
+            mine, PROBLEM, first=[100, 13], epsilon=1, store=tmp_path / "run", client=client,
+            **options,
+        )  # fmt: skip
+    assert idle(client)
+    with pytest.raises(ValueError, match="unfinished|finished; at least"):
+        fmab.open_sweep(tmp_path / "run")
+
+
+def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkeypatch):
+    """Would catch chunks of two engines in one store, labelled as one."""
+    real = clusters.made_with
+    monkeypatch.setattr(clusters, "made_with", lambda p: {**real(p), "jax": "0.0.1"})
+    line = r"^worker tcp://[\d.:]+: jax is \d.*, and this process's is 0\.0\.1; install the same"
+    with pytest.raises(ValueError, match=line):
+        swept(tmp_path / "run", client=client)
+    assert not (tmp_path / "run").exists()
+    # One that joins later is found out by its first task, before that is even unpacked.
+    order = pickle.dumps(({**real("cpu"), "fmab_jax": "9.9 (abc)"}, False, [], b"no pickle"))
+    line = r"tcp://[\d.:]+ on .*: fmab_jax is .*, and this process's is 9\.9 \(abc\); install"
+    with pytest.raises(ValueError, match=line):
+        client.submit(clusters._computed, order).result()
+    # A module that only the client has is named, with what to do.
+    lacking = b"cno_such_module\nThing\n."
+    order = pickle.dumps((real("cpu"), False, [], lacking))
+    with pytest.raises(ValueError, match=r"cannot import no_such_module; install it there, or use"):
+        client.submit(clusters._computed, order).result()
+
+
+def test_what_does_not_go_with_a_client_is_refused(tmp_path, client, monkeypatch):
+    """Would catch arguments that are silently left out, and a traceback where Dask is missing."""
+    cases = {
+        r"^worker=\(1, 2\): must be left out with a client": dict(worker=(1, 2)),
+        r"^devices=.*: must be left out with a client": dict(devices=sweeps.jax.devices()),
+        r"^client='tcp://here:1': must be a dask.distributed.Client": dict(client="tcp://here:1"),
+    }
+    for line, changes in cases.items():
+        with pytest.raises(ValueError, match=line):
+            swept(tmp_path / "run", **{"client": client, **changes})
+    closed = distributed.Client(client.scheduler.address, set_as_default=False)
+    closed.close()
+    with pytest.raises(ValueError, match=r"^client=.*: must be connected; it is closed"):
+        swept(tmp_path / "run", client=closed)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r'^client=.* Dask is installed; pip install "fmab_jax\['):
+        swept(tmp_path / "run", client=client)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monkeypatch):
+    """Would catch a command that computes here, or that fails with a traceback."""
+    monkeypatch.chdir(tmp_path)
+    words = "sweep cdp --agents 3 --arms 3 --horizon 2000 --times 8 --epsilon 0.5 none --seeds 20"
+    address = client.scheduler.address
+    assert main(shlex.split(f"{words} --chunk 8 --out here")) == 0
+    capsys.readouterr()
+    assert main(shlex.split(f"{words} --chunk 8 --out there --scheduler {address}")) == 0
+    said = capsys.readouterr()
+    assert "computing on 2 workers with 2 threads" in said.err and "2 configurations" in said.out
+    assert files("there") == files("here")
+    refused = {
+        "--scheduler nonsense": "--scheduler nonsense: must be the address of a Dask scheduler",
+        f"--scheduler {address} --worker 1/2": "--worker 1/2: must be left out with a scheduler",
+        "--scheduler none.json": "--scheduler none.json: must be the address",
+    }
+    for more, line in refused.items():
+        assert main(shlex.split(f"{words} {more}")) == 2
+        told = capsys.readouterr().err
+        assert line in told and told.count("\n") == 1, told
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(shlex.split(f"{words} --scheduler {address}")) == 2
+    assert 'pip install "fmab_jax[dask]"' in capsys.readouterr().err
+
+
+def test_lines_say_that_workers_are_waited_for(capsys):
+    """Would catch a sweep that waits in silence."""
+    lines = _Lines()
+    for number, threads in ((0, 0), (1, 1), (3, 12)):
+        lines.workers(number, threads)
+    assert capsys.readouterr().err.splitlines() == [
+        "waiting for workers",
+        "computing on 1 worker with 1 thread",
+        "computing on 3 workers with 12 threads",
+    ]
+
+
+def example(name: str):
+    """Imports an example of the documents."""
+    path = Path(__file__).parents[2] / "docs/examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_slurm_recipe_asks_for_what_it_says():
+    """Would catch options that dask-jobqueue does not have, and jobs of another size."""
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue")
+    recipe = example("dask_slurm")
+    wanted = {
+        "CPUS": ["#SBATCH --cpus-per-task=4\n", "--nthreads 1 ", "--nworkers 4 ", "-t 04:00:00\n"],
+        "GPUS": ["#SBATCH --cpus-per-task=4\n", "--nthreads 1 ", "#SBATCH --gpus=1\n"],
+    }
+    for name, lines in wanted.items():
+        options = {"scheduler_options": {"dashboard_address": None}, **getattr(recipe, name)}
+        with jobqueue.SLURMCluster(**options) as made:
+            script = made.job_script()
+        for line in [*lines, f"{sys.executable} -m distributed", "--lifetime 230m "]:
+            assert line in script, (name, line, script)
+        assert ("--nworkers" in script) == (name == "CPUS")
+
+
+@pytest.mark.slow
+def test_the_gpu_recipe_gives_each_worker_one():
+    """Would catch workers that see each other's GPU, or that share one process."""
+    with (
+        example("dask_gpus").one_worker_per_gpu(["0", "3"]) as made,
+        distributed.Client(made, set_as_default=False) as there,
+    ):
+        there.wait_for_workers(2)
+        seen = there.run(os.getenv, "CUDA_VISIBLE_DEVICES")
+        assert sorted(seen.values()) == ["0", "3"]
+        assert set(there.nthreads().values()) == {1}
+
+
+@pytest.mark.slow
+def test_workers_join_before_and_during_a_sweep(tmp_path, whole):
+    """Would catch a sweep that fails without workers, or never uses those that join."""
+    with (
+        distributed.LocalCluster(
+            n_workers=0, threads_per_worker=2, processes=True, dashboard_address=None
+        ) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+
+        class Joined(Told):
+            def workers(self, number, threads):
+                super().workers(number, threads)
+                if not number:
+                    local.scale(1)
+
+        def join():
+            local.scale(2)
+            client.wait_for_workers(2)
+            time.sleep(2 * clusters._POLL_S)
+
+        teller = Joined(2, join)
+        swept(tmp_path / "run", teller=teller, chunk=4, client=client)
+        assert teller.told == [(0, 0), (1, 2), (2, 4)]
+        assert files(tmp_path / "run") == files(whole)
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_ends_in_one_line_and_a_store_that_goes_on(tmp_path, whole):
+    """Would catch a sweep that hangs without its scheduler, or spoils its store."""
+    path = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard"]
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with contextlib.ExitStack() as stack:
+        first = [*dask, "--port", "0", "--scheduler-file", str(path)]
+        scheduler = stack.enter_context(subprocess.Popen(first, **quiet))
+        stack.callback(scheduler.kill)
+        for _ in range(100):
+            if path.exists() and path.read_text():
+                break
+            time.sleep(0.2)
+        second = [*worker, "--scheduler-file", str(path), "--nthreads", "1", "--no-nanny"]
+        helper = stack.enter_context(subprocess.Popen(second, **quiet))
+        stack.callback(helper.kill)
+        client = distributed.Client(scheduler_file=str(path), set_as_default=False, timeout=5)
+        with pytest.raises(ConnectionError, match="the Dask scheduler tcp://.* is lost"):
+            swept(tmp_path / "run", teller=Told(3, scheduler.kill), chunk=4, client=client)
+        client.close()
+    assert 3 <= len(files(tmp_path / "run")) < 20
+    swept(tmp_path / "run", chunk=4)
+    assert files(tmp_path / "run") == files(whole)
+
+
+@pytest.mark.slow
+def test_a_chunk_that_kills_its_workers_is_told(tmp_path, client, monkeypatch):
+    """Would catch a sweep that kills worker after worker and never says why."""
+    killer = PLUGIN.replace("doubling_there", "killing_there") + (
+        "\n\nimport os, multiprocessing\n"
+        "if multiprocessing.current_process().name != 'MainProcess':\n    os._exit(9)\n"
+    )
+    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    monkeypatch.setattr(base, "_sources", dict(base._sources))
+    path = Path(tmp_path / "killer.py")
+    path.write_text(killer)
+    (mine,) = base.load_plugin(str(path))
+    line = r"workers died again and again over one chunk \(killing_there, seeds 0 to 3\): give them"
+    with pytest.raises(ChildProcessError, match=line):
+        fmab.sweep(
+            mine, PROBLEM, epsilon=1, horizon=2000, times=8, seeds=4, chunk=4, batch=16,
+            progress=False, store=tmp_path / "run", client=client,
+        )  # fmt: skip
+    assert np.size(list((tmp_path / "run" / "chunks").iterdir())) == 0
+    client.wait_for_workers(2)
