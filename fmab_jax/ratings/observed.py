@@ -797,13 +797,13 @@ def _probabilities(
     places = [(int(i), int(k)) for i, k in np.argwhere(lacks)]
     if places and wanted.fill is None:
         i, k = places[0]
-        told = f"{_safe(cells.agents[i])}, {_safe(cells.arms[k])}"
-        rated = (
-            f"rated at least {wanted.least_per_cell:,} times; " if wanted.least_per_cell > 1 else ""
-        )
-        allowed = f"{rated or 'rated; '}{len(places):,} of {lacks.size:,} cells are not"
-        remedy = "use fill='arm', fewer agents (groups=10) or fewer arms (most_arms, least_per_arm)"
-        refuse("agent, arm", told, allowed, remedy)
+        few = "no rating"
+        if wanted.least_per_cell > 1:
+            few = f"fewer than {wanted.least_per_cell:,} ratings"
+        first = f"{agent} {_safe(cells.agents[i])} with {arm} {_safe(cells.arms[k])}"
+        allowed = f"'arm', since {len(places):,} of {lacks.size:,} cells have {few} ({first})"
+        remedy = "or have fewer agents (groups=10) or fewer arms (most_arms=10)"
+        refuse("fill", None, allowed, remedy)
     total = np.maximum(number + wanted.smoothing, 1e-300)
     table = (counts + wanted.smoothing * like) / total
     table[lacks] = np.broadcast_to(of_arm, counts.shape)[lacks]

@@ -165,12 +165,13 @@ def find(path: Any, layout: str | None = None, field: str = "path") -> Source:
         names = _parquet_columns(file, field)
         return Source(file.name, names, layout or _by_header(names), Form(), file)
     layout = layout or _BY_FILE.get(file.name)
-    form = LAYOUTS[layout].form if layout else Form()
+    plain = Form("\t") if _ending(file) == ".tsv" else Form()
+    form = LAYOUTS[layout].form if layout else plain
     first = _first_lines(file, field)
     if form.columns:
         _refuse_other_form(file, first[0], layout, form, field)
         return Source(file.name, form.columns, layout, form, file)
-    names = _header(file, first, field)
+    names = _header(file, first, form.separator, field)
     return Source(file.name, names, layout or _by_header(names), form, file)
 
 
@@ -322,12 +323,12 @@ def _decoded(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def _cells(line: str, separator: str = ",") -> list[str]:
+def _cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
 
 
-def _header(path: Path, lines: Sequence[str], field: str) -> tuple[str, ...]:
-    names, below = _cells(lines[0]), _cells(lines[1])
+def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tuple[str, ...]:
+    names, below = _cells(lines[0], separator), _cells(lines[1], separator)
     if len(names) == 1:
         for word, separator in (("a semicolon", ";"), ("a tab", "\t"), ("'::'", "::"), ("|", "|")):
             if separator in lines[0]:
