@@ -191,7 +191,7 @@ def read(source: Source, wanted: Iterable[str], field: str = "path") -> dict[str
     try:
         for chunk in _chunks(source, names, field):
             for name in names:
-                building[name].add(chunk[name])
+                building[name].add(*chunk[name])
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError):
         refuse(field, source.shown, "a UTF-8 table", "save it as CSV in UTF-8")
     return {name: each.column() for name, each in building.items()}
@@ -340,6 +340,9 @@ def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tup
     if lines[1] and len(below) == len(names) + 1:
         remedy = "rows have one cell more than the header, an index?: write it without"
         refuse(field, str(path), "a table whose columns have names", remedy)
+    if lines[1] and len(below) > len(names):
+        allowed = f"a table whose rows have the {len(names)} cells of the header"
+        refuse(field, str(path), allowed, f"the first has {len(below)}: mend it")
     if all(tables.plain_number(name) is not None for name in names[1:]) or len(names) < 2:
         remedy = "the first line names no columns: add a header, or name its layout"
         refuse(field, str(path), "a table whose first line names the columns", remedy)
@@ -391,13 +394,13 @@ class _Building:
         self._known: dict[str, int] = {}
         self._codes: list[np.ndarray] = []
 
-    def add(self, cells: Any) -> None:
-        """Adds a chunk, a pandas categorical."""
-        labels = [str(label).strip() for label in cells.cat.categories]
+    def add(self, codes: np.ndarray, labels: Iterable[Any]) -> None:
+        """Adds a chunk: the place of each cell's label, -1 for none, and the labels."""
         known = self._known
-        # Cells without anything have no label; a code of -1 takes the last entry.
-        place = [known.setdefault(label, len(known)) if label else -1 for label in labels]
-        self._codes.append(np.array([*place, -1], np.int32)[cells.cat.codes.to_numpy()])
+        texts = (str(label).strip() for label in labels)
+        # Empty cells have no label either; a code of -1 takes the last entry.
+        place = [known.setdefault(text, len(known)) if text else -1 for text in texts]
+        self._codes.append(np.array([*place, -1], np.int32)[codes])
 
     def column(self) -> Column:
         """Returns the whole column."""
@@ -405,13 +408,17 @@ class _Building:
         return Column(codes, list(self._known))
 
 
-def _chunks(source: Source, names: Sequence[str], field: str) -> Iterator[Any]:
+_Chunk = dict[str, tuple[np.ndarray, Any]]
+
+
+def _chunks(source: Source, names: Sequence[str], field: str) -> Iterator[_Chunk]:
+    """Gives codes and labels of columns, some rows at a time."""
     import pandas as pd
 
     if source.frame is not None:
         frame = source.frame
         own = {str(name): frame[name] for name in frame.columns if str(name) in names}
-        yield {name: _categories(own[name]) for name in names}
+        yield {name: _coded(own[name]) for name in names}
         return
     assert source.path is not None
     with tables.opened(source.path, field) as file:
@@ -421,25 +428,25 @@ def _chunks(source: Source, names: Sequence[str], field: str) -> Iterator[Any]:
         form = source.form
         # Pandas reads a separator of one letter ten times as fast; '::' has an empty cell between.
         step = len(form.separator)
-        places = [step * source.columns.index(name) for name in names]
-        order = sorted(range(len(names)), key=lambda i: places[i])
+        heads = [f"{name} {i}" if i else name for name in source.columns for i in range(step)]
         try:
+            # All columns, as texts: else a row with too many cells would pass, and 01 would be 1.
             chunks = pd.read_csv(
                 _stream(source.path, file),
                 sep=form.separator[0],
                 header=None,
-                names=[names[i] for i in order],
-                usecols=sorted(places),
+                names=heads[: len(heads) - step + 1],
+                index_col=False,
                 skiprows=0 if form.columns else 1,
-                dtype="category",
+                dtype=str,
                 na_filter=False,
-                skipinitialspace=True,
                 quoting=csv.QUOTE_MINIMAL if form.quoted else csv.QUOTE_NONE,
                 encoding="utf-8-sig",
                 chunksize=CHUNK,
             )
             with chunks:
-                yield from chunks
+                for chunk in chunks:
+                    yield {name: pd.factorize(chunk[name]) for name in names}
         except pd.errors.EmptyDataError:
             return
         except (pd.errors.ParserError, OSError, ValueError) as error:
@@ -449,21 +456,15 @@ def _chunks(source: Source, names: Sequence[str], field: str) -> Iterator[Any]:
             refuse(field, source.shown, "a table of equally long rows", f"mend it ({told})")
 
 
-def _categories(cells: Any) -> Any:
-    """Returns a column of a data frame as texts; whole numbers that are floats lose their ".0"."""
+def _coded(cells: Any) -> tuple[np.ndarray, list[str]]:
+    """Returns codes and labels of a column; whole numbers that are floats lose their ".0"."""
     import pandas as pd
 
-    found = cells.astype("category").cat.remove_unused_categories()
-    values = found.cat.categories
+    codes, values = pd.factorize(cells)
     if pd.api.types.is_float_dtype(values.dtype):
         # Floats stand for whole numbers where a column has gaps.
-        texts = [repr(float(value)).removesuffix(".0") for value in values]
-    else:
-        texts = [str(value) for value in values]
-    if len(set(texts)) != len(texts):
-        # 1 and "1" in one column of objects.
-        return pd.Series(found.map(dict(zip(values, texts, strict=True))).astype("category"))
-    return found.cat.rename_categories(texts)
+        return codes, [repr(float(value)).removesuffix(".0") for value in values]
+    return codes, [str(value) for value in values]
 
 
 def _parquet(field: str) -> Any:
@@ -491,7 +492,7 @@ def _parquet_chunks(
     try:
         for batch in parquet.ParquetFile(file).iter_batches(CHUNK, columns=list(names)):
             frame = batch.to_pandas()
-            yield {name: _categories(frame[name]) for name in names}
+            yield {name: _coded(frame[name]) for name in names}
     except Exception as error:  # whatever a damaged file raises
         refuse(field, source.shown, "a Parquet file", f"save it again ({reason_of(error)})")
 
