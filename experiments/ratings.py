@@ -12,6 +12,7 @@ python -m experiments.ratings ml.npz --seeds 200 --horizon 1e4 --figures mine
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -126,10 +127,12 @@ class _Told(NamedTuple):
 
     Attributes:
         points: Rating points of one unit of reward.
+        uniform: Rating points that uniform play loses for each rating, exactly.
         words: The setting.
     """
 
     points: float
+    uniform: float
     words: str
 
 
@@ -142,12 +145,13 @@ def told_of(problem: fmab.Problem, words: str) -> _Told:
     if problem.kind != "ratings":
         refuse("problem", problem.kind, "ratings", "make it with fmab problem FILE --out x.npz")
     levels = problem.rewards.levels
-    gaps = np.sort(problem.means.mean(axis=0))
+    means = np.sort(problem.means.mean(axis=0))
     points = levels[-1] - levels[0]
     return _Told(
         points,
+        float(points * (means[-1] - means).mean()),
         f"M = {problem.agents} agents, K = {problem.arms} arms, {words}; ratings from "
-        f"{levels[0]:g} to {levels[-1]:g}; the best arm is {points * (gaps[-1] - gaps[-2]):.2g} "
+        f"{levels[0]:g} to {levels[-1]:g}; the best arm is {points * (means[-1] - means[-2]):.2g} "
         "rating points above the second, on average over agents",
     )
 
@@ -165,7 +169,7 @@ def draw(
     rows = _rows(results, told.points)
     members = [each for each in PRIVATE if any(each in parts for parts in results.values())]
     # Of what is drawn side by side, one scale.
-    most = max(row["points lost per rating"][2] for row in rows)
+    most = max(told.uniform, *(row["points lost per rating"][2] for row in rows))
 
     def page(page: pictures.Page) -> None:
         labels = ["rating points lost for each rating", "of which to noise, paired"]
@@ -191,6 +195,8 @@ def draw(
                         column[0].axhspan(lower, upper, color=look["color"], alpha=0.2, lw=0)
                         line = column[0].axhline(mean, label=each.label, **look)
                         page.handles = [*page.handles, line]
+            look = {"color": "0.45", "lw": 0.8, "label": "uniform play"}
+            page.handles = [*page.handles, column[0].axhline(told.uniform, zorder=1, **look)]
             column[0].set_ylim(0, 1.05 * most)
             pictures.line_up(column[1])
             for panel in column:
@@ -213,10 +219,12 @@ def draw(
         "agents. ε bounds what one changed rating does to all that the server is told. Of CDP-MAB "
         "it is ε of a message, N times that of one agent; of Dist-DP-SE that of a secure sum; of "
         "LDP-UCB that of each rating. Lower panels: the same algorithm without noise on the same "
-        "seeds is subtracted. Markers: means over the seeds; bars and shaded: pointwise 95 % "
-        "confidence intervals (Student t), of the differences paired by seed."
+        "seeds is subtracted. Uniform play: exact. Markers: means over the seeds; bars and shaded: "
+        "pointwise 95 % confidence intervals (Student t), of the differences paired by seed."
     )
-    picture = pictures.Picture(name, page, caption, _seen(rows, results), _flat(rows), _flat(rows))
+    picture = pictures.Picture(
+        name, page, caption, _seen(rows, results, told.uniform), _flat(rows), _flat(rows)
+    )
     return pictures.publish(picture, folder)
 
 
@@ -262,24 +270,26 @@ def _flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _seen(rows: Sequence[Mapping[str, Any]], results: Mapping[int, Parts]) -> str:
+def _seen(rows: Sequence[Mapping[str, Any]], results: Mapping[int, Parts], uniform: float) -> str:
     """Says who loses least at each leak, at the longest horizon, and what is lost anyway."""
     last = [row for row in rows if row["T"] == max(results)]
 
     def lost(row: Mapping[str, Any]) -> float:
         return float(row["points lost per rating"][0])
 
+    least = [min((row for row in last if row["epsilon"] == leak), key=lost) for leak in LEAKS]
     best = []
-    for leak in LEAKS:
-        row = min((row for row in last if row["epsilon"] == leak), key=lost)
-        best.append(f"{row['algorithm']} at ε = {leak:g} ({lost(row):.3f})")
+    for name, found in itertools.groupby(least, key=lambda row: row["algorithm"]):
+        run = [f"{lost(row):.3f} at ε = {row['epsilon']:g}" for row in found]
+        best.append(f"{name} ({', '.join(dict.fromkeys([run[0], run[-1]]))})")
     text = (
-        f"At T = {whole(max(results))} the fewest rating points for each rating are lost by "
-        f"{', '.join(best)}."
+        f"At T = {whole(max(results))}, from the smallest ε to the largest, the fewest rating "
+        f"points for each rating are lost by {', then by '.join(best)}. Uniform play loses "
+        f"{uniform:.3f}."
     )
     labels = {each.label: each for each in REFERENCES.values()}
     known = [f"{row['algorithm']} {lost(row):.3f}" for row in last if row["algorithm"] in labels]
-    return text + (f" For comparison: {'; '.join(known)}." if known else "")
+    return text + (f" Without privacy, or alone: {'; '.join(known)}." if known else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

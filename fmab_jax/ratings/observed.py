@@ -28,6 +28,8 @@ from fmab_jax.ratings.sources import Column, Source
 from fmab_jax.resources import affordable
 
 MAX_GROUPS = 10**4
+# An arm that somebody has rated so often counts half in a taste: few ratings say little.
+_HALF = 2
 # Starts of the clustering, of which the best one counts, and the most steps of each.
 _STARTS = 5
 _STEPS = 50
@@ -215,10 +217,11 @@ def from_table(
     down. Then agents and arms with too few ratings are left out, then arms that are not among the
     most rated.
 
-    With ``groups``, values of ``agent`` are clustered by taste: x(u, i) = mean rating of u for arm
-    i, minus the mean of all counted ratings of u, centred for each arm over the ratings by all u; 0
-    where u has not rated i. K-means (k-means++, best of 5 starts) makes the groups, the largest
-    first; the same table and seed give the same groups.
+    With ``groups``, values of ``agent`` are clustered by taste: x(u, i) = the mean rating of u for
+    arm i, minus the mean of all counted ratings of u, centred for each arm over the ratings by all
+    u, times n / (n + 2), where n ratings of i are by u; so 0 where there are none. K-means
+    (k-means++, best of 5 starts) makes the groups, the largest first; the same table and seed give
+    the same groups.
 
     Args:
         path: A .csv (also .tsv, .dat, .data, .txt, each also with .gz behind) or .parquet file, or
@@ -727,7 +730,7 @@ class _Cells:
         own = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
         apart = np.where(number > 0, total / np.maximum(number, 1) - own, 0.0)
         usual = (number * apart).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
-        return np.where(number > 0, apart - usual, 0.0)
+        return np.where(number > 0, apart - usual, 0.0) * number / (number + _HALF)
 
     def ordered(self, shown: str, *, grouped: bool) -> _Cells:
         """Returns the cells with labels in order: as numbers if they are, else as texts."""

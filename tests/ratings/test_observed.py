@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
@@ -222,7 +223,8 @@ def test_groups_are_the_tastes_that_were_put_in() -> None:
 
 
 def test_tastes_are_what_the_documentation_says() -> None:
-    """Would catch means over cells in place of ratings, or unknown arms that are not average."""
+    """Would catch means over cells in place of ratings, unknown arms that are not average, or an
+    arm that is rated once and decides."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"agent": rng.integers(0, 9, 90), "arm": rng.integers(0, 5, 90)}).assign(
         value=rng.integers(1, 6, 90)
@@ -242,7 +244,7 @@ def test_tastes_are_what_the_documentation_says() -> None:
     apart = frame.groupby(["agent", "arm"]).value.mean() - own
     number = frame.groupby(["agent", "arm"]).size()
     usual = (apart * number).groupby("arm").sum() / number.groupby("arm").sum()
-    due = (apart - usual).unstack().fillna(0.0)
+    due = ((apart - usual) * number / (number + 2)).unstack().fillna(0.0)
     assert (number.unstack().isna()).any().any()
     np.testing.assert_allclose(seen[0], due.values, atol=1e-14)
 
@@ -352,3 +354,27 @@ def test_the_command_writes_what_runs_read(
     assert err == ("fmab: --groups 9: must be at most 3, the values of userId; use fewer groups\n")
     assert main("problem ratings.csv --agent userId --arm genre".split()) == 2
     assert "; did you mean 'genres'?" in capsys.readouterr().err
+
+
+def test_the_page_runs_and_shows_the_summary_that_it_prints(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch an example that no longer runs, or a summary that is an older one's."""
+    page = (EXAMPLE.parents[1] / "ratings.md").read_text("utf-8")
+    for name in ("ratings.csv", "movies.csv"):
+        Path(name).write_bytes((EXAMPLE / name).read_bytes())
+    code = page.split("```python\n")[1].split("```")[0]
+    shown = page.split("```\nsource")[1].split("```")[0]
+    problems = []
+
+    def run(algorithm: Any, problem: fmab.Problem, **_: Any) -> xr.Dataset:
+        problems.append(problem)
+        return xr.Dataset({"chosen_arm": ("seed", [-1, 4]), "regret": ("seed", [0.0, 1.0])})
+
+    # The simulation itself has its own tests, and takes longer to compile.
+    monkeypatch.setattr(fmab, "simulate", run, raising=False)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert capsys.readouterr().out == f"source{shown}"
+    assert problems == [names["found"].problem] and names["found"].points == 4.5
+    assert names["found"].named([-1, 4]).tolist() == ["undecided", "Documentary"]

@@ -23,7 +23,7 @@ GENRES = {
     "Adventure": (0.0, 4),
     "Comedy": (-0.1, 6),
     "Crime": (0.35, 4),
-    "Documentary": (0.75, 3),
+    "Documentary": (0.8, 4),
     "Drama": (0.2, 6),
     "Fantasy": (0.05, 3),
     "Horror": (-0.6, 3),
@@ -47,11 +47,11 @@ def tables(seed: int = 0) -> tuple[list[list[Any]], list[list[Any]]]:
     for film in range(FILMS):
         number = 0 if film % 75 == 74 else int(rng.choice([1, 2, 3], p=[0.4, 0.4, 0.2]))
         genres.append(sorted(rng.choice(len(GENRES), number, replace=False, p=share).tolist()))
-    quality = rng.normal(0.0, 0.3, FILMS)
+    quality = rng.normal(0.0, 0.25, FILMS)
 
     # Larger tastes come first; each likes some genres more, and others less, than everybody does.
     taste = rng.choice(TASTES, USERS, p=np.array([5, 4, 3, 2, 2]) / 16)
-    tastes = rng.normal(0.0, 0.5, (TASTES, len(GENRES)))
+    tastes = rng.normal(0.0, 0.4, (TASTES, len(GENRES)))
     generous = rng.normal(0.0, 0.3, USERS)
     active = rng.gamma(1.5, 1.0, USERS) + 0.3
     popular = rng.gamma(0.8, 1.0, FILMS) + 0.1
@@ -65,7 +65,7 @@ def tables(seed: int = 0) -> tuple[list[list[Any]], list[list[Any]]]:
     for user, film in sorted(pairs):
         of = genres[film]
         own = (liked + tastes[taste[user]])[of].mean() if of else 0.0
-        stars = 3.4 + own + quality[film] + generous[user] + rng.normal(0.0, 0.8)
+        stars = 3.4 + own + quality[film] + generous[user] + rng.normal(0.0, 0.7)
         rating = min(max(round(2 * stars) / 2, 0.5), 5.0)
         rows.append([user + 1, film + 1, f"{rating:.1f}", int(rng.integers(FROM, TO))])
     names = list(GENRES)
