@@ -21,7 +21,7 @@ from scipy.cluster.vq import ClusterError, kmeans2
 from fmab_jax.core import tables
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import MAX_LEVELS, checked_levels
-from fmab_jax.errors import choice, count, did_you_mean, real, refuse
+from fmab_jax.errors import array_of, choice, count, did_you_mean, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.ratings import sources
 from fmab_jax.ratings.sources import Column, Source
@@ -81,11 +81,12 @@ class ObservedRatings:
         Raises:
             ValueError: If a number is that of no arm.
         """
-        places = np.asarray(arms)
         most = len(self.arm_labels)
+        allowed = f"numbers of arms in [-1, {most - 1}]"
+        remedy = "give the chosen_arm of a result of this problem"
+        places = array_of("arms", arms, tables.MAX_CELLS, allowed, remedy)
         if places.dtype.kind not in "iu" or np.any((places < -1) | (places >= most)):
-            allowed = f"numbers of arms in [-1, {most - 1}]"
-            refuse("arms", arms, allowed, "give the chosen_arm of a result of this problem")
+            refuse("arms", arms, allowed, remedy)
         return np.array([*self.arm_labels, "undecided"], object)[places]
 
     def save(self, path: Any, overwrite: bool = False) -> Path:
