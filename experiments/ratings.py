@@ -69,7 +69,7 @@ PRIVATE = {
 }
 REFERENCES = {
     "pooled": Contestant(
-        "UCB1, pooled: no privacy", lambda _: fmab.ucb1(pooled=True), "a server: every rating"
+        "UCB1, pooled, no privacy", lambda _: fmab.ucb1(pooled=True), "a server: every rating"
     ),
     "alone": Contestant("UCB1, agents alone", lambda _: fmab.ucb1(), "nobody anything"),
 }
@@ -216,11 +216,13 @@ def draw(
     caption = (
         f"{told.words}. T = {listed} slots, {number}. Points lost for each rating: regret at T, "
         f"times {told.points:g} points, over M T ratings; regret counts gaps of means over all "
-        "agents. ε bounds what one changed rating does to all that the server is told. Of CDP-MAB "
-        "it is ε of a message, N times that of one agent; of Dist-DP-SE that of a secure sum; of "
-        "LDP-UCB that of each rating. Lower panels: the same algorithm without noise on the same "
-        "seeds is subtracted. Uniform play: exact. Markers: means over the seeds; bars and shaded: "
-        "pointwise 95 % confidence intervals (Student t), of the differences paired by seed."
+        "agents. ε bounds what one changed rating does to all that the server is told; n changed "
+        "ratings of one agent, n times that. Of CDP-MAB it is ε of a message, N times that of one "
+        "agent; of Dist-DP-SE that of a secure sum; of LDP-UCB that of each rating. Lower panels: "
+        "the same algorithm without noise on the same seeds is subtracted. Uniform play: exact; "
+        "who loses as much has dropped no arm before T. Markers: means over the seeds; bars and "
+        "shaded: pointwise 95 % confidence intervals (Student t), of the differences paired by "
+        "seed."
     )
     picture = pictures.Picture(
         name, page, caption, _seen(rows, results, told.uniform), _flat(rows), _flat(rows)
@@ -288,8 +290,8 @@ def _seen(rows: Sequence[Mapping[str, Any]], results: Mapping[int, Parts], unifo
         f"{uniform:.3f}."
     )
     labels = {each.label: each for each in REFERENCES.values()}
-    known = [f"{row['algorithm']} {lost(row):.3f}" for row in last if row["algorithm"] in labels]
-    return text + (f" Without privacy, or alone: {'; '.join(known)}." if known else "")
+    known = [f"{row['algorithm']}: {lost(row):.3f}" for row in last if row["algorithm"] in labels]
+    return text + (f" For comparison, {'; '.join(known)}." if known else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
