@@ -42,6 +42,7 @@ NAMES = (
     "arena_settings",
     "arena_protocols",
     "arena_report",
+    "ratings",
     "pages",
 )
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"

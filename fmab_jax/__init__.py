@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fmab_jax import ratings
     from fmab_jax.algorithms.base import Algorithm, list_algorithms
     from fmab_jax.algorithms.cdp_mab import CDP as cdp_mab
     from fmab_jax.algorithms.ddp_mab import DDP as ddp_mab
@@ -75,12 +76,17 @@ _PLUGS = tuple(
     )
 )
 
-__all__ = ["__version__", *_HOME, *_PLUGS]
+# Rooms that are public as they are.
+_ROOMS = ("ratings",)
+
+__all__ = ["__version__", *_HOME, *_PLUGS, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     if name in _PLUGS:
         from fmab_jax.algorithms.base import algorithms_in
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 import fmab_jax as fmab
@@ -241,6 +242,13 @@ def simulated(**changes: Any) -> Any:
     return fmab.simulate(given.pop("algorithm", RUN), **given)
 
 
+def rated(**changes: Any) -> Any:
+    """Makes a problem of a small table of ratings with something changed."""
+    table = {"who": [1, 1, 2, 2] * 2, "what": [1, 2] * 4, "stars": [1, 2, 2, 1, 2, 1, 1, 1]}
+    given: dict[str, Any] = {"agent": "who", "arm": "what", "value": "stars"} | changes
+    return fmab.ratings.from_table(given.pop("path", pd.DataFrame(table)), **given)
+
+
 def ends() -> xr.Dataset:
     """Returns something in the shape of `final_table`'s."""
     table = xr.Dataset(coords={"epsilon": [0.5, 1.0], "participation": [0.5, 1.0]})
@@ -288,6 +296,17 @@ DOORS: dict[str, Door] = {
     "Gaussian(sd)": fmab.Gaussian,
     "Ratings(levels)": fmab.Ratings,
     "Problem.from_file(path)": fmab.Problem.from_file,
+    "from_table(path)": lambda v: rated(path=v),
+    **{
+        f"from_table({name})": lambda v, name=name: rated(**{name: v})  # type: ignore[misc]
+        for name in (
+            *("agent", "value", "layout", "items", "users", "split", "groups", "groups_seed"),
+            *("levels", "most_arms", "least_per_agent", "least_per_cell", "smoothing", "toward"),
+            "fill",
+        )
+    },
+    "ObservedRatings.named(arms)": lambda v: rated().named(v),
+    "ObservedRatings.save(path)": lambda v: rated().save(v),
     "Problem.fixed(seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(v),
     "Problem.fixed(root_seed)": lambda v: fmab.Problem.uniform(1, 2).fixed(0, v),
     "simulate(algorithm)": lambda v: simulated(algorithm=v),

@@ -151,7 +151,7 @@ def test_differences_are_between_paired_runs(monkeypatch, name):
 
 def test_every_experiment_is_listed_and_has_its_settings():
     """Catches an experiment that the command would never run, or a setting nobody checks."""
-    others = {"fig09_graphs", "readings", "audit", "maps", "claims", "pages", *ARENA}
+    others = {"fig09_graphs", "readings", "audit", "maps", "claims", "ratings", "pages", *ARENA}
     assert [name for name in command.NAMES if name not in others] == list(SETTINGS)
 
 
@@ -570,7 +570,7 @@ def test_short_names_mean_their_experiments():
     """Catches a figure or table of the paper that cannot be asked for by its number, and a list of
     names in which two experiments are told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
-    judged = {"readings", "audit", "maps", "claims", "pages", *ARENA}
+    judged = {"readings", "audit", "maps", "claims", "ratings", "pages", *ARENA}
     assert {command.chosen(name) for name in short} | judged == set(command.NAMES)
     assert all(command.chosen(name) == name for name in command.NAMES)
     assert command.chosen("table2") == command.chosen("fig11") == "table2_fig11_hybrid"

@@ -30,6 +30,7 @@ _COMMANDS = {
     "show": "a table of results, with intervals",
     "plot": "a metric against parameters, curves, or regret against cost",
     "export": "results as netCDF, Zarr, CSV or Parquet",
+    "problem": "a problem of observed ratings, from a table of them",
     "bounds": "what the theorems guarantee, with explicit constants",
     "audit": "an empirical lower bound on epsilon, beside the claim",
     "algorithms": "what can be run, and who is heard and trusted",

@@ -363,7 +363,11 @@ class Problem:
             where = [int(i) for i in np.argwhere(bad)[0][:-1]]
             remedy = "divide the cell by its sum"
             refuse(f"probabilities{where}", float(total[bad][0]), "1 in sum over levels", remedy)
-        table, agents = _shared_rows("probabilities", table / total, 3, agents)
+        # What is 1 but for rounding stays: a table that was scaled once is not changed again.
+        exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
+        table, agents = _shared_rows(
+            "probabilities", np.where(exact, table, table / total), 3, agents
+        )
         means = table @ np.array(law.values)
         problem = cls.__new__(cls)
         problem._set(means, agents, table.shape[1], 0.0, None, law, table)

@@ -14,7 +14,7 @@ import re
 import stat
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -25,7 +25,7 @@ from fmab_jax.errors import refuse
 
 _MAX_FILE_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 16
-_MAX_CELLS = 1 << 27
+MAX_CELLS = 1 << 27
 _MAX_COLUMNS = 10**6
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 _RATINGS = ["agent", "arm", "value"]
@@ -72,7 +72,7 @@ def read(path: Any) -> Table:
     if reader is None:
         refuse("means", str(path), "a .csv or .npz file", "convert it")
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             if os.fstat(file.fileno()).st_size > _MAX_FILE_BYTES:
                 refuse("means", str(path), "at most 1 GiB", "use a smaller file")
             return reader(path, file)
@@ -81,23 +81,34 @@ def read(path: Any) -> Table:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path, field: str = "means") -> Iterator[IO[bytes]]:
     """Gives a plain file to read, through links too, but never a pipe or a device.
 
     Opening one of those can hang or act; so it is looked at before, and again once it is open.
+
+    Args:
+        path: The file.
+        field: The argument's public name.
+
+    Raises:
+        ValueError: If it cannot be opened, or is no plain file.
     """
-    _refuse_special(path, os.stat(path).st_mode)
-    flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
-    with open(os.open(path, os.O_RDONLY | flags), "rb") as file:
-        _refuse_special(path, os.fstat(file.fileno()).st_mode)
+    try:
+        _refuse_special(path, os.stat(path).st_mode, field)
+        flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
+        descriptor = os.open(path, os.O_RDONLY | flags)
+    except OSError as error:
+        refuse(field, str(path), "a readable file", str(error.strerror or error))
+    with open(descriptor, "rb") as file:
+        _refuse_special(path, os.fstat(file.fileno()).st_mode, field)
         yield file
 
 
-def _refuse_special(path: Path, mode: int) -> None:
+def _refuse_special(path: Path, mode: int, field: str) -> None:
     if stat.S_ISDIR(mode):
-        refuse("means", str(path), "a readable file", "Is a directory")
+        refuse(field, str(path), "a readable file", "Is a directory")
     if not stat.S_ISREG(mode):
-        refuse("means", str(path), "a plain file", "it is a pipe or a device: copy its content")
+        refuse(field, str(path), "a plain file", "it is a pipe or a device: copy its content")
 
 
 # --- CSV ---
@@ -147,7 +158,7 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
 def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
     if len(cells) > _MAX_COLUMNS:
         refuse("means", f"{path}, line {number}", "at most 1,000,000 columns", "use fewer arms")
-    values = [_float(cell) for cell in cells]
+    values = [plain_number(cell) for cell in cells]
     if None in values:
         _refuse_separators(path, number, cells)
         bad = cells[values.index(None)]
@@ -183,7 +194,7 @@ def _refuse_separators(path: Path, number: int, cells: list[str]) -> None:
             refuse("means", f"{path}, line {number}", "separated by commas", remedy)
 
 
-def _float(cell: str) -> float | None:
+def plain_number(cell: str) -> float | None:
     """Returns a plain decimal number, in ASCII digits and finite, or None."""
     value = float(cell) if _NUMBER.fullmatch(cell) else math.nan
     return value if math.isfinite(value) else None
@@ -212,14 +223,14 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
         if not any(cells):
             continue
         cells = [cells[column] for column in order] if len(cells) == 3 else cells
-        value = _float(cells[2]) if len(cells) == 3 else None
+        value = plain_number(cells[2]) if len(cells) == 3 else None
         if value is None or not cells[0] or not cells[1]:
             _refuse_separators(path, number, cells)
             remedy = "give agent, arm and a number in every line"
             refuse("means", f"{path}, line {number}", "an observed rating", remedy)
         seen[cells[0], cells[1], value + 0.0] += 1
-    agents = _numbered(path, {agent for agent, _, _ in seen}, "agent")
-    arms = _numbered(path, {arm for _, arm, _ in seen}, "arm")
+    agents = numbered("means", str(path), {agent for agent, _, _ in seen}, "agent")
+    arms = numbered("means", str(path), {arm for _, arm, _ in seen}, "arm")
     levels = sorted({value for _, _, value in seen})
     observed = {(agent, arm) for agent, arm, _ in seen}
     if len(observed) < len(agents) * len(arms) or not seen:
@@ -227,8 +238,8 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
         cell = next((f"agent {a}, arm {b}" for a, b in missing), "no line at all")
         remedy = "drop that agent or arm, or add what was observed"
         refuse("means", f"{path}, {cell}", "rated at least once", remedy)
-    if len(observed) * len(levels) > _MAX_CELLS:
-        allowed = f"at most {_MAX_CELLS:,} cells of agent, arm and level"
+    if len(observed) * len(levels) > MAX_CELLS:
+        allowed = f"at most {MAX_CELLS:,} cells of agent, arm and level"
         refuse("means", str(path), allowed, "round the ratings to fewer levels")
     table = np.zeros((len(agents), len(arms), len(levels)))
     place = {value: i for i, value in enumerate(levels)}
@@ -237,12 +248,23 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
     return Table(levels=levels, probabilities=table / table.sum(axis=2, keepdims=True))
 
 
-def _numbered(path: Path, labels: set[str], name: str) -> dict[str, int]:
-    """Numbers labels 0, 1, ...: in numerical order if all are whole numbers, else as texts."""
+def numbered(field: str, shown: str, labels: Iterable[str], name: str) -> dict[str, int]:
+    """Numbers labels 0, 1, ...: in numerical order if all are whole numbers, else as texts.
+
+    Args:
+        field: The argument's public name.
+        shown: The table.
+        labels: All different.
+        name: What they name.
+
+    Raises:
+        ValueError: If two of them are one number.
+    """
+    labels = list(labels)
     whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
     if whole and len({int(label) for label in labels}) != len(labels):
         remedy = "two labels are the same number: write it in one way"
-        refuse("means", str(path), f"one label per {name}", remedy)
+        refuse(field, shown, f"one label per {name}", remedy)
     ordered = sorted(labels, key=int) if whole else sorted(labels)
     return {label: i for i, label in enumerate(ordered)}
 

@@ -1,0 +1,326 @@
+"""What does privacy cost in ratings, at an equal leak?
+
+The problem is the made-up table of docs/examples/ratings: users in ten groups by taste are the
+agents, genres are the arms. Everybody is run at the same leak, the epsilon of what others are told,
+and once without noise. The regret is told in rating points for each film that is shown.
+
+Any other problem that ``fmab problem`` has written takes its place:
+
+python -m experiments.ratings ml.npz --seeds 200 --horizon 1e4 --figures mine
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+import fmab_jax as fmab
+from experiments import common, pictures
+from fmab_jax.analysis.words import whole
+from fmab_jax.errors import Refusal, refuse
+from fmab_jax.plots import style
+from fmab_jax.plots.style import FONT
+
+TABLE = Path(__file__).parents[1] / "docs/examples/ratings/ratings.csv"
+GROUPS, SMOOTHING = 10, 5
+LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+# Above this horizon, fewer seeds of those that step through slots; above the next one, none.
+LONG, LONGEST = 10**4, 10**5
+
+
+class Contestant(NamedTuple):
+    """Somebody who is run at every leak, or whom others are compared with.
+
+    Attributes:
+        label: In figures and tables.
+        maker: Returns the algorithm at a leak; None, without noise.
+        told: What others are told.
+    """
+
+    label: str
+    maker: Callable[[float | None], Any]
+    told: str
+
+    @property
+    def steps(self) -> bool:
+        """Whether it steps through slots."""
+        return isinstance(self.maker(None), fmab.IndexPolicy)
+
+
+def _cdp(leak: float | None) -> Any:
+    return fmab.cdp_mab(None) if leak is None else fmab.cdp_mab(epsilon_message=leak)
+
+
+def _ldp(leak: float | None) -> Any:
+    return fmab.ldp_ucb(leak, bits=True, pooled=True)
+
+
+PRIVATE = {
+    "cdp": Contestant("CDP-MAB", _cdp, "a server: noisy sums"),
+    "dist_dp_se": Contestant("Dist-DP-SE", fmab.dist_dp_se, "a server: a secure sum"),
+    "ldp_ucb": Contestant("LDP-UCB-B, pooled", _ldp, "a server: every rating, noisy"),
+}
+REFERENCES = {
+    "pooled": Contestant(
+        "UCB1, pooled, no privacy", lambda _: fmab.ucb1(pooled=True), "a server: every rating"
+    ),
+    "alone": Contestant("UCB1, agents alone", lambda _: fmab.ucb1(), "nobody anything"),
+}
+EVERYBODY = PRIVATE | REFERENCES
+QUICK = ("cdp", "ldp_ucb")
+"""Who takes part in a quick run."""
+
+Parts = Mapping[str, Mapping[float | None, xr.Dataset]]
+
+
+def shipped() -> fmab.ratings.ObservedRatings:
+    """Returns the problem of the shipped table."""
+    return fmab.ratings.from_table(
+        TABLE, agent="userId", arm="genres", groups=GROUPS, smoothing=SMOOTHING
+    )
+
+
+def horizons(given: Sequence[int]) -> list[int]:
+    """Returns the horizons that those who step through slots reach; the shortest, if none is."""
+    return [horizon for horizon in given if horizon <= LONGEST] or [min(given)]
+
+
+def sweep(
+    horizon: int,
+    seeds: int,
+    store: Path | None = None,
+    names: Sequence[str] = tuple(EVERYBODY),
+    problem: fmab.Problem | None = None,
+) -> dict[str, dict[float | None, xr.Dataset]]:
+    """Runs everybody; returns results by contestant and leak, None for no noise."""
+    problem = shipped().problem if problem is None else problem
+    found: dict[str, dict[float | None, xr.Dataset]] = {}
+    for name in names:
+        each = EVERYBODY[name]
+        number = max(2, seeds // 10) if each.steps and horizon > LONG else seeds
+        found[name] = {}
+        for leak in (*LEAKS, None) if name in PRIVATE else (None,):
+            algorithm = each.maker(leak)
+            kept = "none" if leak is None else f"{leak:g}"
+            plain = {"epsilon": None} if leak is None and name in PRIVATE else {}
+            found[name][leak] = fmab.sweep(
+                type(algorithm),
+                problem,
+                horizon=horizon,
+                seeds=number,
+                times=2,
+                store=None if store is None else store / f"{name}-{kept}",
+                **(plain | {key: getattr(algorithm, key) for key in algorithm.settings()}),
+            )
+    return found
+
+
+class _Told(NamedTuple):
+    """What is said of the problem.
+
+    Attributes:
+        points: Rating points of one unit of reward.
+        uniform: Rating points that uniform play loses for each rating, exactly.
+        words: The setting.
+    """
+
+    points: float
+    uniform: float
+    words: str
+
+
+def told_of(problem: fmab.Problem, words: str) -> _Told:
+    """Returns how many points a unit of reward has, and what is said of the problem.
+
+    Raises:
+        ValueError: If it is no problem of ratings.
+    """
+    if problem.kind != "ratings":
+        refuse("problem", problem.kind, "ratings", "make it with fmab problem FILE --out x.npz")
+    levels = problem.rewards.levels
+    means = np.sort(problem.means.mean(axis=0))
+    points = levels[-1] - levels[0]
+    return _Told(
+        points,
+        float(points * (means[-1] - means).mean()),
+        f"M = {problem.agents} agents, K = {problem.arms} arms, {words}; ratings from "
+        f"{levels[0]:g} to {levels[-1]:g}; the best arm is {points * (means[-1] - means[-2]):.2g} "
+        "rating points above the second, on average over agents",
+    )
+
+
+def draw(
+    results: Mapping[int, Parts],
+    folder: Path,
+    told: _Told | None = None,
+    name: str = "ratings_leak",
+) -> list[Path]:
+    """Draws points lost at each leak, and how many of them are lost to the noise."""
+    if told is None:
+        own = f"{GROUPS} groups of 400 made-up users and 10 genres (docs/examples/ratings)"
+        told = told_of(shipped().problem, own)
+    rows = _rows(results, told.points)
+    members = [each for each in PRIVATE if any(each in parts for parts in results.values())]
+    # Of what is drawn side by side, one scale.
+    most = max(told.uniform, *(row["points lost per rating"][2] for row in rows))
+
+    def page(page: pictures.Page) -> None:
+        labels = ["rating points lost for each rating", "of which to noise, paired"]
+        axes = page.panels(labels, common.titles(results), "ε of what others are told", 1.7)
+        for column, horizon in zip(axes.T, results, strict=True):
+            here = [row for row in rows if row["T"] == horizon]
+            page.handles = []
+            for index, each in enumerate(members):
+                own = [row for row in here if row["algorithm"] == PRIVATE[each].label]
+                own = [row for row in own if row["epsilon"] is not None]
+                look = style.look(index) | {"marker": style.MARKERS[index], "ms": 3}
+                heads = ("points lost per rating", "more than without noise, same seeds")
+                for panel, head in zip(column, heads, strict=True):
+                    mean, lower, upper = np.array([row[head] for row in own]).T
+                    panel.vlines(LEAKS, lower, upper, color=look["color"], lw=0.8)
+                    lines = panel.plot(LEAKS, mean, label=PRIVATE[each].label, **look)
+                page.handles = [*page.handles, *lines]
+            for index, each in enumerate(REFERENCES.values(), len(members)):
+                for row in here:
+                    if row["algorithm"] == each.label:
+                        mean, lower, upper = row["points lost per rating"]
+                        look = style.look(index)
+                        column[0].axhspan(lower, upper, color=look["color"], alpha=0.2, lw=0)
+                        line = column[0].axhline(mean, label=each.label, **look)
+                        page.handles = [*page.handles, line]
+            look = {"color": "0.45", "lw": 0.8, "label": "uniform play"}
+            page.handles = [*page.handles, column[0].axhline(told.uniform, zorder=1, **look)]
+            column[0].set_ylim(0, 1.05 * most)
+            pictures.line_up(column[1])
+            for panel in column:
+                panel.set_xscale("log")
+                panel.margins(x=0.04)
+                panel.tick_params(labelsize=FONT)
+
+    seeds = {
+        data.sizes["seed"]
+        for by in results.values()
+        for one in by.values()
+        for data in one.values()
+    }
+    fewer = ", ".join(whole(n) for n in sorted(seeds)[:-1])
+    number = f"{whole(max(seeds))} seeds" + f", {fewer} of those that take long" * bool(fewer)
+    listed = " and ".join(whole(horizon) for horizon in results)
+    caption = (
+        f"{told.words}. T = {listed} slots, {number}. Points lost for each rating: regret at T, "
+        f"times {told.points:g} points, over M T ratings; regret counts gaps of means over all "
+        "agents. ε bounds what one changed rating does to all that the server is told; n changed "
+        "ratings of one agent, n times that. Of CDP-MAB it is ε of a message, N times that of one "
+        "agent; of Dist-DP-SE that of a secure sum; of LDP-UCB that of each rating. Lower panels: "
+        "the same algorithm without noise on the same seeds is subtracted. Uniform play: exact; "
+        "who loses as much has dropped no arm before T. Markers: means over the seeds; bars and "
+        "shaded: pointwise 95 % confidence intervals (Student t), of the differences paired by "
+        "seed."
+    )
+    picture = pictures.Picture(
+        name, page, caption, _seen(rows, results, told.uniform), _flat(rows), _flat(rows)
+    )
+    return pictures.publish(picture, folder)
+
+
+def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
+    """Returns a row for each horizon, contestant and leak; without noise, the leak is None."""
+    rows = []
+    for horizon, parts in results.items():
+        for name, by_leak in parts.items():
+            plain = _lost(by_leak[None], horizon, points)
+            for leak, data in by_leak.items():
+                lost = _lost(data, horizon, points)
+                rows.append(
+                    {
+                        "T": horizon,
+                        "algorithm": EVERYBODY[name].label,
+                        "others are told": EVERYBODY[name].told,
+                        "epsilon": leak,
+                        "seeds": data.sizes["seed"],
+                        "points lost per rating": common.interval(lost),
+                        "more than without noise, same seeds": common.interval(lost - plain),
+                        "agents that play a worse arm at T": common.interval(data.agents_worse),
+                    }
+                )
+    return rows
+
+
+def _lost(data: xr.Dataset, horizon: int, points: float) -> np.ndarray:
+    """Returns, by seed, the rating points that are lost for each rating."""
+    regret = data.regret.isel(time=-1).values
+    return np.asarray(regret * points / (horizon * int(data.attrs["agents"])), np.float64)
+
+
+def _flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the rows as they are written: no leak has words, no difference is no number."""
+    private = {each.label for each in PRIVATE.values()}
+    found = []
+    for row in rows:
+        own = dict(row)
+        if row["epsilon"] is None:
+            own["epsilon"] = "no noise" if row["algorithm"] in private else ""
+            own["more than without noise, same seeds"] = ""
+        found.append(own)
+    return found
+
+
+def _seen(rows: Sequence[Mapping[str, Any]], results: Mapping[int, Parts], uniform: float) -> str:
+    """Says who loses least at each leak, at the longest horizon, and what is lost anyway."""
+    last = [row for row in rows if row["T"] == max(results)]
+
+    def lost(row: Mapping[str, Any]) -> float:
+        return float(row["points lost per rating"][0])
+
+    least = [min((row for row in last if row["epsilon"] == leak), key=lost) for leak in LEAKS]
+    best = []
+    for name, found in itertools.groupby(least, key=lambda row: row["algorithm"]):
+        run = [f"{lost(row):.3f} at ε = {row['epsilon']:g}" for row in found]
+        best.append(f"{name} ({', '.join(dict.fromkeys([run[0], run[-1]]))})")
+    text = (
+        f"At T = {whole(max(results))}, from the smallest ε to the largest, the fewest rating "
+        f"points for each rating are lost by {', then by '.join(best)}. Uniform play loses "
+        f"{uniform:.3f}."
+    )
+    labels = {each.label: each for each in REFERENCES.values()}
+    known = [f"{row['algorithm']}: {lost(row):.3f}" for row in last if row["algorithm"] in labels]
+    return text + (f" For comparison, {'; '.join(known)}." if known else "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the experiment on a problem that ``fmab problem`` has written."""
+    parser = argparse.ArgumentParser(
+        "python -m experiments.ratings",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("problem", help="an .npz file of ratings")
+    parser.add_argument("--seeds", type=float, default=common.SEEDS)
+    parser.add_argument("--horizon", type=float, nargs="+", default=[10**4])
+    parser.add_argument("--runs", type=Path, help="folder of the simulations; none by default")
+    parser.add_argument("--figures", type=Path, default=Path("figures-ratings"))
+    options = parser.parse_args(arguments)
+    try:
+        problem = fmab.Problem.from_file(options.problem)
+        told = told_of(problem, f"of {Path(options.problem).name}")
+        results = {}
+        for horizon in map(int, options.horizon):
+            store = options.runs and options.runs / f"T{common.power(horizon)}"
+            results[horizon] = sweep(horizon, int(options.seeds), store, problem=problem)
+        print(*draw(results, options.figures, told), sep="\n")
+    except Refusal as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    fmab.use_compilation_cache()
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Makes a problem of a table of observed ratings, and says what was kept of it.
+
+Agents are the values of a column, or groups of them; arms are the values of
+another column, such as items or genres. MovieLens' and Amazon's published
+files are read as they are. Without --out nothing is written. What is written
+is for fmab run and fmab sweep: --means problem.npz.
+
+Examples:
+  fmab problem ratings.csv --agent userId --arm genres --groups 10
+  fmab problem ml-1m/ratings.dat --agent gender --arm genres --out ml.npz
+  fmab problem All_Beauty.csv.gz --groups 5 --most-arms 20 --fill arm
+  fmab problem mine.parquet --agent clinic --arm drug --value score
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli.options import Call, Count, Number, Off, shown, spelt
+
+_OWN = shown("the layout's own")
+_BESIDE = shown("the layout's file in the same folder")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """A problem of observed ratings."""
+
+    words: ClassVar[dict[str, str]] = {"file": "FILE"}
+    file: Annotated[Positional[str], arg(metavar="FILE")]
+    """One rating a row: .csv, .tsv, .dat, .data, .txt (also .gz), .parquet."""
+    agent: Annotated[str | None, arg(metavar="COLUMN"), _OWN] = None
+    """Column of the agents, of the ratings or of --users."""
+    arm: Annotated[str | None, arg(metavar="COLUMN"), _OWN] = None
+    """Column of the arms, of the ratings or of --items."""
+    value: Annotated[str | None, arg(metavar="COLUMN"), _OWN] = None
+    """Column of the ratings."""
+    layout: Annotated[str | None, arg(metavar="NAME"), shown("recognised, or none")] = None
+    """Layout of the file: movielens, movielens-1m, movielens-100k, amazon-2014, amazon-2018 or
+    amazon-2023."""
+    items: Annotated[str | None, arg(metavar="FILE"), _BESIDE] = None
+    """Table about what is rated; it shares one column with the ratings."""
+    users: Annotated[str | None, arg(metavar="FILE"), _BESIDE] = None
+    """Table about who rates; it shares one column with the ratings."""
+    split: Annotated[str, arg(metavar="TEXT")] = "|"
+    """What separates several arms of one rating; none for nothing."""
+    groups: Annotated[Count, shown("an agent for each value")] = None
+    """Cluster the values of --agent into so many groups."""
+    groups_seed: Count = 0
+    """Of the clustering."""
+    levels: Annotated[tuple[Number, ...], arg(metavar="X"), shown("all that occur")] = ()
+    """The possible ratings, increasing."""
+    most_arms: Annotated[Count, shown("all")] = None
+    """Keep so many arms, the most rated."""
+    least_per_agent: Count = 1
+    """Leave out values of --agent with fewer ratings."""
+    least_per_arm: Count = 1
+    """Leave out arms with fewer ratings."""
+    least_per_cell: Count = 1
+    """With fewer ratings, an agent and an arm are without data."""
+    smoothing: Number = 0
+    """Ratings to add to every agent and arm."""
+    toward: Annotated[str, arg(metavar="{arm,uniform}")] = "arm"
+    """What added ratings are like: the arm's by all agents, or uniform over the levels."""
+    fill: Annotated[str | None, arg(metavar="{arm,none}"), shown("none, which refuses")] = None
+    """What agents and arms without data become: arm for the arm's ratings by all agents."""
+    out: Annotated[str | None, arg(metavar="FILE.npz"), shown("nothing")] = None
+    """Write the problem, with the names of agents and arms."""
+    overwrite: Annotated[bool, Off] = False
+    """Replace an older file."""
+
+
+def execute(call: Call) -> None:
+    """Prints the summary; writes the problem where that is asked for."""
+    from fmab_jax.files import checked_path, refuse_taken
+    from fmab_jax.ratings import from_table
+
+    options = call.options
+    with spelt(options, path="out"):
+        if options.out is not None:
+            # Before a large file is read.
+            refuse_taken(checked_path("path", options.out), options.overwrite)
+    own = ("words", "file", "levels", "out", "overwrite")
+    given: dict[str, Any] = {
+        each.name: _none(getattr(options, each.name))
+        for each in dataclasses.fields(options)
+        if each.name not in own
+    }
+    with spelt(options, path="file"):
+        found = from_table(options.file, levels=list(options.levels) or None, **given)
+    if options.out is not None:
+        with spelt(options, path="out"):
+            call.written.append(found.save(options.out, options.overwrite))
+    print(found)
+    if options.out is not None:
+        print(f"wrote {options.out}; run it with fmab run cdp --means {options.out}")
+
+
+def _none(value: Any) -> Any:
+    return None if isinstance(value, str) and value.lower() == "none" else value

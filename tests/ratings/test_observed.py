@@ -1,0 +1,380 @@
+"""Observed ratings against hand counts, pandas' own tables, and tastes that are known."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+from fmab_jax.ratings import from_table, observed
+
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/ratings"
+
+RATED = """userId,movieId,rating,timestamp
+1,10,4,1
+1,11,2,2
+1,12,5,3
+2,10,1,4
+2,11,2,5
+2,11,4,6
+2,13,5,7
+3,99,5,8
+3,10,,9
+3,11,1,10
+"""
+FILMS = """movieId,title,genres
+10,"One, Two (1999)",Comedy
+11,Three (2000),Comedy|Drama
+12,Four (2001),Drama
+13,Five (2002),(no genres listed)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns an empty folder, the current one, with a small table of MovieLens' layout."""
+    monkeypatch.chdir(tmp_path)
+    Path("ratings.csv").write_text(RATED)
+    Path("movies.csv").write_text(FILMS)
+    return tmp_path
+
+
+def table(rows: str, names: str = "agent arm value") -> pd.DataFrame:
+    """Returns a data frame of rows that are separated by commas, cells by spaces."""
+    cells = [row.split() for row in rows.split(",")]
+    frame = pd.DataFrame(cells, columns=names.split())
+    return frame.assign(value=frame.value.astype(float))
+
+
+def counted(frame: pd.DataFrame, **options: Any) -> observed.ObservedRatings:
+    """Returns the ratings of a data frame with the plain names of columns."""
+    return from_table(frame, "agent", "arm", "value", **options)
+
+
+# --- counting ---
+
+
+def test_a_table_counted_by_hand(folder: Path) -> None:
+    """Would catch a genre that is missed or counted twice, a row dropped for another reason than
+    is told, and an older rating that outlives a newer one."""
+    found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
+    assert found.agent_labels == ("1", "2", "3") and found.arm_labels == ("Comedy", "Drama")
+    assert found.levels == (1.0, 2.0, 4.0, 5.0)
+    assert found.counts.values.tolist() == [
+        [[0, 1, 1, 0], [0, 1, 0, 1]],
+        [[1, 0, 1, 0], [0, 0, 1, 0]],
+        [[1, 0, 0, 0], [1, 0, 0, 0]],
+    ]
+    assert found.rows == 10
+    assert found.dropped == {
+        "no rating": 1,
+        "movieId is not in movies.csv": 1,
+        "no genres": 1,
+        "the same user rates the same item again below": 1,
+    }
+    assert found.filled == () and found.members is None
+    half = [[[0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]], [[0.5, 0, 0.5, 0], [0, 0, 1, 0]]]
+    assert found.problem.probabilities[:2].tolist() == half
+    # (level - 1) / 4 in the mean.
+    np.testing.assert_allclose(found.problem.means, [[0.5, 0.625], [0.375, 0.75], [0, 0]])
+
+
+def test_the_shipped_table_against_pandas() -> None:
+    """Would catch ratings of a group, a genre or a level that are mixed up anywhere on the way."""
+    found = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=5)
+    ratings, films = (pd.read_csv(EXAMPLE / name) for name in ("ratings.csv", "movies.csv"))
+    films = films[films.genres != "(no genres listed)"]
+    films = films.assign(genre=films.genres.str.split("|")).explode("genre")
+    rows = ratings.merge(films, on="movieId")
+    group = rows.userId.astype(str).map(found.members)
+    due = pd.crosstab([group, rows.genre], rows.rating)
+    own = found.counts.stack(cell=["agent", "arm"]).transpose("cell", "level").to_pandas()
+    assert due.shape == (50, 10)
+    assert (own.reindex(due.index)[due.columns.tolist()].values == due.values).all()
+    assert found.dropped == {"no genres": int((~ratings.movieId.isin(films.movieId)).sum())}
+    shares = due.values / due.values.sum(axis=1, keepdims=True)
+    means = (shares * due.columns.values).sum(axis=1).reshape(5, 10)
+    np.testing.assert_allclose(found.levels[0] + found.points * found.problem.means, means)
+
+
+def test_the_shipped_table_is_what_its_generator_writes(tmp_path: Path) -> None:
+    """Would catch a table that was changed by hand, so that nobody can say where it is from."""
+    spec = importlib.util.spec_from_file_location("generate", EXAMPLE / "generate.py")
+    assert spec is not None and spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    generate.main(tmp_path)
+    for name in ("ratings.csv", "movies.csv"):
+        assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes(), name
+
+
+def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder: Path) -> None:
+    """Would catch two readers of one table that disagree, or labels in another order."""
+    rng = np.random.default_rng(1)
+    rows = [(a, b, rng.integers(1, 6)) for a in (10, 9, 100) for b in "xyz" for _ in range(7)]
+    order = rng.permutation(len(rows))
+    frame = pd.DataFrame([rows[i] for i in order], columns=["agent", "arm", "value"])
+    frame.to_csv("plain.csv", index=False)
+    found = from_table("plain.csv", "agent", "arm", "value")
+    assert found.problem == fmab.Problem.from_file("plain.csv")
+    assert found.agent_labels == ("9", "10", "100")
+    # Nobody says that an agent rates an arm once: no row is a repetition.
+    assert found.dropped == {} and int(found.counts.sum()) == 63
+
+
+def test_rows_and_chunks_in_any_order_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch labels that change their number from chunk to chunk, or groups that depend on
+    the order of rows."""
+    usual = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
+    monkeypatch.setattr("fmab_jax.ratings.sources.CHUNK", 1000)
+    again = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
+    assert again.problem == usual.problem and again.members == usual.members
+    frame = pd.read_csv(EXAMPLE / "ratings.csv").sample(frac=1, random_state=5)
+    films = EXAMPLE / "movies.csv"
+    turned = from_table(frame, "userId", "genres", items=films, groups=4)
+    assert turned.problem == usual.problem and turned.members == usual.members
+
+
+# --- what is left out ---
+
+
+def test_too_few_ratings_leave_agents_arms_and_cells_out() -> None:
+    """Would catch a threshold that is off by one, that counts another thing, or that is silent."""
+    frame = table("a x 1,a x 2,a y 1,a y 2,a z 2,b x 1,b x 1,b y 2,b y 2,c x 1,c w 2,c w 1")
+    found = counted(frame, least_per_agent=4, least_per_arm=2)
+    assert found.agent_labels == ("a", "b") and found.arm_labels == ("x", "y")
+    # Once c is left out, nobody rates w.
+    assert found.left_out == {
+        "agent with fewer than 4 ratings": 1,
+        "arm with fewer than 2 ratings": 1,
+    }
+    most = counted(frame, most_arms=2, fill="arm")
+    assert most.arm_labels == ("x", "y") and most.left_out == {"arm not among the 2 most rated": 2}
+    assert most.filled == (("c", "y"),)
+    thin = counted(frame[frame.arm.isin(["x", "y"])], least_per_cell=2, fill="arm")
+    # y over all agents: 1 once, 2 three times; x: 1 four times, 2 once.
+    assert thin.filled == (("c", "x"), ("c", "y"))
+    assert thin.problem.probabilities[2].tolist() == [[0.8, 0.2], [0.25, 0.75]]
+    assert thin.counts.sel(agent="c", arm="x").values.tolist() == [1, 0]
+
+
+def test_ties_among_the_most_rated_go_by_label() -> None:
+    """Would catch arms that depend on the order of rows."""
+    rows = ["a p 1", "b p 2", "a r 2", "b r 1", "a q 1", "b q 2"]
+    for order in (rows, rows[::-1]):
+        assert counted(table(",".join(order)), most_arms=2).arm_labels == ("p", "q")
+
+
+def test_levels_that_are_given() -> None:
+    """Would catch a rating between two levels that is moved, or a level that nobody gave lost."""
+    frame = table("a x 1,a x 2.5,a y 3,b x 3,b y 1")
+    found = counted(frame, levels=[0, 1, 3])
+    assert found.levels == (0.0, 1.0, 3.0) and found.dropped == {"the rating is no level": 1}
+    assert found.problem.probabilities[0].tolist() == [[0, 1, 0], [0, 0, 1]]
+    np.testing.assert_allclose(found.problem.means, [[1 / 3, 1], [1, 1 / 3]])
+    assert found.points == 3.0
+
+
+# --- smoothing ---
+
+
+def test_smoothing_is_what_its_formula_says() -> None:
+    """Would catch ratings added twice, like another arm's, or weighted by agents."""
+    frame = table("a x 1,a x 1,a x 2,a y 3,b x 3,b y 2,b y 3,b y 3")
+    like_x, like_y = np.array([2, 1, 1]) / 4, np.array([0, 1, 3]) / 4
+    toward = counted(frame, smoothing=2).problem.probabilities
+    np.testing.assert_allclose(toward[0, 0], (np.array([2, 1, 0]) + 2 * like_x) / 5, rtol=1e-14)
+    np.testing.assert_allclose(toward[1, 1], (np.array([0, 1, 2]) + 2 * like_y) / 5, rtol=1e-14)
+    uniform = counted(frame, smoothing=0.5, toward="uniform").problem.probabilities
+    np.testing.assert_allclose(uniform[0, 1], (np.array([0, 0, 1]) + 0.5 / 3) / 1.5, rtol=1e-14)
+    lacks = counted(frame[:5], smoothing=2, toward="uniform", fill="arm")
+    assert lacks.filled == (("b", "y"),)
+    # A filled cell is the arm's own, without what is added to the others.
+    assert lacks.problem.probabilities[1, 1].tolist() == [0, 0, 1]
+
+
+# --- groups ---
+
+
+def test_groups_are_the_tastes_that_were_put_in() -> None:
+    """Would catch users who are grouped by how generous they are, or by what they have seen."""
+    rng = np.random.default_rng(2)
+    likes = {"A": (2, 0, 0, 0), "B": (0, 2, 0, 0), "C": (0, 0, 2, 2)}
+    rows = []
+    for user, taste in enumerate(["A"] * 20 + ["B"] * 14 + ["C"] * 9):
+        generous = rng.integers(0, 4)
+        for arm in range(4):
+            for _ in range(rng.integers(2, 9)):
+                rows.append((user, f"arm {arm}", generous + likes[taste][arm] + rng.integers(0, 2)))
+    frame = pd.DataFrame(rows, columns=["agent", "arm", "value"])
+    found = counted(frame, groups=3)
+    assert found.agent_labels == ("group 1", "group 2", "group 3")
+    due = ["group 1"] * 20 + ["group 2"] * 14 + ["group 3"] * 9
+    assert [found.members[str(user)] for user in range(43)] == due
+    assert ("agents", "3 groups of agent (k-means, seed 0), of 20, 14, 9") in found.lines()
+    assert int(found.counts.sel(agent="group 2").sum()) == int(frame.agent.between(20, 33).sum())
+
+
+def test_tastes_are_what_the_documentation_says() -> None:
+    """Would catch means over cells in place of ratings, unknown arms that are not average, or an
+    arm that is rated once and decides."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"agent": rng.integers(0, 9, 90), "arm": rng.integers(0, 5, 90)}).assign(
+        value=rng.integers(1, 6, 90)
+    )
+    seen: list[np.ndarray] = []
+    keep = observed.clusters
+
+    def watched(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
+        seen.append(points)
+        return keep(points, groups, seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(observed, "clusters", watched)
+        counted(frame, groups=3, fill="arm")
+    frame["value"] = (frame.value - 1) / 4
+    own = frame.groupby("agent").value.mean()
+    apart = frame.groupby(["agent", "arm"]).value.mean() - own
+    number = frame.groupby(["agent", "arm"]).size()
+    usual = (apart * number).groupby("arm").sum() / number.groupby("arm").sum()
+    due = ((apart - usual) * number / (number + 2)).unstack().fillna(0.0)
+    assert (number.unstack().isna()).any().any()
+    np.testing.assert_allclose(seen[0], due.values, atol=1e-14)
+
+
+def test_more_groups_than_tastes_are_refused() -> None:
+    """Would catch a group without members."""
+    frame = table("a x 1,a y 2,b x 1,b y 2,c x 2,c y 1")
+    with pytest.raises(ValueError, match="^groups=3: must be at most 2, the different tastes; "):
+        counted(frame, groups=3)
+    with pytest.raises(ValueError, match="^groups=4: must be at most 3, the values of agent; "):
+        counted(frame, groups=4)
+    place = observed.clusters(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), 3, 0)
+    assert [place[0] == place[1], place[2] == place[3], len(set(place.tolist()))] == [1, 1, 3]
+
+
+# --- what comes back ---
+
+
+def test_a_problem_survives_the_trip_through_a_file(folder: Path) -> None:
+    """Would catch probabilities that change in their last bit, or agents that are merged."""
+    found = from_table(
+        EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=7, smoothing=1.7
+    )
+    assert found.save("p.npz") == Path("p.npz")
+    again = fmab.Problem.from_file("p.npz")
+    assert again == found.problem
+    assert again.probabilities.tobytes() == found.problem.probabilities.tobytes()
+    with np.load("p.npz") as kept:
+        assert tuple(kept["arm_labels"]) == found.arm_labels
+        assert tuple(kept["agent_labels"]) == found.agent_labels
+        assert (kept["counts"] == found.counts.values).all()
+    with pytest.raises(ValueError, match="^path='p.npz': must be a new name; it exists"):
+        found.save("p.npz")
+    with pytest.raises(ValueError, match=r"^path='p.csv': must be a name that ends in .npz; "):
+        found.save("p.csv")
+    alike = counted(table("a x 1,a y 2,b x 1,b y 2"))
+    alike.save("alike.npz")
+    assert fmab.Problem.from_file("alike.npz") == alike.problem and alike.problem.agents == 2
+
+
+def test_arms_of_a_result_have_names(folder: Path) -> None:
+    """Would catch -1, still exploring, that is named like the last arm."""
+    found = from_table("ratings.csv", agent="userId", arm="genres", fill="arm")
+    named = found.named(np.array([[0, 1], [-1, 0]]))
+    assert named.tolist() == [["Comedy", "Drama"], ["undecided", "Comedy"]]
+    for bad in ([2], [-2], [0.0], "x"):
+        with pytest.raises(ValueError, match=r"must be numbers of arms in \[-1, 1\]; "):
+            found.named(bad)
+
+
+def test_the_summary_says_what_was_kept(folder: Path) -> None:
+    """Would catch a summary that leaves out a loss, or says another number than the table."""
+    found = from_table("ratings.csv", agent="userId", arm="genres", smoothing=1)
+    told = str(found).split("\n")
+    wide = told[0].index("ratings.csv")
+    assert {line[:wide].rstrip(): line[wide:] for line in told} == {
+        "source": "ratings.csv (layout movielens), genres from movies.csv",
+        "rows read": "10",
+        "  dropped: no rating": "1 (10 %)",
+        "  dropped: movieId is not in movies.csv": "1 (10 %)",
+        "  dropped: no genres": "1 (10 %)",
+        "  dropped: the same user rates the same item again below": "1 (10 %)",
+        "usable rows": "6",
+        "ratings counted": "9; a rating counts for each part of its genres",
+        "agents": "3 of userId",
+        "arms": "2 of genres",
+        "levels": "1, 2, 4, 5",
+        "ratings in a cell": "median 1.5, fewest 1",
+        "cells without data": "0 of 6",
+        "smoothing": "1 rating added to every cell, like the arm's by all agents",
+        "best arm": "Drama, mean 2.944",
+        "gap to the second best": "0.622 points (0.156 of 1)",
+        "agents who like another best": "0 of 3",
+    }
+    page = from_table(table("a <b> 1,a y\x1b 2"), "agent", "arm", "value")._repr_html_()
+    assert "<td style='text-align:left'>y?, mean 2</td>" in page and "<b>" not in page
+
+
+# --- the command ---
+
+
+def test_the_command_writes_what_runs_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an option that is not passed on, or a file that holds another problem."""
+    words = "problem ratings.csv --agent userId --arm genres --levels 1 2 3 4 5 --fill arm"
+    more = " --smoothing 0.5 --toward uniform --most-arms 2 --least-per-cell 2 --out p.npz"
+    assert main((words + more).split()) == 0
+    out = capsys.readouterr().out
+    due = from_table(
+        "ratings.csv",
+        agent="userId",
+        arm="genres",
+        levels=[1, 2, 3, 4, 5],
+        fill="arm",
+        smoothing=0.5,
+        toward="uniform",
+        most_arms=2,
+        least_per_cell=2,
+    )
+    assert out == f"{due}\nwrote p.npz; run it with fmab run cdp --means p.npz\n"
+    assert fmab.Problem.from_file("p.npz") == due.problem
+    assert main((words + " --out p.npz").split()) == 2
+    assert capsys.readouterr().err.startswith("fmab: --out p.npz: must be a new name; it exists")
+    assert main(f"{words} --groups 9".split()) == 2
+    err = capsys.readouterr().err
+    assert err == ("fmab: --groups 9: must be at most 3, the values of userId; use fewer groups\n")
+    assert main("problem ratings.csv --agent userId --arm genre".split()) == 2
+    assert "; did you mean 'genres'?" in capsys.readouterr().err
+
+
+def test_the_page_runs_and_shows_the_summary_that_it_prints(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch an example that no longer runs, or a summary that is an older one's."""
+    page = (EXAMPLE.parents[1] / "ratings.md").read_text("utf-8")
+    for name in ("ratings.csv", "movies.csv"):
+        Path(name).write_bytes((EXAMPLE / name).read_bytes())
+    code = page.split("```python\n")[1].split("```")[0]
+    shown = page.split("```\nsource")[1].split("```")[0]
+    problems = []
+
+    def run(algorithm: Any, problem: fmab.Problem, **_: Any) -> xr.Dataset:
+        problems.append(problem)
+        return xr.Dataset({"chosen_arm": ("seed", [-1, 4]), "regret": ("seed", [0.0, 1.0])})
+
+    # The simulation itself has its own tests, and takes longer to compile.
+    monkeypatch.setattr(fmab, "simulate", run, raising=False)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert capsys.readouterr().out == f"source{shown}"
+    assert problems == [names["found"].problem] and names["found"].points == 4.5
+    assert names["found"].named([-1, 4]).tolist() == ["undecided", "Documentary"]

@@ -1,0 +1,420 @@
+"""Tables of ratings in every published layout, and what is none: each refused in one line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fmab_jax.ratings import LAYOUTS, ObservedRatings, from_table, sources
+
+# Who, what, how much: the same in every layout.
+RATED = [(1, 10, 4), (1, 20, 2), (1, 30, 5), (2, 10, 1), (2, 20, 2), (2, 30, 5), (3, 10, 3)]
+RATED += [(3, 20, 2), (3, 30, 4)]
+# In the layout's Latin-1: a title with a colon, an accent and an apostrophe.
+FILMS = [(10, "Amélie: One (2001)", "Comedy|Romance"), (20, "L'Été (1999)", "Drama")]
+FILMS += [(30, "Heat, The (1995)", "Comedy|Drama")]
+PEOPLE = [(1, "F", 25, 4, "55117"), (2, "M", 35, 7, "02460"), (3, "F", 45, 1, "V1A2B")]
+GENRES = sources._GENRES
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes an empty folder the current one."""
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(rows: list[tuple[Any, ...]], separator: str) -> str:
+    return "".join(separator.join(map(str, row)) + "\n" for row in rows)
+
+
+def movielens() -> Path:
+    Path("ratings.csv").write_text("userId,movieId,rating,timestamp\n" + timed(",", 2))
+    films = [(film, f'"{title}"', genres) for film, title, genres in FILMS]
+    Path("movies.csv").write_text("movieId,title,genres\n" + lines(films, ","), encoding="utf-8")
+    return Path("ratings.csv")
+
+
+def timed(separator: str, halves: int = 1) -> str:
+    rows = [(*row[:2], row[2] if halves == 1 else f"{row[2]:.1f}", 9) for row in RATED]
+    return lines(rows, separator)
+
+
+def movielens_1m() -> Path:
+    Path("ratings.dat").write_text(timed("::"))
+    Path("movies.dat").write_bytes(lines(FILMS, "::").encode("latin-1"))
+    Path("users.dat").write_text(lines(PEOPLE, "::"))
+    return Path("ratings.dat")
+
+
+def movielens_100k() -> Path:
+    Path("u.data").write_text(timed("\t"))
+    films = []
+    for film, title, genres in FILMS:
+        flags = [int(genre in genres.split("|")) for genre in GENRES]
+        films.append((film, title, "01-Jan-1995", "", "http://x/?a|b"[:11], *flags))
+    Path("u.item").write_bytes(lines(films, "|").encode("latin-1"))
+    people = [(user, age, sex, work, place) for user, sex, age, work, place in PEOPLE]
+    Path("u.user").write_text(lines(people, "|"))
+    return Path("u.data")
+
+
+@pytest.mark.parametrize("write", [movielens, movielens_1m, movielens_100k])
+def test_every_layout_of_movielens_holds_the_same_ratings(write: Callable[[], Path]) -> None:
+    """Would catch a column read for another, or a film without its genres, in one of them."""
+    path = write()
+    by_genre = from_table(path, agent="userId", arm="genres", fill="arm")
+    assert by_genre.dropped == {} and by_genre.rows == 9
+    assert by_genre.arm_labels == ("Comedy", "Drama", "Romance")
+    assert by_genre.levels == (1, 2, 3, 4, 5)
+    due = {"Comedy": [0, 0, 0, 1, 1], "Drama": [0, 1, 0, 0, 1], "Romance": [0, 0, 0, 1, 0]}
+    for genre, counts in due.items():
+        assert by_genre.counts.sel(agent="1", arm=genre).values.tolist() == counts
+    by_film = from_table(path)
+    assert by_film.arm_labels == ("10", "20", "30") and by_film.agent_labels == ("1", "2", "3")
+    by_title = from_table(path, arm="title", split=None)
+    assert "Amélie: One (2001)" in by_title.arm_labels
+    if write is not movielens:
+        by_sex = from_table(path, agent="gender", arm="movieId")
+        assert by_sex.agent_labels == ("F", "M")
+        assert by_sex.counts.sel(agent="F", arm="10").values.tolist() == [0, 0, 1, 1, 0]
+        assert by_sex.notes["source"].endswith(
+            " gender from " + {"r": "users.dat"}.get(path.name[0], "u.user")
+        )
+
+
+AMAZON = {
+    "amazon-2014": ("", lambda u, i, r: (u, i, r, 9)),
+    "amazon-2018": ("", lambda u, i, r: (i, u, r, 9)),
+    "amazon-2023": ("user_id,parent_asin,rating,timestamp\n", lambda u, i, r: (u, i, r, 9)),
+}
+
+
+@pytest.mark.parametrize("name", AMAZON)
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_layout_of_amazon_holds_the_same_ratings(name: str, packed: bool) -> None:
+    """Would catch users that are taken for items where no header tells them apart."""
+    header, row = AMAZON[name]
+    rows = [row(f"A{user}LONGUSERNAME", f"B00000{item:04d}", float(r)) for user, item, r in RATED]
+    data = (header + lines(rows, ",")).encode()
+    path = Path("Beauty.csv.gz" if packed else "Beauty.csv")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    given = None if header else name
+    found = from_table(path, layout=given)
+    assert found.arm_labels == ("B000000010", "B000000020", "B000000030")
+    assert found.agent_labels == ("A1LONGUSERNAME", "A2LONGUSERNAME", "A3LONGUSERNAME")
+    assert [int(row.argmax()) for row in found.counts.values[0]] == [3, 1, 4]
+    if not header:
+        other = {"amazon-2014": "amazon-2018", "amazon-2018": "amazon-2014"}[name]
+        with pytest.raises(ValueError, match=f"users and items are swapped: layout='{name}'"):
+            from_table(path, layout=other)
+
+
+def plain(frame: pd.DataFrame) -> Any:
+    return frame
+
+
+def as_parquet(frame: pd.DataFrame) -> Path:
+    frame.to_parquet("x.parquet")
+    return Path("x.parquet")
+
+
+def as_tsv(frame: pd.DataFrame) -> Path:
+    frame.to_csv("x.tsv", index=False, sep="\t")
+    return Path("x.tsv")
+
+
+def as_csv(frame: pd.DataFrame) -> Path:
+    # A mark of UTF-8, spaces and Windows' ends of lines.
+    text = frame.to_csv(index=False).replace(",", " , ").replace("\n", "\r\n")
+    Path("x.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    return Path("x.csv")
+
+
+@pytest.mark.parametrize("kind", [plain, as_parquet, as_tsv, as_csv])
+def test_a_table_is_the_same_in_every_format(kind: Callable[[pd.DataFrame], Any]) -> None:
+    """Would catch whole numbers that become "1.0", or rows without a label that get one."""
+    frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
+    frame = frame.assign(who=frame.who.astype(float), note="x")
+    frame.loc[9] = [np.nan, 10, 3, "x"]
+    frame.loc[10] = [2, 10, np.nan, "x"]
+    source = kind(frame.astype({"what": int}))
+    found = from_table(source, "who", "what", "stars")
+    assert [float(label) for label in found.agent_labels] == [1, 2, 3]
+    if not isinstance(source, Path) or source.suffix == ".parquet":
+        assert found.agent_labels == ("1", "2", "3")
+    assert found.arm_labels == ("10", "20", "30")
+    assert found.dropped == {"no who": 1, "no rating": 1}
+    assert int(found.counts.sum()) == 9
+
+
+def test_tables_beside_the_ratings_are_joined() -> None:
+    """Would catch a row of the other table that goes to another user."""
+    frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
+    users = pd.DataFrame({"who": [3, 1, 2], "clinic": ["b", "a", "b"]})
+    found = from_table(frame, "clinic", "what", "stars", users=users)
+    assert found.agent_labels == ("a", "b")
+    assert found.counts.sum("level").values.tolist() == [[1, 1, 1], [2, 2, 2]]
+    users.to_csv("users.csv", index=False)
+    assert from_table(frame, "clinic", "what", "stars", users="users.csv").problem == found.problem
+
+
+CSV = "agent,arm,value\na,x,1\na,y,2\nb,x,2\nb,y,1\n"
+BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+    "semicolons": (
+        CSV.replace(",", ";"),
+        {},
+        "path='t.csv': must be columns separated by commas; "
+        "a semicolon separates the columns: save it with commas, or name its layout",
+    ),
+    "tabs": (
+        CSV.replace(",", "\t"),
+        {},
+        "path='t.csv': must be columns separated by commas; "
+        "a tab separates the columns: save it with commas, or name its layout",
+    ),
+    "two colons": (
+        "1::2::3::4\n",
+        {},
+        "path='t.csv': must be columns separated by commas; "
+        "'::' separates the columns: save it with commas, or name its layout",
+    ),
+    "an index": (
+        ",agent,arm,value\n0,a,x,1\n",
+        {},
+        "path='t.csv': must be a table whose columns have names; the first column has no name, "
+        "an index?: write it without, to_csv(index=False)",
+    ),
+    "an index without a place in the header": (
+        "agent,arm,value\n0,a,x,1\n",
+        {},
+        "path='t.csv': must be a table whose columns have names; rows have one cell more than "
+        "the header, an index?: write it without",
+    ),
+    "no header": (
+        "1,2,3\n4,5,6\n",
+        {},
+        "path='t.csv': must be a table whose first line names the columns; "
+        "the first line names no columns: add a header, or name its layout",
+    ),
+    "a name twice": (
+        "agent,arm,arm\na,x,1\n",
+        {},
+        "path='t.csv': must be a table with one column of each name; rename one 'arm'",
+    ),
+    "another name": (
+        CSV,
+        {"value": "values"},
+        "value='values': must be a column of t.csv: agent, arm, value; did you mean 'value'?",
+    ),
+    "no name": (
+        CSV,
+        {"value": None},
+        "value=None: must be the name of a column of t.csv: agent, arm, value; "
+        "say which, or name the file's layout",
+    ),
+    "a word": (
+        CSV + "b,y,good\n",
+        {},
+        "value=\"t.csv, row 5, 'good'\": must be a number; mend it, or leave it empty",
+    ),
+    "a decimal comma": (
+        CSV + 'b,y,"3,5"\n',
+        {},
+        "value=\"t.csv, row 5, '3,5'\": must be a number; write decimals after a point",
+    ),
+    "infinity": (
+        CSV + "b,y,inf\n",
+        {},
+        "value=\"t.csv, row 5, 'inf'\": must be a number; mend it, or leave it empty",
+    ),
+    "an underscore": (
+        CSV + "b,y,1_0\n",
+        {},
+        "value=\"t.csv, row 5, '1_0'\": must be a number; mend it, or leave it empty",
+    ),
+    "one level": (
+        "agent,arm,value\na,x,1\na,y,1\n",
+        {},
+        "value='1 different ones': must be a column with 2 to 1,000 different ratings; "
+        "give levels=[...], all possible ones",
+    ),
+    "no rating": (
+        "agent,arm,value\na,x,nan\na,y,\n",
+        {"levels": [1, 2]},
+        "path='t.csv': must be a table with ratings; no row is left: "
+        "see how the columns are called, and what their cells hold",
+    ),
+    "no rows": (
+        "agent,arm,value\n",
+        {"levels": [1, 2]},
+        "path='t.csv': must be a table with ratings; no row is left: "
+        "see how the columns are called, and what their cells hold",
+    ),
+    "one arm": (
+        "agent,arm,value\na,x,1\nb,x,2\n",
+        {},
+        "arm='arm': must be a column with at least 2 arms, not only 'x'; choose another",
+    ),
+    "nobody with enough": (
+        CSV,
+        {"least_per_agent": 3},
+        "agent='agent': must be a column with ratings; lower least_per_agent",
+    ),
+    "a long row": (
+        CSV + "b,y,1,9\n",
+        {},
+        "path='t.csv': must be a table of equally long rows; "
+        "mend it (Expected 3 fields in line 6, saw 4)",
+    ),
+    "a cell without data": (
+        CSV + "c,x,1\n",
+        {},
+        "fill=None: must be 'arm', since 1 of 6 cells have no rating (agent c with arm y); "
+        "or have fewer agents (groups=10) or fewer arms (most_arms=10)",
+    ),
+    "too few in a cell": (
+        CSV,
+        {"least_per_cell": 2},
+        "fill=None: must be 'arm', since 4 of 4 cells have fewer than 2 ratings "
+        "(agent a with arm x); or have fewer agents (groups=10) or fewer arms (most_arms=10)",
+    ),
+    "a long row, the first": (
+        "agent,arm,value\na,x,1,5\n",
+        {},
+        "path='t.csv': must be a table whose columns have names; rows have one cell more than "
+        "the header, an index?: write it without",
+    ),
+    "a longer row, the first": (
+        "agent,arm,value\na,x,1,5,7\n",
+        {},
+        "path='t.csv': must be a table whose rows have the 3 cells of the header; "
+        "the first has 5: mend it",
+    ),
+    "one label twice": (
+        "agent,arm,value\n1,x,1\n1,y,2\n01,x,1\n01,y,1\n",
+        {},
+        "path='t.csv': must be one label per agent; "
+        "two labels are the same number: write it in one way",
+    ),
+    "a layout": (
+        CSV,
+        {"layout": "movielens-1"},
+        "layout='movielens-1': must be 'movielens' or 'movielens-1m' or 'movielens-100k' or "
+        "'amazon-2014' or 'amazon-2018' or 'amazon-2023'; did you mean 'movielens-1m'?",
+    ),
+    "a column of another table": (
+        CSV,
+        {"arm": "genres"},
+        "arm='genres': must be a column of t.csv; it stands in another table: give items='a table'",
+    ),
+    "binary": (
+        "agent,arm\0,value\n",
+        {},
+        "path='t.csv': must be a table of text; this is a binary file: save it as CSV",
+    ),
+    "nothing": ("", {}, "path='t.csv': must be a table with rows; its first line is empty"),
+    "smoothing": (
+        CSV,
+        {"smoothing": -1},
+        "smoothing=-1: must be a number in [0, 1e+09]; "
+        "give the number of ratings to add to every cell; 0 adds none",
+    ),
+    "fill": (
+        CSV,
+        {"fill": "mean"},
+        "fill='mean': must be 'arm' or None; None refuses cells without data",
+    ),
+    "toward": (
+        CSV,
+        {"toward": "agent"},
+        "toward='agent': must be 'arm' or 'uniform'; choose what added ratings are like",
+    ),
+    "split": (
+        CSV,
+        {"split": ""},
+        "split='': must be a text that separates parts, or None; '|' is usual",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_and_options(name: str) -> None:
+    """Would catch a table that is read as another, a row skipped in silence, or a traceback."""
+    text, options, due = BAD[name]
+    Path("t.csv").write_text(text)
+    given = {"agent": "agent", "arm": "arm", "value": "value"} | options
+    with pytest.raises(ValueError) as refused:
+        from_table("t.csv", **given)
+    assert str(refused.value) == due
+
+
+def test_bad_tables_beside_the_ratings() -> None:
+    """Would catch a user with two groups, or a table that is joined by the wrong column."""
+    frame = pd.DataFrame(RATED, columns=["who", "what", "stars"])
+
+    def refusal(users: pd.DataFrame | str) -> str:
+        with pytest.raises(ValueError) as refused:
+            from_table(frame, "clinic", "what", "stars", users=users)
+        return str(refused.value)
+
+    twice = pd.DataFrame({"who": [1, 1, 2], "clinic": ["a", "b", "b"]})
+    assert refusal(twice) == (
+        "users='a data frame, who 1': must be one clinic for each who; drop one of the two rows"
+    )
+    apart = pd.DataFrame({"patient": [1], "clinic": ["a"]})
+    assert "must be a table that shares one column with a data frame, not none" in refusal(apart)
+    both = pd.DataFrame({"who": [1], "what": [1], "clinic": ["a"]})
+    assert "shares one column with a data frame, not who and what" in refusal(both)
+    assert refusal(twice.rename(columns={"clinic": "clinik"})).endswith("did you mean 'clinik'?")
+    Path("users.csv").write_text("who,clinic\n1,a\n2\n")
+    assert refusal("users.csv") == (
+        "users='users.csv, line 3': must be a row of 2 cells; it has 1: mend that line"
+    )
+
+
+def test_files_that_are_none() -> None:
+    """Would catch a pipe that is waited for, a folder, or a broken archive's traceback."""
+    Path("broken.csv.gz").write_bytes(b"agent,arm,value\n")
+    Path("broken.parquet").write_bytes(b"PAR1 and nothing")
+    Path("cut.csv.gz").write_bytes(gzip.compress(("agent,arm,value\n" + CSV * 9).encode())[:-12])
+    os.mkfifo("pipe.csv")
+    Path("folder.csv").mkdir()
+    for name, told in {
+        "broken.csv.gz": "must be a table of text; this is no gzip file: name it otherwise",
+        "cut.csv.gz": "must be ",
+        "broken.parquet": "must be a Parquet file; save it again (",
+        "pipe.csv": "must be a plain file; it is a pipe or a device: copy its content",
+        "folder.csv": "must be a readable file; Is a directory",
+        "none.csv": "must be a readable file; No such file or directory",
+    }.items():
+        with pytest.raises(ValueError) as refused:
+            from_table(name, "agent", "arm", "value")
+        assert told in str(refused.value), name
+        assert "\n" not in str(refused.value) and str(refused.value).startswith("path=")
+
+
+def test_parquet_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch an ImportError in place of what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ValueError, match=r'pip install "fmab_jax\[export\]", or save the table'):
+        from_table("x.parquet", "agent", "arm", "value")
+
+
+def test_layouts_say_who_rates_what() -> None:
+    """Would catch a layout whose own columns are not among those of its files."""
+    for name, layout in LAYOUTS.items():
+        columns = layout.form.columns
+        if columns:
+            assert {layout.user, layout.item, layout.value} <= set(columns), name
+        for beside, key in ((layout.items, layout.item), (layout.users, layout.user)):
+            if beside is not None and beside[1].columns:
+                assert key in beside[1].columns, name
+    assert ObservedRatings.__module__ == "fmab_jax.ratings.observed"

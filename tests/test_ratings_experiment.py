@@ -1,0 +1,119 @@
+"""What privacy costs in ratings: leaks by the ledger, points by hand, a figure that can be read."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from legibility import drawn, legible, words_of
+
+import fmab_jax as fmab
+from experiments import pictures, ratings
+
+
+def test_everybody_is_run_at_an_equal_leak() -> None:
+    """Would catch an epsilon of one agent's parameter in place of what the server is told."""
+    for name, each in ratings.PRIVATE.items():
+        for leak in (0.1, 100.0):
+            rows = fmab.privacy_ledger(each.maker(leak), ratings.GROUPS)
+            told = [row.epsilon for row in rows if row.what != "actions"]
+            assert max(told) == pytest.approx(leak), name
+        plain = fmab.privacy_ledger(each.maker(None), ratings.GROUPS)
+        assert max(row.epsilon for row in plain) == np.inf, name
+
+
+def test_the_sweep_asks_for_every_leak_and_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a leak that is lost on the way to the sweep, or long runs with all seeds."""
+    asked = []
+
+    def record(algorithm, problem, **settings):
+        asked.append((algorithm.name, settings))
+
+    monkeypatch.setattr(fmab, "sweep", record, raising=False)
+    problem = fmab.Problem.ratings([1, 2], [[[0.5, 0.5], [0.1, 0.9]]] * 10)
+    ratings.sweep(10**5, 1000, problem=problem)
+    cdp = [settings for name, settings in asked if name == "cdp"]
+    assert [settings.get("epsilon_message") for settings in cdp] == [*ratings.LEAKS, None]
+    assert cdp[-1]["epsilon"] is None and {settings["seeds"] for settings in cdp} == {1000}
+    ldp = [settings for name, settings in asked if name == "ldp_ucb"]
+    assert [settings["epsilon"] for settings in ldp] == [*ratings.LEAKS, None]
+    assert {settings["seeds"] for settings in ldp} == {100}
+    assert {settings["bits"] and settings["pooled"] for settings in ldp} == {True}
+    assert [name for name, _ in asked[-2:]] == ["ucb1", "ucb1"] and len(asked) == 26
+    assert ratings.horizons([10**4, 10**5, 10**6]) == [10**4, 10**5]
+    assert ratings.horizons([10**6]) == [10**6]
+
+
+def made(seeds: int, lost: float, rng: np.random.Generator) -> xr.Dataset:
+    """Returns results of ten agents that lose so many units of reward in each slot."""
+    regret = 10**5 * (lost + rng.normal(0, 1e-3, (seeds, 1)) * [0.5, 1.0])
+    data = xr.Dataset({"regret": (("seed", "time"), regret)}, attrs={"agents": 10})
+    return data.assign(agents_worse=("seed", np.zeros(seeds)))
+
+
+def parts() -> dict[str, dict[float | None, xr.Dataset]]:
+    """Returns made-up results at T = 10^4 of everybody."""
+    found = {}
+    for place, name in enumerate(ratings.EVERYBODY):
+        rng = np.random.default_rng(place)
+        leaks = (*ratings.LEAKS, None) if name in ratings.PRIVATE else (None,)
+        found[name] = {
+            leak: made(20, 0.02 * (place + 1) * (1.0 if leak is None else 1 + 0.1 / leak), rng)
+            for leak in leaks
+        }
+    return found
+
+
+def test_points_and_differences_are_those_of_the_seeds() -> None:
+    """Would catch regret that is not scaled back to points, per agent and slot, or is unpaired."""
+    found = parts()
+    rows = {(row["algorithm"], row["epsilon"]): row for row in ratings._rows({10**4: found}, 4.5)}
+    row = rows["CDP-MAB", 0.3]
+    own, plain = (found["cdp"][leak].regret.values[:, 1] for leak in (0.3, None))
+    assert row["points lost per rating"][0] == pytest.approx(own.mean() * 4.5 / 10**5)
+    mean, lower, upper = row["more than without noise, same seeds"]
+    apart = (own - plain) * 4.5 / 10**5
+    assert mean == pytest.approx(apart.mean())
+    # Student's t with 19 degrees of freedom.
+    assert upper - mean == pytest.approx(2.0930 * apart.std(ddof=1) / 20**0.5, rel=1e-4)
+    assert upper - mean == pytest.approx(mean - lower)
+    assert rows["UCB1, agents alone", None]["more than without noise, same seeds"] == (0, 0, 0)
+
+
+def test_the_figure_can_be_read_and_says_what_it_shows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Would catch labels on top of each other, a curve that is not drawn, or words without it."""
+    figures = drawn(monkeypatch)
+    problem = fmab.Problem.ratings(
+        [1, 2, 3], [[[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2]]] * 10
+    )
+    told = ratings.told_of(problem, "of a test")
+    # Means are 1.3, 0.9 and 0.9 levels above the lowest.
+    assert told.points == 2 and told.uniform == pytest.approx(0.8 / 3)
+    results = {10**4: parts(), 10**5: parts()}
+    ratings.draw(results, tmp_path, told)
+    for name, width in (("ratings_leak", pictures.PAGE), ("ratings_leak_column", pictures.COLUMN)):
+        legible(figures[name], width)
+    labels = {text.get_text() for text in figures["ratings_leak"].legends[0].get_texts()}
+    assert labels == {each.label for each in ratings.EVERYBODY.values()} | {"uniform play"}
+    alt, caption = words_of(tmp_path / "ratings_leak.md")
+    assert "the best arm is 0.4 rating points above the second" in caption
+    assert "T = 10⁴ and 10⁵ slots, 20 seeds" in caption
+    assert "fewest rating points for each rating are lost by CDP-MAB (0.0080 at" in alt.replace(
+        "0.008 at", "0.0080 at"
+    )
+    with (tmp_path / "ratings_leak.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * (3 * 8 + 2)
+    assert {row["epsilon"] for row in rows} == {"", "no noise", *map(str, ratings.LEAKS)}
+
+
+def test_only_problems_of_ratings_are_run(tmp_path: Path, capsys) -> None:
+    """Would catch points of a problem that has none."""
+    (tmp_path / "means.csv").write_text("0.1,0.2\n")
+    assert ratings.main([str(tmp_path / "means.csv")]) == 2
+    assert capsys.readouterr().err.startswith("error: problem='fixed': must be ratings; ")
