@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fmab_jax.algorithms.single_mab import Single as single_mab
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.bands import confidence_band, paired_difference
+    from fmab_jax.analysis.comparisons import compare, compare_all
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.core.problems import Problem
     from fmab_jax.parameters import parameter
@@ -51,6 +52,8 @@ _HOME = {
     "save": "run.netcdf",
     "load": "run.netcdf",
     "use_compilation_cache": "run.cache",
+    "compare": "analysis.comparisons",
+    "compare_all": "analysis.comparisons",
     "privacy_ledger": "analysis.privacy",
     "audit": "analysis.audit",
     "confidence_band": "analysis.bands",

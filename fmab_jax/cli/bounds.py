@@ -20,7 +20,6 @@ from tyro.conf import arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Count, shown, spelt
-from fmab_jax.cli.tables import short
 
 _LEGEND = """\
 Each number is an upper bound. Regret is the expectation, summed over agents;
@@ -107,7 +106,9 @@ def execute(call: Call) -> None:
     print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
     print(f"{'':<24}{'epoch by epoch':>16}{'closed form':>16}")
     for name, values in _rows(found):
-        row = "".join(f"{short(value) if value < 1e15 else 'unbounded':>16}" for value in values)
+        row = "".join(
+            f"{words.short(value) if value < 1e15 else 'unbounded':>16}" for value in values
+        )
         print(f"{name:<24}{row}")
     print(f"\n{_LEGEND}")
 
