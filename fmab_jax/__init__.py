@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
     from fmab_jax.plots.pareto import plot_pareto
     from fmab_jax.plots.runs import plot_runs, save_figure
+    from fmab_jax.reports.page import write_report
     from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
     from fmab_jax.run.simulate import communication_cost, simulate
@@ -69,6 +70,7 @@ _HOME = {
     "plot_heat": "plots.parameters",
     "plot_pareto": "plots.pareto",
     "plot_audit": "plots.audit",
+    "write_report": "reports.page",
 }
 _PLUGS = tuple(
     sorted(

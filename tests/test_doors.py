@@ -92,7 +92,7 @@ ACCEPTED: dict[str, set[str]] = {
     "compare(second)": set(),
     "compare(level)": {"5e-324"},
     "compare(labels)": {"None"},
-    "compare_all(data)": set(),
+    "compare_all(data)": {"Dataset bare"},
     "until_precise(relative)": {"5e-324"},
     "until_precise(level)": {"5e-324"},
     "until_precise(max_seeds)": set(),

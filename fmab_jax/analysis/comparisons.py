@@ -281,7 +281,18 @@ def _of_runs(runs: Mapping[str, xr.Dataset], level: float) -> list[Comparison]:
     ]
 
 
-def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
+def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[Comparison]:
+    """Compares each value of one parameter with its reference, others at theirs; see `compare_all`.
+
+    Args:
+        data: The results of a sweep.
+        name: A swept parameter.
+        level: Confidence level of each interval, in (0, 1).
+    """
+    return holm(_of_grid(data, level, name))
+
+
+def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[Comparison]:
     data = with_seeds(data)
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
@@ -295,7 +306,7 @@ def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
 
     seeds = data.seeds.transpose(*dims).values
     made = []
-    for one, other in contrasts(data):
+    for one, other in contrasts(data, along):
         if seeds[one] < 2 or seeds[other] < 2 or finals(one).slot != finals(other).slot:
             continue
         differ = [i for i in range(len(dims)) if one[i] != other[i]]
@@ -306,19 +317,26 @@ def _of_grid(data: xr.Dataset, level: float) -> list[Comparison]:
     return made
 
 
-def contrasts(data: xr.Dataset) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Returns the places of the configurations that `compare_all` compares, in pairs."""
+def contrasts(
+    data: xr.Dataset, along: str | None = None
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Returns the places of the configurations that are compared, in pairs.
+
+    Args:
+        data: Results with ``seeds`` over the swept parameters.
+        along: The only parameter to vary, as in `compare_along`; by default as in `compare_all`.
+    """
     dims = [str(name) for name in data.seeds.dims]
     base = tuple(reference(data[name]) for name in dims)
     still = [i for i, name in enumerate(dims) if name in _NEVER_VARIED]
-    if data.seeds.size <= ALL_PAIRS:
+    if data.seeds.size <= ALL_PAIRS and along is None:
         places = list(np.ndindex(*(data.sizes[name] for name in dims)))
         pairs = combinations(places, 2)
         return [(a, b) for a, b in pairs if all(a[i] == b[i] for i in still)]
     return [
         ((*base[:i], value, *base[i + 1 :]), base)
         for i, name in enumerate(dims)
-        if i not in still
+        if i not in still and along in (None, name)
         for value in range(data.sizes[name])
         if value != base[i]
     ]
