@@ -303,7 +303,7 @@ def _meters(sources: Sequence[Source]) -> dict[str, str]:
     for source in sources:
         data = source.data
         for name, counts in zip(data.meter.values, data.counts.values, strict=True):
-            found.setdefault(str(name), f"links, meter {name}: {counts}")
+            found.setdefault(str(name), f"{counts} (meter {name})")
     first = sources[0].table.attrs
     server, peer = (words.written(first[f"{side}_price"]) for side in ("server", "peer"))
     if len(found) > 1 or (server, peer) != ("1", "1"):
@@ -351,8 +351,8 @@ def _curves(
         }
         regret = [_rounded(each) for each in triple]
         made.append({"cell": index, "grid": grids.index(grid), "regret": regret, "links": links})
-    for few, many in sorted(thinned):
-        left_out.append(f"Interactive curves show {few} of {many:,} recorded slots")
+    for few, all_slots in sorted(thinned):
+        left_out.append(f"Interactive curves show {few} of {all_slots:,} recorded slots")
     return {"grids": grids, "cells": made}, left_out
 
 
@@ -523,6 +523,12 @@ def versions(data: xr.Dataset) -> list[tuple[str, str]]:
     if "study_hash" in attrs:
         rows.append(("hash of the study", str(attrs["study_hash"])))
     return rows
+
+
+def stated(data: xr.Dataset) -> int:
+    """Returns how many configurations the study of some results has, selected or not."""
+    study = json.loads(data.attrs.get("study", "{}"))
+    return math.prod(len(study[name]) for name in study.get("axes", ()) if name in study)
 
 
 def ledgers(sources: Sequence[Source]) -> list[tuple[str, list[dict[str, str]], list[str]]]:

@@ -331,9 +331,9 @@ def _table(made: Content) -> str:
     percent = f"{100 * made.level:.6g} %"
     several = len(made.cells) > 1
     heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
-    heads += ["regret", f"interval, {percent}", "± % of it", "rounds"]
+    heads += ["regret", f"interval, {percent}", "± %", "rounds"]
     links = [name for name in made.meters if name != "the cost"]
-    heads += [*(f"links, {name}" for name in links), "cost", "seeds", "still exploring"]
+    heads += [*(f"links, {name}" for name in links), "cost", "seeds"]
     rows = []
     for cell in made.cells[:_MOST_ROWS]:
         row = cell.row
@@ -356,14 +356,13 @@ def _table(made: Content) -> str:
             ),
             (short(row["cost"]), row["cost"]),
             (f"{int(row['seeds']):,}", row["seeds"]),
-            (f"{int(row['undecided']):,}", row["undecided"]),
         ]
         rows.append((first, values))
     server, peer = (f"{each:g}" for each in made.costs)
     note = (
         f"Regret, rounds, links and cost are means over the seeds. Interval: {made.interval}. "
         f"Cost: {server} per server link, {peer} per peer link. Links are those of completed "
-        "rounds. Still exploring: seeds that have not decided for an arm at the horizon."
+        "rounds. ± %: half of the interval, in per cent of the mean."
     )
     if len(made.cells) > _MOST_ROWS:
         note += f" The first {_MOST_ROWS} of {len(made.cells):,} configurations are listed."
@@ -387,20 +386,18 @@ def _where(made: Content, cell: Cell) -> list[tuple[str, Any]]:
 
 def _price(made: Content) -> str:
     if not made.price:
-        values = {str(s.data.attrs.get("epsilon")) for s in made.sources}
-        known = " and ".join(sorted(values - {"None"}))
+        epsilons = {str(s.data.attrs.get("epsilon")) for s in made.sources}
+        known = " and ".join(sorted(epsilons - {"None"}))
         one = f" (ε = {known})" if known and known != "inf" else ""
-        return _note(
-            f"All runs here have one ε{one}, so nothing shows what privacy costs. "
-            "Run several, such as --epsilon 0.1 1 none, to see it."
-        )
+        told = f"All runs here have one ε{one}, so nothing shows what privacy costs. Run several: "
+        return f'<p class="note">{_e(told)}<code>--epsilon 0.1 1 none</code>.</p>\n'
     base = made.price[0].second
     heads = ["compared with", "regret", f"regret, {base}", "extra regret", "interval", "per cent"]
     heads = ["at", *heads] if any(each.at for each in made.price) else heads
     heads += [f"interval, {100 * made.level:.6g} %"]
     rows = []
     for each in made.price:
-        known = math.isfinite(each.percent_lower)
+        sure = math.isfinite(each.percent_lower)
         first: list[tuple[str, Any]] = [(each.at, "")] if heads[0] == "at" else []
         first.append((f"{each.first} with {each.second}", ""))
         values: list[tuple[str, Any]] = [
@@ -409,17 +406,18 @@ def _price(made: Content) -> str:
             (_signed(each.difference), each.difference),
             (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
             (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),
-            (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if known else "–", ""),
+            (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if sure else "–", ""),
         ]
         rows.append((first, values))
-    told = "".join(f"<li>{_e(each.sentence)}.</li>" for each in made.price)
+    largest = max(made.price, key=lambda each: each.difference)
+    told = f"Of the values of ε that were run, this one costs most. {largest.sentence}."
     note = (
         "The price of privacy is the extra regret at the horizon beside the reference: the run "
         "without noise, or with the largest ε where there is none. Other parameters are at their "
         "reference. " + _how(made.price)
     )
     caption = f"What privacy costs, beside {base}"
-    return f"<ul>{told}</ul>\n" + _tabular(caption, heads, rows) + _note(note)
+    return f"<p>{_e(told)}</p>\n" + _tabular(caption, heads, rows) + _note(note)
 
 
 def _comparisons(made: Content) -> str:
@@ -500,6 +498,7 @@ def _wrong(made: Content) -> str:
     kept = any("regret" in source.data for source in made.sources)
     for words in captions.EVENTS.values():
         heads += [words, f"share, {percent}"] + ["largest regret of these"] * kept
+    heads.append("still exploring")
     rows = []
     total = 0
     for cell in made.cells[:_MOST_ROWS]:
@@ -514,12 +513,13 @@ def _wrong(made: Content) -> str:
             if kept:
                 worst = cell.worst[event]
                 values.append(("–", 0) if worst is None else (short(worst), worst))
+        values.append((f"{int(row['undecided']):,}", row["undecided"]))
         rows.append((_where(made, cell), values))
     note = (
         "A mean hides rare catastrophes. A seed has lost the best arm when some agent's active "
         "set has none left; it plays a worse arm when some agent has decided for one at the "
         "horizon. Shares: Clopper-Pearson intervals, which never cover less than they say; with "
-        "no such seed they end above 0."
+        "no such seed they end above 0. Still exploring: seeds that have not decided for an arm."
     )
     if not total:
         note = "No seed listed here went wrong. " + note
@@ -536,8 +536,8 @@ def _again(made: Content) -> str:
         if found.text:
             words = {"shell": "Type this into a shell.", "python": "Run this in Python."}
             lead = words.get(found.kind, "")
-            if len(made.cells) < source.data.seeds.size:
-                lead += " It computes the whole grid."
+            if int(source.data.seeds.size) < (number := content.stated(source.data)):
+                lead += f" It computes all {number:,} configurations of the study."
             text += f"<p>{_e(lead)}</p>\n" * bool(lead)
             name = f"Command: {source.label}" if source.label else "Command"
             text += (
@@ -557,9 +557,9 @@ def _again(made: Content) -> str:
         text += f'<dl class="settings">{shown}</dl>\n'
     paths = [source.path for source in made.sources]
     if all(paths):
-        words = " ".join(again.quoted(path) for path in paths if path)
-        text += "<p>This page is written from the results by:</p>\n"
-        text += _code(f"fmab report {words}", "Command of this page")
+        named = " ".join(again.quoted(path) for path in paths if path)
+        text += "<p>A page such as this one is written from the results by:</p>\n"
+        text += _code(f"fmab report {named}", "Command of this page")
     return text
 
 
@@ -568,19 +568,19 @@ def _interactive(made: Content) -> dict[str, Any]:
     from fmab_jax.plots import style
 
     finals: dict[str, Any] = {}
-    names = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
-    names["cost"] = "communication cost"
-    for name, words in names.items():
+    shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
+    shown["cost"] = "communication cost"
+    for name, words in shown.items():
         values = [[cell.row[name + end] for end in ("", "_lower", "_upper")] for cell in made.cells]
         finals[name] = {"title": words, "values": values}
     for meter, words in made.meters.items():
         if meter != "the cost":
             links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
             finals[f"links {meter}"] = {"title": words, "values": links}
-    order = [axis.name for axis in pictures.order_of(made.axes) if axis is not None]
+    order = [axis.name for axis in pictures.order_of(made.axes)]
     strokes = ["solid", "dash", "dot", "dashdot"]
     log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])
-    return _plain(
+    whole: dict[str, Any] = _plain(
         {
             "axes": [axis._asdict() for axis in made.axes],
             "order": order,
@@ -594,6 +594,7 @@ def _interactive(made: Content) -> dict[str, Any]:
             "logTime": log,
         }
     )
+    return whole
 
 
 def _is_log(grids: Sequence[Sequence[int]]) -> bool:
@@ -675,7 +676,7 @@ def _note(text: str) -> str:
 
 
 def _code(text: str, name: str) -> str:
-    return f'<pre tabindex="0" aria-label="{_e(name)}"><code>{_e(text)}</code></pre>\n'
+    return f'<pre tabindex="0" aria-label="{_e(name)}"><code>{html.escape(text)}</code></pre>\n'
 
 
 def _interval(row: Mapping[str, float], name: str) -> str:
@@ -687,7 +688,8 @@ def _signed(value: float) -> str:
 
 
 def _e(text: str) -> str:
-    return html.escape(text, quote=True)
+    """Escapes a text; a number keeps its per cent sign."""
+    return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _own(name: str) -> str:

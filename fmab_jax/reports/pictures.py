@@ -42,7 +42,7 @@ def curves(content: Content) -> list[Picture]:
     figure = runs.plot_runs(
         labelled, level=content.level, server_price=costs[0], peer_price=costs[1]
     )
-    return [Picture(_uri(style.svg(figure)), figure.get_label(), "")]
+    return [Picture(_uri(style.svg(figure)), str(figure.get_label()), "")]
 
 
 def finals(content: Content) -> list[Picture]:
@@ -64,8 +64,8 @@ def _panels(
     from fmab_jax.plots import parameters, style
 
     axes = {axis.name: axis for axis in content.axes}
-    x, hue, *others = order_of([axes[name] for name in dims]) + [None] * (2 - len(dims))
-    rest = [axis for axis in others if axis is not None]
+    x, *others = order_of([axes[name] for name in dims])
+    hue, rest = (others[0], others[1:]) if others else (None, [])
     panels = []
     sizes = [table.sizes[axis.name] for axis in rest]
     many = math.prod(sizes)
@@ -74,23 +74,23 @@ def _panels(
         base = all(axis.reference == i for axis, i in zip(rest, place, strict=True))
         if many > _MOST_PANELS and not base:
             continue
-        assert x is not None
         figure = parameters.plot_parameter(table.isel(at), x.name, hue.name if hue else None)
         told = [source.label] * bool(source.label)
         told += [axis.labels[i] for axis, i in zip(rest, place, strict=True)]
-        panels.append(Picture(_uri(style.svg(figure)), figure.get_label(), ", ".join(told)))
+        panels.append(Picture(_uri(style.svg(figure)), str(figure.get_label()), ", ".join(told)))
     return panels
 
 
-def order_of(axes: Sequence[Axis]) -> list[Axis | None]:
+def order_of(axes: Sequence[Axis]) -> list[Axis]:
     """Returns axes in the order in which a figure takes them: horizontal, colours, the rest.
 
-    Numbers go to the horizontal axis, the longer the rather; the first of equal ones stays first.
+    Several results go to the horizontal axis, else numbers, the longer the rather; the first of
+    equal ones stays first.
     """
 
-    def weight(axis: Axis) -> tuple[bool, int]:
+    def weight(axis: Axis) -> tuple[bool, bool, int]:
         few_numbers = sum(number is not None for number in axis.numbers) < 2
-        return few_numbers, -len(axis.labels)
+        return axis.name != "result", few_numbers, -len(axis.labels)
 
     return sorted(axes, key=weight)
 

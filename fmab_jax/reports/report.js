@@ -78,20 +78,29 @@
   function layout(more) {
     const ink = colourOf("--ink");
     const axis = { gridcolor: colourOf("--line"), linecolor: ink, zeroline: false, automargin: true,
-      exponentformat: "power", ticks: "outside", tickcolor: ink };
+      separatethousands: true, ticks: "outside", tickcolor: ink };
     const { xaxis, yaxis, ...rest } = more;
     return {
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: ink },
       paper_bgcolor: NONE, plot_bgcolor: NONE, showlegend: false,
-      margin: { l: 60, r: 12, t: 12, b: 48 },
+      margin: { l: 64, r: 42, t: 34, b: 52 },
       hoverlabel: { bgcolor: colourOf("--wash"), bordercolor: ink, font: { color: ink, size: 12 } },
+      modebar: { bgcolor: NONE, color: colourOf("--soft"), activecolor: ink },
       xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
     };
   }
 
-  const config = { responsive: true, displaylogo: false, showTips: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  // Only these buttons: others would send the figure somewhere.
+  const config = { responsive: true, displaylogo: false, showTips: false, plotlyServerURL: "",
+    modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
     toImageButtonOptions: { format: "svg" } };
+
+  // Whole numbers up to millions, powers of ten beyond, and wherever an axis is logarithmic.
+  function scaled(values, log) {
+    const most = Math.max(0, ...values.flat().map(Math.abs));
+    return { type: log ? "log" : "linear", exponentformat: log || most >= 1e7 ? "power" : "none",
+      ...(log && most < 1e5 ? { exponentformat: "none" } : {}) };
+  }
 
   function draw(id, traces, more, words) {
     const box = byId(id);
@@ -105,11 +114,19 @@
   const digits = (value) => value === null ? "" : Number(value.toPrecision(4)).toLocaleString("en");
   const shown = (values) => values.map(([m, l, u]) => `${digits(m)} [${digits(l)}, ${digits(u)}]`);
 
+  // What a configuration is called where the others are fixed.
+  function called(cell, taken) {
+    const own = data.axes.flatMap((axis, i) =>
+      taken.includes(axis.name) && data.cells[cell].at[i] !== null
+        ? [axis.labels[data.cells[cell].at[i]]] : []);
+    return own.join(", ") || data.cells[cell].label;
+  }
+
   // A line with its band. On a logarithmic axis nothing is at or below 0.
   function curve(entry, triple, place, options) {
     const slots = data.curves.grids[entry.grid];
     const own = look(place);
-    const label = data.cells[entry.cell].label;
+    const label = options.called(entry.cell);
     const least = Math.min(...triple[0].filter((value) => value > 0)) / 2;
     const safe = (values) => options.log ? values.map((v) => Math.max(v, least)) : values;
     const traces = [];
@@ -184,7 +201,9 @@
     const logY = tick(form, "logy", "logarithmic regret", false);
     form.append(fields);
     const meters = Object.entries(data.meters);
-    const first = meters.length ? meters[0][0] : "";
+    // One that all configurations have, if there is one: of several algorithms that is the cost.
+    const common = meters.find(([key]) => entries.every((entry) => entry.links[key]));
+    const first = (common ?? meters[0] ?? [""])[0];
     const meter = select(links, "meter", "What is counted", meters, first);
     const logLinks = tick(links, "loglinks", "logarithmic links", false);
 
@@ -195,7 +214,7 @@
       fields.replaceChildren(legend);
       chosen().forEach((entry, place) => {
         const box = tick(fields, `curve-${entry.cell}`, "", !hidden.has(entry.cell));
-        box.parentElement.append(swatch(place), data.cells[entry.cell].label);
+        box.parentElement.append(swatch(place), called(entry.cell, taken()));
         box.addEventListener("change", () => {
           if (box.checked) hidden.delete(entry.cell); else hidden.add(entry.cell);
           redraw();
@@ -206,13 +225,16 @@
     function redraw() {
       const visible = chosen().map((entry, place) => [entry, place])
         .filter(([entry]) => !hidden.has(entry.cell));
-      const options = { band: band.checked, log: logY.checked };
-      const x = { title: { text: "slot t" }, type: logX.checked ? "log" : "linear" };
+      const nameOf = (cell) => called(cell, taken());
+      const options = { band: band.checked, log: logY.checked, called: nameOf };
+      const x = { title: { text: "slot t" }, ...scaled(data.curves.grids, logX.checked),
+        hoverformat: ",d" };
       const hover = visible.length <= 8 ? "x unified" : "closest";
       const words = visible.map(([entry]) => data.cells[entry.cell].label).join("; ");
       const regret = visible.flatMap(([entry, place]) => curve(entry, entry.regret, place, options));
       draw("plot-regret", regret, { hovermode: hover, xaxis: x, yaxis: {
-        title: { text: "cumulative regret (reward)" }, type: logY.checked ? "log" : "linear",
+        title: { text: "cumulative regret (reward)" },
+        ...scaled(visible.map(([entry]) => entry.regret[2]), logY.checked),
         ...(logY.checked ? {} : { rangemode: "tozero" }) } },
       `Cumulative regret over time, with bands: ${words}. The table of final values has the numbers.`);
       const told = { ...options, log: logLinks.checked };
@@ -220,8 +242,8 @@
         .flatMap(([entry, place]) => curve(entry, entry.links[meter.value], place, told));
       const name = data.meters[meter.value] ?? "links";
       draw("plot-links", counted, { hovermode: hover, xaxis: x, yaxis: {
-        title: { text: name.startsWith("communication") ? "cost so far" : "links so far" },
-        type: logLinks.checked ? "log" : "linear",
+        title: { text: meter.value === "the cost" ? "cost so far" : "links so far" },
+        ...scaled(visible.map(([entry]) => entry.links[meter.value]?.[2] ?? []), logLinks.checked),
         ...(logLinks.checked ? {} : { rangemode: "tozero" }) } },
       `${name}, over time: ${words}. The table of final values has the numbers.`);
       const all = entries.length;
@@ -310,8 +332,8 @@
       const xaxis = { title: { text: across.title }, type: log ? "log" : "linear",
         tickvals: position, ticktext: across.ticks };
       draw("plot-finals", traces, { hovermode: "closest", xaxis, yaxis: {
-        title: { text: title.length > 40 ? "links or cost at the horizon" : title },
-        type: logY.checked ? "log" : "linear",
+        title: { text: metric.value.startsWith("links ") ? "links at the horizon" : title },
+        ...scaled(traces.map((trace) => trace.y), logY.checked),
         ...(logY.checked ? {} : { rangemode: "tozero" }) } },
       `${title} against ${across.title}. The table below has the numbers.`);
       const rest = data.axes.filter((axis) => !taken().includes(axis.name));
