@@ -7,6 +7,7 @@ policy in the file allows the two scripts that it holds, by their hashes, and no
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import hashlib
 import html
@@ -145,10 +146,12 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
         if isinstance(item, xr.Dataset) and len(sources) > 1:
             refuse("sources", "several Datasets", "labelled", "write {'label': data}")
         label = "" if isinstance(item, xr.Dataset) else _stem(item)
-        if label in found:
-            label = again.where_from(item)
-        if label in found:
-            refuse("sources", label, "distinct", "name each result once")
+        if not isinstance(item, xr.Dataset):
+            place = again.where_from(item)
+            if any(place == path for _, path in found.values()):
+                refuse("sources", place, "distinct", "name each result once")
+            # Files of one name lie in different folders.
+            label = place if label in found else label
         found[label] = _result(item, allowed)
     return found
 
@@ -190,13 +193,12 @@ def page(made: Content) -> str:
         f'<h2 id="{key}-title">{_e(name)}</h2>\n{text}</section>'
         for key, name, text in parts
     )
-    library, script = _library(), _own("report.js")
-    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (library, script))
+    (packed, digest), script = _library(), _own("report.js")
+    hashes = f"'sha256-{digest}' 'sha256-{_digest(script)}'"
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    packed = base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -696,10 +698,13 @@ def _own(name: str) -> str:
     return (resources.files("fmab_jax.reports") / name).read_text("utf-8")
 
 
-def _library() -> str:
-    """Returns the plotting library: one script."""
+@functools.cache
+def _library() -> tuple[str, str]:
+    """Returns the plotting library, one script, packed for a page; and its digest."""
     whole = resources.files("plotly") / "package_data" / "plotly.min.js"
-    return whole.read_text("utf-8")
+    script = whole.read_text("utf-8")
+    packed = gzip.compress(script.encode(), 9, mtime=0)
+    return base64.b64encode(packed).decode(), _digest(script)
 
 
 def _digest(text: str) -> str:
