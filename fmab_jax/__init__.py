@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from fmab_jax.algorithms.single_mab import Single as single_mab
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.bands import confidence_band, paired_difference
+    from fmab_jax.analysis.comparisons import compare, compare_all
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.core.problems import Problem
     from fmab_jax.parameters import parameter
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
     from fmab_jax.plots.pareto import plot_pareto
     from fmab_jax.plots.runs import plot_runs, save_figure
+    from fmab_jax.reports.page import write_report
     from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
     from fmab_jax.run.simulate import communication_cost, simulate
@@ -52,6 +54,8 @@ _HOME = {
     "save": "run.netcdf",
     "load": "run.netcdf",
     "use_compilation_cache": "run.cache",
+    "compare": "analysis.comparisons",
+    "compare_all": "analysis.comparisons",
     "privacy_ledger": "analysis.privacy",
     "audit": "analysis.audit",
     "confidence_band": "analysis.bands",
@@ -67,6 +71,7 @@ _HOME = {
     "plot_heat": "plots.parameters",
     "plot_pareto": "plots.pareto",
     "plot_audit": "plots.audit",
+    "write_report": "reports.page",
 }
 _PLUGS = tuple(
     sorted(

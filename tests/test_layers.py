@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 # Rooms from the ground up, each a folder or a module; "" is the package itself.
 ROOMS = (
     *("errors", "parameters", "files", "resources"),
-    *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "cli"),
+    *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "reports", "cli"),
 )
 ROOF = ("__main__",)
 # Inside a room, what everybody else in it stands on comes first; the rest is free of cycles.

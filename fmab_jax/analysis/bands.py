@@ -299,7 +299,7 @@ def lost_interval(lost: int, seeds: int, level: float = 0.95) -> tuple[float, fl
     return lower, upper
 
 
-def student_quantile(freedom: int, level: float) -> float:
+def student_quantile(freedom: float, level: float) -> float:
     """Returns c with P(abs(t) <= c) = level for Student's t with ``freedom`` degrees."""
     from scipy.special import stdtrit
 

@@ -283,6 +283,34 @@ def told(ledger: str, delta: float = DELTA) -> list[str]:
     return lines + _notes([row for row in rows if any(e is not None for e, _ in row["leaks"])])
 
 
+def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
+    """Returns the ledger of a result as a table: rows of texts, and notes below it.
+
+    Args:
+        ledger: The attribute ``ledger`` of a result.
+        delta: As in `privacy_ledger`.
+
+    Returns:
+        Rows with ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
+        configurations, "" for all), ``epsilon``, ``why`` and ``source``.
+    """
+    found = json.loads(ledger)
+    table = [
+        {
+            "title": row.get("title", ""),
+            "who": row["who"],
+            "what": row["what"],
+            "where": row.get("where", ""),
+            "epsilon": _range([(math.inf if e is None else e, n) for e, n in row["leaks"]], delta),
+            "why": row["why"],
+            "source": row["source"],
+        }
+        for row in found
+    ]
+    covered = [row for row in found if any(e is not None for e, _ in row["leaks"])]
+    return table, [" ".join(line.split()) for line in [" ".join(_notes(covered))] if line]
+
+
 def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     """Writes what an epsilon of some rows counts for, and with which titles where they differ."""
     titles: dict[str, dict[str, None]] = {}

@@ -40,6 +40,13 @@ def whole(number: Any) -> str:
     return text if len(text) < 5 else f"{int(number):,}"
 
 
+def short(number: float) -> str:
+    """Writes a number in few characters: four digits, or the whole part where that is longer."""
+    if number and not 1e-4 <= abs(number) < 1e12:
+        return f"{number:.3e}"
+    return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
+
+
 def counted(symbol: str, number: Any, noun: str) -> str:
     """Writes a fact such as "M = 50 agents"."""
     return f"{symbol}{whole(number)} {noun}{'s' * (int(number) != 1)}"

@@ -20,7 +20,6 @@ from tyro.conf import arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Count, shown, spelt
-from fmab_jax.cli.tables import short
 
 _LEGEND = """\
 Each number is an upper bound. Regret is the expectation, summed over agents;
@@ -117,6 +116,8 @@ def execute(call: Call) -> None:
 
 
 def _written(value: float) -> str:
+    from fmab_jax.analysis.words import short
+
     return short(value) if value < 1e15 else "unbounded"
 
 

@@ -29,6 +29,8 @@ _COMMANDS = {
     "sweep": "a grid of configurations, kept in a folder, resumable at any moment",
     "show": "a table of results, with intervals",
     "plot": "a metric against parameters, curves, or regret against cost",
+    "compare": "how much more regret, with interval and p-value",
+    "report": "one HTML page of everything that results say",
     "export": "results as netCDF, Zarr, CSV or Parquet",
     "problem": "a problem of observed ratings, from a table of them",
     "bounds": "what the theorems guarantee, with explicit constants",
@@ -50,6 +52,8 @@ Examples:
   fmab sweep cdp --epsilon 0.1 0.3 1 --participation 0.2 1 --out runs/eps
   fmab show runs/eps
   fmab plot runs/eps --x epsilon --hue participation
+  fmab compare runs/eps --where epsilon=0.1 --against epsilon=1
+  fmab report runs/eps
   fmab doctor --seeds 1e6"""
 
 

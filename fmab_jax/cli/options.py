@@ -36,7 +36,8 @@ class Command(NamedTuple):
 
     Attributes:
         name: As it is typed, such as "fmab run cdp".
-        options: Dataclass of its options; ``words`` on it names those that stand without "--".
+        options: Dataclass of its options; ``words`` on it names those that stand without "--", the
+            last with "..." where it may stand several times.
         help: Its description.
         rest: Words.
         subject: The class of the algorithm that is named, if one is.
@@ -236,7 +237,9 @@ def _check_words(command: Command) -> None:
             given[-1].append(word)
     if wanted:
         named, given[0] = given[0][1:], [name]
-        if len(named) != len(wanted):
+        # The last may stand several times: "PATH...".
+        repeated = list(wanted.values())[-1].endswith("...")
+        if len(named) < len(wanted) or (len(named) > len(wanted) and not repeated):
             told = " ".join([name, *map(visible, named)])
             listed = " and ".join(wanted.values())
             raise Refusal.line(f"{told}: must be given {listed}; see {name} --help")

@@ -60,17 +60,16 @@ class Reading(Source):
 
 def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
     """Returns the results in a sweep's folder or a netCDF file."""
-    with spelt(options, store="folder", path="folder"):
-        if options.folder.endswith(".nc") and not os.path.isdir(options.folder):
-            from fmab_jax.run import netcdf
+    return opened_at(options, options.folder, "folder", partial=partial)
 
-            return _as_swept(netcdf.load(options.folder))
-        if not os.path.isdir(options.folder):
-            refuse("folder", options.folder, "a folder of results or a .nc file", "check the path")
-        from fmab_jax.sweeps import results
 
+def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> xr.Dataset:
+    """Returns the results at a path, which the command calls ``field``."""
+    from fmab_jax.sweeps import results
+
+    with spelt(options, store=field, path=field):
         try:
-            return results.open_sweep(options.folder, partial=partial)
+            return results.read(path, partial=partial)
         except Refusal as error:
             if "partial=True" not in error.remedy:
                 raise
@@ -78,44 +77,31 @@ def opened(options: Source, *, partial: bool = True) -> xr.Dataset:
             raise Refusal(error.field, Shown(error.value), error.allowed, remedy) from None
 
 
-def _as_swept(data: xr.Dataset) -> xr.Dataset:
-    """Returns results of a file as a sweep returns them.
-
-    NetCDF has no labels of mixed kinds, so that numbers beside "none" have become texts.
-    """
-    from fmab_jax.analysis.tables import with_seeds
-
-    data = with_seeds(data)
-    for name in _dims(data) if "seeds" in data else ():
-        labels = data[name].values.tolist()
-        read = [label if label == "none" else number_of(str(label)) for label in labels]
-        if "none" in labels and None not in read:
-            mixed = np.empty(len(read), object)
-            mixed[:] = read
-            attrs = data[name].attrs
-            data = data.assign_coords({name: (name, mixed, attrs)})
-    return data
-
-
 def _dims(data: xr.Dataset) -> list[str]:
     return [str(name) for name in data.seeds.dims]
 
 
-def selected(data: xr.Dataset, select: Sequence[str]) -> xr.Dataset:
-    """Keeps configurations with the values asked for, such as ("epsilon=0.5", "rounds=none")."""
+def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") -> xr.Dataset:
+    """Keeps configurations with the values asked for, such as ("epsilon=0.5", "rounds=none").
+
+    Args:
+        data: Results.
+        select: Texts NAME=VALUE.
+        option: Where they were given, for refusals.
+    """
     dims = _dims(data)
     places: dict[str, set[int]] = {}
     for text in select:
         name, _, value = text.partition("=")
         if name not in dims:
             allowed = "one of " + ", ".join(dims) if dims else "left out"
-            raise Refusal.line(f"--select {visible(text)}: must be {allowed}; write NAME=VALUE")
+            raise Refusal.line(f"{option} {visible(text)}: must be {allowed}; write NAME=VALUE")
         labels = data[name].values.tolist()
         matches = [i for i, label in enumerate(labels) if _same(label, value)]
         if not matches:
             listed = ", ".join(map(label_text, labels))
             told = f"must be one of {listed[:200]}; choose one"
-            raise Refusal.line(f"--select {visible(text)}: {told}")
+            raise Refusal.line(f"{option} {visible(text)}: {told}")
         places.setdefault(name, set()).add(matches[0])
     return data.isel({name: sorted(found) for name, found in places.items()})
 
@@ -140,13 +126,6 @@ def label_text(label: Any) -> str:
 def epsilon_text(value: float) -> str:
     """Writes a privacy parameter; infinity is no noise."""
     return "none" if math.isinf(value) else f"{value:.4g}"
-
-
-def short(number: float) -> str:
-    """Writes a number in few characters: four digits, or the whole part where that is longer."""
-    if number and not 1e-4 <= abs(number) < 1e12:
-        return f"{number:.3e}"
-    return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.4g}"
 
 
 def form_of(word: str) -> str:
@@ -316,6 +295,8 @@ def _sorted(
 
 
 def _found(row: dict[str, Any], meters: int) -> list[str]:
+    from fmab_jax.analysis.words import short
+
     seeds = int(row["seeds"])
     leaks = [epsilon_text(row["message"])] if "message" in row else []
     if seeds < 2:  # no interval

@@ -6,12 +6,14 @@ Matplotlib is used by its objects only: no window system, no global pyplot state
 from __future__ import annotations
 
 import functools
+import io
 import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
@@ -180,7 +182,9 @@ def finish(
         before, tall = tall, place(tall, PAD)
         if abs(tall - before) < 0.005:
             break
-    words = wrapped(caption if isinstance(caption, str) else caption(), wide - 2 * PAD)
+    # A figure is labelled by its caption, for those who show it as text.
+    figure.set_label(caption if isinstance(caption, str) else caption())
+    words = wrapped(str(figure.get_label()), wide - 2 * PAD)
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
     text = figure.text(PAD / wide, 0, words, va="bottom", **font)
     below = 2 * PAD + text.get_window_extent().height / figure.dpi
@@ -189,6 +193,18 @@ def finish(
     # The labels fit the places that they have now, at any resolution.
     figure.set_layout_engine("none")
     return figure
+
+
+def svg(figure: Figure) -> bytes:
+    """Returns a finished figure as SVG without its caption; the same bytes for the same figure."""
+    (caption,) = figure.texts
+    shown, whole = caption.get_visible(), io.BytesIO()
+    caption.set_visible(False)
+    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    with rc_context({"svg.hashsalt": "fmab_jax", "svg.fonttype": "path"}):
+        figure.savefig(whole, format="svg", bbox_inches="tight", pad_inches=PAD, metadata=metadata)
+    caption.set_visible(shown)
+    return whole.getvalue()
 
 
 def _legend(figure: Figure, handles: Sequence[Any], inner: float) -> Legend:

@@ -22,11 +22,11 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fmab_jax.analysis import privacy, summary, words
-from fmab_jax.analysis.tables import look_band
+from fmab_jax.analysis.tables import look_band, with_seeds
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.errors import Damaged, count, did_you_mean, refuse
+from fmab_jax.errors import Damaged, count, did_you_mean, number_of, refuse
 from fmab_jax.files import checked_path
-from fmab_jax.run import schema
+from fmab_jax.run import netcdf, schema
 from fmab_jax.run.batches import Config
 from fmab_jax.run.schema import Variable
 from fmab_jax.run.simulate import facts
@@ -380,6 +380,41 @@ def open_sweep(
         refuse("chunks", chunks, "left out where Dask is not installed", remedy)
     sizes = {} if isinstance(chunks, str) else chunks
     return dataset(results, str(path), partial=partial, chunks=sizes)
+
+
+def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
+    """Reads results from wherever they are kept, labelled as `sweep` returned them.
+
+    Args:
+        path: A sweep's folder, or a .nc file of `save`, `export` or ``fmab run``.
+        partial: As in `open_sweep`.
+
+    Raises:
+        ValueError: If it is neither, is damaged, or is unfinished and ``partial`` is not set.
+    """
+    path = checked_path("path", path)
+    if path.suffix == ".nc" and not path.is_dir():
+        return _as_swept(netcdf.load(path))
+    if not path.is_dir():
+        refuse("path", str(path), "a folder of results or a .nc file", "check the path")
+    return open_sweep(path, partial=partial)
+
+
+def _as_swept(data: xr.Dataset) -> xr.Dataset:
+    """Returns results of a file as a sweep returns them.
+
+    NetCDF has no labels of mixed kinds, so that numbers beside "none" have become texts.
+    """
+    data = with_seeds(data)
+    for name in data.seeds.dims if "seeds" in data else ():
+        labels = data[name].values.tolist()
+        read = [label if label == "none" else number_of(str(label)) for label in labels]
+        if "none" in labels and None not in read:
+            mixed = np.empty(len(read), object)
+            mixed[:] = read
+            attrs = data[name].attrs
+            data = data.assign_coords({name: (name, mixed, attrs)})
+    return data
 
 
 def judged(results: Results, cell: str) -> tuple[int, bool]:

@@ -1,0 +1,530 @@
+"""How much more regret one configuration costs than another, and how sure that is.
+
+Runs that share their seeds under one root seed are compared seed by seed, which takes the luck of
+the drawn instance out. Others are independent, and Welch's test compares their means. Of a summary
+single seeds are not kept: then the bound is used that holds however the two go together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.analysis import summary, words
+from fmab_jax.analysis.bands import student_quantile
+from fmab_jax.analysis.tables import with_seeds
+from fmab_jax.errors import real, refuse
+
+METHODS = {
+    "paired": "Paired by seed: Student's t of the differences",
+    "Welch": "Independent seeds: Welch's t",
+    "bound": "Single seeds are not kept: an upper bound on the error, whatever is shared",
+}
+"""How two runs are compared, and the words for it."""
+
+ALL_PAIRS = 5
+"""So many configurations are compared each with each; of more, one parameter at a time."""
+
+# Below that a p-value says nothing that a Student t of real seeds could know.
+_LEAST_P = 1e-15
+# Dimensions whose values are different questions, not better or worse answers.
+_NEVER_VARIED = ("horizon",)
+
+
+class Comparison(NamedTuple):
+    """What one run's regret at the horizon is beside another's.
+
+    Attributes:
+        first: Name of the first run.
+        second: Name of the second run, the base of percentages.
+        at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
+        method: "paired", "Welch" or "bound"; see `METHODS`.
+        seeds: Seeds of the first and of the second that are compared.
+        horizon: T, in slots.
+        first_mean: Mean regret of the first at T, in reward summed over agents.
+        second_mean: That of the second.
+        difference: First minus second.
+        lower: Lower end of its confidence interval.
+        upper: Upper end.
+        percent: Difference in per cent of the second's mean; NaN where that is 0.
+        percent_lower: Lower end of its interval (Fieller); NaN where the second's mean is not
+            known to be above 0.
+        percent_upper: Upper end.
+        p_value: Two-sided, of no difference.
+        adjusted: The p-value adjusted by Holm's method for all that are compared together.
+        together: How many those are.
+        level: Confidence level of each interval by itself.
+    """
+
+    first: str
+    second: str
+    at: str
+    method: str
+    seeds: tuple[int, int]
+    horizon: int
+    first_mean: float
+    second_mean: float
+    difference: float
+    lower: float
+    upper: float
+    percent: float
+    percent_lower: float
+    percent_upper: float
+    p_value: float
+    adjusted: float
+    together: int
+    level: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether the adjusted p-value is below 1 - level."""
+        return self.adjusted < 1 - self.level
+
+    @property
+    def sentence(self) -> str:
+        """One plain sentence, such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]"."""
+        start = f"With {self.at}: " * bool(self.at)
+        known = math.isfinite(self.percent_lower)
+        ends = (self.percent_lower, self.percent_upper) if known else (self.lower, self.upper)
+        middle, unit = (self.percent, " %") if known else (self.difference, "")
+        if not self.shown:
+            told, interval = _with_ends(middle, *ends)
+            said = f"no difference in regret is shown between {self.first} and {self.second}"
+            line = f"{start}{said}: {told}{unit} {interval}"
+            return line if start else line[0].upper() + line[1:]
+        more = "more" if middle > 0 else "less"
+        if middle < 0:
+            middle, ends = -middle, (-ends[1], -ends[0])
+        told, interval = _with_ends(middle, *ends)
+        return f"{start}{self.first} costs {told}{unit} {more} regret than {self.second} {interval}"
+
+
+class _Finals(NamedTuple):
+    """What is known of a run's regret at T.
+
+    Attributes:
+        slot: T.
+        root_seed: Of all its randomness.
+        seeds: Which seeds; None where single ones are not kept.
+        values: Their regret.
+        number: How many seeds.
+        mean: Of the regret.
+        error: Standard error of the mean.
+        looks: At how many numbers of seeds it might have stopped; 0 for a fixed number.
+    """
+
+    slot: int
+    root_seed: int
+    seeds: np.ndarray | None
+    values: np.ndarray
+    number: int
+    mean: float
+    error: float
+    looks: int
+
+
+def compare(
+    first: xr.Dataset,
+    second: xr.Dataset,
+    *,
+    level: float = 0.95,
+    labels: tuple[str, str] | None = None,
+) -> Comparison:
+    """Compares the regret of two runs at the horizon: difference, interval, per cent and p-value.
+
+    Runs with the same root seed are paired over the seeds that both have, two at least (Student's t
+    of the differences). Runs with other root seeds, or without common seeds, are independent
+    (Welch's t). Of summaries (``keep="summary"``) single seeds are not kept; the standard error of
+    the difference is then at most the sum of both, which is used: interval and p-value are too
+    large rather than too small. After ``until``, all possible looks are paid for (Bonferroni).
+
+    The interval of the percentage is Fieller's: it holds 0 exactly where that of the difference
+    does, and where the p-value is above 1 - level.
+
+    Args:
+        first: One configuration, from `simulate`, or selected from a sweep.
+        second: Another one, with the same horizon; the base of the percentage.
+        level: Confidence level of the intervals, in (0, 1).
+        labels: Names of the two; by default what differs in their settings.
+
+    Returns:
+        A `Comparison`; ``sentence`` says it in words.
+
+    Raises:
+        ValueError: If the two are no such results, have several configurations or other horizons,
+            fewer than 2 seeds, or the level is out of range.
+
+    Source:
+        E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> noisy, quiet = (
+        ...     fmab.simulate(fmab.cdp_mab(epsilon), problem, horizon=10**4, seeds=20)
+        ...     for epsilon in (0.1, 1)
+        ... )
+        >>> found = fmab.compare(noisy, quiet)
+        >>> found.method, found.seeds, found.first, found.second
+        ('paired', (20, 20), 'ε = 0.1', 'ε = 1')
+        >>> bool(found.lower <= found.difference <= found.upper)
+        True
+    """
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    both = [_single(field, data) for field, data in (("first", first), ("second", second))]
+    if labels is None:
+        labels = _named(*both)
+    elif not isinstance(labels, tuple) or [type(each) for each in labels] != [str, str]:
+        refuse("labels", labels, "two texts", 'write ("with noise", "without")')
+    finals = [_finals(field, data) for field, data in zip(("first", "second"), both, strict=True)]
+    if finals[0].slot != finals[1].slot:
+        remedy = "regret grows with time: compare runs of one horizon"
+        refuse("second.time", finals[1].slot, f"{finals[0].slot}, the first's last slot", remedy)
+    return _compared(*finals, labels=(labels[0], labels[1]), level=level)
+
+
+def compare_all(
+    data: xr.Dataset | Mapping[str, xr.Dataset], *, level: float = 0.95
+) -> list[Comparison]:
+    """Compares the configurations of a sweep, or runs by their labels, with Holm's adjustment.
+
+    Up to five are compared each with each. Of more, each parameter is varied by itself while the
+    others stay at their reference: "none" where it is one of the values, else the largest number,
+    else the first value. The reference does not depend on the results. Of more than five runs by
+    label each is compared with the first. A swept horizon stays at its largest value.
+
+    Args:
+        data: The results of a sweep, or runs of one configuration by their labels.
+        level: Confidence level of each interval, in (0, 1).
+
+    Returns:
+        Comparisons; none where there is one configuration only, or where seeds are missing.
+
+    Raises:
+        ValueError: As `compare`.
+    """
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    if isinstance(data, xr.Dataset) and {"regret", "regret_mean"} & set(data):
+        return holm(_of_grid(data, level))
+    if isinstance(data, xr.Dataset) or not isinstance(data, Mapping) or not data:
+        allowed = "the results of a sweep, or runs by label"
+        refuse("data", type(data).__name__, allowed, "write {'label': data}")
+    runs: dict[str, Any] = {str(label): run for label, run in data.items()}
+    return holm(_of_runs(runs, level))
+
+
+def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Returns comparisons with p-values adjusted for all of them, by Holm's step-down method.
+
+    The chance that any one below 1 - level is wrong is then at most 1 - level, however they depend.
+
+    Source:
+        S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, 1979.
+    """
+    many = len(comparisons)
+    adjusted, reached = [0.0] * many, 0.0
+    for rank, place in enumerate(sorted(range(many), key=lambda i: comparisons[i].p_value)):
+        reached = max(reached, min(1.0, (many - rank) * comparisons[place].p_value))
+        adjusted[place] = reached
+    pairs = zip(comparisons, adjusted, strict=True)
+    return [each._replace(adjusted=value, together=many) for each, value in pairs]
+
+
+def p_text(value: float) -> str:
+    """Writes a p-value with its sign: "= 0.032", "< 10⁻¹⁵"."""
+    if value < _LEAST_P:
+        return f"< {words.written(_LEAST_P)}"
+    text = f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
+    return f"= {text}"
+
+
+def how(comparison: Comparison) -> str:
+    """Says how two runs were compared, and over how many seeds."""
+    one, other = comparison.seeds
+    seeds = f"{one:,} seeds each" if one == other else f"{one:,} and {other:,} seeds"
+    return f"{METHODS[comparison.method]}; {seeds}"
+
+
+def reference(coordinate: xr.DataArray) -> int:
+    """Returns the place of the value that others are compared with: none, the largest, the first.
+
+    Args:
+        coordinate: Of a swept parameter.
+    """
+    values = coordinate.values.tolist()
+    unlimited = [i for i, value in enumerate(values) if value in ("none", math.inf)]
+    if unlimited:
+        return unlimited[0]
+    if all(words.is_number(value) for value in values):
+        return int(np.argmax(values))
+    return 0
+
+
+def _of_runs(runs: Mapping[str, xr.Dataset], level: float) -> list[Comparison]:
+    finals = {
+        label: _finals(f"runs[{label!r}]", _single(f"runs[{label!r}]", data))
+        for label, data in runs.items()
+    }
+    base, *others = finals
+    pairs = [(other, base) for other in others]
+    if len(finals) <= ALL_PAIRS:
+        pairs = list(combinations(finals, 2))
+    return [
+        _compared(finals[one], finals[other], labels=(one, other), level=level)
+        for one, other in pairs
+        if finals[one].slot == finals[other].slot
+    ]
+
+
+def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[Comparison]:
+    """Compares each value of one parameter with its reference, others at theirs; see `compare_all`.
+
+    Args:
+        data: The results of a sweep.
+        name: A swept parameter.
+        level: Confidence level of each interval, in (0, 1).
+    """
+    return holm(_of_grid(data, level, name))
+
+
+def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[Comparison]:
+    data = with_seeds(data)
+    if "seeds" not in data:
+        refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
+    dims = [str(name) for name in data.seeds.dims]
+    kept: dict[tuple[int, ...], _Finals] = {}
+
+    def finals(place: tuple[int, ...]) -> _Finals:
+        if place not in kept:
+            kept[place] = _finals("data", data.isel(dict(zip(dims, place, strict=True))))
+        return kept[place]
+
+    seeds = data.seeds.transpose(*dims).values
+    made = []
+    for one, other in contrasts(data, along):
+        if seeds[one] < 2 or seeds[other] < 2 or finals(one).slot != finals(other).slot:
+            continue
+        differ = [i for i in range(len(dims)) if one[i] != other[i]]
+        labels = [label_of(data, place, [dims[i] for i in differ]) for place in (one, other)]
+        shared = [n for i, n in enumerate(dims) if i not in differ and data.sizes[n] > 1]
+        pair = _compared(finals(one), finals(other), labels=(labels[0], labels[1]), level=level)
+        made.append(pair._replace(at=label_of(data, other, shared)))
+    return made
+
+
+def contrasts(
+    data: xr.Dataset, along: str | None = None
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Returns the places of the configurations that are compared, in pairs.
+
+    Args:
+        data: Results with ``seeds`` over the swept parameters.
+        along: The only parameter to vary, as in `compare_along`; by default as in `compare_all`.
+    """
+    dims = [str(name) for name in data.seeds.dims]
+    base = tuple(reference(data[name]) for name in dims)
+    still = [i for i, name in enumerate(dims) if name in _NEVER_VARIED]
+    if data.seeds.size <= ALL_PAIRS and along is None:
+        places = list(np.ndindex(*(data.sizes[name] for name in dims)))
+        pairs = combinations(places, 2)
+        return [(a, b) for a, b in pairs if all(a[i] == b[i] for i in still)]
+    return [
+        ((*base[:i], value, *base[i + 1 :]), base)
+        for i, name in enumerate(dims)
+        if i not in still and along in (None, name)
+        for value in range(data.sizes[name])
+        if value != base[i]
+    ]
+
+
+def label_of(data: xr.Dataset, place: Sequence[int], names: Iterable[str] | None = None) -> str:
+    """Writes the swept values of a configuration, such as "ε = 0.1, p = 0.4".
+
+    Args:
+        data: Results with ``seeds`` over the swept parameters.
+        place: Of the configuration.
+        names: Parameters to tell; all that have several values by default.
+    """
+    dims = [str(name) for name in data.seeds.dims]
+    names = [name for name in dims if data.sizes[name] > 1] if names is None else names
+    at = dict(zip(dims, place, strict=True))
+    return ", ".join(words.told(data[n], data[n].values.tolist()[at[n]]) for n in names)
+
+
+def _single(field: str, data: Any) -> xr.Dataset:
+    """Returns results of one configuration, without dimensions of one value."""
+    if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
+        remedy = "pass what simulate or sweep returned"
+        refuse(field, type(data).__name__, "a Dataset with regret", remedy)
+    data = with_seeds(data)
+    if "seeds" not in data or not {"seed", "time_2"} & set(data.sizes):
+        refuse(field, "without seeds", "a result with seeds", "pass it unchanged")
+    dims = [str(name) for name in data.seeds.dims]
+    many = [name for name in dims if data.sizes[name] > 1]
+    if many:
+        first = data[many[0]].values.tolist()[0]
+        told = ", ".join(f"{data.sizes[name]} values of {name}" for name in many)
+        remedy = f"select one with .sel({many[0]}={first!r}), or use compare_all"
+        refuse(field, told, "one configuration", remedy)
+    return data.squeeze(dims)
+
+
+def _finals(field: str, data: xr.Dataset) -> _Finals:
+    """Reads the regret at T of one configuration."""
+    number = int(data.seeds)
+    if number < 2:
+        refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
+    slots = data["slot"] if "slot" in data.coords else data["time"]
+    last = int(slots.values.reshape(-1)[-1])
+    root = int(data.attrs.get("root_seed", 0))
+    if "regret" not in data:
+        mean = float(data.regret_mean.values[-1])
+        error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
+        return _Finals(last, root, None, np.empty(0), number, mean, error, _looks(data))
+    values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
+    if not np.isfinite(values).all():
+        refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
+    known = data["seed"].values if "seed" in data.coords else np.arange(number)
+    part = summary.moments(values[:, None], full=False)
+    error = math.sqrt(float(part.covariance[0]) / number)
+    seeds = np.asarray(known[:number], np.int64)
+    return _Finals(last, root, seeds, values, number, float(part.mean[0]), error, _looks(data))
+
+
+def _looks(data: xr.Dataset) -> int:
+    return int(data.attrs.get("looks", 0))
+
+
+def _compared(
+    first: _Finals, second: _Finals, *, labels: tuple[str, str], level: float
+) -> Comparison:
+    """Compares what is known of two runs."""
+    covariance, method, seeds = 0.0, "Welch", (first.number, second.number)
+    looks = first.looks + second.looks
+    if first.seeds is None or second.seeds is None or looks:
+        # A stop that depends on the results, or unknown pairs: no covariance can be used.
+        method = "Welch" if first.root_seed != second.root_seed and not looks else "bound"
+    elif first.root_seed == second.root_seed:
+        common, mine, other = np.intersect1d(first.seeds, second.seeds, return_indices=True)
+        if len(common) > 1:
+            method, seeds = "paired", (len(common), len(common))
+            first, second = _kept(first, mine), _kept(second, other)
+            covariance = _covariance(first.values, second.values) / len(common)
+    one, two = first.error, second.error
+    if method == "paired":
+        # Of the differences themselves: where they all agree it is exactly 0.
+        gaps = summary.moments((first.values - second.values)[:, None], full=False)
+        difference = float(gaps.mean[0])
+        error = math.sqrt(float(gaps.covariance[0]) / seeds[0])
+        freedom = float(seeds[0] - 1)
+    else:
+        difference = first.mean - second.mean
+        error = one + two if method == "bound" else math.hypot(one, two)
+        freedom = float(min(seeds) - 1)
+        if method == "Welch" and error:
+            parts = one**4 / (seeds[0] - 1) + two**4 / (seeds[1] - 1)
+            freedom = (one**2 + two**2) ** 2 / parts
+    # Both runs' intervals hold at all their looks together.
+    times = max(looks, 1)
+    critical = student_quantile(freedom, 1 - (1 - level) / times)
+    half = critical * error
+    base = second.mean
+    percent = 100 * difference / base if base else math.nan
+    if method == "bound":
+        low, high = _bound_ratio(first.mean, base, critical * one, critical * two)
+    else:
+        low, high = _fieller(first.mean, base, one**2, two**2, covariance, critical)
+    return Comparison(
+        first=labels[0],
+        second=labels[1],
+        at="",
+        method=method,
+        seeds=seeds,
+        horizon=first.slot,
+        first_mean=first.mean,
+        second_mean=second.mean,
+        difference=difference,
+        lower=difference - half,
+        upper=difference + half,
+        percent=percent,
+        percent_lower=100 * (low - 1),
+        percent_upper=100 * (high - 1),
+        p_value=(p_value := min(1.0, times * _two_sided(difference, error, freedom))),
+        adjusted=p_value,
+        together=1,
+        level=level,
+    )
+
+
+def _kept(run: _Finals, places: np.ndarray) -> _Finals:
+    """Returns a run with some of its seeds."""
+    if len(places) == run.number:
+        return run._replace(values=run.values[places])
+    values = run.values[places]
+    part = summary.moments(values[:, None], full=False)
+    error = math.sqrt(float(part.covariance[0]) / len(places))
+    return run._replace(values=values, number=len(places), mean=float(part.mean[0]), error=error)
+
+
+def _covariance(one: np.ndarray, other: np.ndarray) -> float:
+    return float((one - one.mean()) @ (other - other.mean()) / (len(one) - 1))
+
+
+def _two_sided(difference: float, error: float, freedom: float) -> float:
+    """Returns P(abs(t) >= abs(difference) / error)."""
+    if not error:
+        return float(difference == 0)
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(freedom, -abs(difference) / error))
+
+
+def _fieller(
+    one: float, two: float, var_one: float, var_two: float, covariance: float, critical: float
+) -> tuple[float, float]:
+    """Returns the ends of all ratios r that a t-test of "one - r two = 0" does not reject."""
+    square = critical**2
+    a = two**2 - square * var_two
+    if a <= 0 or not two:
+        return math.nan, math.nan
+    b = one * two - square * covariance
+    c = one**2 - square * var_one
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return (b - root) / a, (b + root) / a
+
+
+def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:
+    """Returns what `_fieller` does where the error of a difference is the sum of both errors."""
+    if two <= half_two:
+        return math.nan, math.nan
+    least = one - half_one
+    low = least / (two + half_two if least > 0 else two - half_two)
+    return low, (one + half_one) / (two - half_two)
+
+
+def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
+    """Names two runs by the settings in which they differ."""
+    mine, other = words.facts(first), words.facts(second)
+    if "root_seed" in first.attrs and first.attrs["root_seed"] != second.attrs.get("root_seed"):
+        told = (f"root seed {data.attrs.get('root_seed', 0)}" for data in (first, second))
+        mine, other = ([*facts, one] for facts, one in zip((mine, other), told, strict=True))
+        mine, other = list(dict.fromkeys(mine)), list(dict.fromkeys(other))
+    own = ", ".join(each for each in mine if each not in other)
+    theirs = ", ".join(each for each in other if each not in mine)
+    if not own and not theirs:
+        return "the first run", "the second run"
+    # Where one has only what the other adds to, all that it has names it.
+    return own or "the same without it", theirs or "the same without it"
+
+
+def _with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
+    """Writes a number and its interval with as many decimals as the interval can tell."""
+    half = (high - low) / 2
+    places = min(max(0, math.ceil(-math.log10(half))), 6) if half > 0 else 2
+    texts = [f"{round(each, places) + 0.0:,.{places}f}" for each in (middle, low, high)]
+    return texts[0], f"[{texts[1]}, {texts[2]}]"

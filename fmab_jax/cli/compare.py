@@ -1,0 +1,168 @@
+"""Compares regret at the horizon: difference, interval, per cent and p-value.
+
+Two files, or two configurations of one sweep. Runs that share their seeds are
+compared seed by seed; others by Welch's test. With no configuration named, up
+to five are compared each with each; of more, one parameter at a time.
+
+Examples:
+  fmab compare ours.nc theirs.nc
+  fmab compare runs/eps --where epsilon=0.1 --against epsilon=1
+  fmab compare runs/eps runs/ring --where epsilon=0.1 --against graph=ring
+  fmab compare eps.nc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli.options import Call, Number, shown, spelt, visible
+from fmab_jax.cli.tables import label_text, opened_at, plain_table, selected, show_table
+from fmab_jax.errors import Refusal
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from fmab_jax.analysis.comparisons import Comparison
+
+_NOTE = """\
+Regret at T: means over the seeds. Difference: first minus second; per cent: of
+the second. Each {share} interval holds by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The regret of one run beside another's."""
+
+    words: ClassVar[dict[str, str]] = {"results": "PATH..."}
+    results: Annotated[
+        Positional[tuple[str, ...]], arg(metavar="PATH..."), shown("must be given")
+    ] = ()
+    """One or two: sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
+    where: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    """Values of the first configuration."""
+    against: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    """Values of the second one; what is not named here is as in --where."""
+    level: Number = 0.95
+    """Confidence level of the intervals."""
+    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    """Has no effect here: results are read without their algorithms."""
+
+
+def execute(call: Call) -> None:
+    """Compares, and prints a table and a sentence for each comparison."""
+    from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis.words import facts
+
+    options = call.options
+    if len(options.results) > 2:
+        told = " ".join(map(visible, options.results))
+        raise Refusal.line(f"fmab compare {told}: must be given one or two; see --help")
+    data = [opened_at(options, path, "results") for path in options.results]
+    for each, path in zip(data, options.results, strict=True):
+        if "seeds" not in each:
+            raise Refusal.line(f"{visible(path)}: must be a result with seeds; see --help")
+    if len(data) == 1 and options.where and not options.against:
+        given = " ".join(map(visible, options.where))
+        raise Refusal.line(f"--where {given}: must be given with --against; add it")
+    if len(data) == 1 and not options.against:
+        _refuse_alone(data[0], options)
+        with spelt(options):
+            found = comparisons.compare_all(data[0], level=options.level)
+        _print(found, ", ".join(facts(data[0], data[0].seeds.dims)), options)
+        return
+    pair = _pair(data, options)
+    with spelt(options, first="where", second="against"):
+        found = [comparisons.compare(*pair, level=options.level)]
+    shared = [fact for fact in facts(pair[0]) if fact in facts(pair[1])]
+    _print(found, ", ".join(shared), options)
+
+
+def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
+    """Returns the two configurations that are asked for.
+
+    Raises:
+        Refusal: If a parameter is left open, or nothing differs.
+    """
+    named = {text.partition("=")[0] for text in options.against}
+    inherited = [text for text in options.where if text.partition("=")[0] not in named]
+    first, second = data[0], data[-1]
+    # Of another file, only what it has can be inherited.
+    dims = [str(name) for name in second.seeds.dims]
+    inherited = [text for text in inherited if text.partition("=")[0] in dims or len(data) == 1]
+    where = list(options.where)
+    if len(data) == 1:
+        # What only the second names is open in the first, unless it has one value.
+        asked = {text.partition("=")[0] for text in where}
+        missing = [n for n in named - asked if n in dims and second.sizes[n] == 2]
+        where += [f"{n}={_other(second, n, options.against)}" for n in sorted(missing)]
+    pair = [
+        selected(first, where, "--where"),
+        selected(second, [*options.against, *inherited], "--against"),
+    ]
+    for each, option in zip(pair, ("--where", "--against"), strict=True):
+        left = [str(name) for name in each.seeds.dims if each.sizes[name] > 1]
+        if left:
+            many = ", ".join(f"{name} ({each.sizes[name]} values)" for name in left)
+            example = " ".join(f"{n}={label_text(each[n].values.tolist()[0])}" for n in left)
+            option_ = option if option == "--where" or len(data) == 2 else "--where"
+            told = f"must leave no parameter open, but {many}; add {option_} {example}"
+            raise Refusal.line(f"{option}: {told}")
+    return pair
+
+
+def _other(data: xr.Dataset, name: str, against: Sequence[str]) -> str:
+    """Returns the value of a parameter of two values that --against does not name."""
+    chosen = selected(data, [text for text in against if text.partition("=")[0] == name])
+    taken = chosen[name].values.tolist()
+    left = [label for label in data[name].values.tolist() if label not in taken]
+    return label_text((left or taken)[0])
+
+
+def _refuse_alone(data: xr.Dataset, options: Any) -> None:
+    if data.seeds.size < 2:
+        told = visible(options.results[0])
+        raise Refusal.line(f"{told}: must hold two configurations; name a second file")
+
+
+def _print(found: Sequence[Comparison], title: str, options: Any) -> None:
+    from fmab_jax.analysis import comparisons
+    from fmab_jax.analysis.words import short
+
+    if not found:
+        told = " ".join(map(visible, options.results))
+        raise Refusal.line(f"{told}: must hold seeds that can be compared; resume the sweep")
+    share = f"{100 * found[0].level:.6g} %"
+    headings = ["first", "second", "regret\nfirst", "regret\nsecond", "difference"]
+    headings += [f"interval\n{share}", "per\ncent", f"interval\n{share}", "p-value"]
+    several = len(found) > 1
+    table = plain_table(title)
+    at = any(each.at for each in found)
+    for heading in [*["at"] * at, *headings, *["p-value\nHolm"] * several]:
+        table.add_column(heading, justify="right", overflow="fold")
+    for each in found:
+        known = each.percent_lower == each.percent_lower
+        table.add_row(
+            *[each.at] * at,
+            each.first,
+            each.second,
+            short(each.first_mean),
+            short(each.second_mean),
+            short(each.difference),
+            f"[{short(each.lower)}, {short(each.upper)}]",
+            f"{each.percent:.3g}" if each.percent == each.percent else "-",
+            f"[{each.percent_lower:.3g}, {each.percent_upper:.3g}]" if known else "-",
+            comparisons.p_text(each.p_value).removeprefix("= "),
+            *[comparisons.p_text(each.adjusted).removeprefix("= ")] * several,
+        )
+    show_table(table)
+    print(_NOTE.format(share=share))
+    if several:
+        print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
+    print("\n".join(dict.fromkeys(f"{comparisons.how(each)}." for each in found)))
+    print()
+    for each in found:
+        print(f"{each.sentence}.")

@@ -1,0 +1,92 @@
+"""Writes one self-contained HTML page of everything that results say.
+
+What was run, regret with bands, links, the price of privacy, comparisons with
+p-values, the privacy ledger, what went wrong, versions, and the command that
+makes it again. The page needs no network. Open it in any browser, or print it.
+
+Examples:
+  fmab report runs/eps
+  fmab report ours.nc theirs.nc --out both.html
+  fmab report runs/eps --select participation=1 --title "Privacy at p = 1"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from tyro.conf import Positional, arg
+
+from fmab_jax.cli.options import Call, Number, Off, shown, spelt
+from fmab_jax.cli.tables import selected
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """One HTML page about results."""
+
+    words: ClassVar[dict[str, str]] = {"sources": "PATH..."}
+    sources: Annotated[
+        Positional[tuple[str, ...]], arg(metavar="PATH..."), shown("must be given")
+    ] = ()
+    """Sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
+    out: Annotated[str, arg(metavar="FILE.html")] = "report.html"
+    """Where to write."""
+    title: Annotated[str | None, arg(metavar="TEXT"), shown("the algorithms' titles")] = None
+    """Heading of the page."""
+    select: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    """Only configurations with these values."""
+    level: Number = 0.95
+    """Confidence level of intervals and bands."""
+    server_price: Number = 1
+    """c1, price of a link between agent and server."""
+    peer_price: Number = 1
+    """c2, price of a link between agents."""
+    overwrite: Annotated[bool, Off] = False
+    """Replace an older file."""
+    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    """Has no effect here: results are read without their algorithms."""
+
+
+def execute(call: Call) -> None:
+    """Reads results and writes the page."""
+    from fmab_jax.reports import page
+
+    options = call.options
+    with spelt(options, path="sources", store="sources"):
+        results = page.results_of(list(options.sources))
+        if options.select:
+            results = _selected(results, options.select)
+        path = page.write(
+            results,
+            options.out,
+            title=options.title,
+            level=options.level,
+            server_price=options.server_price,
+            peer_price=options.peer_price,
+            overwrite=options.overwrite,
+        )
+    call.written.append(path)
+    size = path.stat().st_size / 1e6
+    print(f"wrote {path} ({size:.1f} MB)")
+
+
+def _selected(
+    results: Mapping[str, tuple[xr.Dataset, str | None]], select: Sequence[str]
+) -> dict[str, tuple[xr.Dataset, str | None]]:
+    """Keeps configurations with the values asked for, in each result that has the parameter."""
+    known = {str(name) for data, _ in results.values() for name in data.seeds.dims}
+    kept = {}
+    for label, (data, path) in results.items():
+        names = {*map(str, data.seeds.dims)} | ({*_names(select)} - known)
+        own = [text for text in select if text.partition("=")[0] in names]
+        kept[label] = selected(data, own), path
+    return kept
+
+
+def _names(select: Sequence[str]) -> list[str]:
+    return [text.partition("=")[0] for text in select]

@@ -1,0 +1,283 @@
+"""The command that makes results again: worked out from what they say of themselves, and checked.
+
+A sweep's results hold their study, a run's its configuration. Whatever is written here has been
+turned back into a study, or into algorithm and problem, and compared with that: `checked` tells
+whether it came out the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tomli_w
+import xarray as xr
+
+from fmab_jax.algorithms.base import named
+from fmab_jax.core.curves import time_grid
+from fmab_jax.core.laws import law_of
+from fmab_jax.core.problems import Problem
+from fmab_jax.core.rewards import Law
+from fmab_jax.errors import Refusal
+from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.sweeps.study import Drawn, Precision, state
+
+# Of a study, what is no parameter of an algorithm or a problem.
+_SHARED = {
+    *("axes", "algorithm", "problem", "horizon", "seeds", "root_seed", "times", "spacing"),
+    *("sum_agents", "keep", "until"),
+}
+# Times beyond that many are not written out.
+_MOST_TIMES = 200
+
+
+class Again(NamedTuple):
+    """How to make results again.
+
+    Attributes:
+        kind: "shell", "toml" or "python"; "" where they do not say enough.
+        text: What to type; for "toml" the study file's content.
+        checked: Whether it states the same configurations, as far as their hash tells.
+        note: A sentence for people.
+    """
+
+    kind: str
+    text: str
+    checked: bool
+    note: str
+
+
+def again(data: xr.Dataset, path: str | None = None) -> Again:
+    """Returns the command that makes results again, or a script where no command can.
+
+    Args:
+        data: The results.
+        path: Where they were read from: a command then writes there.
+    """
+    try:
+        if "study" in data.attrs:
+            return _of_study(json.loads(data.attrs["study"]), data, path)
+        if "config" in data.attrs:
+            return _of_run(json.loads(data.attrs["config"]), data)
+    except (Refusal, KeyError, TypeError, ValueError):
+        pass  # Foreign algorithms, graphs and functions of one's own.
+    note = "These results use code or data of your own that they do not hold."
+    if "study" not in data.attrs and "config" not in data.attrs:
+        note = "These results do not say how they were made."
+    return Again("", "", False, note)
+
+
+def described(data: xr.Dataset) -> dict[str, Any]:
+    """Returns what results say of their problem, by the names of `Drawn`; {} where they do not."""
+    if "study" in data.attrs:
+        study = json.loads(data.attrs["study"])
+        problem = study.get("problem")
+        if problem == "Drawn":
+            return {"drawn": True, **{name: study.get(name) for name in parameters_of(Drawn)}}
+        return {"drawn": False, **(problem if isinstance(problem, dict) else {})}
+    if "config" in data.attrs:
+        problem = json.loads(data.attrs["config"])["problem"]
+        return {"drawn": "means" not in problem and "probabilities" not in problem, **problem}
+    return {}
+
+
+def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> Again:
+    if study["problem"] != "Drawn":
+        note = "The means came from a file or a function of your own, which results do not hold."
+        return Again("", "", False, note)
+    names = study["algorithm"]
+    owners = [named(name) for name in (names if isinstance(names, list) else [names])]
+    known = {**parameters_of(Drawn)}
+    for owner in reversed(owners):
+        known |= parameters_of(owner)
+    order = [name for name in study["axes"] if name not in _SHARED]
+    order += [name for name in study if name not in _SHARED and name not in order]
+    values: dict[str, Any] = {}
+    for name in order:
+        value = study[name]
+        if name == "rewards":
+            value = [_law(v) for v in value] if isinstance(value, list) else _law(value)
+        each = known[name]
+        if name not in study["axes"] and each.suggested is UNSET and each.default is not UNSET:
+            plain = each.kind.plain(each.check(each.default))
+            if study[name] == plain and name not in ("agents", "arms"):
+                continue
+        values[name] = value
+    shared = {name: study[name] for name in ("horizon", "seeds", "root_seed", "times", "spacing")}
+    shared |= {name: study[name] for name in ("sum_agents", "keep")}
+    until = study["until"]
+    whole = state(
+        names, None, **shared, until=None if until is None else Precision(**until), **values
+    )
+    checked = whole.hash == data.attrs.get("study_hash")
+    plain_values = all(
+        isinstance(item, (int, float, str, bool, type(None)))
+        for value in values.values()
+        for item in (value if isinstance(value, list) else [value])
+    )
+    if not plain_values:
+        raise ValueError("a value that no command line can state")
+    if len(owners) > 1 or not shared["sum_agents"] or (until and until["level"] != 0.95):
+        text = _toml(study, values, set(parameters_of(Drawn)))
+        out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
+        note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
+        return Again("toml", text, checked, note)
+    return Again("shell", _command(study, values, path), checked, "")
+
+
+def _law(described: Mapping[str, Any]) -> str:
+    """Returns the text of a reward law."""
+    law: Law = law_of(":".join(str(each) for each in described.values()), "rewards")
+    if law.describe() != dict(described):
+        raise ValueError("a law that no text states")
+    return ":".join(str(each) for each in described.values())
+
+
+def _command(study: Mapping[str, Any], values: Mapping[str, Any], path: str | None) -> str:
+    folder = path is not None and not path.endswith(".nc")
+    lines = [f"fmab {'sweep' if folder else 'run'} {study['algorithm']}"]
+
+    def option(name: str, value: Any) -> None:
+        texts = [_word(item) for item in (value if isinstance(value, list) else [value])]
+        lines.append(f"--{name.replace('_', '-')} {shlex.join(texts)}")
+
+    # Dimensions of the problem come first anyway; those of the algorithm in the order typed.
+    for name, value in values.items():
+        option(name, value)
+    option("horizon", study["horizon"])
+    option("seeds", study["seeds"])
+    if study["times"] != 100:
+        option("times", study["times"])
+    lines += ["--log-time"] * (study["spacing"] == "log")
+    if study["root_seed"]:
+        option("root_seed", study["root_seed"])
+    if study["keep"] != "curves":
+        option("keep", study["keep"])
+    if study["until"]:
+        option("until", study["until"]["relative"])
+        option("max_seeds", study["until"]["max_seeds"])
+    if path is not None:
+        option("out", path if folder else path.removesuffix(".nc"))
+    return " \\\n  ".join(lines)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _toml(study: Mapping[str, Any], values: Mapping[str, Any], problem: set[str]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return "none" if value is None else value
+
+    shared = ("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents")
+    document = {name: plain(study[name]) for name in (*shared, "keep")}
+    tables: dict[str, dict[str, Any]] = {"problem": {}, "parameters": {}}
+    for name, value in values.items():
+        tables["problem" if name in problem else "parameters"][name] = plain(value)
+    if study["until"]:
+        tables["until"] = dict(study["until"])
+    return tomli_w.dumps(document | tables)
+
+
+def _of_run(config: Mapping[str, Any], data: xr.Dataset) -> Again:
+    """Writes a script for what `simulate` returned."""
+    owner = named(config["algorithm"])
+    given = {}
+    for name, each in parameters_of(owner).items():
+        value = config[name]
+        default = each.default
+        plain = None if default is UNSET else each.kind.plain(each.check(default))
+        # Where a value must be given, None states "no noise"; elsewhere it is what is left out.
+        if value != plain or (default is UNSET and each.suggested is not UNSET):
+            given[name] = value
+    try:
+        algorithm = owner(**given)
+    except Refusal:
+        # One of two that exclude each other, such as epsilon and epsilon_message.
+        given = {name: value for name, value in given.items() if value is not None}
+        algorithm = owner(**given)
+    same = algorithm.plain() == {name: config[name] for name in parameters_of(owner)}
+    text, problem = _problem(config["problem"])
+    same &= problem is None or problem.describe() == config["problem"]
+    home = owner.__module__.rpartition(".")
+    imported = f"fmab.{home[2]}" if home[0] == "fmab_jax.algorithms" else owner.__name__
+    lines = ["import fmab_jax as fmab", ""]
+    if not imported.startswith("fmab."):
+        lines.insert(0, f"from {owner.__module__} import {owner.__name__}")
+    stated = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    lines += ["data = fmab.simulate(", f"    {imported}({stated}),", f"    {text},"]
+    lines += [f"    horizon={config['horizon']},", f"    seeds={_seeds(data)},"]
+    times = _times(data, config["horizon"])
+    same &= times is not None
+    lines += [f"    {times}," * bool(times)] * bool(times)
+    if config["root_seed"]:
+        lines.append(f"    root_seed={config['root_seed']},")
+    if not config["sum_agents"]:
+        lines.append("    sum_agents=False,")
+    return Again("python", "\n".join([*lines, ")"]), same, "")
+
+
+def _problem(described: Mapping[str, Any]) -> tuple[str, Problem | None]:
+    """Writes a problem in Python; returns it as well where its text holds all of it."""
+    law = law_of(":".join(str(each) for each in described["rewards"].values()), "rewards")
+    text = ":".join(str(each) for each in described["rewards"].values())
+    rewards = f", rewards={text!r}" * (text != "bernoulli")
+    agents, arms = described["agents"], described["arms"]
+    if "probabilities" in described:
+        raise ValueError("ratings are not kept")
+    if "means" in described:
+        rows = np.asarray(described["means"])
+        if rows.size > 60:
+            return 'fmab.Problem(fmab.load("run.nc").means.values, agents=' + f"{agents})", None
+        shared = f", agents={agents}" * (len(rows) == 1 and agents > 1)
+        means = rows[0].tolist() if len(rows) == 1 else rows.tolist()
+        made = Problem(means, agents if len(rows) == 1 else None, law)
+        return f"fmab.Problem({means}{shared}{rewards})", made
+    spread, gap = described["spread"], described["instance_gap"]
+    made = Problem.heterogeneous(agents, arms, spread, gap, rewards=law)
+    if not spread and gap is None:
+        return f"fmab.Problem.uniform(agents={agents}, arms={arms}{rewards})", made
+    how = f", spread={spread!r}" + f", instance_gap={gap!r}" * (gap is not None)
+    text = f"fmab.Problem.heterogeneous(agents={agents}, arms={arms}{how}{rewards})"
+    return text, made
+
+
+def _seeds(data: xr.Dataset) -> str:
+    seeds = data.seed.values
+    first, last = int(seeds[0]), int(seeds[-1])
+    if np.array_equal(seeds, np.arange(first, first + len(seeds))):
+        return f"range({first}, {last + 1})" if first else str(len(seeds))
+    return str(seeds.tolist()) if len(seeds) <= _MOST_TIMES else "..."
+
+
+def _times(data: xr.Dataset, horizon: int) -> str | None:
+    """Writes the recorded slots as `simulate` is told of them; None where they are too many."""
+    slots = data.time.values
+    for spacing in ("linear", "log"):
+        for number in {100, len(slots), *range(len(slots), len(slots) + 30)}:
+            grid = time_grid(horizon, number, spacing)
+            if np.array_equal(grid, slots):
+                told = f"times={number}, " * (number != 100)
+                told += f'spacing="{spacing}"' * (spacing != "linear")
+                return told.rstrip(", ")
+    return f"times={slots.tolist()}" if len(slots) <= _MOST_TIMES else None
+
+
+def where_from(path: str | os.PathLike[str]) -> str:
+    """Returns a path as a command states it."""
+    return os.path.normpath(os.fspath(path))
+
+
+def quoted(path: str) -> str:
+    """Returns a path as a shell takes it."""
+    return shlex.quote(path)

@@ -1,0 +1,551 @@
+"""What a report says, as plain values: read from results once, before any page is made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.algorithms import base
+from fmab_jax.analysis import comparisons, privacy, words
+from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
+from fmab_jax.analysis.comparisons import Comparison
+from fmab_jax.analysis.tables import final_table, with_seeds
+from fmab_jax.errors import refuse
+from fmab_jax.plots import captions
+from fmab_jax.reports.again import Again, again, described
+from fmab_jax.run.simulate import prices
+
+MOST_CELLS = 1000
+"""Configurations of one report."""
+
+# Numbers of all curves together, and the most and the fewest slots of one.
+_NUMBERS = 240_000
+_SLOTS, _FEWEST = 200, 20
+# Curves that a page can draw; of more configurations the first ones.
+_CURVES = 256
+_SIGNIFICANT = 6
+_NOT_LABELS = ("epsilon", "epsilon_message")
+_VERSIONS = ("fmab_jax", "jax", "jaxlib", "numpy", "python")
+_MOST_COMPARED = 40
+
+
+class Source(NamedTuple):
+    """One result that a report is about.
+
+    Attributes:
+        label: Its name, "" for the only one.
+        path: Where it was read from, or None.
+        data: The results.
+        table: Their final values.
+        again: How to make them again.
+    """
+
+    label: str
+    path: str | None
+    data: xr.Dataset
+    table: xr.Dataset
+    again: Again
+
+
+class Axis(NamedTuple):
+    """A parameter that configurations differ in.
+
+    Attributes:
+        name: Of the dimension.
+        title: For people.
+        labels: Its values, with symbol.
+        ticks: Its values, without.
+        numbers: Its values as numbers; None for one that is none.
+        reference: Place of the value that others are compared with.
+    """
+
+    name: str
+    title: str
+    labels: list[str]
+    ticks: list[str]
+    numbers: list[float | None]
+    reference: int
+
+
+class Cell(NamedTuple):
+    """One configuration.
+
+    Attributes:
+        label: What it differs in from the others.
+        at: Place on every axis; None where it has no such parameter.
+        source: Place of its result.
+        place: Place in that result.
+        row: Its final values, by name of `final_table`; NaN where seeds are missing.
+        links: Mean links at T by meter.
+        worst: Largest regret of a seed, by event; None where none is, or single ones are not kept.
+    """
+
+    label: str
+    at: list[int | None]
+    source: int
+    place: tuple[int, ...]
+    row: dict[str, float]
+    links: dict[str, float]
+    worst: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a page says; attributes are its parts in their order."""
+
+    title: str
+    sources: list[Source]
+    axes: list[Axis]
+    cells: list[Cell]
+    meters: dict[str, str]
+    question: list[str]
+    settings: list[tuple[str, str]]
+    curves: dict[str, Any]
+    left_out: list[str]
+    price: list[Comparison]
+    compared: list[Comparison]
+    events: list[str]
+    level: float
+    interval: str
+    band: str
+    costs: tuple[float, float]
+
+    def data(self, cell: Cell) -> xr.Dataset:
+        """Returns the results of one configuration, its own seeds only."""
+        return cell_of(self.sources[cell.source].data, cell.place)
+
+
+def cell_of(data: xr.Dataset, place: Sequence[int]) -> xr.Dataset:
+    """Returns the results of one configuration, its own seeds only, by its own slots."""
+    dims = [str(name) for name in data.seeds.dims]
+    cell = data.isel(dict(zip(dims, place, strict=True)))
+    if "seed" in cell.dims:
+        cell = cell.isel(seed=slice(int(cell.seeds)))
+    if "slot" in cell.coords:
+        cell = cell.assign_coords(time=("time", cell.slot.values))
+    return cell
+
+
+def gathered(
+    results: Mapping[str, tuple[xr.Dataset, str | None]],
+    *,
+    title: str | None,
+    level: float,
+    server_price: float,
+    peer_price: float,
+) -> Content:
+    """Reads all that a report says from results.
+
+    Args:
+        results: By label, each with the path that it was read from.
+        title: Of the report; made of the algorithms' titles by default.
+        level: Confidence level.
+        server_price: c1.
+        peer_price: c2.
+    """
+    several = len(results) > 1
+    sources = []
+    for label, (given, path) in results.items():
+        data = with_seeds(given)
+        looks = "looks" in data.attrs
+        table = final_table(
+            data,
+            level=None if looks and level == 0.95 else level,
+            server_price=server_price,
+            peer_price=peer_price,
+        )
+        sources.append(Source(label if several else "", path, data, table, again(data, path)))
+    number = sum(int(source.data.seeds.size) for source in sources)
+    if number > MOST_CELLS:
+        remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
+        refuse("configurations", number, f"at most {MOST_CELLS:,} in one report", remedy)
+    axes = _axes(sources)
+    cells = _cells(sources, axes)
+    if not any(math.isfinite(cell.row["regret"]) for cell in cells):
+        refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
+    meters = _meters(sources)
+    titles = list(dict.fromkeys(str(s.data.attrs.get("title", "a run")) for s in sources))
+    curves, left_out = _curves(sources, cells, meters, level, (server_price, peer_price))
+    found, told = _compared(sources, cells, level)
+    first = sources[0].table
+    kept = "regret" in sources[0].data
+    return Content(
+        title=title or f"Regret of {_listed(titles)}",
+        sources=sources,
+        axes=axes,
+        cells=cells,
+        meters=meters,
+        question=_question(sources, axes, titles),
+        settings=_settings(sources, axes, level),
+        curves=curves,
+        left_out=left_out + told,
+        price=_price(sources, level),
+        compared=found,
+        events=_events(sources),
+        level=level,
+        interval=str(first.attrs["description"]),
+        band=describe(level, "simultaneous")
+        if kept or not curves["cells"]
+        else describe(float(sources[0].data.attrs.get("look_level", level)), "simultaneous"),
+        costs=(float(first.attrs["server_price"]), float(first.attrs["peer_price"])),
+    )
+
+
+def _axes(sources: Sequence[Source]) -> list[Axis]:
+    axes = []
+    if len(sources) > 1:
+        names = [source.label for source in sources]
+        axes.append(Axis("result", "result", names, names, [None] * len(names), 0))
+    found: dict[str, xr.DataArray] = {}
+    values: dict[str, list[Any]] = {}
+    for source in sources:
+        for dim in source.data.seeds.dims:
+            name = str(dim)
+            found.setdefault(name, source.data[name])
+            own = values.setdefault(name, [])
+            own += [each for each in source.data[name].values.tolist() if each not in own]
+    for name, known in values.items():
+        if len(known) < 2:
+            continue
+        coordinate = found[name]
+        labelled = xr.DataArray(_objects(known), dims=(name,), attrs=coordinate.attrs, name=name)
+        axes.append(
+            Axis(
+                name,
+                captions.axis_label(coordinate),
+                [words.told(coordinate, value) for value in known],
+                [words.value_label(coordinate, value) for value in known],
+                [_number(value) for value in known],
+                comparisons.reference(labelled),
+            )
+        )
+    return axes
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    made = np.empty(len(values), object)
+    made[:] = list(values)
+    return made
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if words.is_number(value) and math.isfinite(value) else None
+
+
+def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
+    cells = []
+    for index, source in enumerate(sources):
+        data, table = source.data, source.table
+        dims = [str(name) for name in data.seeds.dims]
+        order = {
+            axis.name: {str(label): i for i, label in enumerate(_labels_of(sources, axis.name))}
+            for axis in axes
+            if axis.name != "result"
+        }
+        names = [str(n) for n, v in table.data_vars.items() if "meter" not in v.dims]
+        for place in np.ndindex(*(data.sizes[name] for name in dims)):
+            where = dict(zip(dims, place, strict=True))
+            at: list[int | None] = []
+            for axis in axes:
+                if axis.name == "result":
+                    at.append(index)
+                elif axis.name in where:
+                    value = data[axis.name].values.tolist()[where[axis.name]]
+                    at.append(order[axis.name][str(value)])
+                else:
+                    at.append(None)
+            label = comparisons.label_of(data, place)
+            label = ", ".join(filter(None, [source.label, label]))
+            row = table.isel(where)
+            cells.append(
+                Cell(
+                    label or next(iter(words.facts(data)), "the run"),
+                    at,
+                    index,
+                    place,
+                    {name: float(row[name]) for name in names},
+                    dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
+                    _worst(cell_of(data, place)),
+                )
+            )
+    return cells
+
+
+def _labels_of(sources: Sequence[Source], name: str) -> list[Any]:
+    values: list[Any] = []
+    for source in sources:
+        if name in source.data.seeds.dims:
+            values += [v for v in source.data[name].values.tolist() if v not in values]
+    return values
+
+
+def _worst(cell: xr.Dataset) -> dict[str, float | None]:
+    """Returns the largest regret at T of the seeds that each event befell."""
+    if "regret" not in cell:
+        return dict.fromkeys(captions.EVENTS)
+    final = cell.regret.isel(time=-1).values
+    found: dict[str, float | None] = {}
+    for event in captions.EVENTS:
+        hit = cell[event].values.astype(bool) if event in cell else np.zeros(len(final), bool)
+        found[event] = float(final[hit].max()) if hit.any() else None
+    return found
+
+
+def _meters(sources: Sequence[Source]) -> dict[str, str]:
+    """Returns what can be counted of links, by a short name: the meters, then the cost."""
+    found: dict[str, str] = {}
+    for source in sources:
+        data = source.data
+        for name, counts in zip(data.meter.values, data.counts.values, strict=True):
+            found.setdefault(str(name), f"{counts} (meter {name})")
+    first = sources[0].table.attrs
+    server, peer = (words.written(first[f"{side}_price"]) for side in ("server", "peer"))
+    if len(found) > 1 or (server, peer) != ("1", "1"):
+        # No meter has a name with a space.
+        told = f"communication cost ({server} per server link, {peer} per peer link)"
+        found["the cost"] = told
+    return found
+
+
+def _curves(
+    sources: Sequence[Source],
+    cells: Sequence[Cell],
+    meters: Mapping[str, str],
+    level: float,
+    costs: tuple[float, float],
+) -> tuple[dict[str, Any], list[str]]:
+    """Returns curves of means with bands, thinned to what a page can hold, and what is left out."""
+    complete = [i for i, cell in enumerate(cells) if math.isfinite(cell.row["regret"])]
+    drawn, left_out = complete[:_CURVES], []
+    if len(complete) > len(drawn):
+        many = f"{len(drawn)} of {len(complete)} configurations, the first ones of the grid"
+        left_out.append(f"Curves over time are there for {many}; tables have all")
+    if len(cells) > len(complete):
+        left_out.append(f"{len(cells) - len(complete)} configurations have no seeds yet")
+    most = max(_FEWEST, min(_SLOTS, _NUMBERS // max(1, 3 * len(drawn) * (1 + len(meters)))))
+    grids: list[list[int]] = []
+    made = []
+    thinned: set[tuple[int, int]] = set()
+    for index in drawn:
+        cell = cells[index]
+        data = cell_of(sources[cell.source].data, cell.place).load()
+        slots = data.time.values
+        kept = np.unique(np.linspace(0, len(slots) - 1, min(most, len(slots))).round().astype(int))
+        if len(kept) < len(slots):
+            thinned.add((len(kept), len(slots)))
+        grid = slots[kept].tolist()
+        if grid not in grids:
+            grids.append(grid)
+        look = float(sources[cell.source].data.attrs.get("look_level", level))
+        band = confidence_band(data.regret if "regret" in data else data, look)
+        triple = [band[name].values[kept] for name in ("mean", "lower", "upper")]
+        links = {
+            name: [_rounded(each[kept]) for each in values]
+            for name, values in _links(data, meters, level, costs).items()
+        }
+        regret = [_rounded(each) for each in triple]
+        made.append({"cell": index, "grid": grids.index(grid), "regret": regret, "links": links})
+    for few, all_slots in sorted(thinned):
+        left_out.append(f"Interactive curves show {few} of {all_slots:,} recorded slots")
+    return {"grids": grids, "cells": made}, left_out
+
+
+def _links(
+    data: xr.Dataset, meters: Mapping[str, str], level: float, costs: tuple[float, float]
+) -> dict[str, list[np.ndarray]]:
+    """Returns mean and pointwise band [time] of each meter, and of the cost."""
+    seeds = int(data.seeds)
+    critical = student_quantile(seeds - 1, level) / math.sqrt(seeds)
+    weights = prices(data, *costs).values
+    if "links" in data:
+        values = data.links.transpose("seed", "time", "meter").values.astype(np.float64)
+        cost = values @ weights
+        mean, half = values.mean(axis=0), critical * values.std(axis=0, ddof=1)
+        paid = cost.mean(axis=0), critical * cost.std(axis=0, ddof=1)
+    else:
+        # Every link is built by a completed round: all meters rise and fall together.
+        mean = data.links_mean.transpose("time", "meter").values
+        deviation = np.sqrt(data.links_variance.transpose("time", "meter").values)
+        half = critical * deviation
+        paid = mean @ weights, critical * (deviation @ weights)
+    found = {}
+    for place, name in enumerate(data.meter.values.tolist()):
+        found[name] = [
+            mean[:, place],
+            mean[:, place] - half[:, place],
+            mean[:, place] + half[:, place],
+        ]
+    if "the cost" in meters:
+        found["the cost"] = [paid[0], paid[0] - paid[1], paid[0] + paid[1]]
+    return found
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    """Returns numbers of so many digits as a curve can show."""
+    return [float(f"{value:.{_SIGNIFICANT}g}") for value in values.tolist()]
+
+
+def _compared(
+    sources: Sequence[Source], cells: Sequence[Cell], level: float
+) -> tuple[list[Comparison], list[str]]:
+    if len(sources) == 1:
+        data = sources[0].data
+        found = comparisons.compare_all(data, level=level) if data.seeds.size > 1 else []
+    else:
+        runs = {
+            cell.label: cell_of(sources[cell.source].data, cell.place)
+            for cell in cells
+            if math.isfinite(cell.row["regret"])
+        }
+        found = comparisons.compare_all(runs, level=level)
+    if len(found) > _MOST_COMPARED:
+        kept = comparisons.holm(found[:_MOST_COMPARED])
+        return kept, [f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones"]
+    return found, []
+
+
+def _price(sources: Sequence[Source], level: float) -> list[Comparison]:
+    """Returns what each epsilon costs beside the reference: no noise, or the largest epsilon."""
+    found = []
+    for source in sources:
+        for name in _NOT_LABELS:
+            if name in source.data.seeds.dims and source.data.sizes[name] > 1:
+                made = comparisons.compare_along(source.data, name, level=level)
+                at = [", ".join(filter(None, [source.label, each.at])) for each in made]
+                found += [c._replace(at=where) for c, where in zip(made, at, strict=True)]
+    return found
+
+
+def _events(sources: Sequence[Source]) -> list[str]:
+    said = []
+    for source in sources:
+        table = source.table.where(source.table.seeds > 1, drop=True)
+        start = f"{source.label}: " * bool(source.label)
+        said += [f"{start}{line}." for line in captions.events_of_cells(table)]
+    return said
+
+
+def _question(sources: Sequence[Source], axes: Sequence[Axis], titles: Sequence[str]) -> list[str]:
+    """Says what was asked, of whom, on what and how often."""
+    varied = [axis for axis in axes if axis.name != "result"]
+    lines = []
+    if len(sources) > 1:
+        names = _listed([source.label for source in sources])
+        lines.append(f"How do {names} compare in regret, and in what they send?")
+    elif varied:
+        told = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in varied])
+        lines.append(f"How does the regret of {_listed(titles)} at the horizon depend on {told}?")
+    else:
+        lines.append(f"How much regret does {titles[0]} collect, and what does it send?")
+    for source in sources:
+        data = source.data
+        start = f"{source.label}: " * bool(source.label)
+        made = words.facts(data, [axis.name for axis in axes], leaks=True)
+        lines.append(f"{start}{', '.join(made)}.")
+        lines += [f"{start}{line}" for line in _problem(described(data))]
+    return list(dict.fromkeys(lines))
+
+
+def _problem(told: Mapping[str, Any]) -> list[str]:
+    """Says what problem was played, as far as it is not what is varied."""
+    if not told:
+        return []
+    lines = []
+    if not told["drawn"]:
+        lines.append("The means are fixed: all seeds play the same problem.")
+    else:
+        alike = told.get("spread") == 0
+        own = "Each seed draws its own means from U[0, 1]"
+        if isinstance(told.get("fixed_instance"), int):
+            own = f"All seeds play the means that seed {told['fixed_instance']} draws from U[0, 1]"
+        gap = told.get("instance_gap")
+        if isinstance(gap, (int, float)):
+            own += f", with a smallest gap of {gap:g}"
+        lines.append(own + (", the same for all agents." if alike else "."))
+        if isinstance(told.get("spread"), (int, float)) and not alike:
+            lines.append(f"The means differ between agents (spread {told['spread']:g}).")
+    law = told.get("rewards")
+    if isinstance(law, dict):
+        numbers = [f"{n} {v:g}" for n, v in law.items() if isinstance(v, (int, float))]
+        name = str(law["law"]).replace("_", " ").capitalize()
+        lines.append(f"Rewards: {', '.join([name, *numbers])}.")
+    return lines
+
+
+def _settings(
+    sources: Sequence[Source], axes: Sequence[Axis], level: float
+) -> list[tuple[str, str]]:
+    """Returns names and values of all settings, for a list."""
+    rows: list[tuple[str, str]] = []
+    owners: dict[str, Any] = {}
+    for source in sources:
+        study = json.loads(source.data.attrs.get("study", "{}"))
+        names = study.get("algorithm", source.data.attrs.get("algorithm", ""))
+        for name in names if isinstance(names, list) else str(names).split(", "):
+            if name in (known := base.known()):
+                owners[name] = known[name]
+    for owner in owners.values():
+        about = f"{owner.heard}; trusted: {owner.trusted}"
+        about += f" ({owner.source})" * bool(owner.source)
+        rows.append((owner.title or owner.name, f"heard: {about}"))
+    rows += [(axis.title, ", ".join(axis.ticks)) for axis in axes if axis.name != "result"]
+    for source in sources:
+        start = f"{source.label}: " * bool(source.label)
+        data, seeds = source.data, source.data.seeds.values
+        few, many = int(seeds.min()), int(seeds.max())
+        number = f"{many:,}" if few == many else f"{few:,} to {many:,}"
+        number += " per configuration" * (data.seeds.size > 1)
+        rows.append((f"{start}seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}"))
+        rows.append((f"{start}recorded slots", f"{data.sizes['time']:,}"))
+        if data.attrs.get("keep") == "summary":
+            rows.append((f"{start}kept", "moments, counts and a histogram; no single seeds"))
+    rows.append(("confidence level", f"{100 * level:.6g} %"))
+    return rows
+
+
+def versions(data: xr.Dataset) -> list[tuple[str, str]]:
+    """Returns what computed some results: packages, with their versions, and devices."""
+    attrs = data.attrs
+    rows = []
+    for name in _VERSIONS:
+        version = attrs.get(f"{name}_version", attrs.get(name))
+        if version:
+            rows.append((name, str(version)))
+    for name in ("platform_version", "device"):
+        if name in attrs:
+            rows.append(("device", str(attrs[name])))
+    if "study_hash" in attrs:
+        rows.append(("hash of the study", str(attrs["study_hash"])))
+    return rows
+
+
+def stated(data: xr.Dataset) -> int:
+    """Returns how many configurations the study of some results has, selected or not."""
+    study = json.loads(data.attrs.get("study", "{}"))
+    return math.prod(len(study[name]) for name in study.get("axes", ()) if name in study)
+
+
+def ledgers(sources: Sequence[Source]) -> list[tuple[str, list[dict[str, str]], list[str]]]:
+    """Returns label, rows and notes of the privacy ledger of each result."""
+    found = []
+    for source in sources:
+        if ledger := source.data.attrs.get("ledger"):
+            found.append((source.label, *privacy.rows(ledger)))
+    return found
+
+
+def clopper(number: float, seeds: float, level: float) -> str:
+    """Writes the Clopper-Pearson interval of a share, in per cent."""
+    low, high = lost_interval(int(number), int(seeds), level)
+    return f"[{100 * low:.2g}, {100 * high:.2g}] %"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Writes "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,711 @@
+"""One self-contained HTML file: semantic, printable, readable without scripts, without a network.
+
+The plotting library lies in the file, compressed; the browser unpacks it. A content security
+policy in the file allows the two scripts that it holds, by their hashes, and no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import gzip
+import hashlib
+import html
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from fmab_jax import __version__
+from fmab_jax.analysis import comparisons
+from fmab_jax.analysis.comparisons import Comparison
+from fmab_jax.analysis.words import short
+from fmab_jax.errors import Refusal, price, real, refuse
+from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.plots import captions
+from fmab_jax.reports import again, content, pictures
+from fmab_jax.reports.content import Cell, Content
+from fmab_jax.reports.pictures import Picture
+from fmab_jax.sweeps.results import read
+
+# Rows of a table on the page; the sentence below it says what is left out.
+_MOST_ROWS = 300
+# A sentence for each comparison, of so many at the top.
+_HEADLINES = 4
+
+
+def write_report(
+    sources: Any,
+    out: str | os.PathLike[str] = "report.html",
+    *,
+    title: str | None = None,
+    level: float = 0.95,
+    server_price: float = 1.0,
+    peer_price: float = 1.0,
+    overwrite: bool = False,
+) -> Path:
+    """Writes one self-contained HTML page about results: figures, tables, comparisons, ledger.
+
+    The page needs no network and makes no request. Its figures can be hovered over, switched and
+    put on logarithmic axes with native controls. Without scripts, and on paper, it shows static
+    pictures in their place. Its bytes depend on the results and on versions only.
+
+    Args:
+        sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
+            or `sweep`; or a dict of such things by the labels to show. Up to 1,000 configurations.
+        out: Where to write, ending in .html.
+        title: Of the page; by default the algorithms' titles.
+        level: Confidence level of bands and intervals, in (0, 1).
+        server_price: c1, price of a link between agent and server, at least 0.
+        peer_price: c2, price of a link between agents, at least 0.
+        overwrite: Whether a file of that name may be replaced.
+
+    Returns:
+        The path written.
+
+    Raises:
+        ValueError: If a source is no result or damaged, an argument is out of range, or the name
+            is taken.
+        OSError: If it cannot be written; nothing is left behind.
+
+    Example:
+        >>> import os, tempfile
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1), problem, horizon=10**4, seeds=20)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = fmab.write_report(data, os.path.join(folder, "report.html"))
+        ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
+        True
+    """
+    _checked_out(out, overwrite)
+    how: dict[str, Any] = {"server_price": server_price, "peer_price": peer_price}
+    return write(results_of(sources), out, title=title, level=level, overwrite=overwrite, **how)
+
+
+def write(
+    results: Mapping[str, tuple[xr.Dataset, str | None]],
+    out: str | os.PathLike[str],
+    *,
+    title: str | None,
+    level: float,
+    server_price: float,
+    peer_price: float,
+    overwrite: bool,
+) -> Path:
+    """Writes the page about results by label, each with its path; other arguments as above."""
+    path = _checked_out(out, overwrite)
+    if title is not None and (not isinstance(title, str) or not title.strip()):
+        refuse("title", title, "a text", "leave it out for the default")
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    costs = {
+        "server_price": price("server_price", server_price),
+        "peer_price": price("peer_price", peer_price),
+    }
+    whole = page(content.gathered(results, title=title, level=level, **costs))
+    with whole_file(path) as temporary:
+        temporary.write_bytes(whole.encode("utf-8", "replace"))
+    return path
+
+
+def _checked_out(out: Any, overwrite: bool) -> Path:
+    path = checked_path("out", out)
+    if path.suffix != ".html":
+        refuse("out", str(path), "a file name ending in .html", "change the ending")
+    try:
+        refuse_taken(path, overwrite)
+    except Refusal as error:
+        raise error.renamed("out") from None
+    if not path.parent.is_dir():
+        refuse("out", str(path), "in an existing folder", "make the folder first")
+    return path
+
+
+def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
+    """Returns results by label, each with the path that it was read from.
+
+    Args:
+        sources: As in `write_report`.
+    """
+    if isinstance(sources, (str, os.PathLike, xr.Dataset)):
+        sources = [sources]
+    allowed = "a path, a Dataset, a list of paths, or a dict of either by label"
+    if not isinstance(sources, (list, tuple, Mapping)) or not sources:
+        refuse("sources", sources, allowed, "pass what fmab run or fmab sweep wrote")
+    found: dict[str, tuple[xr.Dataset, str | None]] = {}
+    if isinstance(sources, Mapping):
+        for label, item in sources.items():
+            found[str(label)] = _result(item, allowed)
+        return found
+    for item in sources:
+        if isinstance(item, xr.Dataset) and len(sources) > 1:
+            refuse("sources", "several Datasets", "labelled", "write {'label': data}")
+        label = "" if isinstance(item, xr.Dataset) else _stem(item)
+        if not isinstance(item, xr.Dataset):
+            place = again.where_from(item)
+            if any(place == path for _, path in found.values()):
+                refuse("sources", place, "distinct", "name each result once")
+            # Files of one name lie in different folders.
+            label = place if label in found else label
+        found[label] = _result(item, allowed)
+    return found
+
+
+def _stem(path: Any) -> str:
+    whole = checked_path("sources", path)
+    return whole.resolve().stem if whole.suffix == ".nc" else whole.resolve().name
+
+
+def _result(item: Any, allowed: str) -> tuple[xr.Dataset, str | None]:
+    if isinstance(item, (str, os.PathLike)):
+        return read(item, partial=True), again.where_from(item)
+    if not isinstance(item, xr.Dataset) or not {"regret", "regret_mean"} & set(item):
+        refuse("sources", type(item).__name__, allowed, "pass what simulate or sweep returned")
+    if not {"seed", "time_2"} & set(item.sizes) or "meter" not in item.coords:
+        refuse("sources", "without seeds or meters", allowed, "pass it unchanged")
+    return item, None
+
+
+def page(made: Content) -> str:
+    """Returns the page as text."""
+    drawn, ends = pictures.curves(made), pictures.finals(made)
+    parts = [
+        ("question", "The question", _question(made)),
+        ("short", "In short", _short(made)),
+        ("regret", "Regret over time", _regret(made, drawn)),
+        ("links", "Communication", _links(made)),
+        ("finals", "At the horizon", _finals(made, ends)),
+        ("price", "The price of privacy", _price(made)),
+        ("comparisons", "Comparisons", _comparisons(made)),
+        ("ledger", "The privacy ledger", _ledger(made)),
+        ("wrong", "Wrong commitments", _wrong(made)),
+        ("again", "Versions, and how to make it again", _again(made)),
+    ]
+    parts = [part for part in parts if part[2]]
+    nav = "".join(f'<li><a href="#{key}">{_e(name)}</a></li>' for key, name, _ in parts)
+    body = "\n".join(
+        f'<section id="{key}" aria-labelledby="{key}-title">'
+        f'<h2 id="{key}-title">{_e(name)}</h2>\n{text}</section>'
+        for key, name, text in parts
+    )
+    (packed, digest), script = _library(), _own("report.js")
+    hashes = f"'sha256-{digest}' 'sha256-{_digest(script)}'"
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_e(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="fmab_jax {_e(__version__)}">
+<meta name="color-scheme" content="light dark">
+<title>{_e(made.title)}</title>
+<style>
+{_own("report.css")}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the results</a>
+<header>
+<h1>{_e(made.title)}</h1>
+<p class="lead">{_e(made.question[0])}</p>
+<nav aria-label="Contents"><ul>{nav}</ul></nav>
+</header>
+<main id="main" tabindex="-1">
+<p id="status" class="note" role="status" hidden></p>
+{body}
+</main>
+<footer><p>Written by fmab_jax {_e(__version__)}. This file makes no request to any network.
+Its interactive figures are drawn by plotly.js (MIT licence), which lies inside.</p></footer>
+<script type="application/json" id="data">{_json(_interactive(made))}</script>
+<script type="text/plain" id="library">{packed}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _question(made: Content) -> str:
+    lines = "".join(f"<li>{_e(line)}</li>" for line in made.question[1:])
+    rows = "".join(f"<div><dt>{_e(k)}</dt><dd>{_e(v)}</dd></div>" for k, v in made.settings)
+    return f'<ul class="facts">{lines}</ul>\n<dl class="settings">{rows}</dl>\n'
+
+
+def _short(made: Content) -> str:
+    lines = []
+    known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    best = min(known, key=lambda cell: cell.row["regret"])
+    ends = _interval(best.row, "regret")
+    percent = f"{100 * made.level:.6g} %"
+    if len(known) == 1:
+        told = f"The mean regret at the horizon is {short(best.row['regret'])} {ends} ({percent})."
+    else:
+        told = (
+            f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
+            f"{short(best.row['regret'])} {ends} ({percent}): {best.label}."
+        )
+    lines.append(told)
+    lines += [f"{each.sentence}." for each in _headlines(made.compared)]
+    lines += made.events
+    shown = "".join(f"<li>{_e(line)}</li>" for line in lines)
+    note = ""
+    if made.compared:
+        note = _note(
+            "Intervals in brackets are for the percentage. The comparisons have their p-values "
+            "under “Comparisons”."
+        )
+    return f'<ul class="findings">{shown}</ul>\n{note}'
+
+
+def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
+    """Returns a few comparisons to begin with: all, or of each parameter the largest difference."""
+    if len(compared) <= _HEADLINES:
+        return list(compared)
+    largest: dict[str, Comparison] = {}
+    for each in compared:
+        kept = largest.get(each.at)
+        if kept is None or abs(each.percent) > abs(kept.percent):
+            largest[each.at] = each
+    return sorted(largest.values(), key=lambda each: -abs(each.percent))[:_HEADLINES]
+
+
+def _regret(made: Content, drawn: Sequence[Picture]) -> str:
+    words = f"Lines: means over the seeds; shaded: {made.band}."
+    still = _still(drawn, "Regret and links over time")
+    if not still:
+        still = '<p class="static">There is no static picture of a summary: see the tables.</p>\n'
+    names = [cell.label for cell in pictures.shown_first(made)]
+    if drawn and len(names) < len(made.cells):
+        told = f"The picture shows {len(names)} of {len(made.cells):,} configurations"
+        still += f'<p class="static note">{_e(told)}: the others are in the tables below.</p>\n'
+    live = (
+        '<div class="live" hidden>\n<form class="controls" id="curve-controls" '
+        'aria-label="Which curves are shown"></form>\n'
+        '<figure><div class="plot" id="plot-regret"></div>'
+        f"<figcaption>Cumulative regret, summed over all agents, against the slot. {_e(words)} "
+        '<span id="curves-told"></span></figcaption></figure>\n</div>\n'
+    )
+    left = "".join(f"<p class='note'>{_e(line)}.</p>\n" for line in made.left_out)
+    return live + still + left
+
+
+def _links(made: Content) -> str:
+    told = (
+        "Links so far, of completed rounds: means over the seeds, with the pointwise "
+        f"{100 * made.level:.6g} % interval of the mean. The curves are those chosen above."
+    )
+    counted = "".join(f"<li>{_e(words)}</li>" for words in made.meters.values())
+    several = len(made.meters) > 1
+    live = (
+        '<div class="live" hidden>\n<form class="controls" id="link-controls" '
+        'aria-label="What is counted"></form>\n'
+        '<figure><div class="plot" id="plot-links"></div>'
+        f"<figcaption>{_e(told)}</figcaption></figure>\n</div>\n"
+    )
+    note = "Different meters are different counts: either may be the larger." * several
+    still = '<p class="static">The lower panel of the picture above shows the links.</p>\n'
+    return f"<ul>{counted}</ul>\n{_note(note)}{live}{still}"
+
+
+def _finals(made: Content, ends: Sequence[Picture]) -> str:
+    text = ""
+    if made.axes and len(made.cells) > 1:
+        text += (
+            '<div class="live" hidden>\n<form class="controls" id="final-controls" '
+            'aria-label="What is drawn against what"></form>\n'
+            '<figure><div class="plot" id="plot-finals"></div>'
+            f"<figcaption>Points: means over the seeds at the horizon; bars: {_e(made.interval)}. "
+            '<span id="finals-told"></span></figcaption></figure>\n</div>\n'
+        )
+        text += _still(ends, "Regret at the horizon")
+    return text + _table(made)
+
+
+def _table(made: Content) -> str:
+    """Returns the table of final values, a row for each configuration."""
+    percent = f"{100 * made.level:.6g} %"
+    several = len(made.cells) > 1
+    heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    heads += ["regret", f"interval, {percent}", "± %", "rounds"]
+    links = [name for name in made.meters if name != "the cost"]
+    heads += [*(f"links, {name}" for name in links), "cost", "seeds"]
+    rows = []
+    for cell in made.cells[:_MOST_ROWS]:
+        row = cell.row
+        first = _where(made, cell)
+        if not math.isfinite(row["regret"]):
+            rows.append(
+                (first, [("no seeds yet", "")] + [("", "")] * (len(heads) - len(first) - 1))
+            )
+            continue
+        half = (row["regret_upper"] - row["regret_lower"]) / 2
+        share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
+        values: list[tuple[str, Any]] = [
+            (short(row["regret"]), row["regret"]),
+            (_interval(row, "regret"), row["regret_lower"]),
+            (share, share),
+            (short(row["rounds_made"]), row["rounds_made"]),
+            *(
+                (short(cell.links[n]), cell.links[n]) if n in cell.links else ("", "")
+                for n in links
+            ),
+            (short(row["cost"]), row["cost"]),
+            (f"{int(row['seeds']):,}", row["seeds"]),
+        ]
+        rows.append((first, values))
+    server, peer = (f"{each:g}" for each in made.costs)
+    note = (
+        f"Regret, rounds, links and cost are means over the seeds. Interval: {made.interval}. "
+        f"Cost: {server} per server link, {peer} per peer link. Links are those of completed "
+        "rounds. ± %: half of the interval, in per cent of the mean."
+    )
+    if len(made.cells) > _MOST_ROWS:
+        note += f" The first {_MOST_ROWS} of {len(made.cells):,} configurations are listed."
+    caption = "Final values" + ", a row for each configuration" * several
+    return _tabular(caption, heads, rows, sortable=several) + _note(note)
+
+
+def _where(made: Content, cell: Cell) -> list[tuple[str, Any]]:
+    """Returns the texts that name a configuration in a table, one for each parameter."""
+    if not made.axes:
+        return [(cell.label, "")]
+    named: list[tuple[str, Any]] = []
+    for axis, at in zip(made.axes, cell.at, strict=True):
+        if at is None:
+            named.append(("–", ""))
+        else:
+            number = axis.numbers[at]
+            named.append((axis.ticks[at], at if number is None else number))
+    return named
+
+
+def _price(made: Content) -> str:
+    if not made.price:
+        epsilons = {str(s.data.attrs.get("epsilon")) for s in made.sources}
+        known = " and ".join(sorted(epsilons - {"None"}))
+        one = f" (ε = {known})" if known and known != "inf" else ""
+        told = f"All runs here have one ε{one}, so nothing shows what privacy costs. Run several: "
+        return f'<p class="note">{_e(told)}<code>--epsilon 0.1 1 none</code>.</p>\n'
+    base = made.price[0].second
+    heads = ["compared with", "regret", f"regret, {base}", "extra regret", "interval", "per cent"]
+    heads = ["at", *heads] if any(each.at for each in made.price) else heads
+    heads += [f"interval, {100 * made.level:.6g} %"]
+    rows = []
+    for each in made.price:
+        sure = math.isfinite(each.percent_lower)
+        first: list[tuple[str, Any]] = [(each.at, "")] if heads[0] == "at" else []
+        first.append((f"{each.first} with {each.second}", ""))
+        values: list[tuple[str, Any]] = [
+            (short(each.first_mean), each.first_mean),
+            (short(each.second_mean), each.second_mean),
+            (_signed(each.difference), each.difference),
+            (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
+            (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),
+            (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if sure else "–", ""),
+        ]
+        rows.append((first, values))
+    largest = max(made.price, key=lambda each: each.difference)
+    told = f"Of the values of ε that were run, this one costs most. {largest.sentence}."
+    note = (
+        "The price of privacy is the extra regret at the horizon beside the reference: the run "
+        "without noise, or with the largest ε where there is none. Other parameters are at their "
+        "reference. " + _how(made.price)
+    )
+    caption = f"What privacy costs, beside {base}"
+    return f"<p>{_e(told)}</p>\n" + _tabular(caption, heads, rows) + _note(note)
+
+
+def _comparisons(made: Content) -> str:
+    if not made.compared:
+        return _note("There is one configuration with seeds, and nothing to compare it with.")
+    heads = ["first", "second", "difference", "interval", "per cent", "interval of it"]
+    heads += ["p-value", "p-value, Holm"]
+    where = any(each.at for each in made.compared)
+    heads = ["at", *heads] if where else heads
+    rows = []
+    for each in made.compared:
+        known = math.isfinite(each.percent_lower)
+        first: list[tuple[str, Any]] = [(each.at, "")] * where
+        first += [(each.first, ""), (each.second, "")]
+        values: list[tuple[str, Any]] = [
+            (_signed(each.difference), each.difference),
+            (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
+            (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),
+            (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if known else "–", ""),
+            (comparisons.p_text(each.p_value).removeprefix("= "), each.p_value),
+            (comparisons.p_text(each.adjusted).removeprefix("= "), each.adjusted),
+        ]
+        rows.append((first, values))
+    told = "".join(f"<li>{_e(each.sentence)}.</li>" for each in made.compared)
+    alone = len(made.compared) == 1
+    number = "one comparison" if alone else f"{len(made.compared)} comparisons"
+    adjusted = (
+        "There is one comparison, so its p-value is not adjusted."
+        if alone
+        else f"p-values are adjusted for all {number} by Holm's method. Each interval holds at "
+        f"{100 * made.level:.6g} % by itself and is not adjusted."
+    )
+    chosen = ""
+    if len(made.cells) > comparisons.ALL_PAIRS:
+        chosen = (
+            "One parameter varies at a time; the others stay at their reference (“none”, the "
+            "largest number, or the first value), which does not depend on the results. "
+            if len(made.sources) == 1
+            else "Each is compared with the first one. "
+        )
+    note = (
+        f"Regret at the horizon, first minus second, per cent of the second. {chosen}"
+        f"{_how(made.compared)} {adjusted} “No difference is shown” means an adjusted p-value of "
+        f"at least {1 - made.level:.3g}: it does not mean that there is none."
+    )
+    caption = "Differences of mean regret at the horizon"
+    return f"<ul>{told}</ul>\n" + _tabular(caption, heads, rows) + _note(note)
+
+
+def _how(found: Iterable[Comparison]) -> str:
+    return " ".join(dict.fromkeys(f"{comparisons.how(each)}." for each in found))
+
+
+def _ledger(made: Content) -> str:
+    text = ""
+    for label, rows, notes in content.ledgers(made.sources):
+        titles = len({row["title"] for row in rows}) > 1
+        some = any(row["where"] for row in rows)
+        heads = ["algorithm"] * titles + ["who", "what they see"] + ["of which runs"] * some
+        heads += ["ε over the whole run", "why", "source"]
+        listed = []
+        for row in rows:
+            first: list[tuple[str, Any]] = [(row["title"], "")] * titles
+            first.append((row["who"], ""))
+            values: list[tuple[str, Any]] = [(row["what"], "")] + [(row["where"], "")] * some
+            values += [(row["epsilon"], ""), (row["why"], ""), (row["source"], "")]
+            listed.append((first, values))
+        caption = "What is told of one reward, and to whom" + f": {label}" * bool(label)
+        text += _tabular(caption, heads, listed, words=True)
+        text += "".join(_note(note) for note in notes)
+    return text
+
+
+def _wrong(made: Content) -> str:
+    percent = f"{100 * made.level:.6g} %"
+    heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    heads += ["seeds"]
+    kept = any("regret" in source.data for source in made.sources)
+    for words in captions.EVENTS.values():
+        heads += [words, f"share, {percent}"] + ["largest regret of these"] * kept
+    heads.append("still exploring")
+    rows = []
+    total = 0
+    for cell in made.cells[:_MOST_ROWS]:
+        row = cell.row
+        if not math.isfinite(row["regret"]):
+            continue
+        values: list[tuple[str, Any]] = [(f"{int(row['seeds']):,}", row["seeds"])]
+        for event in captions.EVENTS:
+            total += int(row[event])
+            ends = content.clopper(row[event], row["seeds"], made.level)
+            values += [(f"{int(row[event]):,}", row[event]), (ends, row[f"{event}_upper"])]
+            if kept:
+                worst = cell.worst[event]
+                values.append(("–", 0) if worst is None else (short(worst), worst))
+        values.append((f"{int(row['undecided']):,}", row["undecided"]))
+        rows.append((_where(made, cell), values))
+    note = (
+        "A mean hides rare catastrophes. A seed has lost the best arm when some agent's active "
+        "set has none left; it plays a worse arm when some agent has decided for one at the "
+        "horizon. Shares: Clopper-Pearson intervals, which never cover less than they say; with "
+        "no such seed they end above 0. Still exploring: seeds that have not decided for an arm."
+    )
+    if not total:
+        note = "No seed listed here went wrong. " + note
+    caption = "Seeds that went wrong"
+    return _tabular(caption, heads, rows, sortable=len(rows) > 1) + _note(note)
+
+
+def _again(made: Content) -> str:
+    text = ""
+    for source in made.sources:
+        found = source.again
+        title = f"<h3>{_e(source.label)}</h3>\n" * bool(source.label)
+        text += title
+        if found.text:
+            words = {"shell": "Type this into a shell.", "python": "Run this in Python."}
+            lead = words.get(found.kind, "")
+            if int(source.data.seeds.size) < (number := content.stated(source.data)):
+                lead += f" It computes all {number:,} configurations of the study."
+            text += f"<p>{_e(lead)}</p>\n" * bool(lead)
+            name = f"Command: {source.label}" if source.label else "Command"
+            text += (
+                f'<pre tabindex="0" aria-label="{_e(name)}"><code>{_e(found.text)}</code></pre>\n'
+            )
+        if found.note:
+            text += f"<p>{_e(found.note)}</p>\n"
+        if found.text:
+            sure = (
+                "Checked: it states the same configurations, seeds and slots."
+                if found.checked
+                else "Not checked: these results do not hold all that they depend on."
+            )
+            text += _note(f"{sure} The same versions and kind of device give the same bits.")
+        rows = content.versions(source.data)
+        shown = "".join(f"<div><dt>{_e(k)}</dt><dd>{_e(v)}</dd></div>" for k, v in rows)
+        text += f'<dl class="settings">{shown}</dl>\n'
+    paths = [source.path for source in made.sources]
+    if all(paths):
+        named = " ".join(again.quoted(path) for path in paths if path)
+        text += "<p>A page such as this one is written from the results by:</p>\n"
+        text += _code(f"fmab report {named}", "Command of this page")
+    return text
+
+
+def _interactive(made: Content) -> dict[str, Any]:
+    """Returns what the script draws."""
+    from fmab_jax.plots import style
+
+    finals: dict[str, Any] = {}
+    shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
+    shown["cost"] = "communication cost"
+    for name, words in shown.items():
+        values = [[cell.row[name + end] for end in ("", "_lower", "_upper")] for cell in made.cells]
+        finals[name] = {"title": words, "values": values}
+    for meter, words in made.meters.items():
+        if meter != "the cost":
+            links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
+            finals[f"links {meter}"] = {"title": words, "values": links}
+    order = [axis.name for axis in pictures.order_of(made.axes)]
+    strokes = ["solid", "dash", "dot", "dashdot"]
+    log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])
+    whole: dict[str, Any] = _plain(
+        {
+            "axes": [axis._asdict() for axis in made.axes],
+            "order": order,
+            "cells": [{"label": cell.label, "at": cell.at} for cell in made.cells],
+            "first": [made.cells.index(cell) for cell in pictures.shown_first(made)],
+            "meters": made.meters,
+            "curves": made.curves,
+            "finals": finals,
+            "colours": list(style.COLOURS),
+            "strokes": strokes,
+            "logTime": log,
+        }
+    )
+    return whole
+
+
+def _is_log(grids: Sequence[Sequence[int]]) -> bool:
+    """Tells whether recorded slots are spaced evenly in their logarithm."""
+    return all(len(g) > 2 and g[0] > 0 and g[len(g) // 2] ** 2 < 2 * g[0] * g[-1] for g in grids)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON has it: no infinity, and null for what is not known."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _json(value: Any) -> str:
+    """Writes JSON that cannot end the element that holds it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _tabular(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[tuple[Sequence[tuple[str, Any]], Sequence[tuple[str, Any]]]],
+    *,
+    sortable: bool = False,
+    words: bool = False,
+) -> str:
+    """Returns a table; of each row, the first part are its headings.
+
+    Args:
+        caption: Of the table.
+        heads: Of the columns.
+        rows: Cells as (text, value to sort by).
+        sortable: Whether the script may sort it.
+        words: Whether its cells are words rather than numbers.
+    """
+
+    def cell(tag: str, text: str, value: Any, scope: str = "") -> str:
+        sort = f' data-v="{_e(str(value))}"' if sortable and value != "" else ""
+        return f"<{tag}{scope}{sort}>{_e(text)}</{tag}>"
+
+    head = "".join(f'<th scope="col">{_e(name)}</th>' for name in heads)
+    body = []
+    for first, rest in rows:
+        cells = [cell("th", text, value, ' scope="row"') for text, value in first]
+        cells += [cell("td", text, value) for text, value in rest]
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    kind = " ".join([*["sortable"] * sortable, *["words"] * words])
+    label = _e(caption)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">'
+        f'<table class="{kind}">'
+        f"<caption>{label}</caption><thead><tr>{head}</tr></thead>\n<tbody>"
+        + "\n".join(body)
+        + "</tbody></table></div>\n"
+    )
+
+
+def _still(drawn: Sequence[Picture], what: str) -> str:
+    """Returns static pictures as figures."""
+    found = ""
+    for each in drawn:
+        title = f"{what}: {each.title}" if each.title else what
+        found += (
+            f'<figure class="static still"><img src="{each.uri}" alt="{_e(title)}. '
+            f'{_e(each.caption)}"><figcaption><strong>{_e(title)}.</strong> '
+            f"{_e(each.caption)}</figcaption></figure>\n"
+        )
+    return found
+
+
+def _note(text: str) -> str:
+    return f'<p class="note">{_e(text)}</p>\n' if text else ""
+
+
+def _code(text: str, name: str) -> str:
+    return f'<pre tabindex="0" aria-label="{_e(name)}"><code>{html.escape(text)}</code></pre>\n'
+
+
+def _interval(row: Mapping[str, float], name: str) -> str:
+    return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
+
+
+def _signed(value: float) -> str:
+    return f"+{short(value)}" if value > 0 else short(value).replace("-", "−")
+
+
+def _e(text: str) -> str:
+    """Escapes a text; a number keeps its per cent sign."""
+    return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _own(name: str) -> str:
+    return (resources.files("fmab_jax.reports") / name).read_text("utf-8")
+
+
+@functools.cache
+def _library() -> tuple[str, str]:
+    """Returns the plotting library, one script, packed for a page; and its digest."""
+    whole = resources.files("plotly") / "package_data" / "plotly.min.js"
+    script = whole.read_text("utf-8")
+    packed = gzip.compress(script.encode(), 9, mtime=0)
+    return base64.b64encode(packed).decode(), _digest(script)
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,116 @@
+"""Static pictures of a report: shown on paper and where scripts do not run."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.reports.content import Axis, Cell, Content, Source
+
+# Curves that a picture of a column's width can tell apart; maps of a grid's third parameter.
+_MOST_CURVES, _MOST_PANELS = 8, 4
+
+
+class Picture(NamedTuple):
+    """An image, and its words.
+
+    Attributes:
+        uri: The image, as text that a page can hold.
+        caption: What is to be seen, with seeds, bands and settings.
+        title: What differs it from its neighbours; "" for the only one.
+    """
+
+    uri: str
+    caption: str
+    title: str
+
+
+def curves(content: Content) -> list[Picture]:
+    """Draws regret and links over time of the configurations that are shown at first."""
+    from fmab_jax.plots import runs, style
+
+    cells = [cell for cell in shown_first(content) if "regret" in content.data(cell)]
+    if not cells:
+        return []
+    labelled = {cell.label: content.data(cell) for cell in cells}
+    costs = content.costs
+    figure = runs.plot_runs(
+        labelled, level=content.level, server_price=costs[0], peer_price=costs[1]
+    )
+    return [Picture(_uri(style.svg(figure)), str(figure.get_label()), "")]
+
+
+def finals(content: Content) -> list[Picture]:
+    """Draws regret at the horizon against the parameters, a picture for each value of a third."""
+    found = []
+    for source in content.sources:
+        table = source.table
+        dims = [str(name) for name in table.seeds.dims if table.sizes[name] > 1]
+        if not dims or int(table.seeds.min()) < 2:
+            continue
+        table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
+        found += _panels(content, source, table, dims)
+    return found
+
+
+def _panels(
+    content: Content, source: Source, table: xr.Dataset, dims: Sequence[str]
+) -> list[Picture]:
+    from fmab_jax.plots import parameters, style
+
+    axes = {axis.name: axis for axis in content.axes}
+    x, *others = order_of([axes[name] for name in dims])
+    hue, rest = (others[0], others[1:]) if others else (None, [])
+    panels = []
+    sizes = [table.sizes[axis.name] for axis in rest]
+    many = math.prod(sizes)
+    for place in np.ndindex(*sizes):
+        at = dict(zip([axis.name for axis in rest], place, strict=True))
+        base = all(axis.reference == i for axis, i in zip(rest, place, strict=True))
+        if many > _MOST_PANELS and not base:
+            continue
+        figure = parameters.plot_parameter(table.isel(at), x.name, hue.name if hue else None)
+        told = [source.label] * bool(source.label)
+        told += [axis.labels[i] for axis, i in zip(rest, place, strict=True)]
+        panels.append(Picture(_uri(style.svg(figure)), str(figure.get_label()), ", ".join(told)))
+    return panels
+
+
+def order_of(axes: Sequence[Axis]) -> list[Axis]:
+    """Returns axes in the order in which a figure takes them: horizontal, colours, the rest.
+
+    Several results go to the horizontal axis, else numbers, the longer the rather; the first of
+    equal ones stays first.
+    """
+
+    def weight(axis: Axis) -> tuple[bool, bool, int]:
+        few_numbers = sum(number is not None for number in axis.numbers) < 2
+        return axis.name != "result", few_numbers, -len(axis.labels)
+
+    return sorted(axes, key=weight)
+
+
+def shown_first(content: Content) -> list[Cell]:
+    """Returns the configurations that curves show before anything is chosen.
+
+    All where they are few; else those that differ in the first parameter, others at the reference.
+    """
+    known = [cell for cell in content.cells if math.isfinite(cell.row["regret"])]
+    if len(known) <= _MOST_CURVES or not content.axes:
+        return known[:_MOST_CURVES]
+    first, *rest = content.axes
+    at_reference = [
+        cell
+        for cell in known
+        if all(cell.at[i] in (None, axis.reference) for i, axis in enumerate(rest, start=1))
+    ]
+    return (at_reference or known)[:_MOST_CURVES]
+
+
+def _uri(image: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(image).decode()

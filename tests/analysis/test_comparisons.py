@@ -1,0 +1,304 @@
+"""Comparisons of two runs: against SciPy's t-tests, by simulation, and in words."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import fmab_jax as fmab
+from fmab_jax.analysis import comparisons, summary
+from fmab_jax.analysis.comparisons import Comparison
+
+
+def run(values, root_seed=0, seeds=None, slot=1000, **attrs):
+    """A result of one configuration that ends with these regrets."""
+    values = np.asarray(values, float)
+    curves = values[:, None] * np.linspace(0.5, 1, 3)
+    return xr.Dataset(
+        {"regret": (("seed", "time"), curves)},
+        {"seed": np.arange(len(values)) if seeds is None else seeds, "time": [10, 20, slot]},
+        {"root_seed": root_seed, "title": "CDP-MAB", **attrs},
+    )
+
+
+def summarised(values, root_seed=0, **attrs):
+    """The same, of which moments are kept."""
+    part = summary.moments(np.asarray(values, float)[:, None] * np.linspace(0.5, 1, 3))
+    return xr.Dataset(
+        {
+            "regret_mean": ("time", part.mean),
+            "regret_covariance": (("time", "time_2"), part.covariance),
+            "seeds": ((), len(values)),
+        },
+        {"time": [10, 20, 1000]},
+        {"root_seed": root_seed, "title": "CDP-MAB", **attrs},
+    )
+
+
+def regrets(mean, number, seed, shared=0.0):
+    """Regrets with a common part that seeds share."""
+    luck = np.random.default_rng(7).gamma(4.0, 1.0, number) / 4
+    own = np.random.default_rng(seed).gamma(4.0, 1.0, number) / 4
+    return mean * (shared * luck + (1 - shared) * own)
+
+
+def test_shared_seeds_are_paired_as_scipy_pairs_them():
+    """Would catch an unpaired test of pairs, a wrong sign, level, or degrees of freedom."""
+    a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
+    found = fmab.compare(run(a), run(b), level=0.9)
+    known = stats.ttest_rel(a, b)
+    ends = known.confidence_interval(0.9)
+    assert found.method == "paired" and found.seeds == (40, 40) and found.horizon == 1000
+    assert found.difference == pytest.approx(a.mean() - b.mean(), rel=1e-12)
+    assert (found.lower, found.upper) == pytest.approx(tuple(ends), rel=1e-9)
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.adjusted == found.p_value and found.together == 1
+    # Pairs are made by seed, not by place.
+    order = np.random.default_rng(0).permutation(40)
+    turned = fmab.compare(run(a), run(b[order], seeds=order), level=0.9)
+    assert turned.p_value == pytest.approx(known.pvalue, rel=1e-9)
+
+
+def test_only_common_seeds_are_paired():
+    """Would catch pairs of different seeds where one run has more of them."""
+    a, b = regrets(20, 60, 1, 0.8), regrets(12, 40, 2, 0.8)
+    found = fmab.compare(run(a), run(b, seeds=np.arange(30, 70)))
+    known = stats.ttest_rel(a[30:], b[:30])
+    assert found.method == "paired" and found.seeds == (30, 30)
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.first_mean == pytest.approx(a[30:].mean(), rel=1e-12)
+    assert found.second_mean == pytest.approx(b[:30].mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "how", [{"root_seed": 1}, {"seeds": np.arange(100, 125)}], ids=["other root", "other seeds"]
+)
+def test_other_seeds_are_compared_as_welch_does(how):
+    """Would catch a pooled variance, or pairs of seeds that only look alike."""
+    a, b = regrets(20, 40, 1), 3 * regrets(12, 25, 2)
+    found = fmab.compare(run(a), run(b, **how))
+    known = stats.ttest_ind(a, b, equal_var=False)
+    assert found.method == "Welch" and found.seeds == (40, 25)
+    assert (found.lower, found.upper) == pytest.approx(
+        tuple(known.confidence_interval(0.95)), rel=1e-9
+    )
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    # Of summaries under different root seeds as well: moments are all that Welch needs.
+    if how.get("root_seed"):
+        kept = fmab.compare(summarised(a), summarised(b, **how))
+        assert kept.method == "Welch" and kept.p_value == pytest.approx(known.pvalue, rel=1e-9)
+
+
+def test_a_summary_is_bounded_whatever_is_shared():
+    """Would catch seeds taken for independent that are shared, but not kept one by one."""
+    a, b = regrets(20, 400, 1, 0.5), regrets(18, 400, 2, 0.5)
+    errors = a.std(ddof=1) / 20, b.std(ddof=1) / 20
+    found = fmab.compare(summarised(a), summarised(b))
+    half = stats.t.ppf(0.975, 399) * sum(errors)
+    assert found.method == "bound"
+    assert found.upper - found.difference == pytest.approx(half, rel=1e-9)
+    t = (a.mean() - b.mean()) / sum(errors)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(t, 399), rel=1e-9)
+    # The worst case is reached: one falls as the other rises.
+    worst = stats.ttest_rel(a, 2 * a.mean() - a)
+    opposite = fmab.compare(summarised(a), summarised(2 * a.mean() - a))
+    assert opposite.upper == pytest.approx(worst.confidence_interval(0.95)[1], rel=1e-6, abs=1e-9)
+    # After `until`, each possible look of both is paid for.
+    looked = fmab.compare(summarised(a, looks=3), summarised(b, looks=2))
+    wide = stats.t.ppf(1 - 0.025 / 5, 399) * sum(errors)
+    assert looked.upper - looked.difference == pytest.approx(wide, rel=1e-9)
+    assert looked.p_value == pytest.approx(min(1, 5 * found.p_value), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["paired", "Welch"])
+def test_the_percentage_agrees_with_its_test(method):
+    """Would catch a delta method, or an interval that contradicts the p-value."""
+    other = {"root_seed": int(method == "Welch")}
+    for seed, gap in itertools.product(range(8), (0.0, 0.3, 0.6, 4.0)):
+        a, b = regrets(12 + gap, 30, 10 + seed, 0.7), regrets(12, 30, 50 + seed, 0.7)
+        found = fmab.compare(run(a), run(b, **other))
+        assert found.method == method
+        inside = found.percent_lower <= 0 <= found.percent_upper
+        assert inside == (found.lower <= 0 <= found.upper) == (found.p_value >= 0.05)
+        assert found.percent == pytest.approx(100 * (a.mean() / b.mean() - 1), rel=1e-9)
+    # Each end is a ratio r at which the test of "a - r b = 0" is exactly at its level.
+    if method == "paired":
+        for end in (found.percent_lower, found.percent_upper):
+            gone = stats.ttest_rel(a, (1 + end / 100) * b)
+            assert gone.pvalue == pytest.approx(0.05, rel=1e-6)
+
+
+def test_intervals_of_the_percentage_cover():
+    """Would catch a ratio's interval that is too narrow: 400 repetitions, p-value 1e-6."""
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(400):
+        luck = rng.normal(10, 2, (2, 25))
+        a, b = 1.5 * luck[0] + luck[1], luck[0] + luck[1]
+        found = fmab.compare(run(a), run(b), level=0.9)
+        covered += found.percent_lower <= 25 <= found.percent_upper
+    assert stats.binomtest(covered, 400, 0.9).pvalue > 1e-6
+
+
+def test_where_all_seeds_agree_nothing_is_uncertain():
+    """Would catch 0 / 0: the same run twice, a constant difference, and no regret at all."""
+    a = regrets(20, 10, 1)
+    same = fmab.compare(run(a), run(a))
+    assert (same.difference, same.lower, same.upper, same.p_value) == (0, 0, 0, 1)
+    assert (same.first, same.second) == ("the first run", "the second run")
+    whole = np.arange(1.0, 11.0)
+    shifted = fmab.compare(run(whole + 2), run(whole), labels=("a", "b"))
+    assert (shifted.lower, shifted.upper, shifted.p_value) == (2, 2, 0)
+    free = fmab.compare(run(a), run(0 * a), labels=("a", "b"))
+    assert np.isnan([free.percent, free.percent_lower, free.percent_upper]).all()
+    assert free.sentence.startswith(f"a costs {a.mean():.0f} more regret than b [")
+
+
+def made(**changes):
+    """A comparison, for its words."""
+    plain = {
+        "first": "p = 0.2",
+        "second": "p = 0.4",
+        "at": "",
+        "method": "paired",
+        "seeds": (100, 100),
+        "horizon": 1000,
+        "first_mean": 186.0,
+        "second_mean": 100.0,
+        "difference": 86.0,
+        "lower": 85.0,
+        "upper": 87.0,
+        "percent": 86.0,
+        "percent_lower": 85.0,
+        "percent_upper": 87.0,
+        "p_value": 1e-20,
+        "adjusted": 1e-20,
+        "together": 1,
+        "level": 0.95,
+    }
+    return Comparison(**{**plain, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({}, "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]"),
+        (
+            {"percent": -46.04, "percent_lower": -46.31, "percent_upper": -45.8, "at": "ε = 1"},
+            "With ε = 1: p = 0.2 costs 46.0 % less regret than p = 0.4 [45.8, 46.3]",
+        ),
+        (
+            {"adjusted": 0.2, "percent": 1.2, "percent_lower": 0.1, "percent_upper": 2.3},
+            "No difference in regret is shown between p = 0.2 and p = 0.4: 1 % [0, 2]",
+        ),
+        (
+            {"percent_lower": float("nan")},
+            "p = 0.2 costs 86 more regret than p = 0.4 [85, 87]",
+        ),
+    ],
+    ids=["more", "less", "none", "no percentage"],
+)
+def test_one_plain_sentence(changes, sentence):
+    """Would catch a sign that is not turned with its words, and a verdict without adjustment."""
+    assert made(**changes).sentence == sentence
+
+
+def test_holm_adjusts_as_written_down():
+    """Would catch Bonferroni, values out of order, and adjusted values that fall."""
+    values = [0.01, 0.04, 0.03, 0.005]
+    found = comparisons.holm([made(p_value=p) for p in values])
+    # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, then 0.04 is raised to 0.06.
+    assert [each.adjusted for each in found] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert [each.p_value for each in found] == values
+    assert {each.together for each in found} == {4}
+    assert comparisons.holm([made(p_value=0.7)] * 3)[0].adjusted == 1
+    assert comparisons.holm([]) == []
+
+
+def grid(values, **axes):
+    """A sweep over axes, with the regrets of each configuration [..., seed]."""
+    dims = [*axes, "seed", "time"]
+    coords = {
+        name: (name, labels, {"symbol": name[0], "none": "no limit"})
+        for name, labels in axes.items()
+    }
+    shape = [len(labels) for labels in axes.values()]
+    return xr.Dataset(
+        {
+            "regret": (dims, np.asarray(values, float)[..., None]),
+            "seeds": (list(axes), np.full(shape, np.shape(values)[-1])),
+        },
+        {**coords, "seed": np.arange(np.shape(values)[-1]), "time": [1000]},
+        {"root_seed": 0},
+    )
+
+
+def test_few_configurations_are_all_compared():
+    """Would catch a pair left out, or the labels of another."""
+    values = np.stack([regrets(mean, 20, mean, 0.5) for mean in (10, 12, 15)])
+    found = fmab.compare_all(grid(values, epsilon=[0.1, 1, 3]))
+    assert [(each.first, each.second) for each in found] == [
+        ("e = 0.1", "e = 1"),
+        ("e = 0.1", "e = 3"),
+        ("e = 1", "e = 3"),
+    ]
+    pairs = itertools.combinations(values, 2)
+    expected = np.array([stats.ttest_rel(a, b).pvalue for a, b in pairs])
+    assert [each.p_value for each in found] == pytest.approx(expected, rel=1e-9)
+    assert all(each.adjusted >= each.p_value for each in found)
+
+
+def test_of_many_one_parameter_varies_at_a_time():
+    """Would catch a reference that depends on the results, and parameters mixed up."""
+    labels = np.array([0.1, "none", 2], object)
+    labels[0], labels[2] = 0.1, 2
+    values = np.random.default_rng(0).gamma(4, 2, (3, 2, 20))
+    data = grid(values, epsilon=labels, participation=[0.2, 1.0])
+    found = fmab.compare_all(data)
+    assert [(each.first, each.second, each.at) for each in found] == [
+        ("e = 0.1", "no limit", "p = 1"),
+        ("e = 2", "no limit", "p = 1"),
+        ("p = 0.2", "p = 1", "no limit"),
+    ]
+    assert found[2].difference == pytest.approx((values[1, 0] - values[1, 1]).mean(), rel=1e-9)
+    # A swept horizon stays at its end: regret at another T is another question.
+    late = data.rename(epsilon="horizon").assign_coords(horizon=[1, 2, 3])
+    assert [each.first for each in fmab.compare_all(late)] == ["p = 0.2"]
+
+
+def test_runs_by_label_are_compared():
+    """Would catch labels that are lost, and more than five compared each with each."""
+    runs = {name: run(regrets(10 + i, 20, i)) for i, name in enumerate("abcdef")}
+    assert [(c.first, c.second) for c in fmab.compare_all(runs)] == [(n, "a") for n in "bcdef"]
+    few = {name: runs[name] for name in "abc"}
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [(c.first, c.second) for c in fmab.compare_all(few)] == pairs
+
+
+GOOD = run(np.arange(1.0, 9.0))
+
+
+@pytest.mark.parametrize(
+    "call, start",
+    [
+        (lambda: fmab.compare(xr.Dataset(), GOOD), "first='Dataset': must be a Dataset with"),
+        (lambda: fmab.compare(GOOD, run([1.0])), "second.seeds=1: must be at least 2"),
+        (lambda: fmab.compare(GOOD, run([1.0, 2], slot=99)), "second.time=99: must be 1000"),
+        (lambda: fmab.compare(GOOD, GOOD, level=95), "level=95: must be"),
+        (
+            lambda: fmab.compare(GOOD, grid(np.ones((2, 4)), epsilon=[0.1, 1])),
+            "second='2 values of epsilon': must be one configuration; select one with "
+            ".sel(epsilon=0.1)",
+        ),
+        (lambda: fmab.compare(GOOD, run([1.0, np.nan])), "second.regret='not finite': must be"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(call, start):
+    """Would catch a traceback, or a comparison of what cannot be compared."""
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value).startswith(start) and "\n" not in str(error.value)

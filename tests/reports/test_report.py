@@ -1,0 +1,458 @@
+"""The report says what its results hold, and is a page that can be read by anybody."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import itertools
+import json
+import math
+import os
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+from fmab_jax.cli.options import parse
+from fmab_jax.cli.run import Options as RunOptions
+from fmab_jax.cli.stated import command_of, study_of
+from fmab_jax.reports import content, page, pictures
+from fmab_jax.reports.again import again
+from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps.results import read
+
+SMALL = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 20, "times": 8}
+
+
+class Reader(HTMLParser):
+    """What a page is made of: elements with their attributes, tables as texts, ids and links."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.tables, self.open, self.text = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "br", "input"):
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("th", "td"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("th", "td"):
+            self.tables[-1][-1][-1] += data
+        if not {"script", "style"} & set(self.open):
+            self.text.append(data)
+
+    def every(self, tag):
+        return [attrs for name, attrs in self.elements if name == tag]
+
+
+def plain(text):
+    """Returns a page's text with usual spaces."""
+    return " ".join("".join(text).replace("\xa0", " ").split())
+
+
+@pytest.fixture(scope="module")
+def grid() -> xr.Dataset:
+    """A sweep with labels of mixed kinds."""
+    return fmab.sweep("cdp", **SMALL, epsilon=[0.1, 1, None], rounds=[2, None], progress=False)
+
+
+@pytest.fixture(scope="module")
+def written(grid, tmp_path_factory) -> str:
+    """Its report."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert fmab.write_report(grid, path) == path
+    return path.read_text("utf-8")
+
+
+def table(reader, caption):
+    """Returns heads and rows of the table with a caption."""
+    captions = [i for i, attrs in enumerate(reader.every("div")) if attrs.get("role") == "region"]
+    names = [reader.every("div")[i]["aria-label"].replace("\xa0", " ") for i in captions]
+    (found,) = [each for name, each in zip(names, reader.tables, strict=True) if caption in name]
+    heads, *rows = [[cell.replace("\xa0", " ") for cell in row] for row in found]
+    return heads, rows
+
+
+def test_the_page_is_semantic_and_self_contained(written):
+    """Would catch headings out of order, lost labels, links to nowhere, and anything fetched."""
+    reader = Reader(written)
+    assert written.startswith("<!DOCTYPE html>")
+    assert reader.every("html") == [{"lang": "en"}]
+    tags = [tag for tag, _ in reader.elements]
+    assert [tags.count(tag) for tag in ("h1", "main", "title", "nav", "header")] == [1] * 5
+    ids = [attrs["id"] for _, attrs in reader.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for attrs in reader.every("a"):
+        assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
+    for attrs in reader.every("section"):
+        assert attrs["aria-labelledby"] in ids
+    assert tags.count("table") == tags.count("caption") == 5
+    assert {attrs.get("scope") for attrs in reader.every("th")} == {"row", "col"}
+    images = reader.every("img")
+    assert len(images) == 2
+    for attrs in images:
+        assert attrs["src"].startswith("data:image/svg+xml;base64,") and len(attrs["alt"]) > 100
+        assert base64.b64decode(attrs["src"].partition(",")[2]).startswith(b"<?xml")
+    # Nothing that would be fetched.
+    for name, attrs in reader.elements:
+        assert name not in ("link", "iframe", "object", "embed", "base")
+        assert name == "img" or not {"src", "srcset", "data", "action"} & set(attrs)
+        assert not any(key.startswith("on") for key in attrs)
+    assert "url(" not in written.partition("</style>")[0]
+    assert len(written) < 3.5e6
+
+
+def test_only_the_scripts_of_the_page_may_run(written):
+    """Would catch a policy whose hashes are not those of the scripts, or that lets others in."""
+    (policy,) = [a["content"] for a in Reader(written).every("meta") if "http-equiv" in a]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'" and "connect-src" not in rules
+    own = written.rpartition("<script>")[2].partition("</script>")[0]
+    packed = re.search(r'id="library">([^<]+)</script>', written)[1]
+    library = gzip.decompress(base64.b64decode(packed)).decode()
+    assert library.startswith("/**\n* plotly.js v")
+    digests = [
+        base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in (library, own)
+    ]
+    assert rules["script-src"] == " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+def test_the_tables_say_what_the_results_hold(written, grid):
+    """Would catch a wrong column, interval, level or row, by formulas of its own."""
+    heads, rows = table(Reader(written), "Final values")
+    assert heads[:4] == ["privacy parameter ε", "round budget R", "regret", "interval, 95 %"]
+    places = list(itertools.product(range(3), range(2)))
+    assert len(rows) == len(places)
+    number = lambda text: float(text.replace(",", ""))  # noqa: E731
+    for row, (i, j) in zip(rows, places, strict=True):
+        cell = dict(zip(heads, row, strict=True))
+        assert row[:2] == [["0.1", "1", "no noise"][i], ["2", "no round budget"][j]]
+        final = grid.regret.values[i, j, :, -1]
+        half = stats.t.ppf(0.975, 19) * final.std(ddof=1) / math.sqrt(20)
+        low, high = re.fullmatch(r"\[(\S+), (\S+)\]", cell["interval, 95 %"]).groups()
+        near = {"rel": 5e-4}
+        assert number(cell["regret"]) == pytest.approx(final.mean(), **near)
+        assert (number(low), number(high)) == pytest.approx(
+            (final.mean() - half, final.mean() + half), **near
+        )
+        assert number(cell["links, server"]) == pytest.approx(
+            grid.links.values[i, j, :, -1, 0].mean(), **near
+        )
+        assert cell["seeds"] == "20"
+
+
+def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
+    """Would catch another reference, an unpaired test, a lost adjustment, or a wrong sentence."""
+    reader = Reader(written)
+    heads, rows = table(reader, "Differences of mean regret")
+    pairs = [((0, 1), (2, 1)), ((1, 1), (2, 1)), ((2, 0), (2, 1))]
+    assert [row[:3] for row in rows] == [
+        ["no round budget", "ε = 0.1", "no noise"],
+        ["no round budget", "ε = 1", "no noise"],
+        ["no noise", "R = 2", "no round budget"],
+    ]
+    final = grid.regret.values[..., -1]
+    values = [stats.ttest_rel(final[a], final[b]).pvalue for a, b in pairs]
+    # Holm's method, by hand.
+    order, reached = sorted(range(3), key=values.__getitem__), 0.0
+    for rank, place in enumerate(order):
+        reached = max(reached, (3 - rank) * values[place])
+        told = rows[place][heads.index("p-value, Holm")]
+        if told.startswith("<"):
+            assert reached < 1e-15
+        else:
+            shown = float(
+                told.replace("×10", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+            )
+            assert shown == pytest.approx(min(1, reached), rel=0.06, abs=6e-4)
+    gap = 100 * (final[2, 0].mean() / final[2, 1].mean() - 1)
+    found = re.search(r"With no noise: R = 2 costs ([\d.,]+) % more regret", plain(reader.text))
+    assert float(found[1].replace(",", "")) == pytest.approx(gap, abs=0.51)
+    heads, rows = table(reader, "What privacy costs, beside no noise")
+    extra = final[0, 1].mean() - final[2, 1].mean()
+    shown = float(rows[0][heads.index("extra regret")].replace(",", "").replace("−", "-"))
+    assert shown == pytest.approx(extra, rel=5e-4)
+
+
+def test_the_ledger_and_what_went_wrong_are_told(written, grid):
+    """Would catch a ledger that is cut, and catastrophes without their largest regret."""
+    reader = Reader(written)
+    heads, rows = table(reader, "What is told of one reward")
+    told = {(row["who"], row["what"], row["where"]) for row in json_ledger(grid)}
+    assert {tuple(row[:3]) for row in rows} == told
+    unlucky = grid.copy()
+    lost = grid.best_arm_lost.values.copy()
+    lost[0, 0, [3, 5]] = True
+    unlucky = unlucky.assign_coords(best_arm_lost=(grid.best_arm_lost.dims, lost))
+    made = content.gathered(
+        {"": (unlucky, None)}, title=None, level=0.9, server_price=1.0, peer_price=1.0
+    )
+    heads, rows = table(Reader(page.page(made)), "Seeds that went wrong")
+    assert heads[3:6] == ["lost the best arm", "share, 90 %", "largest regret of these"]
+    assert rows[0][3] == "2"
+    low, high = stats.binomtest(2, 20).proportion_ci(0.9, "exact")
+    assert rows[0][4] == f"[{100 * low:.2g}, {100 * high:.2g}] %"
+    worst = grid.regret.values[0, 0, [3, 5], -1].max()
+    assert float(rows[0][5].replace(",", "")) == pytest.approx(worst, rel=5e-4)
+
+
+def json_ledger(data):
+    from fmab_jax.analysis import privacy
+
+    return privacy.rows(data.attrs["ledger"])[0]
+
+
+def test_what_the_script_draws_is_the_band(written, grid):
+    """Would catch curves of other cells, thinned wrongly, or bands of another level."""
+    text = re.search(r'id="data">(.+?)</script>', written, re.S)[1]
+    data = json.loads(text)
+    assert [axis["name"] for axis in data["axes"]] == ["epsilon", "rounds"]
+    assert [axis["reference"] for axis in data["axes"]] == [2, 1]
+    assert data["curves"]["grids"] == [grid.time.values.tolist()]
+    for entry in data["curves"]["cells"]:
+        i, j = data["cells"][entry["cell"]]["at"]
+        band = fmab.confidence_band(grid.regret[i, j])
+        for drawn, name in zip(entry["regret"], ("mean", "lower", "upper"), strict=True):
+            np.testing.assert_allclose(drawn, band[name].values, rtol=1e-5)
+        links = grid.links.values[i, j, :, :, 0].mean(axis=0)
+        np.testing.assert_allclose(entry["links"]["server"][0], links, rtol=1e-5)
+
+
+def test_the_bytes_depend_on_the_results_only(written, grid, tmp_path):
+    """Would catch a date, a random name, or an order of a set."""
+    again_ = fmab.write_report(grid, tmp_path / "again.html")
+    assert again_.read_text("utf-8") == written
+
+
+def test_a_page_of_many_configurations_stays_small(grid):
+    """Would catch megabytes of curves, and a limit that is not told."""
+    data = grid.isel(epsilon=np.arange(20) % 3, rounds=np.arange(20) % 2, time=np.arange(80) // 10)
+    data = data.drop_vars("epsilon_message").assign_coords(time=125 * np.arange(1, 81))
+    axes = {name: np.arange(1.0, 21) for name in ("epsilon", "rounds")}
+    data = data.assign_coords(
+        {name: (name, values, grid[name].attrs) for name, values in axes.items()}
+    ).isel(seed=slice(4))
+    data["seeds"] = data.seeds * 0 + 4
+    how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
+    made = content.gathered({"": (data, None)}, **how)
+    text = page.page(made)
+    assert data.seeds.size == 400 and len(made.curves["cells"]) == 256
+    numbers = sum(2 * 3 * len(each["regret"][0]) for each in made.curves["cells"])
+    assert numbers <= 250_000 and len(text) < 5e6
+    told = plain(Reader(text).text)
+    assert "256 of 400 configurations, the first ones of the grid" in told
+    assert "The first 300 of 400 configurations are listed." in told
+    assert len(made.compared) == 19 + 19
+    assert len(pictures.shown_first(made)) == 8
+    with pytest.raises(ValueError, match="configurations=1200: must be at most 1,000"):
+        content.gathered({name: (data, None) for name in "abc"}, **how)
+
+
+def test_a_summary_has_bands_and_no_picture(tmp_path):
+    """Would catch a report that needs single seeds, or that pairs what is not kept."""
+    data = fmab.sweep("cdp", **SMALL, epsilon=[0.1, 1], keep="summary", progress=False)
+    text = fmab.write_report(data, tmp_path / "a.html").read_text("utf-8")
+    told = plain(Reader(text).text)
+    assert "There is no static picture of a summary" in told
+    assert "Single seeds are not kept: an upper bound on the error" in told
+    drawn = json.loads(re.search(r'id="data">(.+?)</script>', text, re.S)[1])["curves"]["cells"]
+    band = fmab.confidence_band(data)
+    for i, entry in enumerate(drawn):
+        np.testing.assert_allclose(entry["regret"][2], band.upper.values[i], rtol=1e-5)
+
+
+def test_several_results_stand_beside_each_other(tmp_path):
+    """Would catch labels that are lost, and a text that becomes a part of the page."""
+    problem = fmab.Problem.uniform(agents=5, arms=10)
+    make = lambda a: fmab.simulate(a, problem, horizon=10**4, seeds=20, times=8)  # noqa: E731
+    runs = {"<b>ours</b>": make(fmab.cdp_mab(1)), "%{theirs} & co": make(fmab.cdp_mab(0.1))}
+    path = fmab.write_report(runs, tmp_path / "a.html", title="</title><script>alert(1)</script>")
+    text = path.read_text("utf-8")
+    reader = Reader(text)
+    assert text.count("<script") == 3 and "<b>" not in text
+    heads, rows = table(reader, "Final values")
+    assert heads[0] == "result" and [row[0] for row in rows] == list(runs)
+    told = plain(reader.text)
+    assert "How do <b>ours</b> and %{theirs} & co compare in regret" in told
+    ours, theirs = (run.regret.values[:, -1] for run in runs.values())
+    sign = "more" if ours.mean() > theirs.mean() else "less"
+    assert re.search(rf"<b>ours</b> costs [\d,.]+ % {sign} regret than %{{theirs}} & co \[", told)
+
+
+COMMANDS = [
+    "run cdp --epsilon 0.1 none --participation 0.4 --seeds 20 --log-time --root-seed 7",
+    "run ddp --graph ring star --private-waiting true --agents 6 --spread 0.5 --seeds 20",
+    "run cdp --agents 3 5 --rounds none 2 --epsilon 0.5 --rewards bernoulli --instance-gap 0.2",
+    "run hdp --components 2x3:star --epsilon 0.3 --agents 6 --schedule-gap 0.1 --times 100 500 900",
+    "run cdp --epsilon none --rewards gaussian:0.1 --keep summary --horizon 1e4 2e4",
+    "run cdp --epsilon-message 4 --fixed-instance 3 --keep summary --until 0.5 --max-seeds 4000",
+    "run ucb1 --pooled true false",
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_command_states_the_same_study(words):
+    """Would catch an option that is lost, or that says something else than the results."""
+    given = shlex.split(f"{words} --arms 10" + " --horizon 1e4" * ("horizon" not in words))
+    study, attrs = stated_by(given)
+    found = again(xr.Dataset(attrs=attrs), "a b.nc")
+    assert found.kind == "shell" and found.checked
+    typed = shlex.split(found.text.replace("\\\n", " "))
+    assert typed[:2] == ["fmab", "run"] and typed[-2:] == ["--out", "a b"]
+    assert stated_by(typed[1:-2])[0].hash == study.hash
+
+
+def stated_by(words):
+    """Returns the study that a command states, and what results of it say."""
+    command = command_of("fmab run", words[1:], RunOptions)
+    _, study = study_of(parse(command), command.subject, words)
+    return study, {"study": json.dumps(study.describe()), "study_hash": study.hash}
+
+
+def test_a_study_of_several_algorithms_is_a_file(tmp_path):
+    """Would catch a study file that states another study than the results."""
+    document = {
+        "algorithm": ["cdp", "ddp"],
+        "horizon": 10**4,
+        "seeds": 20,
+        "parameters": {"epsilon": [0.5, "none"], "graph": "ring"},
+        "problem": {"agents": 5, "arms": 10},
+    }
+    study = study_file.study_of(document)
+    attrs = {"study": json.dumps(study.describe()), "study_hash": study.hash}
+    found = again(xr.Dataset(attrs=attrs), "runs/x")
+    assert found.kind == "toml" and found.checked
+    assert found.note.endswith("fmab sweep study.toml --out runs/x")
+    (tmp_path / "study.toml").write_text(found.text)
+    read_ = study_file.read_study(tmp_path / "study.toml")
+    assert study_file.study_of(read_).hash == study.hash
+
+
+def slow(make):
+    """A case that compiles a program of its own, twice."""
+    return pytest.param(make, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fmab.simulate(
+            fmab.cdp_mab(None, rounds=2), uniform(), 10**4, [3, 7, 9], root_seed=5, times=[10, 200]
+        ),
+        slow(lambda: fmab.simulate(fmab.ddp_mab(0.5, graph="ring"), uniform(), 10**4, 20, times=8)),
+        slow(
+            lambda: fmab.simulate(
+                fmab.cdp_mab(1), fmab.Problem([0.9, 0.5, 0.1], agents=4), 10**4, 20, times=8
+            )
+        ),
+        slow(
+            lambda: fmab.simulate(
+                fmab.cdp_mab(epsilon_message=3.0),
+                fmab.Problem.heterogeneous(5, 10, 0.3),
+                10**4,
+                range(4, 24),
+                times=8,
+                spacing="log",
+                sum_agents=False,
+            )
+        ),
+    ],
+    ids=["budget", "graph", "fixed means", "log"],
+)
+def test_the_script_makes_a_run_again(make):
+    """Would catch a script that runs to other numbers; it is run."""
+    data = make()
+    found = again(data)
+    assert found.kind == "python" and found.checked
+    space: dict = {}
+    exec(found.text, space)
+    xr.testing.assert_identical(space["data"].drop_attrs(), data.drop_attrs())
+    assert space["data"].attrs["config"] == data.attrs["config"]
+
+
+def uniform():
+    return fmab.Problem.uniform(agents=5, arms=10)
+
+
+def test_results_that_do_not_say_enough_are_told_so(grid):
+    """Would catch a command made up for foreign code, and a page without its reason."""
+    assert again(grid.drop_attrs()).note == "These results do not say how they were made."
+    foreign = grid.assign_attrs(study=grid.attrs["study"].replace('"cdp"', '"mine"'))
+    assert again(foreign).text == "" and "code or data of your own" in again(foreign).note
+    other = grid.assign_attrs(study_hash="0" * 32)
+    assert again(other).text and not again(other).checked
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys, words, status=0):
+    capsys.readouterr()
+    assert main(shlex.split(words)) == status, capsys.readouterr()
+    return capsys.readouterr()
+
+
+def test_the_command_line_writes_a_report_and_its_command_works(folder, capsys, grid):
+    """Would catch numbers that the printed command does not reproduce; it is run."""
+    fmab.export(grid, "grid.nc")
+    assert said(capsys, "report grid.nc").out.startswith("wrote report.html (2.")
+    text = Path("report.html").read_text("utf-8")
+    command = html.unescape(re.search(r"<code>(fmab run .+?)</code>", text, re.S)[1])
+    words = command.replace("\\\n", " ").removeprefix("fmab ").replace("--out grid", "--out new")
+    said(capsys, words + " --no-figure")
+    np.testing.assert_array_equal(read("new.nc").regret.values, grid.regret.values)
+    assert read("new.nc").attrs["study_hash"] == grid.attrs["study_hash"]
+    # Of a selection, and of two results with the labels of their files.
+    said(capsys, "report grid.nc new.nc --select epsilon=1 --out two.html")
+    heads, rows = table(Reader(Path("two.html").read_text("utf-8")), "Final values")
+    assert heads[:2] == ["result", "round budget R"]
+    budgets = ("2", "no round budget")
+    assert [row[:2] for row in rows] == [[a, b] for a in ("grid", "new") for b in budgets]
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        ("report", "fmab report: must be given PATH...; see fmab report --help"),
+        ("report nothing.nc", "nothing.nc: must be an existing file; save a result there first"),
+        ("report grid.nc --out a.pdf", "--out a.pdf: must be a file name ending in .html; change"),
+        ("report grid.nc --out no/a.html", "--out no/a.html: must be in an existing folder; make"),
+        ("report grid.nc --out there.html", "--out there.html: must be a new name; it exists: "),
+        ("report grid.nc --level 95", "--level 95: must be a number in (0, 1); use 0.95"),
+        ("report grid.nc --select p=1", "--select p=1: must be one of epsilon, rounds"),
+        ("report grid.nc grid.nc", "grid.nc: must be distinct; name each result once"),
+    ],
+)
+def test_bad_words_end_in_one_line(folder, capsys, grid, words, line):
+    """Would catch a traceback, a half-written page, or an old one that is lost."""
+    fmab.export(grid, "grid.nc")
+    Path("there.html").write_text("old")
+    err = said(capsys, words, 2).err
+    assert err.startswith(f"fmab: {line}") and err.count("\n") == 1
+    assert Path("there.html").read_text() == "old"
+    assert sorted(os.listdir()) == ["grid.nc", "there.html"]
