@@ -318,6 +318,16 @@ def open_sweep(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dat
         ValueError: If it is no store, is damaged, or is unfinished and ``partial`` is not set.
         Damaged: When a value is read from a damaged chunk: of curves, when it is used. Running the
             sweep again mends it.
+
+    Example:
+        >>> import tempfile
+        >>> import fmab_jax as fmab
+        >>> problem, folder = fmab.Problem.uniform(agents=5, arms=10), tempfile.mkdtemp() + "/eps"
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20, store=folder
+        ... )
+        >>> bool((fmab.open_sweep(folder).regret == data.regret).all())
+        True
     """
     return dataset(open_results(path), str(path), partial=partial)
 

@@ -130,6 +130,13 @@ def sweep(
         ValueError: If a value is refused, the study does not fit memory or disk, the store holds
             another study, or somebody else is writing.
         OSError: If the store cannot be written; what was written stays.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> data.regret.dims, data.epsilon.values.tolist()
+        (('epsilon', 'seed', 'time'), [0.1, 1.0])
     """
     study = state(
         algorithm,
