@@ -13,7 +13,15 @@ import matplotlib.pyplot
 import pytest
 
 import fmab_jax as fmab
+from fmab_jax.analysis import theory
+from fmab_jax.core import graphs
 
+# What the pages name besides, by where it is.
+BESIDES = (
+    *(graphs.make, graphs.components, graphs.diameter),
+    *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
+    *(theory.pair_failure, theory.crossover_epsilon),
+)
 NAMES = [name for name in fmab.__all__ if name != "__version__"]
 
 
@@ -41,7 +49,7 @@ def documented(member: Any) -> Any:
 
 def public() -> dict[str, Any]:
     """Returns everything that has to have an example, once each."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {f"{each.__module__}.{each.__name__}": each for each in BESIDES}
     for name in NAMES:
         value = getattr(fmab, name)
         found[name] = value

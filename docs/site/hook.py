@@ -8,7 +8,9 @@ that are lists of what there is (reference, gallery, arena) are written from it,
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
+import logging
 import posixpath
 import re
 import textwrap
@@ -34,6 +36,7 @@ _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 # A list right below a paragraph, which GitHub shows as a list.
 _LIST = re.compile(r"^(?![*|>#\s-])(.*\S.*\n)(?=\* )", re.M)
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.M | re.S)
+_LOG = logging.getLogger("mkdocs.hooks.site")  # what it warns of ends a strict build
 # Where the site's own files come from in the repository, for links that they hold.
 _home: dict[str, str] = {}
 
@@ -74,21 +77,50 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Leads the links of the repository to the pages of the site."""
     here = page.file.src_uri
-    source = _home.get(here, f"docs/{here}")
 
     def led(match: re.Match[str]) -> str:
         before, target, heading = match.groups()
-        if re.match(r"[a-z]+:", target):
-            return match[0]
-        meant = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        at = _FOLDERS.get(meant) or _PAGES.get(meant) or meant.removeprefix("docs/")
-        return f"{before}{posixpath.relpath(at, posixpath.dirname(here) or '.')}{heading}"
+        return before + _led(target, here) + heading
 
     parts = _CODE.split(markdown)
     parts[::2] = [_LINK.sub(led, part) for part in parts[::2]]
     if here.startswith("figures/"):
         page.meta["hide"] = ["navigation"]  # more room for wide tables
     return _titled(_LIST.sub(r"\1\n", "".join(parts)), here)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Leads the links of notebooks, which MkDocs does not look into, and checks them."""
+    here = page.file.src_uri
+    if not here.endswith(".ipynb"):
+        return html
+
+    def led(match: re.Match[str]) -> str:
+        before, target, heading = match.groups()
+        if re.match(r"[a-z]+:|#", target):
+            return match[0]
+        at = _led(target, here)
+        found = files.get_file_from_path(
+            posixpath.normpath(posixpath.join(posixpath.dirname(here), at))
+        )
+        if found is None:
+            _LOG.warning(
+                f"Doc file '{here}' contains a link '{target}', but the target is not found."
+            )
+            return match[0]
+        return f'{before}{found.url_relative_to(page.file)}{heading}"'
+
+    return re.sub(r'((?:href|src)=")([^"#]+)((?:#[^"]*)?)"', led, html)
+
+
+def _led(target: str, here: str) -> str:
+    """Returns where a link of the repository leads on the site, from a page of the site."""
+    if re.match(r"[a-z]+:", target):
+        return target
+    source = _home.get(here, f"docs/{here}")
+    meant = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    at = _FOLDERS.get(meant) or _PAGES.get(meant) or meant.removeprefix("docs/")
+    return posixpath.relpath(at, posixpath.dirname(here) or ".")
 
 
 def _titled(markdown: str, here: str) -> str:
@@ -206,6 +238,11 @@ _ROOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 # Rooms whose names follow from where they are defined.
 _BY_HOME = {"analysis": "analysis", "sweeps": "sweeps", "plots": "plots", "reports": "plots"}
+_BESIDES = (
+    *(f"core.graphs.{name}" for name in ("make", "components", "diameter")),
+    *(f"analysis.theory.{name}" for name in ("bounds", "closed_form", "regret_curve", "epochs")),
+    *(f"analysis.theory.{name}" for name in ("pair_failure", "crossover_epsilon")),
+)
 _FULL = ("Problem", "Algorithm", "Elimination", "IndexPolicy", "Exchange", "Law")
 
 
@@ -232,7 +269,21 @@ def _reference() -> dict[str, str]:
         *(_entry(fmab, name) for name in ("list_algorithms", *fmab._PLUGS)),
     ]
     pages["reference/algorithms.md"] = "\n".join(parts)
+    parts = ["# Graphs and bounds\n", "Functions that have a place of their own.\n"]
+    parts += [
+        f"## fmab_jax.{name} {{ #fmab_jax.{name} data-toc-label='{name.rpartition('.')[2]}' }}\n\n"
+        f"{_call(name, _at(fmab, name))}\n::: fmab_jax.{name}\n"
+        "    options: { show_root_heading: false, show_root_toc_entry: false, heading_level: 6 }\n"
+        for name in _BESIDES
+    ]
+    pages["reference/besides.md"] = "\n".join(parts)
     return pages
+
+
+def _at(fmab: Any, name: str) -> Any:
+    """Returns a function by where it is."""
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"{fmab.__name__}.{module}"), function)
 
 
 def _entry(fmab: Any, name: str) -> str:
