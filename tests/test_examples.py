@@ -6,6 +6,7 @@ import doctest
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -41,6 +42,16 @@ def methods(owner: type) -> Iterator[tuple[str, Any]]:
             yield f"{home.__qualname__}.{name}", documented(vars(home)[name])
 
 
+def written_in(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yields the public functions and classes of a module that is public as a whole."""
+    for name, value in vars(module).items():
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith(
+            module.__name__
+        ):
+            if inspect.isfunction(value) or inspect.isclass(value):
+                yield name, value
+
+
 def documented(member: Any) -> Any:
     """Returns what holds the docstring of a member of a class, None for an attribute."""
     member = getattr(member, "fget", None) or getattr(member, "__func__", member)
@@ -52,6 +63,9 @@ def public() -> dict[str, Any]:
     found: dict[str, Any] = {f"{each.__module__}.{each.__name__}": each for each in BESIDES}
     for name in NAMES:
         value = getattr(fmab, name)
+        if inspect.ismodule(value):
+            found |= {f"{name}.{below}": each for below, each in written_in(value)}
+            continue
         found[name] = value
         if isinstance(value, type):
             found |= dict(methods(value))

@@ -254,6 +254,7 @@ def _reference() -> dict[str, str]:
     pages = {}
     left = [name for name in fmab._HOME if name not in named and name != "list_algorithms"]
     by_room: dict[str, list[str]] = {room: list(names) for room, (*_, names) in _ROOMS.items()}
+    by_room["problems"] += [name for name in fmab.__all__ if inspect.ismodule(getattr(fmab, name))]
     for name in left:
         by_room[_BY_HOME.get(fmab._HOME[name].partition(".")[0], "running")].append(name)
     for room, (title, words, _) in _ROOMS.items():
@@ -291,7 +292,8 @@ def _entry(fmab: Any, name: str) -> str:
     value = getattr(fmab, name)
     heading = f"## fmab_jax.{name} {{ #fmab_jax.{name} data-toc-label='{name}' }}\n"
     if inspect.ismodule(value):
-        return f"{heading}\n::: {value.__name__}\n    options: {{ show_root_heading: false }}\n"
+        options = "{ show_root_heading: false, show_root_toc_entry: false, heading_level: 3 }"
+        return f"{heading}\n::: {value.__name__}\n    options: {options}\n"
     members = _methods(value) if name in _FULL else []
     return "\n".join(
         [
