@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fmab_jax.sweeps.exports import export
     from fmab_jax.sweeps.runner import sweep
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Problem": "core.problems",

@@ -274,6 +274,25 @@ def parameter(
         label: Name on an axis; by default made of the name.
         suggested: The command line's default.
         shown: How help tells the default.
+
+    Returns:
+        A dataclass field.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> import fmab_jax as fmab
+        >>> from fmab_jax.parameters import Real
+        >>> @dataclass(frozen=True)
+        ... class Wide(fmab.ucb1):
+        ...     name = "wide"
+        ...     factor: float = fmab.parameter(
+        ...         Real(low=1.0), "Of the width.", default=2.0, symbol="w"
+        ...     )
+        >>> Wide(factor=3).settings()
+        {'factor': 'w = 3'}
+        >>> Wide(factor=0.5)
+        Traceback (most recent call last):
+        fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
     told = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
     return field(
@@ -365,13 +384,37 @@ class Described:
         self.check()
 
     def check(self) -> None:
-        """Refuses values that do not go together; a hook."""
+        """Refuses values that do not go together; a hook.
+
+        Example:
+            >>> from dataclasses import dataclass
+            >>> import fmab_jax as fmab
+            >>> from fmab_jax.errors import refuse
+            >>> @dataclass(frozen=True)
+            ... class Careful(fmab.cdp_mab):
+            ...     name = "careful"
+            ...
+            ...     def check(self):
+            ...         super().check()
+            ...         if self.rounds is not None and self.participation < 0.5:
+            ...             allowed, remedy = "None where p < 0.5", "let more agents report"
+            ...             refuse("rounds", self.rounds, allowed, remedy)
+            >>> Careful(1.0, participation=0.4, rounds=3)
+            Traceback (most recent call last):
+            fmab_jax.errors.Refusal: rounds=3: must be None where p < 0.5; let more agents report
+        """
         for name, each in parameters_of(type(self)).items():
             if getattr(self, name) is UNSET:
                 refuse(name, UNSET, "given", each.remedy)
 
     def settings(self) -> dict[str, str]:
-        """Returns, by parameter, the words for every value that is not the default."""
+        """Returns, by parameter, the words for every value that is not the default.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.cdp_mab(0.5, participation=0.4).settings()
+            {'epsilon': 'ε = 0.5', 'participation': 'p = 0.4'}
+        """
         found = {}
         for name, each in parameters_of(type(self)).items():
             value = getattr(self, name)
@@ -380,7 +423,13 @@ class Described:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """Returns every parameter as JSON can say it."""
+        """Returns every parameter as JSON can say it.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.gosine(graph="ring").plain()
+            {'graph': 'ring', 'alpha': 4.0}
+        """
         return {
             name: None if getattr(self, name) is UNSET else each.kind.plain(getattr(self, name))
             for name, each in parameters_of(type(self)).items()

@@ -48,6 +48,14 @@ class AdaPUCB(Private, IndexPolicy):
     Attributes:
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
         alpha: Of the index; 3.1 is the authors'.
+
+    Example:
+        No message is sent. Epsilon covers what an agent does.
+
+        >>> import fmab_jax as fmab
+        >>> for row in fmab.privacy_ledger(fmab.adap_ucb(0.5), agents=5):
+        ...     print(row.who, row.epsilon)
+        anybody who sees actions 0.5
     """
 
     name: ClassVar[str] = "adap_ucb"

@@ -172,6 +172,16 @@ class Algorithm(Described):
         trusted: Who is trusted with what, in a few words.
         usual_agents: Agents that the command line takes where none are given.
         examples: Options after ``fmab run NAME`` or ``fmab sweep NAME``, for their help.
+
+    Example:
+        Every algorithm is a value. It can be asked what it is before it runs.
+
+        >>> import fmab_jax as fmab
+        >>> algorithm = fmab.cdp_mab(0.5, participation=0.4)
+        >>> algorithm.title, algorithm.heard
+        ('CDP-MAB', 'a server hears ceil(pM) agents a round')
+        >>> algorithm == fmab.cdp_mab(0.5, participation=0.4)
+        True
     """
 
     name: ClassVar[str] = ""
@@ -201,6 +211,13 @@ class Algorithm(Described):
 
         Raises:
             ValueError: If a parameter does not fit the number of agents.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.cdp_mab(0.5, participation=0.4).exchange(5).reporting
+            2
+            >>> fmab.ddp_mab(0.5, graph="ring").exchange(5).wait
+            1
         """
         raise NotImplementedError
 
@@ -225,11 +242,27 @@ class Algorithm(Described):
 
         Raises:
             ValueError: If the problem is not one that the algorithm can run on.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> algorithm, problem = fmab.cdp_mab(0.5), fmab.Problem.uniform(agents=5, arms=10)
+            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
+            >>> trial.arms, int(trial.horizon)
+            (10, 10000)
         """
         raise NotImplementedError
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
+        """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise.
+
+        Example:
+            A message of CDP-MAB leaks N epsilon, N being the agents that are heard (Theorem 1).
+
+            >>> import fmab_jax as fmab
+            >>> algorithm = fmab.cdp_mab(0.5, participation=0.4)
+            >>> algorithm.privacy(algorithm.exchange(5))
+            {'epsilon': 0.5, 'epsilon_message': 1.0}
+        """
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
@@ -237,13 +270,28 @@ class Algorithm(Described):
 
         Privacy is never guessed: by default all that is seen is a function of the rewards, without
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
+
+        Example:
+            `fmab_jax.privacy_ledger` makes rows to read of these lines.
+
+            >>> import fmab_jax as fmab
+            >>> algorithm = fmab.ldp_ucb(0.5)
+            >>> [(seen.who, seen.epsilon) for seen in algorithm.ledger(algorithm.exchange(5))]
+            [('anybody', 0.5), ('anybody who sees actions', 0.5)]
         """
         why = "a function of the rewards; no noise is stated"
         seen = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
         return (*seen, Seen(ACTIONS, "actions", float("inf"), why))
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
+        """Returns a JSON-able identity: name, parameters, and the source of foreign code.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> description = fmab.cdp_mab(0.5, rounds=3).describe()
+            >>> description["algorithm"], description["epsilon"], description["rounds"]
+            ('cdp', 0.5, 3)
+        """
         described = {"algorithm": self.name, **self.plain()}
         foreign = source_digest(type(self))
         return described | ({"code": foreign} if foreign else {})
@@ -507,7 +555,17 @@ def _checked_class(owner: Any, where: str) -> None:
 
 
 def list_algorithms() -> list[dict[str, Any]]:
-    """Returns what there is: name, title, source, who is heard, who is trusted, parameters."""
+    """Returns what there is: name, title, source, who is heard, who is trusted, parameters.
+
+    Returns:
+        A dict for each algorithm, in the order of names, plug-ins that are loaded included. Keys:
+        ``name``, ``title``, ``source``, ``heard``, ``trusted``, ``parameters``, ``summary``.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> [each["title"] for each in fmab.list_algorithms() if each["heard"] == "nobody"]
+        ['Uniform play']
+    """
     return [
         {
             "name": owner.name,

@@ -17,6 +17,15 @@ class CDP(PaperElimination):
 
     Attributes:
         participation: Share p of agents that report in a round, in (0, 1].
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
+        True
+        >>> fmab.cdp_mab(1.0, participation=0.4).exchange(5).reporting  # ceil(p M)
+        2
     """
 
     name: ClassVar[str] = "cdp"

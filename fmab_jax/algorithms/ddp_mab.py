@@ -26,6 +26,17 @@ class DDP(PaperWaiting):
             differ in waits, links and what is sent. The aggregate is the mean with each of them.
         tolerance: How far an agent may be from the mean when gossip ends, as a part of the
             messages' range; in (0, 1). Other protocols are exact: it has no effect on them.
+
+    Example:
+        A ring of five has a diameter of 2 and 5 edges. A round costs 10 links, and waits a slot.
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.ddp_mab(1.0, graph="ring"), problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="bound")[:, -1] == 10 * data.rounds_made).all())
+        True
+        >>> bool((data.waiting_regret[:, -1] < 0.01 * data.regret[:, -1]).all())
+        True
     """
 
     name: ClassVar[str] = "ddp"

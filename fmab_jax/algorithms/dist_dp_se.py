@@ -30,6 +30,15 @@ class DistDPSE(Private, Elimination):
         epsilon: Privacy of what the server sees, for one changed reward; None for no noise.
         base: Of the batches' lengths; 2 in the paper, 4 in its code.
         failure: Chance p that a confidence interval may fail; None for 1 / T, 0.1 in its code.
+
+    Example:
+        The server sees one noisy sum. Its epsilon does not grow with the number of agents.
+
+        >>> import fmab_jax as fmab
+        >>> for row in fmab.privacy_ledger(fmab.dist_dp_se(0.5), agents=5):
+        ...     print(row.who, row.epsilon)
+        the server 0.5
+        an outsider who sees actions 0.5
     """
 
     name: ClassVar[str] = "dist_dp_se"

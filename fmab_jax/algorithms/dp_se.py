@@ -26,6 +26,14 @@ class DPSE(Private, Elimination):
     Attributes:
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
         failure: Chance beta that a confidence interval may fail; None for 1 / T.
+
+    Example:
+        No message is sent. Epsilon covers what an agent does.
+
+        >>> import fmab_jax as fmab
+        >>> for row in fmab.privacy_ledger(fmab.dp_se(0.5), agents=5):
+        ...     print(row.who, row.epsilon)
+        anybody who sees actions 0.5
     """
 
     name: ClassVar[str] = "dp_se"

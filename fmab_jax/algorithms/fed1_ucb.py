@@ -24,6 +24,13 @@ class Fed1UCB(Elimination):
         constant: Of the radius sqrt(constant sigma^2 log T / (M n)); 4 is that of the authors'
             code, "tuned" from an unknown original.
         sigma: Deviation that the radius assumes of a reward; 1/2 covers rewards in [0, 1].
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.fed1_ucb(pulls=100), problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
+        True
     """
 
     name: ClassVar[str] = "fed1_ucb"

@@ -36,6 +36,15 @@ class FedUCB(GossipUCB, Private):
         graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
         radius: "theory" is the paper's; "scaled" divides it by sqrt(M) and is covered by no
             theorem.
+
+    Example:
+        What neighbours see is covered by epsilon:
+
+        >>> import fmab_jax as fmab
+        >>> for row in fmab.privacy_ledger(fmab.fed_ucb(0.5, graph="ring"), agents=5):
+        ...     print(row.who, row.epsilon)
+        neighbours 0.5
+        anybody who sees actions 0.5
     """
 
     name: ClassVar[str] = "fed_ucb"

@@ -71,6 +71,16 @@ class GossipUCB(IndexPolicy):
         graph: Who talks to whom; see `fmab_jax.core.graphs.make`.
         radius: "theory" is the paper's, with which agents explore as if M times as long; "scaled"
             divides it by sqrt(M), which gives UCB1's width and is covered by no theorem.
+
+    Example:
+        After the first ten slots, one pair of neighbours has a link in every slot:
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> algorithm = fmab.gossip_ucb(graph="ring", radius="scaled")
+        >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
+        >>> data.links.sel(meter="gossip")[:, -1].mean().item()
+        9990.0
     """
 
     name: ClassVar[str] = "gossip_ucb"

@@ -22,6 +22,16 @@ class HDP(PaperWaiting):
             None for five complete graphs, as equally large as can be.
         weights: "agents" weighs every agent 1/M; "components" every component 1/Q, as the paper's
             Algorithm 5 prints it, which is biased where components and agents differ.
+
+    Example:
+        Two components, of two and of three agents. Each has a sink that reports to the server.
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> algorithm = fmab.hdp_mab(1.0, components=[2, 3])
+        >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 2 * data.rounds_made).all())
+        True
     """
 
     name: ClassVar[str] = "hdp"

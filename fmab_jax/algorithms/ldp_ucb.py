@@ -37,6 +37,17 @@ class LDPUCB(Private, IndexPolicy):
         epsilon: Privacy of one reward towards everybody; None releases it as it is.
         bits: Whether a reward is released as one bit.
         pooled: Whether a server pools what is released in every slot.
+
+    Example:
+        Pooled, a server hears what every agent releases in every slot:
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.ldp_ucb(1.0, pooled=True), problem, horizon=10**4, seeds=20)
+        >>> data.links.sel(meter="server")[:, -1].mean().item()
+        50000.0
+        >>> [(row.who, row.epsilon) for row in fmab.privacy_ledger(fmab.ldp_ucb(1.0), agents=5)]
+        [('anybody', 1.0), ('anybody who sees actions', 1.0)]
     """
 
     name: ClassVar[str] = "ldp_ucb"

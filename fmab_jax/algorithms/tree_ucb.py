@@ -45,6 +45,14 @@ class TreeUCB(Private, IndexPolicy):
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
         split: Whether epsilon is divided by K, as in the paper.
         failure: Chance gamma that Gamma does not cover the noise; the paper leaves it open.
+
+    Example:
+        No message is sent. Epsilon covers what an agent does.
+
+        >>> import fmab_jax as fmab
+        >>> for row in fmab.privacy_ledger(fmab.tree_ucb(0.5), agents=5):
+        ...     print(row.who, row.epsilon)
+        anybody who sees actions 0.5
     """
 
     name: ClassVar[str] = "tree_ucb"

@@ -15,7 +15,17 @@ from fmab_jax.core.exchanges import Exchange
 
 @dataclass(frozen=True)
 class UniformPlay(IndexPolicy):
-    """Every agent pulls an arm drawn uniformly in every slot; nobody learns, nothing leaks."""
+    """Every agent pulls an arm drawn uniformly in every slot; nobody learns, nothing leaks.
+
+    Example:
+        Regret grows by the mean gap of all arms, times 5 agents, in every slot:
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem([0.9, 0.5], agents=5)
+        >>> data = fmab.simulate(fmab.uniform_play(), problem, horizon=10**4, seeds=20)
+        >>> round(float(data.regret[:, -1].mean()) / (5 * 10**4), 2)  # (0 + 0.4) / 2
+        0.2
+    """
 
     name: ClassVar[str] = "uniform_play"
     title: ClassVar[str] = "Uniform play"

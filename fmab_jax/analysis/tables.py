@@ -60,6 +60,14 @@ def final_table(
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> table = fmab.final_table(data)
+        >>> table.regret.dims, bool((table.regret_lower < table.regret).all())
+        (('epsilon',), True)
     """
     if isinstance(data, xr.Dataset):
         data = with_seeds(data)

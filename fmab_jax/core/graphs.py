@@ -91,6 +91,12 @@ def make(graph: Any, agents: int, *, seed: int = 0) -> nx.Graph:
         ValueError: If the name is unknown or impossible for M agents, the file is unreadable, or
             the graph is empty, directed, has self-loops, is not connected, is too large, or does
             not have M nodes.
+
+    Example:
+        >>> from fmab_jax.core import graphs
+        >>> ring = graphs.make("ring", 5)
+        >>> ring.number_of_edges(), graphs.diameter(ring)
+        (5, 2)
     """
     return _make(graph, _agents(agents), _seed(seed), "graph")
 
@@ -132,6 +138,11 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
 
     Raises:
         ValueError: If the spec is malformed, the sizes do not sum to M, or a graph is refused.
+
+    Example:
+        >>> from fmab_jax.core import graphs
+        >>> [(len(part), part.number_of_edges()) for part in graphs.components("2x1,3x1:star", 5)]
+        [(2, 1), (3, 2)]
     """
     agents, seed = _agents(agents), _seed(seed)
     runs = _grammar(spec) if isinstance(spec, str) else _listed(spec)
@@ -182,7 +193,13 @@ def eccentricities(graph: nx.Graph) -> Int[np.ndarray, " agent"]:
 
 
 def diameter(graph: nx.Graph) -> int:
-    """Returns the diameter d_G, the largest hop distance (0 for one agent)."""
+    """Returns the diameter d_G, the largest hop distance (0 for one agent).
+
+    Example:
+        >>> from fmab_jax.core import graphs
+        >>> graphs.diameter(graphs.make("complete", 5)), graphs.diameter(graphs.make("path", 5))
+        (1, 4)
+    """
     return int(eccentricities(graph).max())
 
 

@@ -191,6 +191,13 @@ class Problem:
         instance_gap: Prescribed smallest gap in (0, 1), or None.
         rewards: The law of a reward given its mean.
         probabilities: [agent, arm, level] or [1, arm, level] of ratings, else None.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> fmab.Problem([0.9, 0.6, 0.2], agents=3).means
+        array([[0.9, 0.6, 0.2]])
+        >>> fmab.Problem([[0.9, 0.1], [0.5, 0.3]]).homogeneous
+        False
     """
 
     means: np.ndarray | None
@@ -288,7 +295,22 @@ class Problem:
 
     @classmethod
     def uniform(cls, agents: int, arms: int, rewards: Any = _BERNOULLI) -> Problem:
-        """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A)."""
+        """All agents share means that each seed draws from U[0, 1] (the paper's section VII-A).
+
+        Args:
+            agents: M in [1, 1e7].
+            arms: K in [1, 1e6].
+            rewards: Law of a reward, or its text; `Bernoulli` by default.
+
+        Raises:
+            ValueError: If an argument is out of range, or the law's rewards do not cover [0, 1].
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+            >>> problem.agents, problem.arms, problem.drawn
+            (5, 10, True)
+        """
         return cls._drawn(agents, arms, 0.0, None, rewards)
 
     @classmethod
@@ -311,6 +333,12 @@ class Problem:
             spread: In [0, 1].
             instance_gap: Smallest gap of the global means, or None for U[0, 1] global means.
             rewards: Law of a reward, or its text; `Bernoulli` by default.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fixed = fmab.Problem.heterogeneous(agents=5, arms=10, spread=0.5).fixed(seed=0)
+            >>> fixed.means.shape, bool((fixed.means >= 0).all() and (fixed.means <= 1).all())
+            ((5, 10), True)
         """
         return cls._drawn(agents, arms, spread, instance_gap, rewards)
 
@@ -328,6 +356,14 @@ class Problem:
             arms: K >= 2.
             instance_gap: In [1e-9, 1).
             rewards: Law of a reward, or its text; `Bernoulli` by default.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> problem = fmab.Problem.with_gap(agents=5, arms=10, instance_gap=0.1)
+            >>> means = problem.fixed(seed=0).means[0]
+            >>> best, second = sorted(means)[-1], sorted(means)[-2]
+            >>> round(float(best - second), 9)
+            0.1
         """
         return cls._drawn(agents, arms, 0.0, instance_gap, rewards)
 
@@ -345,6 +381,15 @@ class Problem:
 
         Raises:
             ValueError: If the levels do not increase, or the table is no table of probabilities.
+
+        Example:
+            Two arms, rated 1 to 5 by everybody alike. The second is liked better.
+
+            >>> import fmab_jax as fmab
+            >>> table = [[0.2, 0.2, 0.2, 0.2, 0.2], [0.0, 0.0, 0.0, 0.5, 0.5]]
+            >>> problem = fmab.Problem.ratings([1, 2, 3, 4, 5], table, agents=5)
+            >>> problem.means.round(3)
+            array([[0.5  , 0.875]])
         """
         law = Ratings(levels)
         shape = "[arm, level] or [agent, arm, level]"
@@ -380,7 +425,7 @@ class Problem:
         agents: Any = None,
         rewards: Any = None,
     ) -> Problem:
-        """Reads fixed means, or ratings, from a CSV or an NPZ file.
+        r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
 
         A CSV of means has one row per agent and one column per arm, perhaps after a header line;
         one row with ``agents=M`` is shared by M agents. An NPZ of means holds one array, or one
@@ -397,6 +442,16 @@ class Problem:
 
         Raises:
             ValueError: If the file cannot be read, is too large, or its numbers are not means.
+
+        Example:
+            >>> import tempfile, pathlib
+            >>> import fmab_jax as fmab
+            >>> path = pathlib.Path(tempfile.mkdtemp(), "means.csv")
+            >>> path.write_text("0.9,0.6,0.2\n")
+            12
+            >>> problem = fmab.Problem.from_file(path, agents=5)
+            >>> problem.agents, problem.arms
+            (5, 3)
         """
         table = tables.read(path)
         if table.means is None:
@@ -414,17 +469,41 @@ class Problem:
 
     @property
     def drawn(self) -> bool:
-        """Whether each seed draws its own means."""
+        """Whether each seed draws its own means.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Problem.uniform(agents=5, arms=10).drawn
+            True
+            >>> fmab.Problem([0.9, 0.6], agents=5).drawn
+            False
+        """
         return self.means is None and self.probabilities is None
 
     @property
     def homogeneous(self) -> bool:
-        """Whether all agents share the means."""
+        """Whether all agents share the means.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Problem.uniform(agents=5, arms=10).homogeneous
+            True
+            >>> fmab.Problem.heterogeneous(agents=5, arms=10).homogeneous
+            False
+        """
         return self.rows == 1 if self.means is not None else self.spread == 0.0
 
     @property
     def rows(self) -> int:
-        """Rows of the means: 1 where all agents share them, else the number of agents."""
+        """Rows of the means: 1 where all agents share them, else the number of agents.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Problem.uniform(agents=5, arms=10).rows
+            1
+            >>> fmab.Problem.heterogeneous(agents=5, arms=10).rows
+            5
+        """
         if self.probabilities is not None:
             return len(self.probabilities)
         if self.means is not None:
@@ -433,7 +512,15 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """How instances come about: "fixed", "ratings", "uniform" or "gap"."""
+        """How instances come about: "fixed", "ratings", "uniform" or "gap".
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Problem.uniform(agents=5, arms=10).kind
+            'uniform'
+            >>> fmab.Problem([0.9, 0.6], agents=5).kind
+            'fixed'
+        """
         if self.probabilities is not None:
             return "ratings"
         if self.means is not None:
@@ -449,6 +536,14 @@ class Problem:
 
         Raises:
             ValueError: If the agents do not fit in the room.
+
+        Example:
+            Six agents fit in a room of eight rows:
+
+            >>> import fmab_jax as fmab
+            >>> bound = fmab.Problem.heterogeneous(agents=6, arms=10).bind(room=8)
+            >>> bound.rows, float(bound.agents)
+            (8, 6.0)
         """
         rows = self.rows
         if room is not None:
@@ -470,7 +565,19 @@ class Problem:
         return BoundProblem(law, self.kind, rows, self.arms, agents, values, law_values)
 
     def fixed(self, seed: int = 0, root_seed: int = 0) -> Problem:
-        """Returns the problem that fixes the means that ``seed`` would draw."""
+        """Returns the problem that fixes the means that ``seed`` would draw.
+
+        Args:
+            seed: Which seed, in [0, 2^32).
+            root_seed: Of the whole experiment, as in `fmab_jax.simulate`.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> drawn = fmab.Problem.uniform(agents=5, arms=10)
+            >>> one = drawn.fixed(seed=7)
+            >>> one.means.shape, one.drawn, one == drawn.fixed(seed=7), one == drawn.fixed(seed=8)
+            ((1, 10), False, True, False)
+        """
         seed = keys.checked_seed("seed", seed)
         root_seed = keys.checked_seed("root_seed", root_seed)
         if self.means is not None:
@@ -486,7 +593,14 @@ class Problem:
         return Problem(means, rewards=self.rewards)
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able description that identifies the problem."""
+        """Returns a JSON-able description that identifies the problem.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> problem = fmab.Problem.with_gap(agents=5, arms=10, instance_gap=0.1)
+            >>> problem.describe()["instance_gap"]
+            0.1
+        """
         described: dict[str, Any] = {
             "kind": self.kind,
             "agents": self.agents,
@@ -503,6 +617,11 @@ class Problem:
         """Returns, for captions, what differs from means drawn by each seed and shared by all.
 
         Problems with the same agents and arms that differ have different texts.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Problem.heterogeneous(agents=5, arms=10, spread=0.5).settings()
+            {'spread': 'spread = 0.5'}
         """
         found: dict[str, str] = {}
         if self.spread:

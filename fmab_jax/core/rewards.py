@@ -74,6 +74,23 @@ class Law:
             step, and `at_most` tells which one. Infinity for a law without `at_most`.
         traced: Names of fields that are values of the compiled program: another value compiles
             nothing. ``parameters`` gets them by name.
+
+    Example:
+        A law of one's own, with two values:
+
+        >>> from dataclasses import dataclass
+        >>> import fmab_jax as fmab
+        >>> from fmab_jax.core.rewards import FiniteSupport
+        >>> @dataclass(frozen=True)
+        ... class Clicks(FiniteSupport):
+        ...     name = "clicks"
+        ...     levels = (0.0, 1.0)
+        ...
+        ...     def parameters(self, means, **traced):
+        ...         return 1.0 - means, means
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10, rewards=Clicks())
+        >>> problem.rewards.label(), problem.rewards.sensitivity
+        ('clicks rewards', 1.0)
     """
 
     name: ClassVar[str]
@@ -86,17 +103,35 @@ class Law:
 
     @property
     def sensitivity(self) -> float:
-        """How far one changed reward can move a sum."""
+        """How far one changed reward can move a sum.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Bernoulli().sensitivity, fmab.Gaussian(0.1).sensitivity
+            (1.0, inf)
+        """
         return self.high - self.low
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able description that identifies the law."""
+        """Returns a JSON-able description that identifies the law.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Gaussian(0.1).describe()
+            {'law': 'gaussian', 'sd': 0.1}
+        """
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
         return {"law": self.name, **shown}
 
     def label(self) -> str:
-        """Returns the law in words, for captions and tables."""
+        """Returns the law in words, for captions and tables.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Gaussian(0.1).label()
+            'Gaussian rewards, sd 0.1'
+        """
         fields = "".join(
             f", {f.name} {getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
@@ -105,7 +140,14 @@ class Law:
         return f"{self.name} rewards{fields}"
 
     def bind(self) -> tuple[Law, dict[str, np.ndarray]]:
-        """Returns the law without its traced fields, which a compilation is keyed by, and them."""
+        """Returns the law without its traced fields, which a compilation is keyed by, and them.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> static, values = fmab.Gaussian(0.1).bind()
+            >>> static.sd, float(values["sd"])
+            (None, 0.1)
+        """
         values = {name: np.asarray(np.float64(getattr(self, name))) for name in self.traced}
         static = copy.copy(self)
         for name in self.traced:
@@ -113,7 +155,15 @@ class Law:
         return static, values
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
-        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
+        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> (chances,) = fmab.Bernoulli().parameters(jnp.array([[0.25, 0.75]]))
+            >>> chances.tolist()
+            [[0.25, 0.75]]
+        """
         return (means,)
 
     @abstractmethod
@@ -122,16 +172,42 @@ class Law:
 
         Where the law has a step they are those of (reward - low) / step, and the decay is a lower
         bound of -log|characteristic function| over all frequencies in [1, pi]; else it is not used.
+
+        Example:
+            A coin has the mean 1/2 and the variance 1/4:
+
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> mean, variance, *_ = fmab.Bernoulli().cumulants(jnp.array(0.5))
+            >>> float(mean), float(variance)
+            (0.5, 0.25)
         """
         raise NotImplementedError
 
     @abstractmethod
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
-        """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u."""
+        """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> fmab.Bernoulli().one(jnp.array([0.1, 0.9]), jnp.array(0.5)).tolist()
+            [0.0, 1.0]
+        """
         raise NotImplementedError
 
     def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
-        """Tells where the cumulants of a sum give its law."""
+        """Tells where the cumulants of a sum give its law.
+
+        Example:
+            Ten coins are too few, a thousand are enough:
+
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> one = jnp.stack(fmab.Bernoulli().cumulants(jnp.array(0.5)))
+            >>> [bool(fmab.Bernoulli().smooth(pulls * one)) for pulls in (10, 1000)]
+            [False, True]
+        """
         # A sum that is sure is its mean.
         sure = cumulants[1] == 0.0
         return sure | samplers.is_smooth(cumulants, self.step > 0.0)
@@ -142,7 +218,20 @@ class Law:
         pulls: Float[Array, " lane"],
         cumulants: Sequence[Array] | Float[Array, "7 lane"],
     ) -> Float[Array, " lane"]:
-        """Returns the quantile of a sum of ``pulls`` rewards with these cumulants."""
+        """Returns the quantile of a sum of ``pulls`` rewards with these cumulants.
+
+        Example:
+            The median of a sum of 4 normal rewards around 2 is 8:
+
+            >>> import jax
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> with jax.enable_x64(True):
+            ...     pulls, mean, sd = jnp.array([4.0]), jnp.array([2.0]), jnp.array([0.1])
+            ...     sums = [pulls * x for x in fmab.Gaussian(0.1).cumulants(mean, sd)]
+            ...     round(float(fmab.Gaussian(0.1).quantile(jnp.array([0.5]), pulls, sums)[0]), 9)
+            8.0
+        """
         if self.step == 0.0:
             found = samplers.smooth_quantile(u, cumulants)
             return jnp.clip(found, self.low * pulls, self.high * pulls)
@@ -157,7 +246,15 @@ class Law:
     def doubtful_step(
         self, u: Float[Array, " lane"], cumulants: Sequence[Array]
     ) -> Float[Array, " lane"]:
-        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none."""
+        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none.
+
+        Example:
+            A law that is always smooth is never in doubt, and states none:
+
+            >>> import fmab_jax as fmab
+            >>> fmab.Gaussian(0.1).checked_from, fmab.Bernoulli().checked_from < 100
+            (inf, True)
+        """
         raise NotImplementedError
 
     def at_most(
@@ -167,7 +264,19 @@ class Law:
         inside: Float[Array, "row lane"],
         *parameters: Float[Array, "row lane"],
     ) -> Float[Array, " lane"]:
-        """Returns the probability that the agents inside, with so many pulls each, get <= step."""
+        """Returns the probability that the agents inside, with so many pulls each, get <= step.
+
+        Example:
+            Two agents throw one coin each. The sum is at most 1 three times out of four.
+
+            >>> import jax
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> with jax.enable_x64(True):
+            ...     one, both = jnp.ones(1), jnp.ones((2, 1))
+            ...     round(float(fmab.Bernoulli().at_most(one, one, both, 0.5 * both)[0]), 9)
+            0.75
+        """
         raise NotImplementedError
 
     def total(
@@ -186,6 +295,18 @@ class Law:
             lane: Which independent sum.
             pulls: Whole numbers >= 0.
             *parameters: Of `parameters`, one element per sum.
+
+        Example:
+            >>> import jax
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> with jax.enable_x64(True):
+            ...     key, which = jnp.zeros(3, jnp.uint32), jnp.arange(3, dtype=jnp.uint32)
+            ...     pulls, means = jnp.full(3, 100.0), jnp.array([0.0, 0.5, 1.0])
+            ...     sums = fmab.Bernoulli().total(key, key, which, pulls, means)
+            >>> low, middle, high = sums.tolist()
+            >>> low, 20 < middle < 80, high
+            (0.0, True, 100.0)
         """
         cumulants = [pulls * order for order in self.cumulants(*parameters)]
         sums = self.quantile(uniform(k0, k1, lane), pulls, cumulants)
@@ -197,7 +318,14 @@ class Law:
     def small(
         self, pulls: Float[Array, " lane"], *parameters: Array
     ) -> Bool[Array, " lane"] | None:
-        """Tells which rows `totals` draws in another way; None for a law that has one way."""
+        """Tells which rows `totals` draws in another way; None for a law that has one way.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> fmab.Gaussian(0.1).small(jnp.ones(1), jnp.ones(1), jnp.ones(1)) is None
+            True
+        """
         return None
 
     def totals(
@@ -218,6 +346,18 @@ class Law:
             pulls: Whole numbers >= 0.
             *parameters: Of `parameters`, one element per row.
             small: Whether `small` is true of all rows.
+
+        Example:
+            >>> import jax
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> with jax.enable_x64(True):
+            ...     key, pulls = jnp.zeros(1, jnp.uint32), jnp.array([100.0])
+            ...     which = jnp.arange(4, dtype=jnp.uint32)[:, None]
+            ...     mean, sd = jnp.array([0.5]), jnp.array([0.1])
+            ...     sums = fmab.Gaussian(0.1).totals(key, key, which, pulls, mean, sd)
+            >>> sums.shape, bool((abs(sums - 50.0) < 7.0).all())
+            ((4, 1), True)
         """
         operands = (k0[None], k1[None], lane, pulls[None], *(x[None] for x in parameters))
         flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in operands]
@@ -231,7 +371,18 @@ class Law:
         pulls: Float[Array, " lane"],
         *parameters: Array,
     ) -> Float[Array, " lane"]:
-        """Samples what `total` does, where most sums are expected to be small; not under vmap."""
+        """Samples what `total` does, where most sums are expected to be small; not under vmap.
+
+        Example:
+            >>> import jax
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> with jax.enable_x64(True):
+            ...     key, which = jnp.zeros(2, jnp.uint32), jnp.arange(2, dtype=jnp.uint32)
+            ...     pulls, means = jnp.full(2, 3.0), jnp.array([0.0, 1.0])
+            ...     fmab.Bernoulli().total_of_few(key, key, which, pulls, means).tolist()
+            [0.0, 3.0]
+        """
         return self.total(k0, k1, lane, pulls, *parameters)
 
     def few(
@@ -242,7 +393,18 @@ class Law:
         pulls: Float[Array, " lane"],
         *parameters: Array,
     ) -> Float[Array, " lane"]:
-        """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
+        """Samples sums that are too small for their cumulants: here pull by pull, exactly.
+
+        Example:
+            >>> import jax
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> with jax.enable_x64(True):
+            ...     key, which = jnp.zeros(2, jnp.uint32), jnp.arange(2, dtype=jnp.uint32)
+            ...     pulls, means = jnp.full(2, 3.0), jnp.array([0.0, 1.0])
+            ...     fmab.Bernoulli().few(key, key, which, pulls, means).tolist()
+            [0.0, 3.0]
+        """
 
         def made(number: Array) -> Bool[Array, " lane"]:
             return number.astype(jnp.float64) < pulls
@@ -259,7 +421,15 @@ class Law:
 
 @dataclass(frozen=True)
 class Bernoulli(Law):
-    """Rewards 0 and 1; parameters: the means."""
+    """Rewards 0 and 1; parameters: the means.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> fmab.Problem.uniform(agents=5, arms=10).rewards == fmab.Bernoulli()
+        True
+        >>> fmab.Bernoulli().sensitivity
+        1.0
+    """
 
     name: ClassVar[str] = "bernoulli"
     step: ClassVar[float] = 1.0
@@ -353,6 +523,15 @@ class Gaussian(Law):
 
     Attributes:
         sd: Standard deviation of one reward, in (0, 1e9].
+
+    Example:
+        Rewards without a range take no noise:
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem([0.9, 0.6, 0.2], agents=5, rewards=fmab.Gaussian(0.1))
+        >>> problem.rewards.label()
+        'Gaussian rewards, sd 0.1'
+        >>> fmab.cdp_mab(None).check_noise(problem, epsilon=float("inf"))
     """
 
     name: ClassVar[str] = "gaussian"
@@ -469,17 +648,36 @@ class FiniteSupport(Law):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The rewards, in [0, 1]."""
+        """The rewards, in [0, 1].
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Ratings([1, 2, 3, 4, 5]).values
+            (0.0, 0.25, 0.5, 0.75, 1.0)
+        """
         steps, span = _lattice(self.levels)
         return tuple(step / span for step in steps)
 
     @property
     def step(self) -> float:  # type: ignore[override]
-        """The largest number of which all values are multiples."""
+        """The largest number of which all values are multiples.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.Ratings([1, 2, 3, 4, 5]).step
+            0.25
+        """
         return 1.0 / _lattice(self.levels).span
 
     def mean(self, *probabilities: Array) -> Float[Array, ...]:
-        """Returns the mean reward."""
+        """Returns the mean reward.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> float(fmab.Ratings([1, 3, 5]).mean(jnp.array(0.5), jnp.array(0.0), jnp.array(0.5)))
+            0.5
+        """
         terms = [
             arrays.rounded(p * value) for p, value in zip(probabilities, self.values, strict=True)
         ]
@@ -572,6 +770,12 @@ class Ratings(FiniteSupport):
     Attributes:
         levels: Two or more increasing finite numbers, such as 1, 2, 3, 4, 5. Rewards are scaled to
             [0, 1]: (level - lowest) / (highest - lowest).
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> law = fmab.Ratings([1, 2, 3, 4, 5])
+        >>> law.values, law.sensitivity
+        ((0.0, 0.25, 0.5, 0.75, 1.0), 1.0)
     """
 
     name: ClassVar[str] = "ratings"

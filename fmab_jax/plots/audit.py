@@ -34,6 +34,12 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
 
     Raises:
         ValueError: For what is no audit, or a finding that it does not have.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> found = fmab.audit(fmab.cdp_mab(0.2), agents=5, runs=10**5)
+        >>> len(fmab.plot_audit(found).axes)
+        2
     """
     if not isinstance(found, Audit):
         refuse("found", found, "an audit", "pass what fmab_jax.audit returned")

@@ -74,6 +74,14 @@ def plot_parameter(
     Raises:
         ValueError: For a table that is not one, or where a parameter besides ``x`` and ``hue`` has
             several values.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> figure = fmab.plot_parameter(fmab.final_table(data), "epsilon")
+        >>> figure.axes[0].get_xlabel()
+        'privacy parameter ε'
     """
     check(finals, [metric], {"x": x, "hue": hue})
     dims = [x, *([hue] if hue else [])]
@@ -138,6 +146,16 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
     Raises:
         ValueError: For a table that is not one, or where a parameter besides ``x`` and ``y`` has
             several values.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, problem, epsilon=[0.1, 1], rounds=[None, 3], horizon=10**4, seeds=20
+        ... )
+        >>> figure = fmab.plot_heat(fmab.final_table(data), "epsilon", "rounds")
+        >>> figure.axes[0].get_xlabel()
+        'privacy parameter ε'
     """
     check(finals, [metric], {"x": x, "y": y})
     _refuse_other_parameters(finals, [x, y])

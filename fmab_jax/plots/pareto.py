@@ -43,6 +43,16 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
 
     Raises:
         ValueError: For a table that is not one.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, problem, epsilon=[0.1, 1], rounds=[None, 3], horizon=10**4, seeds=20
+        ... )
+        >>> figure = fmab.plot_pareto(fmab.final_table(data), hue="epsilon")
+        >>> len(figure.axes)
+        1
     """
     parameters.check(finals, ["regret", "cost"], {"hue": hue})
     dims = captions.swept(finals)

@@ -67,6 +67,14 @@ def plot_runs(
 
     Source:
         Section III (regret, communication cost) and figures 4, 5, 10, 12 of arXiv 2111.01570.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> figure = fmab.plot_runs({"epsilon = 1": data})
+        >>> len(figure.axes)
+        2
     """
     if not isinstance(runs, (Mapping, xr.Dataset)):
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
@@ -177,6 +185,14 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     Raises:
         ValueError: For another ending, or an existing file without ``overwrite``.
         OSError: If the folder cannot be written; nothing is left behind.
+
+    Example:
+        >>> import tempfile
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> fmab.save_figure(fmab.plot_runs(data), tempfile.mkdtemp() + "/run.pdf").name
+        'run.pdf'
     """
     path = checked_path("path", path)
     if not isinstance(figure, Figure):

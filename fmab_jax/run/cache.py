@@ -29,6 +29,12 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
 
     Raises:
         ValueError: If it cannot be made or written, is somebody else's, or others can write it.
+
+    Example:
+        >>> import tempfile
+        >>> import fmab_jax as fmab
+        >>> fmab.use_compilation_cache(tempfile.mkdtemp()).is_dir()
+        True
     """
     path = _default() if folder is None else checked_path("folder", folder)
     with contextlib.suppress(OSError):

@@ -72,6 +72,15 @@ def simulate(
 
     Raises:
         ValueError: If an argument is out of range or the run would not fit into memory.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> data.regret.sizes["seed"], data.regret.sizes["time"], int(data.best_arm_lost.sum())
+        (20, 100, 0)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
+        True
     """
     started = time.perf_counter()
     chosen = _checked_seeds(seeds)
@@ -192,6 +201,16 @@ def communication_cost(
 
     Raises:
         ValueError: If a price is negative or the meter is not one of the run's.
+
+    Example:
+        Every completed round costs five links to the server, at 2 each:
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> cost = fmab.communication_cost(data, server_price=2, peer_price=1)
+        >>> bool((cost[:, -1] == 10 * data.rounds_made).all())
+        True
     """
     server_price = price("server_price", server_price)
     peer_price = price("peer_price", peer_price)

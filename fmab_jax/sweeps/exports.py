@@ -47,6 +47,15 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     Raises:
         ValueError: For another ending, a name that is taken, or a missing package (zarr, pyarrow).
         OSError: If it cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
+        >>> path = fmab.export(data, tempfile.mkdtemp() + "/run.csv")
+        >>> len(path.read_text().splitlines())  # a header, and a line for each seed and slot
+        2001
     """
     path = checked_path("path", path)
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):

@@ -355,17 +355,14 @@ def open_sweep(
     Example:
         >>> import tempfile
         >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = fmab.sweep(
-        ...         "cdp", problem, epsilon=[0.5, 1], horizon=10**4, seeds=20, store=folder
-        ...     )
-        ...     data = fmab.open_sweep(folder, chunks="store")
-        ...     band = fmab.confidence_band(data.regret)
-        >>> data.regret.chunks
+        >>> problem, folder = fmab.Problem.uniform(agents=5, arms=10), tempfile.mkdtemp() + "/eps"
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20, store=folder
+        ... )
+        >>> bool((fmab.open_sweep(folder).regret == data.regret).all())
+        True
+        >>> fmab.open_sweep(folder, chunks="store").regret.chunks
         ((1, 1), (20,), (100,))
-        >>> dict(band.sizes)
-        {'epsilon': 2, 'time': 100}
     """
     results = open_results(path)
     if chunks is None:

@@ -140,6 +140,13 @@ def sweep(
         OSError: If the store cannot be written; what was written stays.
         ConnectionError: If the client's scheduler is lost; what was written stays.
         ChildProcessError: If a client's workers died again and again over one chunk.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep(fmab.cdp_mab, problem, epsilon=[0.1, 1], horizon=10**4, seeds=20)
+        >>> data.regret.dims, data.epsilon.values.tolist()
+        (('epsilon', 'seed', 'time'), [0.1, 1.0])
     """
     study = state(
         algorithm,

@@ -92,6 +92,18 @@ def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**
 
     Raises:
         ValueError: If a value is out of range.
+
+    Example:
+        At most 40 seeds are not enough for half a per cent, so the sweep ends with 40:
+
+        >>> import fmab_jax as fmab
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, fmab.Problem.uniform(agents=5, arms=10), epsilon=[0.1, 1],
+        ...     horizon=10**4, seeds=20, keep="summary",
+        ...     until=fmab.until_precise(relative=0.005, max_seeds=40),
+        ... )
+        >>> data.seeds.values.tolist(), bool((data.relative_width > 0.005).all())
+        ([40, 40], True)
     """
     return Precision(
         real("relative", relative, 0, 1, "use 0.01 for 1 %", open_low=True, open_high=True),

@@ -44,11 +44,24 @@ class Private(Algorithm):
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
     def seen(self, why: str, who: str = ACTIONS, what: str = "actions") -> Seen:
-        """Returns a line of the ledger that epsilon covers, with the source of the algorithm."""
+        """Returns a line of the ledger that epsilon covers, with the source of the algorithm.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> seen = fmab.dp_se(0.5).seen("every reward enters one noisy sum")
+            >>> seen.who, seen.epsilon
+            ('anybody who sees actions', 0.5)
+        """
         why = why if math.isfinite(self.noise_level) else "no noise"
         return Seen(who, what, self.noise_level, why, source=self.source)
 
     @property
     def noise_level(self) -> float:
-        """Epsilon as a number; infinity for no noise."""
+        """Epsilon as a number; infinity for no noise.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.dp_se(0.5).noise_level, fmab.dp_se(None).noise_level
+            (0.5, inf)
+        """
         return math.inf if self.epsilon is None else float(self.epsilon)

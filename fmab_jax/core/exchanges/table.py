@@ -108,6 +108,20 @@ class Exchange:
             is heard of; a vector that is passed on counts again.
         numbers: Single numbers that all links of a round carry besides.
         views: Who sees what of a round.
+
+    Example:
+        Agents 0 to 3 send to a server; agent 4 sends to agent 3, which passes it on:
+
+        >>> import numpy as np
+        >>> import fmab_jax as fmab
+        >>> from fmab_jax.core.exchanges import SERVER, Meter
+        >>> relay = Meter("relay", "peer", priced=True, words="agents to their relays")
+        >>> exchange = fmab.Exchange(
+        ...     "relayed", agents=5, reporting=5, weights=np.full(5, 0.2), wait=1,
+        ...     links=((SERVER, 4), (relay, 1)),
+        ... )
+        >>> exchange.on("server"), exchange.on("relay"), exchange.uniform
+        (4, 1, True)
     """
 
     name: str
@@ -158,11 +172,26 @@ class Exchange:
 
     @property
     def uniform(self) -> bool:
-        """Whether every weight is 1/M."""
+        """Whether every weight is 1/M.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.cdp_mab(0.5).exchange(5).uniform
+            True
+            >>> fmab.hdp_mab(0.5, components=[2, 3], weights="components").exchange(5).uniform
+            False
+        """
         return bool(np.all(self.weights == 1 / self.agents))
 
     def on(self, meter: str) -> int:
-        """Returns the links of a round on a meter; 0 on one that it does not have."""
+        """Returns the links of a round on a meter; 0 on one that it does not have.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> exchange = fmab.cdp_mab(0.5, participation=0.4).exchange(5)
+            >>> exchange.on("server"), exchange.on("gossip")
+            (2, 0)
+        """
         return {each.name: number for each, number in self.links}.get(meter, 0)
 
 

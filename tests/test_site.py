@@ -1,0 +1,68 @@
+"""The site is built without a warning, holds what it is to hold, and asks nobody for anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fmab_jax as fmab
+
+ROOT = Path(__file__).parents[1]
+
+pytest.importorskip("mkdocs", reason='needs pip install -e ".[docs]"')
+pytest.importorskip("mkdocstrings", reason='needs pip install -e ".[docs]"')
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the folder of the site, built strictly: a broken link or reference fails it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
+    assert told.returncode == 0, told.stderr[-3000:]
+    return folder
+
+
+def test_every_public_name_has_a_place_in_the_reference(site: Path) -> None:
+    """Would catch a new public name that no page of the reference shows."""
+    pages = "".join(page.read_text("utf-8") for page in (site / "reference").glob("*.html"))
+    shown = set(re.findall(r'<h2 id="fmab_jax\.(\w+)"', pages))
+    assert shown == {name for name in fmab.__all__ if name != "__version__"}
+
+
+def test_examples_are_shown_as_code(site: Path) -> None:
+    """Would catch a docstring whose example the reference shows as prose, or not at all."""
+    page = (site / "reference/running.html").read_text("utf-8")
+    plain = re.sub(r"<[^>]+>", "", page)
+    assert "&gt;&gt;&gt; data = fmab.simulate(fmab.cdp_mab(1.0), problem" in plain
+    assert "Example:" not in plain
+
+
+def test_the_gallery_shows_every_figure_with_its_words(site: Path) -> None:
+    """Would catch a figure that the gallery leaves out, and one without an alternative text."""
+    gallery = (site / "gallery.html").read_text("utf-8")
+    pictures = dict(re.findall(r'<img alt="([^"]*)"[^>]* src="figures/(\w+)\.png"', gallery))
+    shown = {name: alt for alt, name in pictures.items()}
+    wanted = {
+        path.stem
+        for path in (ROOT / "figures").glob("*.png")
+        if not path.stem.endswith("_column") and path.with_suffix(".md").is_file()
+    }
+    assert set(shown) == wanted
+    assert min(map(len, shown.values())) > 20
+
+
+def test_pages_ask_the_network_for_nothing(site: Path) -> None:
+    """Would catch a font, a script or a style that a page takes from somebody else's server."""
+    asks = re.compile(r'(?:<script[^>]* src|<link[^>]* rel="stylesheet"[^>]* href)="(https?:)?//')
+    for page in site.rglob("*.html"):
+        assert not asks.search(page.read_text("utf-8")), page
+    style = (site / "site/katex/katex.min.css").read_text("utf-8")
+    fonts = set(re.findall(r"url\(([^)]*)\)", style))
+    assert fonts and all((site / "site/katex" / font).is_file() for font in fonts)
