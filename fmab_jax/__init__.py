@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.bands import confidence_band, paired_difference
     from fmab_jax.analysis.comparisons import compare, compare_all
+    from fmab_jax.analysis.overview import overview
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.core.problems import Problem
     from fmab_jax.parameters import parameter
@@ -64,6 +65,7 @@ _HOME = {
     "until_precise": "sweeps.study",
     "open_sweep": "sweeps.results",
     "final_table": "analysis.tables",
+    "overview": "analysis.overview",
     "export": "sweeps.exports",
     "plot_runs": "plots.runs",
     "save_figure": "plots.runs",

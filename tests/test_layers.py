@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
 # Rooms from the ground up, each a folder or a module; "" is the package itself.
 ROOMS = (
-    *("errors", "parameters", "files", "resources"),
+    *("errors", "parameters", "files", "notebook", "resources"),
     *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "reports", "cli"),
 )
 ROOF = ("__main__",)

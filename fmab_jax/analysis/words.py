@@ -32,6 +32,22 @@ def written(number: float) -> str:
     return power if mantissa == "1" else f"{mantissa}×{power}"
 
 
+def label_text(label: Any) -> str:
+    """Writes a label; different values never look the same."""
+    if isinstance(label, str):
+        return label
+    number = float(label)
+    if number.is_integer():
+        return str(int(number))
+    text = epsilon_text(number)
+    return text if math.isinf(number) or float(text) == number else repr(number)
+
+
+def epsilon_text(value: float) -> str:
+    """Writes a privacy parameter; infinity is no noise."""
+    return "none" if math.isinf(value) else f"{value:.4g}"
+
+
 def whole(number: Any) -> str:
     """Writes a whole number: powers of ten from 10^4 on as such, others in groups of three."""
     text = str(int(number))

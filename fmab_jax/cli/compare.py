@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from tyro.conf import Positional, arg
 
 from fmab_jax.cli.options import Call, Number, shown, spelt, visible
-from fmab_jax.cli.tables import label_text, opened_at, plain_table, selected, show_table
+from fmab_jax.cli.tables import opened_at, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
     Raises:
         Refusal: If a parameter is left open, or nothing differs.
     """
+    from fmab_jax.analysis.words import label_text
+
     named = {text.partition("=")[0] for text in options.against}
     inherited = [text for text in options.where if text.partition("=")[0] not in named]
     first, second = data[0], data[-1]
@@ -116,6 +118,8 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
 
 def _other(data: xr.Dataset, name: str, against: Sequence[str]) -> str:
     """Returns the value of a parameter of two values that --against does not name."""
+    from fmab_jax.analysis.words import label_text
+
     chosen = selected(data, [text for text in against if text.partition("=")[0] == name])
     taken = chosen[name].values.tolist()
     left = [label for label in data[name].values.tolist() if label not in taken]

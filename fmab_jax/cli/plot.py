@@ -22,7 +22,7 @@ from tyro.conf import arg
 from fmab_jax.cli.options import Call, Off, shown, spelt, visible
 from fmab_jax.cli.run import MOST_CURVES, curves
 from fmab_jax.cli.stated import file_name, identity
-from fmab_jax.cli.tables import Reading, default_figure, label_text, opened, selected
+from fmab_jax.cli.tables import Reading, default_figure, opened, selected
 from fmab_jax.errors import Refusal, refuse
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def _checked_kind(options: Any) -> list[str]:
 
 
 def _check_dims(options: Any, data: xr.Dataset) -> None:
+    from fmab_jax.analysis.words import label_text
+
     dims = [str(name) for name in data.seeds.dims]
     chosen = {"x": options.x, "y": options.y, "hue": options.hue}
     for option, name in chosen.items():

@@ -17,8 +17,8 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from fmab_jax.cli.options import Call, Off, shown, spelt
-from fmab_jax.cli.tables import Reading, form_of, opened, print_results, selected
+from fmab_jax.cli.options import Call, Off, shown
+from fmab_jax.cli.tables import Reading, opened, print_results, selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,11 @@ class Options(Reading):
 def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
-    with spelt(options):
-        form = form_of(options.format)
     print_results(
         selected(opened(options), options.select),
         options,
         level=options.level,
         sort=options.sort,
         descending=options.descending,
-        form=form,
+        form=options.format,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -11,26 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 from tyro.conf import Positional, arg
 
-from fmab_jax.cli.formats import FORMATS, csv_of, table_of
 from fmab_jax.cli.options import Number, shown, spelt, visible
-from fmab_jax.errors import Refusal, Shown, number_of, refuse
+from fmab_jax.errors import Refusal, Shown, number_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
 # Columns of plain output where there is no terminal to ask; wider where numbers need it.
 _WIDTH = 100
-_COLUMNS = {
-    "regret": "regret",
-    "rounds": "rounds_made",
-    "cost": "cost",
-    "seeds": "seeds",
-    "lost": "best_arm_lost",
-    "worse": "worse_arm_played",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +77,8 @@ def selected(data: xr.Dataset, select: Sequence[str], option: str = "--select") 
         select: Texts NAME=VALUE.
         option: Where they were given, for refusals.
     """
+    from fmab_jax.analysis.words import label_text
+
     dims = _dims(data)
     places: dict[str, set[int]] = {}
     for text in select:
@@ -110,29 +100,6 @@ def _same(label: Any, text: str) -> bool:
     if str(label) == text or (label == "none" and text.lower() in ("none", "inf")):
         return True
     return not isinstance(label, str) and number_of(text) == label
-
-
-def label_text(label: Any) -> str:
-    """Writes a label; different values never look the same."""
-    if isinstance(label, str):
-        return label
-    number = float(label)
-    if number.is_integer():
-        return str(int(number))
-    text = epsilon_text(number)
-    return text if math.isinf(number) or float(text) == number else repr(number)
-
-
-def epsilon_text(value: float) -> str:
-    """Writes a privacy parameter; infinity is no noise."""
-    return "none" if math.isinf(value) else f"{value:.4g}"
-
-
-def form_of(word: str) -> str:
-    """Returns the format of a table, or refuses it."""
-    if word not in FORMATS:
-        refuse("format", word, f"one of {', '.join(FORMATS)}", "choose one of these")
-    return word
 
 
 def show_table(table: Any, *, whole: bool = True) -> None:
@@ -182,88 +149,21 @@ def print_results(
         descending: Largest first.
         form: One of `FORMATS`; all but "text" are the table alone.
     """
-    from fmab_jax.analysis.tables import final_table
-    from fmab_jax.analysis.words import facts
+    from fmab_jax.analysis.overview import overview
 
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     with spelt(options):
-        table = final_table(data, level=level, **prices)
-    dims = _dims(table)
-    leaks = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
-    if leaks is not None:
-        spread = leaks.broadcast_like(table.seeds).transpose(*dims)
-        table["message"] = (dims, spread.values)
-    rows = []
-    for place in np.ndindex(table.seeds.shape):
-        cell = table.isel(dict(zip(dims, place, strict=True)))
-        values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
-        rows.append(values | {"links": cell.links.values.tolist()})
-    if sort is not None:
-        rows = _sorted(rows, sort, dims, descending)
-    share = f"{100 * table.attrs['level']:.6g} %"
-    meters = table.meter.values.tolist()
-    made = "rounds\nmade" if "rounds" in dims else "rounds"
-    headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
-    headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
-    headings = [*dims, *headings, f"best arm lost\n{share}", f"worse arm played\n{share}"]
-    begun = [row for row in rows if row["seeds"]]
-    if form == "csv":
-        named = [_named(row, meters) | {"level": table.attrs["level"]} for row in begun]
-        print(csv_of(named))
-        return
-    texts = [[*(label_text(row[n]) for n in dims), *_found(row, len(meters))] for row in begun]
-    title = ", ".join(facts(table, dims, leaks=True))
-    if form != "text":
-        legend = _legend(table, share).replace("\n", " ")
-        print(table_of(headings, texts, f"{title}. {legend}", form))
-        return
-    shown = plain_table(title)
-    for heading in headings:
+        found = overview(data, level=level, sort=sort, descending=descending, **prices)
+        if form != "text":
+            print(found.write(form))
+            return
+    shown = plain_table(found.title)
+    for heading in found.headings:
         shown.add_column(heading, justify="right", overflow="fold")
-    for cells in texts:
+    for cells in found.rows:
         shown.add_row(*cells)
     show_table(shown)
-    print("\n".join([_legend(table, share), *_remarks(table, data)]))
-
-
-def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
-    """Returns what is found of a configuration by names that a program can rely on."""
-    row = dict(row)
-    links = row.pop("links")
-    if "message" in row:
-        row["epsilon_message"] = row.pop("message")
-    return row | {f"links_{meter}": value for meter, value in zip(meters, links, strict=True)}
-
-
-def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
-    """Says what a reader of the numbers had better know."""
-    said = []
-    if empty := int((table.seeds == 0).sum()):
-        many = "configuration" + "s" * (empty > 1)
-        said.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
-    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
-    if number := int(idle.sum()):
-        where = "" if table.seeds.size == 1 else f" in {number:,} of {table.seeds.size:,} rows"
-        said.append(
-            f"No round was completed by T{where}: T is shorter than the first epoch, every seed "
-            "still explores.\nTake a longer horizon."
-        )
-    if int((table.best_arm_lost * _differ(table, data)).sum()):
-        said.append(
-            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
-            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
-        )
-    return said
-
-
-def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
-    """Tells where the means of agents differ."""
-    if "spread" in table.coords:
-        # A label of one's own does not tell the number: then agents may differ.
-        numbers = [number_of(str(label)) for label in table.spread.values.reshape(-1).tolist()]
-        return table.spread.copy(data=np.reshape([n != 0 for n in numbers], table.spread.shape))
-    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
-    return fixed or "spread" in json.loads(table.attrs.get("settings", "{}"))
+    print("\n".join([found.legend, *found.remarks]))
 
 
 def print_ledger(data: xr.Dataset) -> None:
@@ -272,65 +172,6 @@ def print_ledger(data: xr.Dataset) -> None:
 
     if ledger := data.attrs.get("ledger"):
         print("\n".join(["", *privacy.told(ledger)]))
-
-
-def _scalars(table: xr.Dataset) -> list[str]:
-    return [str(name) for name, values in table.data_vars.items() if "meter" not in values.dims]
-
-
-def _sorted(
-    rows: list[dict[str, Any]], sort: str, dims: Sequence[str], descending: bool
-) -> list[dict[str, Any]]:
-    # A swept round budget is called rounds as well; then the rounds that were made are not.
-    columns = _COLUMNS | {name: name for name in dims}
-    if sort not in columns:
-        listed = ", ".join([*dims, *(name for name in _COLUMNS if name not in dims)])
-        raise Refusal.line(f"--sort {visible(sort)}: must be one of {listed}; choose a column")
-    key = columns[sort]
-    # NaN, where there are less than two seeds, has no place in an order: it comes last.
-    known = [row for row in rows if row[key] == row[key]]
-    unknown = [row for row in rows if row[key] != row[key]]
-    known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
-    return known + unknown
-
-
-def _found(row: dict[str, Any], meters: int) -> list[str]:
-    from fmab_jax.analysis.words import short
-
-    seeds = int(row["seeds"])
-    leaks = [epsilon_text(row["message"])] if "message" in row else []
-    if seeds < 2:  # no interval
-        return [*leaks, *["-"] * (5 + meters), str(seeds), "-", "-"]
-    half = (row["regret_upper"] - row["regret_lower"]) / 2
-    events = [
-        f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
-        for name in ("best_arm_lost", "worse_arm_played")
-    ]
-    return [
-        *leaks,
-        short(row["regret"]),
-        short(half),
-        f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
-        short(row["rounds_made"]),
-        *map(short, row["links"]),
-        short(row["cost"]),
-        f"{seeds:,}",
-        *events,
-    ]
-
-
-def _legend(table: xr.Dataset, share: str) -> str:
-    attrs = table.attrs
-    prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
-    peers = table.meter.values[((table.side == "peer") & table.priced).values]
-    prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
-    return (
-        f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
-        f"{attrs['description']}.\n"
-        f"Links are those of completed rounds.\n"
-        f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
-        f"Cost: {prices}."
-    )
 
 
 def default_figure(folder: str) -> str:

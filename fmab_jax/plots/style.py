@@ -43,10 +43,21 @@ def look(index: int) -> dict[str, Any]:
     return {"color": colour, "linestyle": stroke, "linewidth": 1.1}
 
 
+class Picture(Figure):
+    """A figure that a notebook shows where it is the value of a cell, at the size of print."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=300, metadata={"Software": None})
+        # Half again as large as in print, in the browser's pixels of 1/96 inch.
+        wide, tall = (round(1.5 * 96 * size) for size in self.get_size_inches())
+        return file.getvalue(), {"width": wide, "height": tall}
+
+
 def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
     """Makes a figure with panels below each other, of these heights in inches, in the one look."""
     # More than enough for any labels; `finish` takes the rest away.
-    figure = Figure(figsize=(width, sum(heights) + 4), layout="constrained")
+    figure = Picture(figsize=(width, sum(heights) + 4), layout="constrained")
     FigureCanvasAgg(figure)
     ratios = {"height_ratios": list(heights)}
     axes = figure.subplots(len(heights), sharex=True, squeeze=False, gridspec_kw=ratios)

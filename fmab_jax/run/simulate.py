@@ -21,6 +21,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
 from fmab_jax.files import told
+from fmab_jax.notebook import Line, is_notebook
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
 
@@ -55,7 +56,8 @@ def simulate(
         sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
             same law, other numbers.
         devices: Devices that share each batch; all that JAX shows by default.
-        progress: Show a progress bar; by default from the second batch on, on a terminal.
+        progress: Show a progress bar; by default from the second batch on, on a terminal or
+            in a notebook.
 
     Returns:
         A Dataset over ``seed`` and ``time`` (slots). Series, cumulative and summed over agents:
@@ -269,9 +271,19 @@ def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[A
     out = told()
     if progress is not None:
         flag("progress", progress)
-    shown = out.isatty() if progress is None else progress
+    shown = out.isatty() or is_notebook() if progress is None else progress
     if not shown or batches < 2:
         yield lambda done: None
+        return
+    if is_notebook():
+        line, total = Line(), 0
+
+        def advance(done: int) -> None:
+            nonlocal total
+            total += done
+            line.show(f"{total:,} of {seeds:,} seeds", total / seeds, now=total == seeds)
+
+        yield advance
         return
     from rich import progress as bars
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""What a sweep tells while it runs: a bar on a terminal, lines elsewhere, or nothing."""
+"""What a sweep tells while it runs: a bar on terminals and in notebooks, lines, or nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from fmab_jax.errors import flag
 from fmab_jax.files import told
+from fmab_jax.notebook import Line, is_notebook
 
 LOG_EVERY_S = 10.0
 
@@ -83,14 +84,19 @@ class Progress:
 
 
 def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
-    """Returns who is told: a `Progress` as it is, True for a bar or lines, None on terminals."""
+    """Returns who is told: a `Progress` as it is; True for a bar or lines.
+
+    None means a bar on terminals and in notebooks.
+    """
     if isinstance(progress, Progress):
         return progress
-    terminal = told().isatty()
+    terminal, notebook = told().isatty(), is_notebook()
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    if not (terminal if progress is None else progress) or not keeps:
+    if not (terminal or notebook if progress is None else progress) or not keeps:
         return Progress()
+    if notebook:
+        return _Cell()
     return _Bar() if terminal else _Lines()
 
 
@@ -181,6 +187,41 @@ class _Lines(Progress):
     def __exit__(self, *_: Any) -> None:
         if self.done:
             self.report()
+
+
+class _Cell(_Lines):
+    """A line in a notebook's cell, with a bar; what has been told last stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = Line()
+
+    def say(self, line: str) -> None:
+        self.line.show(line, now=True)
+
+    def planned(self, plan: Plan) -> None:
+        self.trials, self.cells = plan.missing, plan.distinct
+        if not plan.missing:
+            self.say(f"nothing left to compute: {counted(plan.trials, 'trial')} are there")
+
+    def calibrated(self, seconds: float) -> None:
+        self.began = time.perf_counter()
+
+    def advanced(self, trials: int) -> None:
+        self.done += trials
+        self.report(now=self.done >= self.trials)
+
+    def report(self, now: bool = False) -> None:
+        seconds = max(time.perf_counter() - self.began, 1e-9)
+        rate = self.done / seconds
+        left = _duration(max(0, self.trials - self.done) / max(rate, 1e-9))
+        when = f"{left} left" if self.done < self.trials else f"in {_duration(seconds)}"
+        words = f"{self.done:,} of {self.trials:,} trials, {rate:,.3g} trials/s, {when}"
+        self.line.show(words, min(1.0, self.done / max(1, self.trials)), now=now)
+
+    def __exit__(self, *_: Any) -> None:
+        if self.done:
+            self.report(now=True)
 
 
 class _Bar(Progress):

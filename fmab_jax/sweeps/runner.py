@@ -122,7 +122,7 @@ def sweep(
         batch: As in `simulate`.
         devices: As in `simulate`. Under `jax.distributed`, all devices of all processes.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
-            default a bar on a terminal.
+            default a bar, on a terminal or in a notebook.
         parameters: The algorithm's (epsilon, participation, rounds, gap, graph, components ...) and
             the problem's (agents, arms, spread ...; its gap is called problem_gap).
 

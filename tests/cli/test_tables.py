@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
+from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import theory
-from fmab_jax.cli import bounds, formats, tables
+from fmab_jax.cli import bounds
 from fmab_jax.cli.main import main
 
 SMALL = {"seeds": 20, "times": 4, "progress": False}
@@ -81,7 +82,7 @@ def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
     columns = lines[0].count("r}") and len(lines[0].split("{")[-1].rstrip("}"))
     assert {line.count("&") for line in rows} == {columns - 1}
     assert not [line for line in rows if "%" in line.replace(r"\%", "")]
-    assert formats.latex_text("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
+    assert overviews._latex("10⁻⁶ ≥".replace(" ≥", "")) == "10$^{-6}$"
 
 
 def test_markdown_and_other_words(written, capsys):
@@ -117,11 +118,11 @@ def test_arms_lost_by_agents_that_differ_are_explained(swept):
     for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
         table = fmab.final_table(swept)
         table.best_arm_lost[spread, 0] = lost
-        said = tables._remarks(table, swept)
+        said = overviews._remarks(table, swept)
         assert len(said) == wanted
     table = fmab.final_table(swept.isel(spread=1))
     table.best_arm_lost[0] = 2
-    assert "agents differ" in tables._remarks(table, swept)[0]
+    assert "agents differ" in overviews._remarks(table, swept)[0]
 
 
 def test_bounds_say_that_they_are_capped(capsys):
@@ -136,3 +137,16 @@ def test_bounds_say_that_they_are_capped(capsys):
             parts = [getattr(found, name) for name in found._fields if name.startswith("regret_")]
             assert bounds._capped(found) == (sum(parts) > found.regret * (1 + 1e-9))
             assert found.regret == pytest.approx(min(sum(parts), 5 * horizon * 0.4))
+
+
+def test_a_notebook_shows_an_overview(swept):
+    """Would catch an overview that shows as bare text, or whose words break the page."""
+    found = fmab.overview(swept.isel(spread=0), sort="regret", descending=True)
+    page = ElementTree.fromstring(found._repr_html_())
+    table = page.find("table")
+    cells = [[cell.text.strip() for cell in row.iter("td")] for row in table.iter("tr")][1:]
+    assert cells == [list(row) for row in found.rows]
+    regrets = [row["regret"] for row in found.named]
+    assert regrets == sorted(regrets, reverse=True) and len(regrets) == 2
+    assert "the server, single messages" in page.find("details").find("pre").text
+    assert str(found).startswith(found.title) and found.legend in str(found)

@@ -1,0 +1,311 @@
+"""What a result ends with, as a table: on the command line, in notebooks, in papers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.analysis import privacy
+from fmab_jax.analysis.tables import final_table
+from fmab_jax.analysis.words import epsilon_text, facts, label_text, short
+from fmab_jax.errors import number_of, refuse
+
+FORMATS = ("text", "latex", "html", "markdown", "csv")
+"""How a table can be written; "text" is for terminals."""
+
+_KINDS = {"text": "simple", "latex": "latex_booktabs", "html": "html", "markdown": "github"}
+# What pdflatex lacks.
+_LATEX = {
+    "±": r"$\pm$",
+    "ε": r"$\varepsilon$",
+    "δ": r"$\delta$",
+    "∞": r"$\infty$",
+    "–": "--",
+    "×": r"$\times$",
+}
+_POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+# Columns that rows can be sorted by, besides the swept parameters.
+_COLUMNS = {
+    "regret": "regret",
+    "rounds": "rounds_made",
+    "cost": "cost",
+    "seeds": "seeds",
+    "lost": "best_arm_lost",
+    "worse": "worse_arm_played",
+}
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What every configuration of a result ends with; notebooks show it as a table.
+
+    Attributes:
+        title: What all rows share.
+        headings: Of the columns; some have two lines.
+        rows: Texts, a row for each configuration that has seeds.
+        named: The same with all digits, the ends of the intervals, and names for programs.
+        legend: What the columns mean.
+        remarks: What a reader of the numbers had better know.
+        ledger: Who sees what of a reward, in lines.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    named: tuple[dict[str, Any], ...]
+    legend: str
+    remarks: tuple[str, ...]
+    ledger: tuple[str, ...]
+
+    def write(self, form: str = "text") -> str:
+        r"""Writes the table.
+
+        Args:
+            form: "text"; "latex" (for the package booktabs), "html" or "markdown", each with title
+                and legend as caption; or "csv", a column for each name in ``named``.
+
+        Raises:
+            ValueError: For another format.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+            >>> data = fmab.simulate(fmab.cdp_mab(epsilon=1), problem, 10**4, seeds=20)
+            >>> table = fmab.overview(data).write("latex")
+            >>> table.splitlines()[1]
+            '\\begin{tabular}{rrrrrrrrrr}'
+        """
+        if form not in FORMATS:
+            refuse("format", form, f"one of {', '.join(FORMATS)}", "choose one of these")
+        if form == "csv":
+            return _csv(self.named)
+        from tabulate import tabulate
+
+        heads = [heading.replace("\n", " ") for heading in self.headings]
+        # Texts stay as they are: 1,000 is not read, and written, as a number.
+        made = tabulate(
+            [list(row) for row in self.rows],
+            heads,
+            tablefmt=_KINDS[form],
+            disable_numparse=True,
+            colalign=["right"] * len(heads) if self.rows else None,
+        )
+        caption = f"{self.title}. {self.legend}".replace("\n", " ")
+        if form == "html":
+            head, rest = made.split("\n", 1)
+            return f"{head}\n<caption>{escape(caption)}</caption>\n{rest}"
+        if form == "latex":
+            return f"% {_latex(caption)}\n{_latex(made)}"
+        if form == "markdown":
+            return f"{caption}\n\n{made}"
+        return "\n".join([self.title, "", made, "", self.legend, *self.remarks])
+
+    def __str__(self) -> str:
+        return self.write()
+
+    def _repr_html_(self) -> str:
+        remarks = "".join(f"<p><strong>{escape(each)}</strong></p>" for each in self.remarks)
+        ledger = escape("\n".join(self.ledger))
+        if ledger:
+            ledger = f"<details><summary>Privacy</summary><pre>{ledger}</pre></details>"
+        return f"<div>{self.write('html')}{remarks}{ledger}</div>"
+
+
+def overview(
+    data: xr.Dataset,
+    *,
+    level: float | None = None,
+    server_price: float = 1.0,
+    peer_price: float = 1.0,
+    sort: str | None = None,
+    descending: bool = False,
+) -> Overview:
+    """Returns what every configuration of a result ends with: a table that shows itself.
+
+    Regret at T with its interval, what a message leaks, rounds, links, cost, and how many seeds
+    lost the best arm or play a worse one; the numbers are those of `final_table`.
+
+    Args:
+        data: From `simulate`, `sweep`, `open_sweep` or `load`.
+        level: As in `final_table`.
+        server_price: c1, of an agent-server link.
+        peer_price: c2, of an agent-agent link on the meter that is priced.
+        sort: A swept parameter, or regret, rounds, cost, seeds, lost or worse; by default rows have
+            the order of the grid.
+        descending: Largest first.
+
+    Raises:
+        ValueError: If ``data`` is no such result, or another argument is out of range.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(epsilon=1), problem, 10**4, seeds=20)
+        >>> found = fmab.overview(data)
+        >>> found.title
+        'CDP-MAB, ε = 1 (5 per message), M = 5 agents, K = 10 arms, T = 10⁴ slots'
+        >>> found.named[0]["regret"] == float(fmab.final_table(data).regret)
+        True
+    """
+    table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
+    dims = [str(name) for name in table.seeds.dims]
+    leaks = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
+    if leaks is not None:
+        spread = leaks.broadcast_like(table.seeds).transpose(*dims)
+        table["message"] = (dims, spread.values)
+    rows = []
+    for place in np.ndindex(table.seeds.shape):
+        cell = table.isel(dict(zip(dims, place, strict=True)))
+        values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
+        rows.append(values | {"links": cell.links.values.tolist()})
+    if sort is not None:
+        rows = _sorted(rows, sort, dims, descending)
+    rows = [row for row in rows if row["seeds"]]
+    share = f"{100 * table.attrs['level']:.6g} %"
+    meters = table.meter.values.tolist()
+    made = "rounds\nmade" if "rounds" in dims else "rounds"
+    headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
+    headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
+    headings += [f"best arm lost\n{share}", f"worse arm played\n{share}"]
+    ledger = data.attrs.get("ledger")
+    return Overview(
+        title=", ".join(facts(table, dims, leaks=True)),
+        headings=(*dims, *headings),
+        rows=tuple(
+            (*(label_text(row[name]) for name in dims), *_found(row, len(meters))) for row in rows
+        ),
+        named=tuple(_named(row, meters) | {"level": table.attrs["level"]} for row in rows),
+        legend=_legend(table, share),
+        remarks=tuple(_remarks(table, data)),
+        ledger=tuple(privacy.told(ledger)) if ledger else (),
+    )
+
+
+def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
+    """Returns what is found of a configuration by names that a program can rely on."""
+    row = dict(row)
+    links = row.pop("links")
+    if "message" in row:
+        row["epsilon_message"] = row.pop("message")
+    return row | {f"links_{meter}": value for meter, value in zip(meters, links, strict=True)}
+
+
+def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
+    """Says what a reader of the numbers had better know."""
+    said = []
+    if empty := int((table.seeds == 0).sum()):
+        many = "configuration" + "s" * (empty > 1)
+        said.append(f"{empty:,} {many} not begun yet: run the sweep's command again.")
+    idle = (table.rounds_made == 0) & (table.undecided == table.seeds) & (table.seeds > 0)
+    if number := int(idle.sum()):
+        where = "" if table.seeds.size == 1 else f" in {number:,} of {table.seeds.size:,} rows"
+        said.append(
+            f"No round was completed by T{where}: T is shorter than the first epoch, every seed "
+            "still explores.\nTake a longer horizon."
+        )
+    if int((table.best_arm_lost * _differ(table, data)).sum()):
+        said.append(
+            "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
+            'is alone,\nno bound holds: docs/theory.md, "Corollary 3 (agents differ)".'
+        )
+    return said
+
+
+def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
+    """Tells where the means of agents differ."""
+    if "spread" in table.coords:
+        # A label of one's own does not tell the number: then agents may differ.
+        numbers = [number_of(str(label)) for label in table.spread.values.reshape(-1).tolist()]
+        return table.spread.copy(data=np.reshape([n != 0 for n in numbers], table.spread.shape))
+    fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
+    return fixed or "spread" in json.loads(table.attrs.get("settings", "{}"))
+
+
+def _scalars(table: xr.Dataset) -> list[str]:
+    return [str(name) for name, values in table.data_vars.items() if "meter" not in values.dims]
+
+
+def _sorted(
+    rows: list[dict[str, Any]], sort: str, dims: Sequence[str], descending: bool
+) -> list[dict[str, Any]]:
+    # A swept round budget is called rounds as well; then the rounds that were made are not.
+    columns = _COLUMNS | {name: name for name in dims}
+    if sort not in columns:
+        listed = ", ".join([*dims, *(name for name in _COLUMNS if name not in dims)])
+        refuse("sort", sort, f"one of {listed}", "choose a column")
+    key = columns[sort]
+    # NaN, where there are less than two seeds, has no place in an order: it comes last.
+    known = [row for row in rows if row[key] == row[key]]
+    unknown = [row for row in rows if row[key] != row[key]]
+    known.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=descending)
+    return known + unknown
+
+
+def _found(row: dict[str, Any], meters: int) -> list[str]:
+    seeds = int(row["seeds"])
+    leaks = [epsilon_text(row["message"])] if "message" in row else []
+    if seeds < 2:  # no interval
+        return [*leaks, *["-"] * (5 + meters), str(seeds), "-", "-"]
+    half = (row["regret_upper"] - row["regret_lower"]) / 2
+    events = [
+        f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
+        for name in ("best_arm_lost", "worse_arm_played")
+    ]
+    return [
+        *leaks,
+        short(row["regret"]),
+        short(half),
+        f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
+        short(row["rounds_made"]),
+        *map(short, row["links"]),
+        short(row["cost"]),
+        f"{seeds:,}",
+        *events,
+    ]
+
+
+def _legend(table: xr.Dataset, share: str) -> str:
+    attrs = table.attrs
+    prices = f"{attrs['server_price']:g} per server link, {attrs['peer_price']:g} per peer link"
+    peers = table.meter.values[((table.side == "peer") & table.priced).values]
+    prices += f" ({', '.join(map(str, peers))})" * bool(len(peers))
+    return (
+        f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
+        f"{attrs['description']}.\n"
+        f"Links are those of completed rounds.\n"
+        f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
+        f"Cost: {prices}."
+    )
+
+
+def _latex(text: str) -> str:
+    """Writes letters that pdflatex lacks as commands."""
+    for letter, command in _LATEX.items():
+        text = text.replace(letter, command)
+    made, raised = "", ""
+    for letter in [*text, ""]:
+        digit = letter.translate(_POWERS) if letter else ""
+        if letter and digit != letter:
+            raised += digit
+            continue
+        made += (f"$^{{{raised}}}$" if raised else "") + letter
+        raised = ""
+    return made
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Writes rows of values as CSV; floats read back to the same bits."""
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue().rstrip("\n")
