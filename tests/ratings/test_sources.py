@@ -315,6 +315,12 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
         {"arm": "genres"},
         "arm='genres': must be a column of t.csv; it stands in another table: give items='a table'",
     ),
+    "a table that is not needed": (
+        CSV,
+        {"items": "x.csv"},
+        "items='x.csv': must be left out, since t.csv has 'arm' itself; "
+        "or name a column of the other table as the arm",
+    ),
     "binary": (
         "agent,arm\0,value\n",
         {},
