@@ -74,8 +74,8 @@ REFERENCES = {
     "alone": Contestant("UCB1, agents alone", lambda _: fmab.ucb1(), "nobody anything"),
 }
 EVERYBODY = PRIVATE | REFERENCES
-QUICK = ("cdp", "ldp_ucb")
-"""Who takes part in a quick run."""
+QUICK = ("ldp_ucb", "pooled")
+"""Who takes part in a quick run: those that compile fast."""
 
 Parts = Mapping[str, Mapping[float | None, xr.Dataset]]
 

@@ -173,7 +173,9 @@ def _numbers(path: Path, number: int, cells: list[str]) -> np.ndarray:
 def _refuse_like_ratings(path: Path, names: list[str]) -> None:
     plain = [re.sub(r"[ _]?id$", "", name) for name in names]
     if sum(any(name in like for name in plain) for like in _LIKE_RATINGS) > 1:
-        remedy = "for ratings, keep these columns alone: agent,arm,value; for means, name arms"
+        remedy = (
+            "for ratings, use fmab problem or fmab_jax.ratings.from_table; for means, name arms"
+        )
         told = f"{path}, line 1"
         refuse("means", told, "the header agent,arm,value or one name for each arm", remedy)
 

@@ -433,18 +433,18 @@ class _Side:
     def __init__(self, field: str, name: str, kind: str, given: Any, source: Source) -> None:
         self.field, self.name, self.kind = field, name, kind
         self.told, self._beside = "", None
-        if name in source.columns and given is None:
+        if name in source.columns:
+            if given is not None:
+                allowed = f"left out, since {source.shown} has {name!r} itself"
+                refuse(kind, given, allowed, f"or name a column of the other table as the {field}")
             self.key = name
             return
         beside = sources.about(source, kind, given, kind)
-        if name in source.columns and (beside is None or name not in beside.named):
-            remedy = f"leave {kind} out, or give the column of it that names the {field}s"
-            refuse(kind, beside.shown if beside else given, f"a table with {name!r}", remedy)
         if beside is None:
             if kind == "items" and name in ("genres", "genre", "title", "category"):
                 published = source.published
-                where = f"{published.items[0]}" if published and published.items else "a table"
-                remedy = f"it stands in another table: give items={where!r}"
+                where = published.items[0] if published and published.items else "movies.csv"
+                remedy = f"it stands in another table, such as items={where!r}"
                 refuse(field, name, f"a column of {source.shown}", remedy)
             sources.lacking(field, name, source.columns, source.shown)
         if name not in beside.named:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import itertools
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
@@ -192,8 +194,10 @@ def read(source: Source, wanted: Iterable[str], field: str = "path") -> dict[str
         for chunk in _chunks(source, names, field):
             for name in names:
                 building[name].add(*chunk[name])
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError):
+    except UnicodeDecodeError:
         refuse(field, source.shown, "a UTF-8 table", "save it as CSV in UTF-8")
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        refuse(field, source.shown, "a whole gzip file", "copy it again")
     return {name: each.column() for name, each in building.items()}
 
 
@@ -218,13 +222,16 @@ def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[
     assert source.path is not None
     data = read_input(source.path, field, _MOST_BYTES, "table")
     if source.path.name.lower().endswith(".gz"):
-        data = gzip.decompress(data)
-    lines = _decoded(data).splitlines()
-    form = source.form
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            refuse(field, source.shown, "a whole gzip file", "copy it again")
+    text, form = _decoded(data), source.form
     if form.quoted:
-        rows: Iterable[list[str]] = csv.reader(lines, delimiter=form.separator)
+        rows: Iterable[list[str]] = csv.reader(io.StringIO(text, ""), delimiter=form.separator)
     else:
-        rows = (line.split(form.separator) for line in lines)
+        # Not str.splitlines, which also ends lines inside of older titles.
+        rows = (line.rstrip("\r").split(form.separator) for line in text.split("\n"))
     if not form.columns:
         rows = itertools.islice(rows, 1, None)
     flags = "genres" in wanted and source.columns == _FILMS_100K
@@ -232,7 +239,7 @@ def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[
     found = []
     for number, row in enumerate(rows, 1 if form.columns else 2):
         if not any(row):
-            continue
+            continue  # an empty line
         if len(row) != len(source.columns):
             told = f"{source.shown}, line {number}"
             allowed = f"a row of {len(source.columns)} cells"
@@ -260,9 +267,11 @@ def about(source: Source, kind: str, given: Any, field: str) -> Source | None:
             return None
         given, form = path, published[1]
     else:
+        # A table of one's own is a plain one beside any layout.
         form = Form()
-        if published and not (hasattr(given, "columns") or _ending(Path(str(given))) == ".parquet"):
-            form = published[1]
+        if published and not hasattr(given, "columns"):
+            same = _ending(Path(str(given))) == _ending(Path(published[0]))
+            form = published[1] if same else form
     if form.columns:
         file = checked_path(field, given)
         return Source(file.name, form.columns, None, form, file)
@@ -449,9 +458,9 @@ def _chunks(source: Source, names: Sequence[str], field: str) -> Iterator[_Chunk
                     yield {name: pd.factorize(chunk[name]) for name in names}
         except pd.errors.EmptyDataError:
             return
+        except (UnicodeDecodeError, gzip.BadGzipFile):
+            raise
         except (pd.errors.ParserError, OSError, ValueError) as error:
-            if isinstance(error, UnicodeDecodeError):
-                raise
             told = reason_of(error).partition("C error: ")[2] or reason_of(error)
             refuse(field, source.shown, "a table of equally long rows", f"mend it ({told})")
 

@@ -525,7 +525,8 @@ BAD_CSV = {
         f"like ratings: {header}": (
             header.encode() + b"\n" + b",".join([b"0"] * (header.count(",") + 1)) + b"\n",
             "means='means.csv, line 1': must be the header agent,arm,value or one name for each "
-            "arm; for ratings, keep these columns alone: agent,arm,value; for means, name arms",
+            "arm; for ratings, use fmab problem or fmab_jax.ratings.from_table; for means, "
+            "name arms",
         )
         for header in (
             "agent,arm,value,time",
@@ -1157,6 +1158,17 @@ def test_bad_observed_ratings(name: str, folder: Path):
     data, text = BAD_LONG[name]
     Path("ratings.csv").write_bytes(data)
     assert refusal("ratings.csv") == text
+
+
+def test_a_table_that_was_scaled_once_stays(folder: Path):
+    """Catches probabilities that move by a bit each time they are written and read."""
+    rng = np.random.default_rng(4)
+    for levels in (2, 3, 10, 99):
+        once = Problem.ratings(range(levels), rng.dirichlet(np.ones(levels), (30, 20)))
+        again = Problem.ratings(range(levels), once.probabilities)
+        assert again == once and (again.probabilities == once.probabilities).all()
+    off = Problem.ratings([0, 1], [[0.5, 0.5 + 4e-10]], 2).probabilities
+    assert off.sum() == 1.0 and off[0, 0, 0] < 0.5
 
 
 def test_ratings_in_an_npz(folder: Path):

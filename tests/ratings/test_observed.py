@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -378,3 +379,39 @@ def test_the_page_runs_and_shows_the_summary_that_it_prints(
     assert capsys.readouterr().out == f"source{shown}"
     assert problems == [names["found"].problem] and names["found"].points == 4.5
     assert names["found"].named([-1, 4]).tolist() == ["undecided", "Documentary"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_tables_against_a_loop_over_rows(seed: int) -> None:
+    """Would catch a rare mixture of gaps, parts, thresholds and repeated labels that goes wrong."""
+    rng = np.random.default_rng(seed)
+    arms = ["p", "q", "p|q", "q|r", "r", "s|p|s", "", " "]
+    rows = [
+        (rng.choice(["a", "b", "c", "", "d"]), rng.choice(arms), rng.choice([1, 2, 3, np.nan, 2.5]))
+        for _ in range(rng.integers(60, 200))
+    ]
+    frame = pd.DataFrame(rows, columns=["agent", "arm", "value"])
+    enough = int(rng.integers(1, 9))
+    found = counted(frame, levels=[1, 2, 3], least_per_agent=enough, fill="arm", smoothing=0.5)
+
+    usable = [(a, b, v) for a, b, v in rows if v in (1, 2, 3) and a and b.strip()]
+    known = Counter(a for a, _, _ in usable)
+    counts = Counter(
+        (a, part, v)
+        for a, b, v in usable
+        if known[a] >= enough
+        for part in dict.fromkeys(b.split("|"))
+    )
+    assert found.agent_labels == tuple(sorted({a for a, _, _ in counts}))
+    assert found.arm_labels == tuple(sorted({b for _, b, _ in counts}))
+    assert len(rows) - sum(found.dropped.values()) == len(usable)
+    assert int(found.counts.sum()) == counts.total()
+    for i, a in enumerate(found.agent_labels):
+        for k, b in enumerate(found.arm_labels):
+            own = np.array([counts[a, b, v] for v in (1, 2, 3)])
+            everybody = np.array(
+                [sum(counts[c, b, v] for c in found.agent_labels) for v in (1, 2, 3)]
+            )
+            due = (own + 0.5 * everybody / everybody.sum()) / (own.sum() + 0.5)
+            np.testing.assert_allclose(found.problem.probabilities[i, k], due, atol=1e-14)
+            assert ((a, b) in found.filled) == (own.sum() == 0)

@@ -313,7 +313,14 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "a column of another table": (
         CSV,
         {"arm": "genres"},
-        "arm='genres': must be a column of t.csv; it stands in another table: give items='a table'",
+        "arm='genres': must be a column of t.csv; "
+        "it stands in another table, such as items='movies.csv'",
+    ),
+    "a table that is not needed": (
+        CSV,
+        {"items": "x.csv"},
+        "items='x.csv': must be left out, since t.csv has 'arm' itself; "
+        "or name a column of the other table as the arm",
     ),
     "binary": (
         "agent,arm\0,value\n",
@@ -378,18 +385,32 @@ def test_bad_tables_beside_the_ratings() -> None:
     assert refusal("users.csv") == (
         "users='users.csv, line 3': must be a row of 2 cells; it has 1: mend that line"
     )
+    Path("users.csv.gz").write_bytes(b"who,clinic\n1,a\n")
+    assert refusal("users.csv.gz").startswith("users='users.csv.gz': must be a table of text; ")
+
+
+def test_lines_end_where_the_file_says() -> None:
+    """Would catch a film whose title holds what only Python takes for the end of a line."""
+    movielens_1m()
+    films = [(film, f"A\x85 {title}", genres) for film, title, genres in FILMS]
+    Path("movies.dat").write_bytes(lines(films, "::").replace("\n", "\r\n").encode("latin-1"))
+    found = from_table("ratings.dat", arm="genres", fill="arm")
+    assert found.arm_labels == ("Comedy", "Drama", "Romance") and found.dropped == {}
+    Path("own.csv").write_text('movieId,kind\n10,"a\nb"\n20,c\n30,c\n')
+    mine = from_table("ratings.dat", arm="kind", items="own.csv")
+    assert mine.arm_labels == ("a\nb", "c") and int(mine.counts.sum()) == 9
 
 
 def test_files_that_are_none() -> None:
     """Would catch a pipe that is waited for, a folder, or a broken archive's traceback."""
     Path("broken.csv.gz").write_bytes(b"agent,arm,value\n")
     Path("broken.parquet").write_bytes(b"PAR1 and nothing")
-    Path("cut.csv.gz").write_bytes(gzip.compress(("agent,arm,value\n" + CSV * 9).encode())[:-12])
+    Path("cut.csv.gz").write_bytes(gzip.compress(("agent,arm,value\n" + CSV * 999).encode())[:-12])
     os.mkfifo("pipe.csv")
     Path("folder.csv").mkdir()
     for name, told in {
         "broken.csv.gz": "must be a table of text; this is no gzip file: name it otherwise",
-        "cut.csv.gz": "must be ",
+        "cut.csv.gz": "must be a whole gzip file; copy it again",
         "broken.parquet": "must be a Parquet file; save it again (",
         "pipe.csv": "must be a plain file; it is a pipe or a device: copy its content",
         "folder.csv": "must be a readable file; Is a directory",
