@@ -39,7 +39,19 @@ from fmab_jax.sweeps.study import Drawn
 
 NAMES = sorted(base.known())
 COMMANDS = (
-    *("", "run", "sweep", "show", "plot", "export", "bounds", "audit", "algorithms"),
+    *(
+        "",
+        "run",
+        "sweep",
+        "show",
+        "plot",
+        "compare",
+        "report",
+        "export",
+        "bounds",
+        "audit",
+        "algorithms",
+    ),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),
