@@ -274,6 +274,7 @@ def test_a_page_of_many_configurations_stays_small(grid, monkeypatch):
         content.gathered({name: (data, None) for name in "ab"}, **how)
 
 
+@pytest.mark.slow
 def test_a_summary_has_bands_and_no_picture(tmp_path):
     """Would catch a report that needs single seeds, or that pairs what is not kept."""
     data = fmab.sweep("cdp", **SMALL, epsilon=[0.1, 1], keep="summary", progress=False)
@@ -287,11 +288,10 @@ def test_a_summary_has_bands_and_no_picture(tmp_path):
         np.testing.assert_allclose(entry["regret"][2], band.upper.values[i], rtol=1e-5)
 
 
-def test_several_results_stand_beside_each_other(tmp_path):
+def test_several_results_stand_beside_each_other(grid, tmp_path):
     """Would catch labels that are lost, and a text that becomes a part of the page."""
-    problem = fmab.Problem.uniform(agents=5, arms=10)
-    make = lambda a: fmab.simulate(a, problem, horizon=10**4, seeds=20, times=8)  # noqa: E731
-    runs = {"<b>ours</b>": make(fmab.cdp_mab(1)), "%{theirs} & co": make(fmab.cdp_mab(0.1))}
+    one, other = grid.isel(epsilon=1, rounds=1), grid.isel(epsilon=0, rounds=1)
+    runs = {"<b>ours</b>": one, "%{theirs} & co": other}
     path = fmab.write_report(runs, tmp_path / "a.html", title="</title><script>alert(1)</script>")
     text = path.read_text("utf-8")
     reader = Reader(text)
