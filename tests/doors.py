@@ -404,6 +404,8 @@ DOORS: dict[str, Door] = {
     "plot_pareto(hue)": lambda v: fmab.plot_pareto(FINALS, v),
     "save_figure(figure)": lambda v: fmab.save_figure(v, "x.png"),
     "save_figure(path)": lambda v: fmab.save_figure(None, v),
+    "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),
+    "write_report(out)": lambda v: fmab.write_report(DATA, v),
 }
 HANGS_S = 20
 NUMBERS = iter(range(10**9))

@@ -137,7 +137,7 @@ def executed_classes(page: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/sweeps.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/sweeps.md", "docs/report.md"])
 def test_the_code_of_a_page_runs(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -146,6 +146,9 @@ def test_the_code_of_a_page_runs(
     if name == "README.md":
         assert {path.name for path in tmp_path.iterdir()} >= {"run.nc", "run.png", "eps.png"}
         assert module.data.sizes["epsilon"] == 4
+    elif name == "docs/report.md":
+        assert {path.name for path in tmp_path.iterdir()} == {"eps.html", "both.html"}
+        assert module.found.method == "paired"
     else:
         assert list(module.data.regret_quantile.dims) == ["epsilon", "quantile"]
 

@@ -184,6 +184,8 @@ ACCEPTED: dict[str, set[str]] = {
     "plot_pareto(hue)": {"None"},
     "save_figure(figure)": set(),
     "save_figure(path)": set(),
+    "write_report(sources)": set(),
+    "write_report(out)": set(),
 }
 
 

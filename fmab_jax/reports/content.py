@@ -150,9 +150,13 @@ def gathered(
         peer_price: c2.
     """
     several = len(results) > 1
+    labelled = {label: (with_seeds(given), path) for label, (given, path) in results.items()}
+    number = sum(int(data.seeds.size) for data, _ in labelled.values())
+    if number > MOST_CELLS:
+        remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
+        refuse("configurations", number, f"at most {MOST_CELLS:,} in one report", remedy)
     sources = []
-    for label, (given, path) in results.items():
-        data = with_seeds(given)
+    for label, (data, path) in labelled.items():
         looks = "looks" in data.attrs
         table = final_table(
             data,
@@ -161,10 +165,6 @@ def gathered(
             peer_price=peer_price,
         )
         sources.append(Source(label if several else "", path, data, table, again(data, path)))
-    number = sum(int(source.data.seeds.size) for source in sources)
-    if number > MOST_CELLS:
-        remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
-        refuse("configurations", number, f"at most {MOST_CELLS:,} in one report", remedy)
     axes = _axes(sources)
     cells = _cells(sources, axes)
     if not any(math.isfinite(cell.row["regret"]) for cell in cells):

@@ -121,7 +121,7 @@ def _checked_out(out: Any, overwrite: bool) -> Path:
         refuse_taken(path, overwrite)
     except Refusal as error:
         raise error.renamed("out") from None
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         refuse("out", str(path), "in an existing folder", "make the folder first")
     return path
 
@@ -157,8 +157,8 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
 
 
 def _stem(path: Any) -> str:
-    whole = checked_path("sources", path)
-    return whole.resolve().stem if whole.suffix == ".nc" else whole.resolve().name
+    whole = Path(os.path.abspath(checked_path("sources", path)))
+    return whole.stem if whole.suffix == ".nc" else whole.name
 
 
 def _result(item: Any, allowed: str) -> tuple[xr.Dataset, str | None]:
@@ -241,6 +241,9 @@ def _question(made: Content) -> str:
 def _short(made: Content) -> str:
     lines = []
     known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    for i, axis in enumerate(made.axes):
+        if axis.name == "horizon":  # less time is less regret, and no better run
+            known = [cell for cell in known if cell.at[i] == axis.reference] or known
     best = min(known, key=lambda cell: cell.row["regret"])
     ends = _interval(best.row, "regret")
     percent = f"{100 * made.level:.6g} %"
@@ -382,7 +385,9 @@ def _where(made: Content, cell: Cell) -> list[tuple[str, Any]]:
             named.append(("–", ""))
         else:
             number = axis.numbers[at]
-            named.append((axis.ticks[at], at if number is None else number))
+            # Among numbers, what is none sorts as a text, behind them.
+            text = axis.ticks[at] if any(each is not None for each in axis.numbers) else at
+            named.append((axis.ticks[at], text if number is None else number))
     return named
 
 

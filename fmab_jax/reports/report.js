@@ -85,6 +85,7 @@
       paper_bgcolor: NONE, plot_bgcolor: NONE, showlegend: false,
       margin: { l: 64, r: 42, t: 34, b: 52 },
       hoverlabel: { bgcolor: colourOf("--wash"), bordercolor: ink, font: { color: ink, size: 12 } },
+      hoverdistance: -1,
       modebar: { bgcolor: NONE, color: colourOf("--soft"), activecolor: ink },
       xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
     };

@@ -390,9 +390,10 @@ def read(path: str | os.PathLike[str], *, partial: bool = False) -> xr.Dataset:
         ValueError: If it is neither, is damaged, or is unfinished and ``partial`` is not set.
     """
     path = checked_path("path", path)
-    if path.suffix == ".nc" and not path.is_dir():
+    folder = os.path.isdir(path)
+    if path.suffix == ".nc" and not folder:
         return _as_swept(netcdf.load(path))
-    if not path.is_dir():
+    if not folder:
         refuse("path", str(path), "a folder of results or a .nc file", "check the path")
     return open_sweep(path, partial=partial)
 

@@ -406,6 +406,16 @@ def test_results_tell_their_ledger(tmp_path: Any) -> None:
     assert f"  {ACTIONS} (graph ring): no bound" in lines
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
     assert lines[-2].startswith(TWICE) and CUT in lines[-1]
+    # A table says the same as the lines.
+    table, notes = privacy.rows(swept.attrs["ledger"])
+    assert [(row["what"], row["where"]) for row in table] == [
+        ("single messages", ""),
+        ("actions", "graph ring"),
+        ("actions", "graph complete"),
+    ]
+    assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
+    assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
+    assert notes == [" ".join(f"{lines[-2]} {lines[-1]}".split())]
     options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2, "progress": False}
     mixed = fmab.sweep(["ddp", "tree_ucb"], problem, **options)
     text = " ".join(" ".join(privacy.told(mixed.attrs["ledger"])).split())

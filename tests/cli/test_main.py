@@ -39,8 +39,8 @@ from fmab_jax.sweeps.study import Drawn
 
 NAMES = sorted(base.known())
 COMMANDS = (
-    *("", "run", "sweep", "show", "plot", "export", "problem", "bounds", "audit"),
-    "algorithms",
+    *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
+    *("problem", "bounds", "audit", "algorithms"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
 from fmab_jax.plots import runs as plots
+from fmab_jax.plots import style
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.plots.style import COLOURS
 from fmab_jax.run import batches, simulate
@@ -467,6 +469,20 @@ def test_a_figure_is_saved_at_print_quality_with_the_same_bytes(tmp_path, ending
         assert int.from_bytes(content[16:20], "big") == 1020  # 3.4 inches at 300 dpi
     else:
         assert content[:5] == b"%PDF-" and b"/Type3" not in content and b"/FontFile2" in content
+
+
+def test_a_picture_for_a_page_leaves_its_caption_to_the_page():
+    """Would catch a caption twice, one that is cut into lines, and bytes that change."""
+    figure = plot_runs({"a": result(), "b": result(seed=1, epsilon=0.5)})
+    (text,) = figure.texts
+    caption = figure.get_label()
+    assert "\n" not in caption and caption.split() == text.get_text().split()
+    picture = style.svg(figure)
+    assert picture == style.svg(figure) and text.get_visible()
+    ends = re.search(rb'viewBox="0 0 [0-9.]+ ([0-9.]+)"', picture)
+    caption_points = 72 / figure.dpi * text.get_window_extent().height
+    assert float(ends[1]) < 72 * figure.get_figheight() - 0.9 * caption_points
+    assert b"date" not in picture.lower()
 
 
 @pytest.mark.parametrize("step", ["savefig", "fsync", "replace"])

@@ -203,8 +203,7 @@ def test_tables_sort_by_keyboard(browser, address):
     assert column == sorted(column) and len(set(column)) == 9
 
 
-@pytest.mark.parametrize("width", [320, 390, 1200])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width, scheme", [(320, "dark"), (390, "light"), (1200, "dark")])
 def test_it_fits_its_window_and_can_be_read(browser, address, width, scheme):
     """Would catch a page wider than a phone, and text that is too faint (WCAG AA, 4.5 to 1)."""
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -245,30 +245,36 @@ def test_the_bytes_depend_on_the_results_only(written, grid, tmp_path):
     assert again_.read_text("utf-8") == written
 
 
-def test_a_page_of_many_configurations_stays_small(grid):
-    """Would catch megabytes of curves, and a limit that is not told."""
-    data = grid.isel(epsilon=np.arange(20) % 3, rounds=np.arange(20) % 2, time=np.arange(80) // 10)
-    data = data.drop_vars("epsilon_message").assign_coords(time=125 * np.arange(1, 81))
-    axes = {name: np.arange(1.0, 21) for name in ("epsilon", "rounds")}
-    data = data.assign_coords(
+def test_a_page_of_many_configurations_stays_small(grid, monkeypatch):
+    """Would catch megabytes of curves, and a limit that is not told; all limits are made small."""
+    for name, limit in {"_CURVES": 6, "_NUMBERS": 900, "MOST_CELLS": 30}.items():
+        monkeypatch.setattr(content, name, limit)
+    monkeypatch.setattr(page, "_MOST_ROWS", 7)
+    data = grid.isel(epsilon=[0, 1, 2, 0, 1], rounds=[0, 1] * 2, time=np.arange(80) // 10)
+    axes = {"epsilon": np.arange(1.0, 6), "rounds": np.arange(1.0, 5)}
+    data = data.drop_vars("epsilon_message").assign_coords(
         {name: (name, values, grid[name].attrs) for name, values in axes.items()}
-    ).isel(seed=slice(4))
-    data["seeds"] = data.seeds * 0 + 4
+    )
+    data = data.assign_coords(time=125 * np.arange(1, 81))
     how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
     made = content.gathered({"": (data, None)}, **how)
-    text = page.page(made)
-    assert data.seeds.size == 400 and len(made.curves["cells"]) == 256
-    numbers = sum(2 * 3 * len(each["regret"][0]) for each in made.curves["cells"])
-    assert numbers <= 250_000 and len(text) < 5e6
-    told = plain(Reader(text).text)
-    assert "256 of 400 configurations, the first ones of the grid" in told
-    assert "The first 300 of 400 configurations are listed." in told
-    assert len(made.compared) == 19 + 19
-    assert len(pictures.shown_first(made)) == 8
-    with pytest.raises(ValueError, match="configurations=1200: must be at most 1,000"):
-        content.gathered({name: (data, None) for name in "abc"}, **how)
+    assert [each["cell"] for each in made.curves["cells"]] == list(range(6))
+    (slots,) = made.curves["grids"]
+    assert len(slots) == 900 // (6 * 3 * 2) and (slots[0], slots[-1]) == (125, 10_000)
+    for each in made.curves["cells"]:
+        mean = data.regret.mean("seed").sel(time=slots).values.reshape(20, -1)[each["cell"]]
+        np.testing.assert_allclose(each["regret"][0], mean, rtol=1e-5)
+    told = plain(Reader(page.page(made)).text)
+    assert "6 of 20 configurations, the first ones of the grid; tables have all." in told
+    assert "Interactive curves show 25 of 80 recorded slots." in told
+    assert "The first 7 of 20 configurations are listed." in told
+    assert len(made.compared) == 4 + 3
+    assert len(pictures.shown_first(made)) == 5
+    with pytest.raises(ValueError, match="configurations=40: must be at most 30 in one report"):
+        content.gathered({name: (data, None) for name in "ab"}, **how)
 
 
+@pytest.mark.slow
 def test_a_summary_has_bands_and_no_picture(tmp_path):
     """Would catch a report that needs single seeds, or that pairs what is not kept."""
     data = fmab.sweep("cdp", **SMALL, epsilon=[0.1, 1], keep="summary", progress=False)
@@ -282,11 +288,10 @@ def test_a_summary_has_bands_and_no_picture(tmp_path):
         np.testing.assert_allclose(entry["regret"][2], band.upper.values[i], rtol=1e-5)
 
 
-def test_several_results_stand_beside_each_other(tmp_path):
+def test_several_results_stand_beside_each_other(grid, tmp_path):
     """Would catch labels that are lost, and a text that becomes a part of the page."""
-    problem = fmab.Problem.uniform(agents=5, arms=10)
-    make = lambda a: fmab.simulate(a, problem, horizon=10**4, seeds=20, times=8)  # noqa: E731
-    runs = {"<b>ours</b>": make(fmab.cdp_mab(1)), "%{theirs} & co": make(fmab.cdp_mab(0.1))}
+    one, other = grid.isel(epsilon=1, rounds=1), grid.isel(epsilon=0, rounds=1)
+    runs = {"<b>ours</b>": one, "%{theirs} & co": other}
     path = fmab.write_report(runs, tmp_path / "a.html", title="</title><script>alert(1)</script>")
     text = path.read_text("utf-8")
     reader = Reader(text)

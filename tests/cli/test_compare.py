@@ -1,0 +1,131 @@
+"""`fmab compare` finds the runs that words name, and prints what `fmab.compare` says of them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+
+
+def swept(root_seed=0, seeds=12, **axes):
+    """A sweep, made up: regret is 10 times the product of its values, with shared luck."""
+    axes = axes or {"epsilon": [0.1, 1.0], "participation": [0.4, 0.7, 1.0]}
+    shape = [len(labels) for labels in axes.values()]
+    level = 10 * np.indices(shape).sum(0) + 20.0
+    luck = np.random.default_rng(root_seed).normal(0, 2, seeds)
+    own = np.random.default_rng(root_seed + 9).normal(0, 0.5, (*shape, seeds))
+    regret = level[..., None] + luck + own
+    size, dims = (*shape, seeds), [*axes, "seed"]
+    zeros = {name: (dims, np.zeros(size, bool)) for name in ("best_arm_lost", "worse_arm_played")}
+    symbols = {"epsilon": "ε", "participation": "p"}
+    coords = {
+        name: (name, labels, {"symbol": symbols.get(name, ""), "none": "none", "long_name": name})
+        for name, labels in axes.items()
+    }
+    return xr.Dataset(
+        {
+            "regret": ([*dims, "time"], regret[..., None]),
+            "seeds": (list(axes), np.full(shape, seeds)),
+        },
+        {**coords, **zeros, "seed": np.arange(seeds), "time": [1000]},
+        {"root_seed": root_seed, "title": "CDP-MAB", "settings": "{}", "agents": 5},
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Files to compare."""
+    monkeypatch.chdir(tmp_path)
+    data = swept()
+    fmab.save(data, "grid.nc")
+    fmab.save(data.isel(participation=0), "two.nc")
+    fmab.save(data.isel(participation=0, epsilon=1), "one.nc")
+    fmab.save(swept(3, graph=["ring", "star"]), "graphs.nc")
+
+
+def said(capsys, words, status=0):
+    capsys.readouterr()
+    assert main(shlex.split(words)) == status, capsys.readouterr()
+    return capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "words, first, second",
+    [
+        ("two.nc", {"epsilon": 0.1, "participation": 0.4}, {"epsilon": 1, "participation": 0.4}),
+        (
+            "grid.nc --where epsilon=0.1 participation=1 --against epsilon=1",
+            {"epsilon": 0.1, "participation": 1},
+            {"epsilon": 1, "participation": 1},
+        ),
+        (
+            "grid.nc --where participation=0.7 --against epsilon=0.1",
+            {"epsilon": 1, "participation": 0.7},
+            {"epsilon": 0.1, "participation": 0.7},
+        ),
+        (
+            "grid.nc one.nc --where epsilon=0.1 participation=1",
+            {"epsilon": 0.1, "participation": 1},
+            {"epsilon": 1, "participation": 0.4},
+        ),
+    ],
+    ids=["one file of two", "two cells", "the other value", "two files"],
+)
+def test_words_name_two_runs(capsys, words, first, second):
+    """Would catch selectors of the wrong side, and values that are not inherited."""
+    data = swept()
+    found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"))
+    out = said(capsys, f"compare {words}").out
+    row = re.split(r"\s{2,}", next(x for x in out.split("\n") if f"{found.percent:.3g}" in x))
+    numbers = [float(each.replace(",", "")) for each in row if re.fullmatch(r"-?[\d.,]+", each)]
+    expected = [found.first_mean, found.second_mean, found.difference, found.percent]
+    assert numbers[:4] == pytest.approx(expected, rel=6e-3)
+    assert f"[{found.lower:.4g}, {found.upper:.4g}]" in out
+    assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
+    tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
+    assert tail in out.rstrip().split("\n")[-1]
+
+
+def test_other_root_seeds_are_not_paired(capsys):
+    """Would catch pairs of two files that do not share their randomness."""
+    out = said(capsys, "compare one.nc graphs.nc --against graph=ring").out
+    assert "Independent seeds: Welch's t; 12 seeds each." in out
+
+
+def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
+    """Would catch a missing adjustment, and comparisons other than those of a report."""
+    out = said(capsys, "compare grid.nc --level 0.9").out
+    assert "p-values of all 3 together are adjusted by Holm's method." in out
+    sentences = [each.sentence for each in fmab.compare_all(swept(), level=0.9)]
+    assert len(sentences) == 3 and sentences[0].startswith("With p = 1: ε = 0.1 costs ")
+    assert out.rstrip().split("\n")[-3:] == [f"{each}." for each in sentences]
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        ("", "fmab compare: must be given PATH...; see fmab compare --help"),
+        ("a b c", "fmab compare a b c: must be given one or two; see --help"),
+        ("no.nc", "no.nc: must be an existing file; save a result there first"),
+        ("one.nc", "one.nc: must hold two configurations; name a second file"),
+        ("two.nc --where epsilon=1", "--where epsilon=1: must be given with --against; add it"),
+        (
+            "grid.nc --where epsilon=0.1 --against epsilon=1",
+            "--where: must leave no parameter open, but participation (3 values); add --where "
+            "participation=0.4",
+        ),
+        ("two.nc --where epsilon=1 --against epsilon=2", "--against epsilon=2: must be one of 0.1"),
+        ("two.nc --where p=1 --against epsilon=1", "--where p=1: must be one of epsilon; write"),
+        ("two.nc --level 0", "--level 0: must be a number in (0, 1); use 0.95"),
+    ],
+)
+def test_bad_words_end_in_one_line(capsys, words, line):
+    """Would catch a traceback, or a comparison of something else."""
+    err = said(capsys, f"compare {words}", 2).err
+    assert err.startswith(f"fmab: {line}") and err.count("\n") == 1
