@@ -62,8 +62,7 @@ class Storing:
     worker: Annotated[str | None, arg(metavar="I/N"), shown("alone")] = None
     """This process is the I-th of N that share the folder, such as 3/16."""
     scheduler: Annotated[str | None, arg(metavar="ADDRESS"), shown("none")] = None
-    """Compute on the workers of this Dask scheduler: tcp://HOST:PORT, or the .json file that it
-    wrote."""
+    """Compute on the workers of a Dask scheduler: tcp://HOST:PORT, or the .json file it wrote."""
     dry_run: Annotated[bool, Off] = False
     """Say what would be done and what it takes, and stop."""
     plan: Annotated[bool, Off] = False

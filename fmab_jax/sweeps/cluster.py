@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -83,6 +83,23 @@ class _Piece(NamedTuple):
     compilations: int
 
 
+class _Call(NamedTuple):
+    """A call that is made where it is unpickled.
+
+    A worker without this package so fails in the task, which tells it, and not before.
+    """
+
+    function: Callable[[bytes], Any]
+    order: bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.function, (self.order,)
+
+    def packed(self) -> bytes:
+        """Returns the argument of `pickle.loads` that makes the call."""
+        return pickle.dumps(self, protocol=5)
+
+
 class Cluster:
     """The workers of a Dask client, as a sweep uses them.
 
@@ -117,17 +134,21 @@ class Cluster:
         """
         while not self.made_by:
             self._wait_for_workers(teller)
-            with self._connected():
-                found = self.client.run(_provenance_here, on_error="return")
-            for worker, made_by in sorted(found.items()):
-                if isinstance(made_by, OSError):
-                    continue  # It has just left.
-                if isinstance(made_by, BaseException):
-                    raise Refusal.line(_cannot_run(worker, made_by))
+            for worker, made_by in self._asked():
                 platform = self.made_by.get("platform", made_by["platform"])
                 self.made_by = made_with(platform)
                 _refuse_another(f"worker {worker}", made_by, self.made_by)
         return self.made_by
+
+    def _asked(self) -> list[tuple[str, dict[str, str]]]:
+        """Returns the versions of each worker; refuses one that has not even the package."""
+        with self._connected():
+            found = self.client.run(_provenance_here, on_error="return")
+        for worker, made_by in sorted(found.items()):
+            if isinstance(made_by, Exception) and not isinstance(made_by, OSError):
+                raise Refusal.line(_cannot_run(f"worker {worker}", made_by)) from made_by
+        # Who has just left gave an error of the connection.
+        return sorted((w, made_by) for w, made_by in found.items() if isinstance(made_by, dict))
 
     def compute(self, tasks: Sequence[Task], teller: Progress) -> Generator[Done, None, None]:
         """Yields what tasks give as they end; what is left is cancelled when nobody listens.
@@ -167,13 +188,13 @@ class Cluster:
         name = f"fmab-chunk-{uuid.uuid4().hex}"
         with self._connected():
             if task.pieces == 1:
-                order = self._packed(task)
-                return self.client.submit(_computed, order, key=name, pure=False)
+                call = _Call(_computed, self._packed(task))
+                return self.client.submit(pickle.loads, call.packed(), key=name, pure=False)
             jobs = pieces_of(task.job, task.pieces)
             parts = [
                 self.client.submit(
-                    _computed_piece,
-                    self._packed(task._replace(job=job)),
+                    pickle.loads,
+                    _Call(_computed_piece, self._packed(task._replace(job=job))).packed(),
                     key=f"fmab-piece-{place}-{name[-32:]}",
                     pure=False,
                 )
@@ -215,8 +236,12 @@ class Cluster:
                 what = f"{job.configs[0].algorithm.name}, seeds {job.start} to {job.stop - 1}"
                 raise ChildProcessError(
                     f"workers died again and again over one chunk ({what}): give them more "
-                    "memory, or use a smaller chunk"
+                    "memory, or use a smaller chunk; their logs say more"
                 ) from error
+            except ImportError as error:
+                # A task's own modules are told by the task: this worker has not even the package.
+                self._asked()
+                raise Refusal.line(_cannot_run("a worker", error)) from error
 
     def _look(self, teller: Progress) -> None:
         """Counts the workers' threads, at most once in a while, and tells where they changed."""
@@ -401,7 +426,7 @@ def _refuse_another(worker: str, found: Mapping[str, str], wanted: Mapping[str, 
 
 def _cannot_run(worker: str, error: BaseException) -> str:
     remedy = "install the same fmab_jax there"
-    return f"worker {worker}: cannot run this package ({reason_of(error)}); {remedy}"
+    return f"{worker}: cannot run this package ({reason_of(error)}); {remedy}"
 
 
 def _here() -> str:

@@ -358,6 +358,31 @@ def test_workers_join_before_and_during_a_sweep(tmp_path, whole):
 
 
 @pytest.mark.slow
+def test_a_late_worker_without_the_package_is_named(tmp_path, client):
+    """Would catch a worker that dies of every task, and takes its colleagues' chunks with it."""
+    (tmp_path / "fmab_jax.py").write_text("raise ImportError('none here')\n")
+    words = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
+    with contextlib.ExitStack() as stack:
+
+        def join():
+            late = subprocess.Popen(
+                [*words, "--nthreads", "1", "--no-dashboard", "--no-nanny"], cwd=tmp_path,
+                env=os.environ | {"PYTHONPATH": str(tmp_path)},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.enter_context(late)
+            stack.callback(late.terminate)
+            client.wait_for_workers(3)
+            time.sleep(2 * clusters._POLL_S)
+
+        with pytest.raises(ValueError, match=r"^worker tcp://.*: cannot run this package .*none"):
+            swept(tmp_path / "run", teller=Told(2, join), chunk=4, client=client)
+    assert len(files(tmp_path / "run")) >= 2
+    while len(client.nthreads()) > 2:
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
 def test_a_lost_scheduler_ends_in_one_line_and_a_store_that_goes_on(tmp_path, whole):
     """Would catch a sweep that hangs without its scheduler, or spoils its store."""
     path = tmp_path / "scheduler.json"
