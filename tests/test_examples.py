@@ -74,7 +74,8 @@ def public() -> dict[str, Any]:
 
 PUBLIC = public()
 # Each compiles a program that no other example needs.
-_LONG = {"check_algorithm", *fmab._PLUGS} - {"cdp_mab"}
+_LONG = {"check_algorithm", "until_precise", "plot_heat", "plot_pareto", "plot_audit"}
+_LONG |= {"Law.at_most", *fmab._PLUGS} - {"cdp_mab"}
 EXAMPLES = [
     pytest.param(name, marks=pytest.mark.slow) if name in _LONG else name for name in PUBLIC
 ]

@@ -299,6 +299,7 @@ class IndexPolicy(Algorithm):
         """Returns the arm that each row pulls in this slot.
 
         Example:
+            >>> import jax
             >>> import jax.numpy as jnp
             >>> import fmab_jax as fmab
             >>> from fmab_jax.algorithms.families.index import Tally, first_best
@@ -306,8 +307,9 @@ class IndexPolicy(Algorithm):
             ...     @staticmethod
             ...     def choose(state, slot, own):
             ...         return first_best(state.sums / state.pulls)
-            >>> state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
-            >>> Greedy.choose(state, None, {}).tolist()
+            >>> with jax.enable_x64(True):
+            ...     state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
+            ...     Greedy.choose(state, None, {}).tolist()
             [1]
         """
         raise NotImplementedError
@@ -412,11 +414,13 @@ class IndexPolicy(Algorithm):
         """Returns the arm that each row would commit to.
 
         Example:
+            >>> import jax
             >>> import jax.numpy as jnp
             >>> import fmab_jax as fmab
             >>> from fmab_jax.algorithms.families.index import Tally
-            >>> state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
-            >>> fmab.ucb1.commit(state).tolist()
+            >>> with jax.enable_x64(True):
+            ...     state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
+            ...     fmab.ucb1.commit(state).tolist()
             [1]
         """
         return first_best(state.pulls)
