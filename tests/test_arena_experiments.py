@@ -62,6 +62,7 @@ def test_who_steps_through_slots_has_fewer_seeds_at_longer_horizons():
     }
 
 
+@pytest.mark.slow
 def test_few_agents_alone_stand_for_all():
     """Would catch a factor that is forgotten, or other means than everybody else's."""
     entry = arena.LINE_UP["ucb1"]
@@ -98,6 +99,7 @@ def test_rankings_say_what_the_numbers_do():
     assert text.endswith("more (100 seeds).") and label["fed_ucb"] not in text
 
 
+@pytest.mark.slow
 def test_links_of_counts_are_told_apart():
     """Would catch links that hide what all edges carry in every slot, or count it for others."""
     data = fmab.simulate(fmab.gossip_ucb("ring"), fmab.Problem.uniform(5, 4), 30, 8, times=1)

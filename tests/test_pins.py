@@ -11,8 +11,7 @@ KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
 HERE = KNOWN["digests"].get(pins.platform())
 # A row of each kind of run; the others are for `-m slow`.
 SOME = {
-    *("cdp, p = 0.4", "cdp, agents differ", "cdp, long", "cdp, log grid", "ddp, ring"),
-    "summary, cdp",
+    *("cdp, p = 0.4", "cdp, log grid", "ddp, ring"),
 }
 
 

@@ -134,6 +134,7 @@ def test_policy_and_law_keep_the_contract_beside_a_slow_reference() -> None:
         fmab.check_algorithm(policy, problem, horizon=40, seeds=8, reference=other)
 
 
+@pytest.mark.slow
 def test_elimination_keeps_the_contract() -> None:
     """Would catch equations that see batches, neighbours or padding."""
     problem = fmab.Problem.uniform(3, 4)

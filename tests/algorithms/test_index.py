@@ -122,10 +122,7 @@ EDGES = {
 
 @pytest.mark.parametrize(
     ("name", "edge"),
-    [
-        pytest.param("gosine", edge, marks=() if edge == "one agent" else pytest.mark.slow)
-        for edge in EDGES
-    ]
+    [pytest.param("gosine", edge, marks=pytest.mark.slow) for edge in EDGES]
     + [(name, edge) for name in ("alone", "pooled") for edge in list(EDGES)[:3]],
 )
 def test_edges_are_those_of_the_slow_twin(name, edge):

@@ -40,13 +40,13 @@ CASES = {
         ],
         10**5,
     ),
+}
+SLOW = {
     "more epochs than are drawn at once": ([(fmab.fed1_ucb(pulls=40), UNIFORM)], 10**4),
     "agents alone that forget": (
         [(Forgets(1.0), fmab.Problem.uniform(3, 6)), (Forgets(0.2), fmab.Problem.uniform(3, 6))],
         10**5,
     ),
-}
-SLOW = {
     "agents alone that differ": (
         [(fmab.single_mab(1.0), fmab.Problem.heterogeneous(5, 10, 0.2))],
         10**5,

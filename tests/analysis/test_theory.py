@@ -278,7 +278,7 @@ def configurations() -> dict[str, tuple]:
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("server", "ring") else pytest.param(name, marks=pytest.mark.slow)
+        name if name == "ring" else pytest.param(name, marks=pytest.mark.slow)
         for name in configurations()
     ],
 )

@@ -626,7 +626,7 @@ def test_a_batch_that_does_not_end_is_given_up(
 
 
 # Two cells of 300 chunks: some seconds.
-LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 2400"
+LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 1200"
 
 
 @pytest.fixture(scope="module")
@@ -676,10 +676,10 @@ def test_a_sweep_that_is_stopped_goes_on(
     kept = files("run")
     assert 5 <= len(kept) < len(expected) and kept.items() <= expected.items()
     _, err = said(capsys, again[1])
-    done = re.search(r"4,800 trials, ([\d,]+) of them to do", err)
+    done = re.search(r"2,400 trials, ([\d,]+) of them to do", err)
     # What was kept is not computed again, but for a chunk whose entry was just not written.
     assert done is not None
-    assert int(done[1].replace(",", "")) in (4800 - 8 * len(kept), 4800 - 8 * (len(kept) - 1))
+    assert int(done[1].replace(",", "")) in (2400 - 8 * len(kept), 2400 - 8 * (len(kept) - 1))
     assert files("run") == expected and list(folder.rglob("*.tmp")) == []
 
 

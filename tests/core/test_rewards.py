@@ -473,6 +473,7 @@ def test_small_sums_of_ratings(name: str, pulls: int):
     assert chi_square(values, support, convolved([moved], [pulls])) < ALPHA
 
 
+@pytest.mark.slow
 def test_ratings_without_a_lattice():
     """Catches levels that are rounded to a lattice: sums of three tell all ten apart."""
     levels, table = (1.0, 1.0 + math.sqrt(2) / 7, 3.7), np.array([0.3, 0.5, 0.2])
@@ -488,6 +489,7 @@ def test_ratings_without_a_lattice():
     assert chi_square(values, support[order], exact[order]) > ALPHA
 
 
+@pytest.mark.slow
 def test_large_sums_of_ratings_that_are_never_believed():
     """Catches an exact path that stops at few pulls: mean and variance of a billion pulls."""
     law, table = Ratings([0, 1, math.pi]), (0.2, 0.5, 0.3)
@@ -505,6 +507,7 @@ def two_sided(z: float) -> float:
     return float(2 * stats.norm.sf(abs(z)))
 
 
+@pytest.mark.slow
 def test_bernoulli_sums_are_the_binomial_draws():
     """Catches another sampler for coins, whose results are pinned."""
     rng = np.random.default_rng(0)
@@ -725,6 +728,7 @@ def test_agents_that_are_alike_are_one_binomial():
     np.testing.assert_array_equal(found[0], due)
 
 
+@pytest.mark.slow
 def test_sums_that_are_sure():
     """Catches noise on arms that always, or never, pay; and agents that are looped over for it."""
     means = np.full((ROWS, WIDTH), 0.5)

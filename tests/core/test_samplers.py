@@ -153,6 +153,7 @@ def test_induced_binomial_law(cells: list[Cell], quantile: Callable[..., Any]):
     assert np.abs(bias).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_rows_of_one_distribution_are_the_quantiles_one_by_one():
     """Catches rows that share another row's distribution, and a coefficient of the expansion."""
     rng = np.random.default_rng(3)
@@ -493,6 +494,7 @@ def in_process(function: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_edges_of_the_public_sampler():
     """Catches JAX's hang at n = inf, a silent NaN or a count out of range, at 144 arguments."""
     found = json.loads(in_process("edge_values"))

@@ -50,7 +50,7 @@ ELIMINATIONS = {
 }
 
 
-SLOW = ("cdp", "cdp, agent by agent", "ddp, ring", "hdp")
+SLOW = ("cdp", "cdp, agent by agent", "ddp, ring", "hdp", "single")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,7 @@ class Told(fmab.IndexPolicy):
         return slot.number % 10 == 0
 
 
+@pytest.mark.slow
 def test_index_policies_send_a_number_for_each_arm_of_the_problem():
     """Would catch single numbers taken for vectors, or rounds that are not multiplied by K."""
     problem = fmab.Problem.uniform(AGENTS, 7)
@@ -102,7 +103,7 @@ def test_index_policies_send_a_number_for_each_arm_of_the_problem():
     assert data.numbers_sent.values.tolist() == [5 * (2 * 7 + 5)] * 4
 
 
-@pytest.mark.parametrize("name", ["ucb1", "gosine"])
+@pytest.mark.parametrize("name", ["ucb1", pytest.param("gosine", marks=pytest.mark.slow)])
 def test_numbers_of_index_policies_are_those_of_their_exchange(name: str):
     """Would catch an index policy whose numbers are not those that its exchange says."""
     algorithm = {"ucb1": fmab.ucb1(pooled=True), "gosine": fmab.gosine()}[name]
