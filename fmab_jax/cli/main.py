@@ -52,9 +52,7 @@ Examples:
   fmab sweep cdp --epsilon 0.1 0.3 1 --participation 0.2 1 --out runs/eps
   fmab show runs/eps
   fmab plot runs/eps --x epsilon --hue participation
-  fmab compare runs/eps --where epsilon=0.1 --against epsilon=1
-  fmab report runs/eps
-  fmab doctor --seeds 1e6"""
+  fmab report runs/eps"""
 
 
 class Stopped(BaseException):

@@ -72,12 +72,6 @@ def plain(text):
 
 
 @pytest.fixture(scope="module")
-def grid() -> xr.Dataset:
-    """A sweep with labels of mixed kinds."""
-    return fmab.sweep("cdp", **SMALL, epsilon=[0.1, 1, None], rounds=[2, None], progress=False)
-
-
-@pytest.fixture(scope="module")
 def written(grid, tmp_path_factory) -> str:
     """Its report."""
     path = tmp_path_factory.mktemp("report") / "report.html"
@@ -354,24 +348,20 @@ def test_a_study_of_several_algorithms_is_a_file(tmp_path):
     assert study_file.study_of(read_).hash == study.hash
 
 
-def slow(make):
-    """A case that compiles a program of its own, twice."""
-    return pytest.param(make, marks=pytest.mark.slow)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
         lambda: fmab.simulate(
             fmab.cdp_mab(None, rounds=2), uniform(), 10**4, [3, 7, 9], root_seed=5, times=[10, 200]
         ),
-        slow(lambda: fmab.simulate(fmab.ddp_mab(0.5, graph="ring"), uniform(), 10**4, 20, times=8)),
-        slow(
+        (lambda: fmab.simulate(fmab.ddp_mab(0.5, graph="ring"), uniform(), 10**4, 20, times=8)),
+        (
             lambda: fmab.simulate(
                 fmab.cdp_mab(1), fmab.Problem([0.9, 0.5, 0.1], agents=4), 10**4, 20, times=8
             )
         ),
-        slow(
+        (
             lambda: fmab.simulate(
                 fmab.cdp_mab(epsilon_message=3.0),
                 fmab.Problem.heterogeneous(5, 10, 0.3),
