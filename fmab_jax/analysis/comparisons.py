@@ -207,6 +207,14 @@ def compare_all(
 
     Raises:
         ValueError: As `compare`.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.sweep("cdp", problem, epsilon=[0.02, 1], horizon=10**4, seeds=20)
+        >>> (found,) = fmab.compare_all(data)
+        >>> found.first, found.second, found.method, bool(found.p_value < 0.05)
+        ('ε = 0.02', 'ε = 1', 'paired', True)
     """
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     if isinstance(data, xr.Dataset) and {"regret", "regret_mean"} & set(data):

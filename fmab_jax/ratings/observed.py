@@ -53,6 +53,16 @@ class ObservedRatings:
         left_out: Numbers of agents and arms that were left out, by reason.
         filled: Pairs (agent, arm) of labels whose distribution is the arm's over all agents.
         notes: Further lines of the summary: what the options were.
+
+    Example:
+        >>> import pandas as pd
+        >>> import fmab_jax as fmab
+        >>> rated = pd.DataFrame(
+        ...     {"who": [1, 1, 1, 2, 2, 2], "what": list("aabbab"), "stars": [5, 4, 1, 2, 5, 1]}
+        ... )
+        >>> found = fmab.ratings.from_table(rated, agent="who", arm="what", value="stars")
+        >>> found.rows, found.points, found.named([0, 1, -1]).tolist()
+        (6, 4.0, ['a', 'b', 'undecided'])
     """
 
     problem: Problem
