@@ -1,0 +1,198 @@
+"""The tutorials run as a reader runs them, say what is so, and show what they compute."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
+pytest.importorskip("ipykernel", reason="needs nbclient and ipykernel")
+import tutorials
+
+SEEDS = 24
+# What the test computes again from the seeds' regret, with other tools than the package's.
+EXPORTS = {
+    "first_comparison": """
+import json
+print(json.dumps({
+    "few": few.regret.values[:, -1].tolist(), "full": full.regret.values[:, -1].tolist(),
+    "saved": saved.tolist(), "price": found.difference / saved.mean(),
+    "found": [found.difference, found.lower, found.upper, found.p_value, found.percent],
+    "leaks": [float(run.attrs["epsilon_message"]) for run in equal_leak],
+}))""",
+    "own_algorithm": """
+import json
+print(json.dumps({
+    "promises": promises, "leaks": [equal.attrs["epsilon_message"], batched.attrs["epsilon_message"]],
+    "mean": {first: finals.regret.sel(epsilon=0.5, first=first).item() for first in (3, 10, 30, 100)},
+    "best": best, "fresh": [fresh.start, fresh.stop],
+    "doubling": float(data.regret[:, -1].mean()),
+}))""",
+    "from_ratings_to_epsilon": """
+import json
+finals_of = {leak: last.sel(epsilon_message=leak).values.tolist() for leak in leaks}
+print(json.dumps({
+    "finals": list(finals_of.items()), "without": without.tolist(), "allowed": allowed,
+    "decision": decision, "points": found.points, "per_film": per_film.regret.values.tolist(),
+    "others": others,
+}))""",
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Returns the tutorials after they ran with few seeds, all at a time."""
+
+    def run(name: str) -> Any:
+        folder = tmp_path_factory.mktemp(name)
+        return tutorials.executed(name, folder, seeds=SEEDS, last=EXPORTS[name])
+
+    with ThreadPoolExecutor() as threads:
+        return dict(zip(tutorials.NAMES, threads.map(run, tutorials.NAMES), strict=True))
+
+
+def exported(runs: dict[str, Any], name: str) -> Any:
+    """Returns what the last cell printed."""
+    return json.loads(runs[name].cells[-1].outputs[0].text)
+
+
+def kinds(cell: Any) -> list[Any]:
+    """Returns what a cell shows, without its values."""
+    return [
+        (each.output_type, each.get("name"), sorted(each.get("data", ()))) for each in cell.outputs
+    ]
+
+
+@pytest.mark.parametrize("name", tutorials.NAMES)
+def test_a_tutorial_runs_without_a_warning(runs: dict[str, Any], name: str) -> None:
+    """Would catch a cell that fails, an assertion of it that is wrong, or a word on stderr."""
+    for cell in tutorials.code_cells(runs[name]):
+        assert [each.text for each in cell.outputs if each.get("name") == "stderr"] == []
+
+
+@pytest.mark.parametrize("name", tutorials.NAMES)
+def test_the_committed_outputs_are_those_of_the_committed_code(
+    runs: dict[str, Any], name: str
+) -> None:
+    """Would catch code that was edited and not run, outputs of a part of it, or in another order.
+
+    Cells that depend on no seed must also show the same text, which catches a changed package.
+    """
+    book = tutorials.notebook(name)
+    cells, again = tutorials.code_cells(book), tutorials.code_cells(runs[name])[:-1]
+    assert book.metadata.code == tutorials.digest(book), "run: python tests/tutorials.py"
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert [kinds(cell) for cell in cells] == [kinds(cell) for cell in again]
+    exact = [place for place, cell in enumerate(cells) if "exact" in cell.metadata.get("tags", ())]
+    assert exact
+    for place in exact:
+        assert cells[place].outputs == again[place].outputs, cells[place].source
+
+
+@pytest.mark.parametrize("name", tutorials.NAMES)
+def test_a_file_holds_nothing_of_the_machine(name: str) -> None:
+    """Would catch a path, a time or a progress line in an output, and a file that is too large."""
+    path = tutorials.FOLDER / f"{name}.ipynb"
+    text = path.read_text("utf-8")
+    assert path.stat().st_size < 700_000
+    book = tutorials.notebook(name)
+    assert set(book.metadata) == {*tutorials.KERNEL, "code"}
+    told = [cell.metadata for cell in book.cells if set(cell.metadata) - {"tags"}]
+    assert told == []
+    plain = re.sub(r'"image/png": "[^"]*"', "", text)
+    assert re.findall(r"/(?:tmp|home|root|work|Users)/|<progress|trials/s|0x[0-9a-f]{6}", plain) == []
+
+
+@pytest.mark.parametrize("name", tutorials.NAMES)
+def test_one_cell_chooses_the_seeds(name: str) -> None:
+    """Would catch a tutorial that a reader, or this test, cannot run in another size."""
+    cells = tutorials.code_cells(tutorials.notebook(name))
+    (chosen,) = (cell for cell in cells if "parameters" in cell.metadata.get("tags", ()))
+    number = re.fullmatch(r"seeds = (\d+)", chosen.source)
+    assert number and 200 <= int(number[1]) <= 1000
+    others = [cell.source for cell in cells if cell is not chosen]
+    assert not any(re.search(r"^seeds =|seeds=\d", source, re.M) for source in others)
+
+
+def test_the_first_comparison_is_that_of_a_paired_t_test(runs: dict[str, Any]) -> None:
+    """Would catch a difference, interval, p-value or price that the seeds do not give."""
+    found = exported(runs, "first_comparison")
+    few, full = np.array(found["few"]), np.array(found["full"])
+    test = stats.ttest_rel(few, full)
+    low, high = test.confidence_interval(0.95)
+    percent = 100 * (few.mean() / full.mean() - 1)
+    wanted = [(few - full).mean(), low, high, test.pvalue, percent]
+    assert found["found"] == pytest.approx(wanted, rel=1e-9)
+    assert found["price"] == pytest.approx((few - full).sum() / sum(found["saved"]))
+    assert found["leaks"] == pytest.approx([2.0, 2.0])
+
+
+def test_an_own_algorithm_keeps_its_promises(runs: dict[str, Any]) -> None:
+    """Would catch a promise that is not kept, a choice judged by its own seeds, unequal leaks."""
+    found = exported(runs, "own_algorithm")
+    kept = [line for line in found["promises"] if line.startswith("kept: ")]
+    assert len(kept) >= 9
+    assert all(line.startswith(("kept: ", "not checked: ")) for line in found["promises"])
+    assert found["leaks"] == [0.5, 0.5]
+    assert found["fresh"] == [SEEDS, 2 * SEEDS]
+    means = {int(first): mean for first, mean in found["mean"].items()}
+    assert found["best"] == min(means, key=means.__getitem__)
+    assert means[100] == pytest.approx(found["doubling"], rel=1e-12)
+
+
+def test_the_decision_is_what_the_rule_gives(runs: dict[str, Any]) -> None:
+    """Would catch another leak than the least one whose regret is surely at most 10 % larger.
+
+    The regret is surely at most 10 % larger where a t interval of x - 1.1 y, seed by seed, is at
+    most 0. That needs nothing of the package's intervals.
+    """
+    found = exported(runs, "from_ratings_to_epsilon")
+    without, factor = np.array(found["without"]), 1 + found["allowed"] / 100
+    chosen = None
+    for leak, values in reversed(found["finals"]):
+        excess = np.array(values) - factor * without
+        level = 1 - 0.05 / len(found["finals"])
+        interval = stats.ttest_1samp(excess, 0.0).confidence_interval(level)
+        if interval.high > 0.0:
+            break
+        chosen = leak
+    assert chosen is not None and found["decision"] == chosen
+    films = 10 * 10**5
+    wanted = [np.mean(values) for _, values in found["finals"]] + [without.mean()]
+    assert found["per_film"] == pytest.approx(np.array(wanted) * found["points"] / films)
+    assert len(found["others"]) == 10
+    allowed = {f"{leak:g}" for leak, _ in found["finals"]} | {"none of these"}
+    assert set(found["others"]) <= allowed
+
+
+@pytest.mark.slow
+def test_the_class_of_the_tutorial_is_a_plug_in(tmp_path: Any, capsys: Any) -> None:
+    """Would catch a class that works in a notebook, but not in the file that the text speaks of."""
+    from fmab_jax.cli.main import main
+
+    book = tutorials.notebook("own_algorithm")
+    sources = [cell.source for cell in tutorials.code_cells(book)]
+    (own,) = (source for source in sources if "class Growing" in source)
+    whole = ast.parse(own)
+    (kept,) = (node for node in whole.body if isinstance(node, ast.ClassDef))
+    own = f"@dataclass(frozen=True)\n{ast.get_source_segment(own, kept)}\n"
+    file = tmp_path / "mine.py"
+    file.write_text(f"{sources[0]}\n\n\n{own}", "utf-8")
+    (line,) = (
+        line
+        for cell in book.cells
+        for line in cell.source.split("\n")
+        if line.startswith("fmab run growing --plugin mine.py")
+    )
+    words = [str(file) if word == "mine.py" else word for word in line.split()[1:]]
+    out = str(tmp_path / "growing")
+    assert main([*words, "--seeds", "20", "--out", out]) in (0, None)
+    told = capsys.readouterr().out
+    assert "Growing" in told and (tmp_path / "growing.nc").is_file()
