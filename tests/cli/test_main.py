@@ -309,7 +309,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(
     for each in own.values():
         assert " ".join(each.help.split()) in plain
     sweep = set(re.findall(r"^[│ ] +--([a-z-]+)", said(capsys, f"sweep {name} --help")[0], re.M))
-    storing = {"worker", "dry-run", "allow-changes", "chunk", "save-study"}
+    storing = {"worker", "scheduler", "dry-run", "plan", "allow-changes", "chunk", "save-study"}
     assert sweep - found == storing
     assert found - sweep == set("level band server-price peer-price overwrite figure data".split())
 
@@ -718,7 +718,7 @@ def test_help_describes_and_its_examples_parse(
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
     examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
-    assert 2 <= len(examples) <= (4 if command else 6)
+    assert 2 <= len(examples) <= (5 if command else 6)
     for example in examples:
         words = shlex.split(example)
         module, found = cli.find(words[1:])
