@@ -263,9 +263,9 @@ def from_table(
         The problem, its labels and counts, and a summary of what was kept.
 
     Raises:
-        ValueError: If the table cannot be read, lacks a column, or leaves a cell without data. Lines
-            of files are counted from 1, the header included; rows of a data frame or a Parquet file
-            are counted from 1.
+        ValueError: If the table cannot be read, lacks a column, or leaves a cell without data. A
+            refusal names the line of a file, counted from 1 with the header. A data frame and a
+            Parquet file have rows instead, counted from 1 without a header.
 
     Example:
         >>> import pandas as pd
