@@ -12,6 +12,7 @@ python -m experiments.ratings ml.npz --seeds 200 --horizon 1e4 --figures mine
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -156,6 +157,12 @@ def told_of(problem: fmab.Problem, words: str) -> _Told:
     )
 
 
+def told_of_shipped() -> _Told:
+    """Returns what is said of the shipped table."""
+    own = f"{GROUPS} groups of 400 made-up users and 10 genres (docs/examples/ratings)"
+    return told_of(shipped().problem, own)
+
+
 def draw(
     results: Mapping[int, Parts],
     folder: Path,
@@ -163,9 +170,7 @@ def draw(
     name: str = "ratings_leak",
 ) -> list[Path]:
     """Draws points lost at each leak, and how many of them are lost to the noise."""
-    if told is None:
-        own = f"{GROUPS} groups of 400 made-up users and 10 genres (docs/examples/ratings)"
-        told = told_of(shipped().problem, own)
+    told = told or told_of_shipped()
     rows = _rows(results, told.points)
     members = [each for each in PRIVATE if any(each in parts for parts in results.values())]
     # Of what is drawn side by side, one scale.
@@ -204,30 +209,52 @@ def draw(
                 panel.margins(x=0.04)
                 panel.tick_params(labelsize=FONT)
 
-    seeds = {
-        data.sizes["seed"]
-        for by in results.values()
-        for one in by.values()
-        for data in one.values()
-    }
-    fewer = ", ".join(whole(n) for n in sorted(seeds)[:-1])
-    number = f"{whole(max(seeds))} seeds" + f", {fewer} of those that take long" * bool(fewer)
-    listed = " and ".join(whole(horizon) for horizon in results)
+    caption, seen = words(rows, told)
+    flat = _flat(rows)
+    return pictures.publish(pictures.Picture(name, page, caption, seen, flat, flat), folder)
+
+
+def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
+    """Returns the caption, and what is to be seen, of rows as `_rows` and `read_rows` return them.
+
+    Nothing but the rows and the problem is needed, so that words can be written again without a
+    simulation.
+    """
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    most = max(row["seeds"] for row in rows)
+    number = f"{whole(most)} seeds"
+    for fewer in sorted({row["seeds"] for row in rows} - {most}, reverse=True):
+        where = dict.fromkeys(row["T"] for row in rows if row["seeds"] == fewer)
+        listed = " and ".join(map(whole, where))
+        number += f"; {whole(fewer)} seeds for algorithms that step slot by slot, at T = {listed}"
     caption = (
-        f"{told.words}. T = {listed} slots, {number}. Points lost for each rating: regret at T, "
-        f"times {told.points:g} points, over M T ratings; regret counts gaps of means over all "
-        "agents. ε bounds what one changed rating does to all that the server is told; n changed "
-        "ratings of one agent, n times that. Of CDP-MAB it is ε of a message, N times that of one "
-        "agent; of Dist-DP-SE that of a secure sum; of LDP-UCB that of each rating. Lower panels: "
-        "the same algorithm without noise on the same seeds is subtracted. Uniform play: exact; "
-        "who loses as much has dropped no arm before T. Markers: means over the seeds; bars and "
-        "shaded: pointwise 95 % confidence intervals (Student t), of the differences paired by "
-        "seed."
+        f"{told.words}. T = {' and '.join(map(whole, horizons))} slots. {number}. Points lost for "
+        f"each rating: regret at T, times {told.points:g} points, over M T ratings; regret counts "
+        "gaps of means over all agents. ε bounds what one changed rating does to all that the "
+        "server is told. If n ratings of one agent change, the bound is n ε. For CDP-MAB, ε is "
+        "that of a message, which is N times its parameter epsilon. For Dist-DP-SE, ε is that of a "
+        "secure sum. For LDP-UCB, ε is that of each rating. Lower panels: the same algorithm "
+        "without noise on the same seeds is subtracted. Uniform play is exact: an algorithm that "
+        "loses as much has dropped no arm before T. Markers: means over the seeds. Bars and shaded "
+        "areas: pointwise 95 % confidence intervals (Student t). Those of the differences are "
+        "paired by seed."
     )
-    picture = pictures.Picture(
-        name, page, caption, _seen(rows, results, told.uniform), _flat(rows), _flat(rows)
-    )
-    return pictures.publish(picture, folder)
+    return caption, _seen(rows, told.uniform)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Returns the rows that `draw` has written as CSV, with every number that words need."""
+    found = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for cells in csv.DictReader(file):
+            leak = cells["epsilon"]
+            row: dict[str, Any] = {name: cells[name] for name in ("algorithm", "others are told")}
+            row |= {"T": int(cells["T"]), "seeds": int(cells["seeds"])}
+            row["epsilon"] = None if leak in ("", "no noise") else float(leak)
+            ends = ("", ", lower", ", upper")
+            lost = tuple(float(cells[f"points lost per rating{end}"]) for end in ends)
+            found.append(row | {"points lost per rating": lost})
+    return found
 
 
 def _rows(results: Mapping[int, Parts], points: float) -> list[dict[str, Any]]:
@@ -272,9 +299,10 @@ def _flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _seen(rows: Sequence[Mapping[str, Any]], results: Mapping[int, Parts], uniform: float) -> str:
-    """Says who loses least at each leak, at the longest horizon, and what is lost anyway."""
-    last = [row for row in rows if row["T"] == max(results)]
+def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
+    """Says who loses least at each leak, at the longest horizon, and from where on sharing pays."""
+    horizon = max(row["T"] for row in rows)
+    last = [row for row in rows if row["T"] == horizon]
 
     def lost(row: Mapping[str, Any]) -> float:
         return float(row["points lost per rating"][0])
@@ -285,13 +313,40 @@ def _seen(rows: Sequence[Mapping[str, Any]], results: Mapping[int, Parts], unifo
         run = [f"{lost(row):.3f} at ε = {row['epsilon']:g}" for row in found]
         best.append(f"{name} ({', '.join(dict.fromkeys([run[0], run[-1]]))})")
     text = (
-        f"At T = {whole(max(results))}, from the smallest ε to the largest, the fewest rating "
-        f"points for each rating are lost by {', then by '.join(best)}. Uniform play loses "
-        f"{uniform:.3f}."
+        f"At T = {whole(horizon)}, from the smallest ε to the largest, the fewest rating "
+        f"points for each rating are lost by {', then by '.join(best)}."
     )
-    labels = {each.label: each for each in REFERENCES.values()}
-    known = [f"{row['algorithm']}: {lost(row):.3f}" for row in last if row["algorithm"] in labels]
-    return text + (f" For comparison, {'; '.join(known)}." if known else "")
+    by_label = {row["algorithm"]: row for row in last}
+    alone = by_label.get(REFERENCES["alone"].label)
+    if alone is not None:
+        text += f" {_paying(least, alone)}"
+    known = [each.label for each in REFERENCES.values() if each.label in by_label]
+    listed = "; ".join(f"{label}: {lost(by_label[label]):.3f}" for label in known)
+    return f"{text} Uniform play loses {uniform:.3f}." + f" For comparison, {listed}." * bool(known)
+
+
+def _paying(least: Sequence[Mapping[str, Any]], alone: Mapping[str, Any]) -> str:
+    """Says from which leak on the best private algorithm loses less than agents alone.
+
+    Only intervals that are apart count: the two may have different numbers of seeds.
+
+    Args:
+        least: The best row at each leak, from the smallest leak to the largest.
+        alone: The row of agents who tell nobody anything.
+    """
+    mean, lower, upper = alone["points lost per rating"]
+    fails = [row for row in least if row["points lost per rating"][2] >= lower]
+    if not fails:
+        return f"Sharing pays at every ε: agents alone lose {mean:.3f}."
+    own, low, _ = fails[-1]["points lost per rating"]
+    pays = least[least.index(fails[-1]) + 1 :]
+    last = least[-1]["epsilon"]
+    where = f"pays from ε = {pays[0]['epsilon']:g} on" if pays else f"does not pay at ε = {last:g}"
+    more = "loses more" if low > upper else "does not measurably lose less"
+    return (
+        f"Sharing {where}: agents alone lose {mean:.3f}. At ε = {fails[-1]['epsilon']:g} even the "
+        f"best private algorithm {more} ({own:.3f})."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

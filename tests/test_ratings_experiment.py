@@ -102,14 +102,53 @@ def test_the_figure_can_be_read_and_says_what_it_shows(
     assert labels == {each.label for each in ratings.EVERYBODY.values()} | {"uniform play"}
     alt, caption = words_of(tmp_path / "ratings_leak.md")
     assert "the best arm is 0.4 rating points above the second" in caption
-    assert "T = 10⁴ and 10⁵ slots, 20 seeds" in caption
+    assert "T = 10⁴ and 10⁵ slots. 20 seeds. " in caption
     assert "fewest rating points for each rating are lost by CDP-MAB (0.0080 at" in alt.replace(
         "0.008 at", "0.0080 at"
     )
+    again = ratings.words(ratings.read_rows(tmp_path / "ratings_leak.csv"), told)
+    assert again == (caption, alt)
     with (tmp_path / "ratings_leak.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * (3 * 8 + 2)
     assert {row["epsilon"] for row in rows} == {"", "no noise", *map(str, ratings.LEAKS)}
+
+
+def test_the_words_of_the_committed_figure_are_those_of_its_numbers() -> None:
+    """Would catch words that were edited by hand, or that the code has changed since."""
+    path = Path(ratings.__file__).parents[1] / "figures/ratings_leak.md"
+    rows = ratings.read_rows(path.with_suffix(".csv"))
+    caption, seen = ratings.words(rows, ratings.told_of_shipped())
+    assert words_of(path) == (seen, caption)
+    slow = "1000 seeds; 100 seeds for algorithms that step slot by slot, at T = 10⁵. "
+    assert slow in caption
+    # From the CSV by eye: 0.1721 to 0.1726 beside 0.1613 to 0.1616; then 0.1206 to 0.1213.
+    assert (
+        "Sharing pays from ε = 0.3 on: agents alone lose 0.161. At ε = 0.1 even the best private "
+        "algorithm loses more (0.172)."
+    ) in seen
+
+
+def test_from_where_on_sharing_pays() -> None:
+    """Would catch a leak that is one too small, intervals that overlap, or a lucky small leak."""
+
+    def told(*means: float) -> str:
+        least = [
+            {"epsilon": leak, "points lost per rating": (mean, mean - 0.01, mean + 0.01)}
+            for leak, mean in zip((0.1, 1.0, 10.0), means, strict=True)
+        ]
+        return ratings._paying(least, {"points lost per rating": (0.2, 0.195, 0.205)})
+
+    assert told(0.1, 0.1, 0.1) == "Sharing pays at every ε: agents alone lose 0.200."
+    assert told(0.1, 0.25, 0.1) == (
+        "Sharing pays from ε = 10 on: agents alone lose 0.200. "
+        "At ε = 1 even the best private algorithm loses more (0.250)."
+    )
+    assert told(0.3, 0.19, 0.18) == (
+        "Sharing pays from ε = 10 on: agents alone lose 0.200. "
+        "At ε = 1 even the best private algorithm does not measurably lose less (0.190)."
+    )
+    assert told(0.1, 0.1, 0.3).startswith("Sharing does not pay at ε = 10: ")
 
 
 def test_only_problems_of_ratings_are_run(tmp_path: Path, capsys) -> None:

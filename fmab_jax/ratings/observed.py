@@ -263,7 +263,9 @@ def from_table(
         The problem, its labels and counts, and a summary of what was kept.
 
     Raises:
-        ValueError: If the table cannot be read, lacks a column, or leaves a cell without data.
+        ValueError: If the table cannot be read, lacks a column, or leaves a cell without data. A
+            refusal names the line of a file, counted from 1 with the header. A data frame and a
+            Parquet file have rows instead, counted from 1 without a header.
 
     Example:
         >>> import pandas as pd
@@ -299,7 +301,7 @@ def from_table(
 
     rows = _Rows(len(columns[value].codes))
     given = None if levels is None else checked_levels(levels)
-    found_levels, level_of = _levels(columns[value], given, source.shown)
+    found_levels, level_of = _levels(columns[value], given, source, value)
     level = rows.take(columns[value].codes, level_of.places, level_of.why)
     who = agents.labelled(columns[agents.key], None)
     what = arms.labelled(columns[arms.key], split)
@@ -542,28 +544,29 @@ class _Rows:
         return found
 
     def keep_last(self, user: Column, item: Column) -> None:
-        """Drops all but the last rating of an item by a user."""
-        rows = np.flatnonzero(self.kept)
+        """Drops all but the last rating of an item by a user; a row without both repeats none."""
+        # A code of -1 is nobody's, and would make the pair that of another user.
+        rows = np.flatnonzero(self.kept & (user.codes >= 0) & (item.codes >= 0))
         pair = user.codes[rows].astype(np.int64) * len(item.labels) + item.codes[rows]
         # The last of equal numbers is the first one of the table turned round.
         _, first = np.unique(pair[::-1], return_index=True)
         if len(first) < len(rows):
             self.dropped["the same user rates the same item again below"] = len(rows) - len(first)
-            self.kept[:] = False
+            self.kept[rows] = False
             self.kept[rows[len(rows) - 1 - first]] = True
 
 
 def _levels(
-    column: Column, given: tuple[float, ...] | None, shown: str
+    column: Column, given: tuple[float, ...] | None, source: Source, name: str
 ) -> tuple[tuple[float, ...], _Labelled]:
     """Returns the levels, and which of them each label is."""
     numbers = [sources.number_in(label) for label in column.labels]
     if None in numbers:
         code = numbers.index(None)
-        row = int((column.codes == code).argmax()) + 1
         text = column.labels[code]
+        where = sources.place_of(source, name, text, int((column.codes == code).argmax()) + 1)
         remedy = "write decimals after a point" if "," in text else "mend it, or leave it empty"
-        refuse("value", f"{shown}, row {row}, {text[:30]!r}", "a number", remedy)
+        refuse("value", f"{source.shown}, {where}, {text[:30]!r}", "a number", remedy)
     values = np.array([*numbers, math.nan], np.float64) + 0.0
     if given is None:
         seen = np.unique(values[~np.isnan(values)])

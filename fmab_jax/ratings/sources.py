@@ -7,10 +7,10 @@ writer meant: a table that might be is refused in one line.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
-import itertools
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +51,11 @@ class Form(NamedTuple):
     separator: str = ","
     columns: tuple[str, ...] = ()
     quoted: bool = True
+
+    @property
+    def newline(self) -> str:
+        """What ends a line, as `open` takes it; where nothing is quoted, no letter of a title."""
+        return "" if self.quoted else "\n"
 
 
 class Layout(NamedTuple):
@@ -226,18 +231,10 @@ def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error):
             refuse(field, source.shown, "a whole gzip file", "copy it again")
-    text, form = _decoded(data), source.form
-    if form.quoted:
-        rows: Iterable[list[str]] = csv.reader(io.StringIO(text, ""), delimiter=form.separator)
-    else:
-        # Not str.splitlines, which also ends lines inside of older titles.
-        rows = (line.rstrip("\r").split(form.separator) for line in text.split("\n"))
-    if not form.columns:
-        rows = itertools.islice(rows, 1, None)
     flags = "genres" in wanted and source.columns == _FILMS_100K
     place = {name: i for i, name in enumerate(source.columns)}
     found = []
-    for number, row in enumerate(rows, 1 if form.columns else 2):
+    for number, row in _records(io.StringIO(_decoded(data), source.form.newline), source.form):
         if not any(row):
             continue  # an empty line
         if len(row) != len(source.columns):
@@ -247,6 +244,30 @@ def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[
         own = {"genres": _flagged(row)} if flags else {}
         found.append(tuple(own[n] if n in own else row[place[n]].strip() for n in wanted))
     return found
+
+
+def place_of(source: Source, name: str, label: str, row: int) -> str:
+    """Returns where a label stands first: the line of the file, or the row of what has no lines.
+
+    Lines are counted from 1, as an editor counts them: the header, empty lines, and each of the
+    lines of a cell that holds several are counted too.
+
+    Args:
+        source: The table, which has been read once.
+        name: Column.
+        label: A cell of the column.
+        row: The row that the label was read from, counted from 1.
+    """
+    if source.path is not None and _ending(source.path) != ".parquet":
+        place = source.columns.index(name)
+        with tables.opened(source.path, "path") as file:
+            stream = _stream(source.path, file)
+            text = io.TextIOWrapper(stream, "utf-8-sig", newline=source.form.newline)
+            with contextlib.suppress(csv.Error):  # a cell that only pandas reads
+                for line, cells in _records(text, source.form):
+                    if len(cells) > place and cells[place].strip() == label:
+                        return f"line {line:,}"
+    return f"row {row:,}"
 
 
 def about(source: Source, kind: str, given: Any, field: str) -> Source | None:
@@ -330,6 +351,26 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def _records(text: io.TextIOBase, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """Gives the rows below the header, each with the number of the line that it begins on.
+
+    Args:
+        text: Opened with the form's `newline`.
+        form: How the lines are written.
+    """
+    begins = 1
+    if form.quoted:
+        rows = csv.reader(text, delimiter=form.separator)
+        for row in rows:
+            if form.columns or begins > 1:
+                yield begins, row
+            begins = rows.line_num + 1
+        return
+    for begins, line in enumerate(text, 1):
+        if form.columns or begins > 1:
+            yield begins, line.rstrip("\r\n").split(form.separator)
 
 
 def _cells(line: str, separator: str) -> list[str]:

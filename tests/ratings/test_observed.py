@@ -87,6 +87,21 @@ def test_a_table_counted_by_hand(folder: Path) -> None:
     np.testing.assert_allclose(found.problem.means, [[0.5, 0.625], [0.375, 0.75], [0, 0]])
 
 
+def test_a_row_without_user_or_item_repeats_no_other(folder: Path) -> None:
+    """Would catch an item that is missing, taken for the last item of the user before, and an
+    empty cell that is taken for an item which is rated once."""
+    rows = "1,10,4,a 1,11,2,b 1,12,4,a 2,10,5,b 2,,4,a 2,,2,a 1,10,5,b".split()
+    Path("ratings.csv").write_text("\n".join(["userId,movieId,rating,shop", *rows]))
+    found = from_table("ratings.csv", agent="userId", arm="shop")
+    assert found.dropped == {"the same user rates the same item again below": 1}
+    assert found.counts.values.tolist() == [[[0, 1, 0], [1, 0, 1]], [[1, 1, 0], [0, 0, 1]]]
+    rows = "1,10,4,a 1,11,2,b ,10,5,b ,10,4,b ,11,2,a".split()
+    Path("ratings.csv").write_text("\n".join(["userId,movieId,rating,shop", *rows]))
+    found = from_table("ratings.csv", agent="shop", arm="movieId")
+    assert found.dropped == {}
+    assert found.counts.values.tolist() == [[[0, 1, 0], [1, 0, 0]], [[0, 1, 1], [1, 0, 0]]]
+
+
 def test_the_shipped_table_against_pandas() -> None:
     """Would catch ratings of a group, a genre or a level that are mixed up anywhere on the way."""
     found = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=5)

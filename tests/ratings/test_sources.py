@@ -223,22 +223,22 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "a word": (
         CSV + "b,y,good\n",
         {},
-        "value=\"t.csv, row 5, 'good'\": must be a number; mend it, or leave it empty",
+        "value=\"t.csv, line 6, 'good'\": must be a number; mend it, or leave it empty",
     ),
     "a decimal comma": (
         CSV + 'b,y,"3,5"\n',
         {},
-        "value=\"t.csv, row 5, '3,5'\": must be a number; write decimals after a point",
+        "value=\"t.csv, line 6, '3,5'\": must be a number; write decimals after a point",
     ),
     "infinity": (
         CSV + "b,y,inf\n",
         {},
-        "value=\"t.csv, row 5, 'inf'\": must be a number; mend it, or leave it empty",
+        "value=\"t.csv, line 6, 'inf'\": must be a number; mend it, or leave it empty",
     ),
     "an underscore": (
         CSV + "b,y,1_0\n",
         {},
-        "value=\"t.csv, row 5, '1_0'\": must be a number; mend it, or leave it empty",
+        "value=\"t.csv, line 6, '1_0'\": must be a number; mend it, or leave it empty",
     ),
     "one level": (
         "agent,arm,value\na,x,1\na,y,1\n",
@@ -387,6 +387,31 @@ def test_bad_tables_beside_the_ratings() -> None:
     )
     Path("users.csv.gz").write_bytes(b"who,clinic\n1,a\n")
     assert refusal("users.csv.gz").startswith("users='users.csv.gz': must be a table of text; ")
+
+
+def test_lines_are_those_of_the_file() -> None:
+    """Would catch lines that are counted without the header, empty lines, or lines in a cell."""
+
+    def refusal(file: str, **options: str) -> str:
+        with pytest.raises(ValueError) as refused:
+            from_table(file, **options)
+        return str(refused.value)
+
+    Path("t.csv").write_text('agent,arm,value\n\na,"x\ny",1\n"b",y,bad\nc,x,bad\n')
+    plain = {"agent": "agent", "arm": "arm", "value": "value"}
+    due = "must be a number; mend it, or leave it empty"
+    assert refusal("t.csv", **plain) == f"value=\"t.csv, line 5, 'bad'\": {due}"
+    Path("t.csv.gz").write_bytes(gzip.compress(Path("t.csv").read_bytes()))
+    assert refusal("t.csv.gz", **plain).startswith("value=\"t.csv.gz, line 5, 'bad'\"")
+    Path("ratings.dat").write_text("1::10::4::1\r\n2::10::bad::1\r\n")
+    assert refusal("ratings.dat", arm="movieId").startswith("value=\"ratings.dat, line 2, 'bad'\"")
+    frame = pd.DataFrame({"agent": [1, 2], "arm": [1, 2], "value": ["1", "bad"]}, index=[7, 8])
+    with pytest.raises(ValueError, match=r"^value=\"a data frame, row 2, 'bad'\""):
+        from_table(frame, **plain)
+    Path("ratings.csv").write_text("agent,arm,value\na,x,1\na,x,2\n")
+    Path("items.csv").write_text('arm,kind\n\nx,"a\nb"\ny\n')
+    told = refusal("ratings.csv", **plain | {"arm": "kind"}, items="items.csv")
+    assert told.startswith("items='items.csv, line 5': must be a row of 2 cells; it has 1")
 
 
 def test_lines_end_where_the_file_says() -> None:
