@@ -2,7 +2,7 @@
 #SBATCH --job-name=fmab
 #SBATCH --cpus-per-task=4
 #SBATCH --time=04:00:00
-#SBATCH --signal=TERM@60
+#SBATCH --signal=B:TERM@60
 #SBATCH --requeue
 #
 # Independent workers that share a folder, which all nodes see, as a Slurm array job.
@@ -38,15 +38,15 @@ fi
 export JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR:-${TMPDIR:-/tmp}/fmab-${USER:-$UID}}
 
 sweep=(fmab sweep "$study" --out "$folder" ${words[@]+"${words[@]}"})
-if [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then
-    # One worker. The number of workers is that of the plan, also where only some are run again.
-    exec "${sweep[@]}" --worker "$SLURM_ARRAY_TASK_ID/${FMAB_WORKERS:-$SLURM_ARRAY_TASK_COUNT}"
-elif [[ -n ${SLURM_JOB_ID:-} ]]; then
+if [[ -n ${FMAB_LAST:-} ]]; then
     # After the array: what is missing, and the table; it costs nothing if all is there.
     exec "${sweep[@]}"
+elif [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then
+    # One worker. The number of workers is that of the plan, also where only some are run again.
+    exec "${sweep[@]}" --worker "$SLURM_ARRAY_TASK_ID/${FMAB_WORKERS:-$SLURM_ARRAY_TASK_COUNT}"
 fi
 
-# On the login node: the number of tasks comes from the plan.
+# On the login node, or in an interactive job: the number of tasks comes from the plan.
 plan=$("${sweep[@]}" --plan)
 useful=$(sed -n 's/.*"workers": \([0-9]*\).*/\1/p' <<< "$plan")
 if ((useful == 0)); then
@@ -55,5 +55,5 @@ if ((useful == 0)); then
 fi
 tasks=$((useful < most ? useful : most))
 job=$(FMAB_WORKERS=$tasks sbatch --parsable --export=ALL --array="1-$tasks" "$0" "$@")
-sbatch --parsable --export=ALL --dependency="afterany:${job%%;*}" "$0" "$@"
+FMAB_LAST=1 sbatch --parsable --export=ALL --dependency="afterany:${job%%;*}" "$0" "$@"
 echo "slurm_array.sh: $tasks tasks in job ${job%%;*}"

@@ -55,7 +55,9 @@ def confidence_band(
 
     Where all seeds agree the band has no width. Sums over seeds are taken in seed order in float64.
     Curves that are not in memory (of `open_sweep`, with or without ``chunks``) are read a block of
-    seeds at a time, at most three times; the digits are those of curves in memory.
+    seeds at a time; the digits are those of curves in memory. They are read twice for "pointwise",
+    three times for "simultaneous", and once more for each of the two events. "quantile" needs all
+    seeds of a slot at once: it reads them twice, and again for every 8 million numbers of a curve.
 
     Args:
         values: A series per seed, with the dimension "seed" and normally "time"; finite. The

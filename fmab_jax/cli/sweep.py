@@ -19,6 +19,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,7 +36,7 @@ from fmab_jax.cli.show import Options as Show
 from fmab_jax.cli.tables import print_results
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import told
-from fmab_jax.sweeps.progress import Plan, Progress
+from fmab_jax.sweeps.progress import Plan, Progress, workers_text
 
 # How long a batch may take to end after Ctrl-C or a request to stop.
 _GRACE_S = 8.0
@@ -128,7 +129,9 @@ def execute(call: Call) -> None:
             remedy = "the scheduler's workers share the work by themselves; drop one"
             refuse("worker", options.worker, "left out with a scheduler", remedy)
         if options.save_study is not None:
-            print("wrote", study_file.write_study(document, options.save_study))
+            wrote = f"wrote {study_file.write_study(document, options.save_study)}\n"
+            # Standard output of a plan is its JSON alone.
+            (told() if options.plan else sys.stdout).write(wrote)
     planned = _Planned()
     with ExitStack() as stack:
         stack.enter_context(spelt(options, **stated.RENAMED))
@@ -168,6 +171,10 @@ class _Planned(Progress):
 
     def __init__(self) -> None:
         self.told: dict[str, int] = {}
+
+    def workers(self, number: int, threads: int) -> None:
+        if not threads:
+            told().write(workers_text(number, threads) + "\n")
 
     def planned(self, plan: Plan) -> None:
         self.told = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 import os
 import pickle
 import re
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fmab_jax.algorithms.base import Source, import_sources, plugin_sources
-from fmab_jax.errors import Refusal, Shown, reason_of, refuse
+from fmab_jax.errors import Refusal, Shown, place_of, reason_of, refuse
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, joined, pieces_of, run_job
@@ -200,17 +201,22 @@ class Cluster:
                 )
                 for place, job in enumerate(jobs)
             ]
-            order = self._packed(task)
-            return self.client.submit(_computed_of, order, *parts, key=name, pure=False)
+            # The scheduler unpickles what is called, and needs none of this package: so a worker
+            # makes the function first.
+            order = pickle.dumps(functools.partial(_computed_of, self._packed(task)), protocol=5)
+            join = self.client.submit(
+                pickle.loads, order, key=f"fmab-join-{name[-32:]}", pure=False
+            )
+            return self.client.submit(operator.call, join, *parts, key=name, pure=False)
 
     def _packed(self, task: Task) -> bytes:
         import cloudpickle
 
         # The task last: another package might not even unpickle it.
-        cache = _cached()
-        sources = [tuple(source) for source in plugin_sources()]
-        order = self.made_by, cache, sources, cloudpickle.dumps(task, protocol=5)
-        return pickle.dumps(order, protocol=5)
+        packed = cloudpickle.dumps(task, protocol=5)
+        # Of the plug-in files those that it names; names hold a digest, and stand for nothing else.
+        sources = [tuple(source) for source in plugin_sources() if source.name.encode() in packed]
+        return pickle.dumps((self.made_by, _cached(), sources, packed), protocol=5)
 
     def _ended(self, running: list[Any]) -> list[Any]:
         """Returns the futures that have ended; none, after a while, if none has."""
@@ -228,7 +234,8 @@ class Cluster:
     def _result(self, future: Any, task: Task) -> tuple[Chunk, float, int]:
         from distributed.scheduler import KilledWorker
 
-        with self._connected():
+        # Of a task that failed nothing is fetched any more: the error is the task's own.
+        with self._connected(of_task=future.status == "error"):
             try:
                 return future.result()
             except KilledWorker as error:
@@ -262,8 +269,12 @@ class Cluster:
             self._look(teller)
 
     @contextmanager
-    def _connected(self) -> Iterator[None]:
-        """Says it in one line where the scheduler is lost."""
+    def _connected(self, of_task: bool = False) -> Iterator[None]:
+        """Says it in one line where the scheduler is lost, or does not answer.
+
+        Args:
+            of_task: Whether an error is a task's own, such as of its disk, and stays as it is.
+        """
         scheduler = getattr(self.client.scheduler, "address", "")
         lost = f"the Dask scheduler {scheduler} is lost, or has cancelled the work"
         try:
@@ -271,9 +282,11 @@ class Cluster:
         except CancelledError as error:
             raise ConnectionError(lost) from error
         except OSError as error:
-            # An error of a task's own, such as of its disk, is none of the connection.
-            if self.client.status == "running" and not _of_comm(error):
+            if of_task:
                 raise
+            if self.client.status == "running" and not _of_comm(error):
+                text = f"the Dask scheduler {scheduler} does not answer ({type(error).__name__})"
+                raise ConnectionError(text) from error
             raise ConnectionError(lost) from error
         if self.client.status != "running":
             raise ConnectionError(lost)
@@ -394,13 +407,25 @@ def _opened(packed: bytes) -> Task:
         _check_once(tuple(sorted(made_by.items())))
         _cache_once(cache)
         try:
-            import_sources([Source(*source) for source in sources])
+            for source in sources:
+                _import(Source(*source))
             found: Task = pickle.loads(task)
         except ImportError as error:
             module = getattr(error, "name", None) or reason_of(error)
             remedy = f"install it there, or use client.upload_file('{module}.py')"
             raise Refusal.line(f"{_here()}: cannot import {module}; {remedy}") from error
     return found
+
+
+def _import(source: Source) -> None:
+    """Imports a plug-in file; an error that is not of a missing module names the file."""
+    try:
+        import_sources([source])
+    except ImportError:
+        raise
+    except Exception as error:
+        why = f"{reason_of(error)}{place_of(error)}"
+        raise Refusal.line(f"{_here()}: cannot import {source.path} ({why})") from error
 
 
 @functools.lru_cache(maxsize=8)

@@ -49,7 +49,9 @@ class Plan(NamedTuple):
 
 
 class Progress:
-    """What a sweep tells while it runs; this one keeps silent but for damaged chunks."""
+    """What a sweep tells while it runs; this one warns, of what needs somebody, and is silent."""
+
+    _waited = False
 
     def __enter__(self) -> Progress:
         return self
@@ -66,6 +68,10 @@ class Progress:
 
     def workers(self, number: int, threads: int) -> None:
         """Is told how many workers a cluster has, and their threads, whenever that changes."""
+        if not threads and not self._waited:
+            self._waited = True
+            text = "the sweep waits for workers: the Dask scheduler has none"
+            warnings.warn(text, stacklevel=2)
 
     def extended(self, trials: int) -> None:
         """Is told how many trials it will be in all, as far as is known."""
@@ -120,7 +126,7 @@ def describe_plan(plan: Plan) -> str:
 
 def workers_text(number: int, threads: int) -> str:
     """Writes how many workers a cluster has."""
-    if not number:
+    if not threads:
         return "waiting for workers"
     return f"computing on {counted(number, 'worker')} with {counted(threads, 'thread')}"
 

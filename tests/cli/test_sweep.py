@@ -754,7 +754,9 @@ def test_the_slurm_example_shares_a_small_study(
     lacking = run("study.toml runs/s", PATH="/usr/bin:/bin")
     assert lacking.returncode == 2 and "set FMAB_ENV=" in lacking.stderr
     assert run("").returncode == 1 and "usage: bash slurm_array.sh" in run("").stderr
-    done = run("study.toml runs/s 3 --batch-free", FMAB_ENV=str(folder / "activate"))
+    # Also from within a job that somebody works in.
+    activate = str(folder / "activate")
+    done = run("study.toml runs/s 3 --batch-free", FMAB_ENV=activate, SLURM_JOB_ID="5")
     assert done.returncode == 0, done.stderr
     assert "3 tasks in job 77\n" in done.stdout
     submitted = (folder / "sbatch.log").read_text().splitlines()
@@ -765,6 +767,8 @@ def test_the_slurm_example_shares_a_small_study(
     ran = (folder / "fmab.log").read_text().splitlines()
     common = "sweep study.toml --out runs/s --batch-free"
     assert ran == [*(f"{common} --worker {i}/3" for i in (3, 2, 1)), common]
+    # Slurm signals the steps of a job, and no script, without the letter; fmab takes its place.
+    assert "\n#SBATCH --signal=B:TERM@" in script.read_text()
     # Each task has something to compute, and the last call nothing.
     written = [0]
     for line in ran:

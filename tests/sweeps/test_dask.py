@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import pickle
 import shlex
@@ -23,7 +24,7 @@ from fmab_jax.cli.main import main
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
-from fmab_jax.sweeps.progress import _Lines
+from fmab_jax.sweeps.progress import Progress, _Lines
 
 distributed = pytest.importorskip("distributed", reason="needs fmab_jax[dask]")
 
@@ -203,6 +204,16 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
         fmab.sweep(mine, PROBLEM, first=[50, 100], epsilon=1, store=store, client=there, **options)
     assert files(tmp_path / "here") == files(tmp_path / "there")
     assert len(files(tmp_path / "there")) == 10
+    # One that the study does not need stays here; one that it needs is named.
+    fails = "import multiprocessing\nif multiprocessing.current_process().name != 'MainProcess':\n"
+    other = PLUGIN.replace("doubling_there", "failing_there") + f"\n{fails}    {{}}['x']\n"
+    (tmp_path / "other.py").write_text(other)
+    (failing,) = base.load_plugin(str(tmp_path / "other.py"))
+    more = dict(epsilon=1, client=client, store=None, **{**options, "seeds": 4})
+    assert values(fmab.sweep(mine, PROBLEM, **more))
+    line = r"^worker tcp://.*: cannot import .*other\.py \(KeyError: .*, line \d+ of other\.py\)$"
+    with pytest.raises(ValueError, match=line):
+        fmab.sweep(failing, PROBLEM, **more)
     broken = r"^doubling_there breaks the contract .*regret nan of seed"
     with pytest.raises(ValueError, match=broken):
         fmab.sweep(
@@ -212,6 +223,25 @@ def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, c
     assert idle(client)
     with pytest.raises(ValueError, match="unfinished|finished; at least"):
         fmab.open_sweep(tmp_path / "run")
+
+
+def test_errors_of_tasks_and_of_the_scheduler_are_kept_apart(client, monkeypatch):
+    """Would catch a traceback of Dask's own time limits, and a task's error told as another's."""
+    cluster = clusters.Cluster(client)
+    study = sweeps.state(fmab.cdp_mab, PROBLEM, seeds=4, **GRID)
+    task = clusters.Task(Job((study.points[0].config,), 0, 4, 0), "curves", 4, None, 1)
+    future = client.submit(exec, "raise TimeoutError('of the disk')", pure=False)
+    while not cluster._ended([future]):
+        pass
+    with pytest.raises(TimeoutError, match=r"^of the disk$"):
+        cluster._result(future, task)
+
+    def nthreads():
+        raise TimeoutError
+
+    monkeypatch.setattr(client, "nthreads", nthreads)
+    with pytest.raises(ConnectionError, match=r"^the Dask scheduler tcp://\S+ does not answer \(T"):
+        cluster.agree(Told())
 
 
 def test_workers_of_another_package_are_refused_by_name(tmp_path, client, monkeypatch):
@@ -265,6 +295,15 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     said = capsys.readouterr()
     assert "computing on 2 workers with 2 threads" in said.err and "2 configurations" in said.out
     assert files("there") == files("here")
+    # A plan waits for a worker, and says so beside its JSON.
+    none, real = [{}], distributed.Client.nthreads
+    monkeypatch.setattr(
+        distributed.Client, "nthreads", lambda self: none.pop() if none else real(self)
+    )
+    assert main(shlex.split(f"{words} --scheduler {address} --plan --save-study s.toml")) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == ["wrote s.toml", "waiting for workers"]
+    assert json.loads(said.out)["configurations"] == 2
     refused = {
         "--scheduler nonsense": "--scheduler nonsense: must be the address of a Dask scheduler",
         f"--scheduler {address} --worker 1/2": "--worker 1/2: must be left out with a scheduler",
@@ -289,6 +328,11 @@ def test_lines_say_that_workers_are_waited_for(capsys):
         "computing on 1 worker with 1 thread",
         "computing on 3 workers with 12 threads",
     ]
+    silent = Progress()
+    with pytest.warns(UserWarning, match="waits for workers") as warned:
+        for number, threads in ((0, 0), (1, 1), (0, 0)):
+            silent.workers(number, threads)
+    assert len(warned) == 1 and capsys.readouterr().err == ""
 
 
 def example(name: str):
@@ -382,24 +426,52 @@ def test_a_late_worker_without_the_package_is_named(tmp_path, client):
         time.sleep(0.1)
 
 
-@pytest.mark.slow
-def test_a_lost_scheduler_ends_in_one_line_and_a_store_that_goes_on(tmp_path, whole):
-    """Would catch a sweep that hangs without its scheduler, or spoils its store."""
-    path = tmp_path / "scheduler.json"
+@contextlib.contextmanager
+def scheduler_and_worker(folder: Path, of_scheduler: dict[str, str]):
+    """Starts the two as processes; gives the scheduler's process and the file that it wrote."""
+    path = folder / "scheduler.json"
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard"]
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with contextlib.ExitStack() as stack:
         first = [*dask, "--port", "0", "--scheduler-file", str(path)]
-        scheduler = stack.enter_context(subprocess.Popen(first, **quiet))
+        environ = os.environ | of_scheduler
+        scheduler = stack.enter_context(subprocess.Popen(first, cwd=folder, env=environ, **quiet))
         stack.callback(scheduler.kill)
         for _ in range(100):
             if path.exists() and path.read_text():
                 break
             time.sleep(0.2)
-        second = [*worker, "--scheduler-file", str(path), "--nthreads", "1", "--no-nanny"]
+        second = [*worker, "--scheduler-file", str(path), "--nthreads", "2", "--no-nanny"]
         helper = stack.enter_context(subprocess.Popen(second, **quiet))
         stack.callback(helper.kill)
+        yield scheduler, path
+
+
+@pytest.mark.slow
+def test_a_scheduler_needs_neither_the_package_nor_jax(tmp_path):
+    """Would catch a graph that the scheduler cannot unpickle, of a chunk or of its pieces."""
+    for name in ("fmab_jax", "jax", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('no {name} here')\n")
+    one = dict(chunk=None, epsilon=None, rounds=None)
+    with (
+        scheduler_and_worker(tmp_path, {"PYTHONPATH": str(tmp_path)}) as (_, path),
+        distributed.Client(scheduler_file=str(path), set_as_default=False, timeout=5) as client,
+    ):
+        lacking = client.run_on_scheduler(importlib.util.find_spec, "fmab_jax")
+        assert lacking.origin == str(tmp_path / "fmab_jax.py")
+        # In one piece; and one block of 40 trials in two, for two threads.
+        for seeds in (8, 40):
+            here, there = (tmp_path / f"{where}-{seeds}" for where in ("here", "there"))
+            swept(here, seeds, **one)
+            swept(there, seeds, client=client, **one)
+            assert files(there) == files(here) and len(files(there)) == 1
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_ends_in_one_line_and_a_store_that_goes_on(tmp_path, whole):
+    """Would catch a sweep that hangs without its scheduler, or spoils its store."""
+    with scheduler_and_worker(tmp_path, {}) as (scheduler, path):
         client = distributed.Client(scheduler_file=str(path), set_as_default=False, timeout=5)
         with pytest.raises(ConnectionError, match="the Dask scheduler tcp://.* is lost"):
             swept(tmp_path / "run", teller=Told(3, scheduler.kill), chunk=4, client=client)
