@@ -93,7 +93,7 @@ def _checked_kind(options: Any) -> list[str]:
     if options.curves:
         return ["curves"]
     named = [name for name in (options.x, options.y, options.hue) if name is not None]
-    return ["pareto"] * options.pareto + named
+    return ["pareto"] * options.pareto + ["heat"] * (options.y is not None) + named
 
 
 def _check_dims(options: Any, data: xr.Dataset) -> None:

@@ -306,7 +306,7 @@ def test_curves_are_drawn_for_every_cell(
         ("--pareto --server-price 3", "pareto-server-price-3"),
         ("--curves --level 0.9", "curves-level-0.9"),
         ("--x epsilon --hue rounds", "epsilon-rounds"),
-        ("--x rounds --y epsilon", "rounds-epsilon"),
+        ("--x rounds --y epsilon", "heat-rounds-epsilon"),
     ],
 )
 def test_figures_of_a_sweep_have_names_of_their_own(
