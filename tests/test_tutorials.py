@@ -107,9 +107,7 @@ def test_a_file_holds_nothing_of_the_machine(name: str) -> None:
     told = [cell.metadata for cell in book.cells if set(cell.metadata) - {"tags"}]
     assert told == []
     plain = re.sub(r'"image/png": "[^"]*"', "", text)
-    assert (
-        re.findall(r"/(?:tmp|home|root|work|Users)/|<progress|trials/s|0x[0-9a-f]{6}", plain) == []
-    )
+    assert re.findall(r"/(?:tmp|home|root|work|Users)/|<progress|trials/s|0x[0-9a-f]{6}", plain) == []
 
 
 @pytest.mark.parametrize("name", tutorials.NAMES)

@@ -59,11 +59,7 @@ def executed(name: str, folder: Path, *, seeds: int | None = None, last: str | N
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     client = NotebookClient(
-        book,
-        timeout=300,
-        kernel_name="python3",
-        coalesce_streams=True,
-        resources={"metadata": {"path": str(here)}},
+        book, timeout=300, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": str(here)}}
     )
     client.execute(env=environment)
     for cell in code_cells(book):

@@ -7,6 +7,7 @@ single seeds are not kept: then the bound is used that holds however the two go 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import warnings
@@ -153,9 +154,10 @@ def compare(
     Runs with the same root seed are paired over the seeds that both have, two at least (Student's t
     of the differences). Runs with other root seeds, or without common seeds, are independent
     (Welch's t). One common seed is left out of the longer run. A missing root seed is unknown: such
-    runs are taken for independent, and ``note`` says so. Of summaries (``keep="summary"``) single seeds are not kept; the standard error of
-    the difference is then at most the sum of both, which is used: interval and p-value are too
-    large rather than too small. After ``until``, all possible looks are paid for (Bonferroni).
+    runs are taken for independent, and ``note`` says so. Of summaries (``keep="summary"``)
+    single seeds are not kept; the standard error of the difference is then at most the sum of both,
+    which is used: interval and p-value are too large rather than too small.
+    After ``until``, all possible looks are paid for (Bonferroni).
 
     The interval of the percentage is Fieller's: it holds 0 exactly where that of the difference
     does, and where the p-value is above 1 - level.
@@ -301,9 +303,16 @@ def asked(data: xr.Dataset) -> dict[str, Any]:
     """
     study = json.loads(data.attrs.get("study") or "{}")
     config = json.loads(data.attrs.get("config") or "{}")
-    problem = config.get("problem")
+    problem = study.get("problem", config.get("problem"))
     known = {name: value for name, value in study.items() if name != "problem"}
-    known |= problem if isinstance(problem, dict) else {}
+    if isinstance(problem, dict):
+        known |= problem
+        means = problem.get("means", problem.get("probabilities"))
+        if isinstance(means, list):  # a run keeps what of a study is a digest
+            means = hashlib.sha256(np.ascontiguousarray(means, "<f8").tobytes()).hexdigest()
+        known["problem"] = means or "drawn"
+    elif problem == "Drawn":
+        known["problem"] = "drawn"
     known |= data.attrs
     known |= {
         str(name): values.values.reshape(-1).tolist()[0]

@@ -340,3 +340,15 @@ def test_one_common_seed_is_left_out():
     known = stats.ttest_ind(a[:39], b, equal_var=False)
     assert found.seeds == (39, 30) and found.p_value == pytest.approx(known.pvalue, rel=1e-9)
     assert "one common seed is left out of the first" in comparisons.how(found)
+
+
+def test_a_problem_is_known_by_its_means():
+    """Would catch fixed means taken for others in a run and in a sweep, or others for the same."""
+    ask = lambda data: comparisons.asked(data.squeeze())  # noqa: E731
+    problems = [fmab.Problem([0.9, 0.5, 0.1], agents=4), fmab.Problem([0.9, 0.2, 0.1], agents=4)]
+    problems.append(fmab.Problem.uniform(agents=4, arms=3))
+    how = {"horizon": 2000, "seeds": 2, "times": 3}
+    runs = [ask(fmab.simulate(fmab.cdp_mab(1), problem, **how)) for problem in problems]
+    sweeps = [ask(fmab.sweep("cdp", p, epsilon=1, progress=False, **how)) for p in problems]
+    same = [[comparisons.alike(one, other) for other in sweeps] for one in runs]
+    assert same == np.eye(3, dtype=bool).tolist()
