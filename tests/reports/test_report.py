@@ -545,3 +545,15 @@ def test_bad_words_end_in_one_line(folder, capsys, grid, words, line):
     assert err.startswith(f"fmab: {line}") and err.count("\n") == 1
     assert Path("there.html").read_text() == "old"
     assert sorted(os.listdir()) == ["grid.nc", "there.html"]
+
+
+def test_a_reader_is_told_that_no_round_was_completed(folder, capsys, grid):
+    """Would catch a remark of the text table that a report, or a table for programs, leaves out."""
+    idle = grid.isel(epsilon=[0], rounds=[1])
+    idle = idle.assign(rounds_made=0 * idle.rounds_made, chosen_arm=0 * idle.chosen_arm - 1)
+    (remark,) = fmab.overview(idle).remarks
+    assert remark.startswith("No round was completed")
+    assert " ".join(remark.split()) in made({"": idle})[1]
+    fmab.export(idle, "idle.nc")
+    shown = said(capsys, "show idle.nc --format csv")
+    assert shown.err == f"{remark}\n" and "No round" not in shown.out
