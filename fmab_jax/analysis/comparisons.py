@@ -7,7 +7,10 @@ single seeds are not kept: then the bound is used that holds however the two go 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -23,7 +26,8 @@ from fmab_jax.errors import real, refuse
 METHODS = {
     "paired": "Paired by seed: Student's t of the differences",
     "Welch": "Independent seeds: Welch's t",
-    "bound": "Single seeds are not kept: an upper bound on the error, whatever is shared",
+    "bound": "Single seeds are not kept, so it is unknown how the runs vary together. "
+    "The largest possible error is used",
 }
 """How two runs are compared, and the words for it."""
 
@@ -32,8 +36,14 @@ ALL_PAIRS = 5
 
 # Below that a p-value says nothing that a Student t of real seeds could know.
 _LEAST_P = 1e-15
-# Dimensions whose values are different questions, not better or worse answers.
-_NEVER_VARIED = ("horizon",)
+QUESTIONS = (
+    *("horizon", "agents", "arms", "problem", "problem_gap", "spread", "instance_gap"),
+    *("fixed_instance", "rewards"),
+)
+"""Parameters whose values are different questions, not better or worse answers."""
+
+UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
+"""What is said where runs answer different questions."""
 
 
 class Comparison(NamedTuple):
@@ -59,6 +69,8 @@ class Comparison(NamedTuple):
         adjusted: The p-value adjusted by Holm's method for all that are compared together.
         together: How many those are.
         level: Confidence level of each interval by itself.
+        varied: The swept parameters that differ, such as "epsilon"; "" for runs by label.
+        note: What to know of the seeds besides; "" for nothing.
     """
 
     first: str
@@ -79,6 +91,8 @@ class Comparison(NamedTuple):
     adjusted: float
     together: int
     level: float
+    varied: str = ""
+    note: str = ""
 
     @property
     def shown(self) -> bool:
@@ -109,7 +123,7 @@ class _Finals(NamedTuple):
 
     Attributes:
         slot: T.
-        root_seed: Of all its randomness.
+        root_seed: Of all its randomness; None where the results do not say it.
         seeds: Which seeds; None where single ones are not kept.
         values: Their regret.
         number: How many seeds.
@@ -119,7 +133,7 @@ class _Finals(NamedTuple):
     """
 
     slot: int
-    root_seed: int
+    root_seed: int | None
     seeds: np.ndarray | None
     values: np.ndarray
     number: int
@@ -139,9 +153,11 @@ def compare(
 
     Runs with the same root seed are paired over the seeds that both have, two at least (Student's t
     of the differences). Runs with other root seeds, or without common seeds, are independent
-    (Welch's t). Of summaries (``keep="summary"``) single seeds are not kept; the standard error of
-    the difference is then at most the sum of both, which is used: interval and p-value are too
-    large rather than too small. After ``until``, all possible looks are paid for (Bonferroni).
+    (Welch's t). One common seed is left out of the longer run. A missing root seed is unknown: such
+    runs are taken for independent, and ``note`` says so. Of summaries (``keep="summary"``)
+    single seeds are not kept; the standard error of the difference is then at most the sum of both,
+    which is used: interval and p-value are too large rather than too small.
+    After ``until``, all possible looks are paid for (Bonferroni).
 
     The interval of the percentage is Fieller's: it holds 0 exactly where that of the difference
     does, and where the p-value is above 1 - level.
@@ -196,14 +212,16 @@ def compare_all(
     Up to five are compared each with each. Of more, each parameter is varied by itself while the
     others stay at their reference: "none" where it is one of the values, else the largest number,
     else the first value. The reference does not depend on the results. Of more than five runs by
-    label each is compared with the first. A swept horizon stays at its largest value.
+    label each is compared with the first. Only runs of one question are compared: a swept horizon,
+    number of agents or arms, spread, gap, reward law or problem is never varied.
 
     Args:
         data: The results of a sweep, or runs of one configuration by their labels.
         level: Confidence level of each interval, in (0, 1).
 
     Returns:
-        Comparisons; none where there is one configuration only, or where seeds are missing.
+        Comparisons; none where there is one configuration of a question only, or where seeds are
+        missing. Of runs by label that ask different questions, a warning says so.
 
     Raises:
         ValueError: As `compare`.
@@ -223,7 +241,10 @@ def compare_all(
         allowed = "the results of a sweep, or runs by label"
         refuse("data", type(data).__name__, allowed, "write {'label': data}")
     runs: dict[str, Any] = {str(label): run for label, run in data.items()}
-    return holm(_of_runs(runs, level))
+    found, unlike = of_runs(runs, level)
+    if unlike:
+        warnings.warn(UNLIKE, stacklevel=2)
+    return found
 
 
 def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -255,7 +276,8 @@ def how(comparison: Comparison) -> str:
     """Says how two runs were compared, and over how many seeds."""
     one, other = comparison.seeds
     seeds = f"{one:,} seeds each" if one == other else f"{one:,} and {other:,} seeds"
-    return f"{METHODS[comparison.method]}; {seeds}"
+    note = f" ({comparison.note})" * bool(comparison.note)
+    return f"{METHODS[comparison.method]}; {seeds}{note}"
 
 
 def reference(coordinate: xr.DataArray) -> int:
@@ -273,20 +295,71 @@ def reference(coordinate: xr.DataArray) -> int:
     return 0
 
 
-def _of_runs(runs: Mapping[str, xr.Dataset], level: float) -> list[Comparison]:
-    finals = {
-        label: _finals(f"runs[{label!r}]", _single(f"runs[{label!r}]", data))
-        for label, data in runs.items()
+def asked(data: xr.Dataset) -> dict[str, Any]:
+    """Returns what a run was asked, as far as it says so: values by names of `QUESTIONS`.
+
+    Args:
+        data: A result of one configuration.
+    """
+    study = json.loads(data.attrs.get("study") or "{}")
+    config = json.loads(data.attrs.get("config") or "{}")
+    problem = study.get("problem", config.get("problem"))
+    known = {name: value for name, value in study.items() if name != "problem"}
+    if isinstance(problem, dict):
+        known |= problem
+        means = problem.get("means", problem.get("probabilities"))
+        if isinstance(means, list):  # a run keeps what of a study is a digest
+            means = hashlib.sha256(np.ascontiguousarray(means, "<f8").tobytes()).hexdigest()
+        known["problem"] = means or "drawn"
+    elif problem == "Drawn":
+        known["problem"] = "drawn"
+    known |= data.attrs
+    known |= {
+        str(name): values.values.reshape(-1).tolist()[0]
+        for name, values in data.coords.items()
+        if name in QUESTIONS and values.size == 1
     }
-    base, *others = finals
-    pairs = [(other, base) for other in others]
+    found = {name: known[name] for name in QUESTIONS if name in known}
+    slots = data["slot"] if "slot" in data.coords else data["time"]
+    found["horizon"] = int(slots.values.reshape(-1)[-1])
+    return {name: None if value == "none" else value for name, value in found.items()}
+
+
+def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tells whether two runs were asked the same, as far as both say so; see `asked`."""
+
+    def differ(mine: Any, theirs: Any) -> bool:
+        # A law may be a text in one and a table in the other.
+        written = isinstance(mine, (dict, list)), isinstance(theirs, (dict, list))
+        return bool(written[0] == written[1] and mine != theirs)
+
+    return not any(differ(one[name], other[name]) for name in one if name in other)
+
+
+def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparison], bool]:
+    """Compares runs by label; see `compare_all`. Tells too whether some are of other questions.
+
+    Args:
+        runs: Results of one configuration each.
+        level: Confidence level of each interval, in (0, 1).
+    """
+    single = {label: _single(f"runs[{label!r}]", data) for label, data in runs.items()}
+    finals = {label: _finals(f"runs[{label!r}]", data) for label, data in single.items()}
+    questions = {label: asked(data) for label, data in single.items()}
+    # Of each question, the first run is the base.
+    base_of: dict[str, str] = {}
+    for label in finals:
+        bases = dict.fromkeys(base_of.values())
+        same = (each for each in bases if alike(questions[each], questions[label]))
+        base_of[label] = next(same, label)
+    pairs = [(label, base) for label, base in base_of.items() if label != base]
     if len(finals) <= ALL_PAIRS:
-        pairs = list(combinations(finals, 2))
-    return [
+        pairs = [(a, b) for a, b in combinations(finals, 2) if base_of[a] == base_of[b]]
+    found = [
         _compared(finals[one], finals[other], labels=(one, other), level=level)
         for one, other in pairs
-        if finals[one].slot == finals[other].slot
     ]
+    return holm(found), len(set(base_of.values())) > 1
 
 
 def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[Comparison]:
@@ -309,7 +382,9 @@ def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[C
 
     def finals(place: tuple[int, ...]) -> _Finals:
         if place not in kept:
-            kept[place] = _finals("data", data.isel(dict(zip(dims, place, strict=True))))
+            made = _finals("data", data.isel(dict(zip(dims, place, strict=True))))
+            # One result has one root seed, whether it says which or not.
+            kept[place] = made._replace(root_seed=made.root_seed or 0)
         return kept[place]
 
     seeds = data.seeds.transpose(*dims).values
@@ -321,7 +396,8 @@ def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[C
         labels = [label_of(data, place, [dims[i] for i in differ]) for place in (one, other)]
         shared = [n for i, n in enumerate(dims) if i not in differ and data.sizes[n] > 1]
         pair = _compared(finals(one), finals(other), labels=(labels[0], labels[1]), level=level)
-        made.append(pair._replace(at=label_of(data, other, shared)))
+        varied = ", ".join(dims[i] for i in differ)
+        made.append(pair._replace(at=label_of(data, other, shared), varied=varied))
     return made
 
 
@@ -336,7 +412,7 @@ def contrasts(
     """
     dims = [str(name) for name in data.seeds.dims]
     base = tuple(reference(data[name]) for name in dims)
-    still = [i for i, name in enumerate(dims) if name in _NEVER_VARIED]
+    still = [i for i, name in enumerate(dims) if name in QUESTIONS]
     if data.seeds.size <= ALL_PAIRS and along is None:
         places = list(np.ndindex(*(data.sizes[name] for name in dims)))
         pairs = combinations(places, 2)
@@ -389,7 +465,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
         refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
     slots = data["slot"] if "slot" in data.coords else data["time"]
     last = int(slots.values.reshape(-1)[-1])
-    root = int(data.attrs.get("root_seed", 0))
+    root = int(data.attrs["root_seed"]) if "root_seed" in data.attrs else None
     if "regret" not in data:
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
@@ -413,16 +489,32 @@ def _compared(
 ) -> Comparison:
     """Compares what is known of two runs."""
     covariance, method, seeds = 0.0, "Welch", (first.number, second.number)
-    looks = first.looks + second.looks
+    looks, note = first.looks + second.looks, ""
+    unknown = None in (first.root_seed, second.root_seed)
     if first.seeds is None or second.seeds is None or looks:
         # A stop that depends on the results, or unknown pairs: no covariance can be used.
-        method = "Welch" if first.root_seed != second.root_seed and not looks else "bound"
+        apart = not unknown and first.root_seed != second.root_seed
+        method = "Welch" if apart and not looks else "bound"
+    elif unknown:
+        note = "a root seed is unknown, so the runs are taken for independent"
     elif first.root_seed == second.root_seed:
         common, mine, other = np.intersect1d(first.seeds, second.seeds, return_indices=True)
         if len(common) > 1:
             method, seeds = "paired", (len(common), len(common))
             first, second = _kept(first, mine), _kept(second, other)
             covariance = _covariance(first.values, second.values) / len(common)
+        elif len(common) and max(seeds) > 2:
+            # Without it, no seed is in both.
+            note = "one common seed is left out of "
+            if first.number >= second.number:
+                first = _kept(first, np.delete(np.arange(first.number), mine))
+                note += "the first"
+            else:
+                second = _kept(second, np.delete(np.arange(second.number), other))
+                note += "the second"
+            seeds = first.number, second.number
+        elif len(common):
+            note = "one seed is common to both, which is not used"
     one, two = first.error, second.error
     if method == "paired":
         # Of the differences themselves: where they all agree it is exactly 0.
@@ -466,6 +558,7 @@ def _compared(
         adjusted=p_value,
         together=1,
         level=level,
+        note=note,
     )
 
 

@@ -69,8 +69,9 @@ class Overview:
         r"""Writes the table.
 
         Args:
-            form: "text"; "latex" (for the package booktabs), "html" or "markdown", each with title
-                and legend as caption; or "csv", a column for each name in ``named``.
+            form: "text"; "html" or "markdown", with title and legend as caption; "latex" (for the
+                package booktabs), with both as a comment; or "csv", a column for each name in
+                ``named``.
 
         Raises:
             ValueError: For another format.

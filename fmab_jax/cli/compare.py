@@ -72,7 +72,7 @@ def execute(call: Call) -> None:
         _refuse_alone(data[0], options)
         with spelt(options):
             found = comparisons.compare_all(data[0], level=options.level)
-        _print(found, ", ".join(facts(data[0], data[0].seeds.dims)), options)
+        _print(found, ", ".join(facts(data[0], data[0].seeds.dims)), options, data[0])
         return
     pair = _pair(data, options)
     with spelt(options, first="where", second="against"):
@@ -132,12 +132,19 @@ def _refuse_alone(data: xr.Dataset, options: Any) -> None:
         raise Refusal.line(f"{told}: must hold two configurations; name a second file")
 
 
-def _print(found: Sequence[Comparison], title: str, options: Any) -> None:
+def _print(
+    found: Sequence[Comparison], title: str, options: Any, alone: xr.Dataset | None = None
+) -> None:
     from fmab_jax.analysis import comparisons
     from fmab_jax.analysis.words import short
 
     if not found:
         told = " ".join(map(visible, options.results))
+        if alone is not None and not comparisons.contrasts(alone):
+            names = ", ".join(str(n) for n in alone.seeds.dims if alone.sizes[n] > 1)
+            allowed = "must hold two runs of one horizon and problem"
+            remedy = "sweep a parameter of the algorithm as well"
+            raise Refusal.line(f"{told}: {allowed}; {names} changes the question; {remedy}")
         raise Refusal.line(f"{told}: must hold seeds that can be compared; resume the sweep")
     share = f"{100 * found[0].level:.6g} %"
     headings = ["first", "second", "regret\nfirst", "regret\nsecond", "difference"]

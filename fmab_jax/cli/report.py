@@ -69,6 +69,7 @@ def execute(call: Call) -> None:
             server_price=options.server_price,
             peer_price=options.peer_price,
             overwrite=options.overwrite,
+            select=options.select,
         )
     call.written.append(path)
     size = path.stat().st_size / 1e6

@@ -156,6 +156,8 @@ def print_results(
         found = overview(data, level=level, sort=sort, descending=descending, **prices)
         if form != "text":
             print(found.write(form))
+            if found.remarks:
+                print("\n".join(found.remarks), file=sys.stderr)
             return
     shown = plain_table(found.title)
     for heading in found.headings:

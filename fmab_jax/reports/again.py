@@ -31,6 +31,7 @@ _SHARED = {
     *("axes", "algorithm", "problem", "horizon", "seeds", "root_seed", "times", "spacing"),
     *("sum_agents", "keep", "until"),
 }
+_BREAK = " \\\n  "
 # Times beyond that many are not written out.
 _MOST_TIMES = 200
 
@@ -87,6 +88,8 @@ def described(data: xr.Dataset) -> dict[str, Any]:
 
 def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> Again:
     if study["problem"] != "Drawn":
+        if (found := _of_means(study, path)) is not None:
+            return found
         note = "The means came from a file or a function of your own, which results do not hold."
         return Again("", "", False, note)
     names = study["algorithm"]
@@ -129,6 +132,32 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
     return Again("shell", _command(study, values, path), checked, "")
 
 
+def _of_means(study: Mapping[str, Any], path: str | None) -> Again | None:
+    """Returns the command of a study of fixed means, their file left open; None where none can."""
+    name, problem = study["algorithm"], study["problem"]
+    if not isinstance(problem, dict) or "means" not in problem or not isinstance(name, str):
+        return None
+    plain = {"law": "bernoulli"}
+    if not study["sum_agents"] or study["until"] or problem.get("rewards", plain) != plain:
+        return None
+    own = parameters_of(named(name))
+    values: dict[str, Any] = {"agents": problem["agents"]}
+    for each in [n for n in study["axes"] if n in own] + sorted(own.keys() - {*study["axes"]}):
+        known, value = own[each], study.get(each)
+        default = None if known.default is UNSET else known.kind.plain(known.check(known.default))
+        if each in study and (value != default or known.suggested is not UNSET):
+            values[each] = value
+    if {*study["axes"]} - {*own, "horizon"}:
+        return None
+    items = [i for v in values.values() for i in (v if isinstance(v, list) else [v])]
+    if not all(isinstance(item, (int, float, str, bool, type(None))) for item in items):
+        return None
+    lines = _command(study, values, path).split(_BREAK)
+    text = _BREAK.join([lines[0], "--means FILE.npz", *lines[1:]])
+    note = "The means came from a file, which results do not hold: put its name for FILE.npz."
+    return Again("shell", text, False, note)
+
+
 def _law(described: Mapping[str, Any]) -> str:
     """Returns the text of a reward law."""
     law: Law = law_of(":".join(str(each) for each in described.values()), "rewards")
@@ -162,7 +191,7 @@ def _command(study: Mapping[str, Any], values: Mapping[str, Any], path: str | No
         option("max_seeds", study["until"]["max_seeds"])
     if path is not None:
         option("out", path if folder else path.removesuffix(".nc"))
-    return " \\\n  ".join(lines)
+    return _BREAK.join(lines)
 
 
 def _word(value: Any) -> str:

@@ -15,6 +15,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.analysis import comparisons, privacy, words
 from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
 from fmab_jax.analysis.comparisons import Comparison
+from fmab_jax.analysis.overview import overview
 from fmab_jax.analysis.tables import final_table, with_seeds
 from fmab_jax.errors import refuse
 from fmab_jax.plots import captions
@@ -84,6 +85,7 @@ class Cell(NamedTuple):
         row: Its final values, by name of `final_table`; NaN where seeds are missing.
         links: Mean links at T by meter.
         worst: Largest regret of a seed, by event; None where none is, or single ones are not kept.
+        asked: Horizon, sizes and problem, as far as known.
     """
 
     label: str
@@ -93,6 +95,7 @@ class Cell(NamedTuple):
     row: dict[str, float]
     links: dict[str, float]
     worst: dict[str, float | None]
+    asked: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class Content:
     interval: str
     band: str
     costs: tuple[float, float]
+    options: tuple[str, ...]
 
     def data(self, cell: Cell) -> xr.Dataset:
         """Returns the results of one configuration, its own seeds only."""
@@ -139,6 +143,7 @@ def gathered(
     level: float,
     server_price: float,
     peer_price: float,
+    options: Sequence[str] = (),
 ) -> Content:
     """Reads all that a report says from results.
 
@@ -148,6 +153,7 @@ def gathered(
         level: Confidence level.
         server_price: c1.
         peer_price: c2.
+        options: What a command adds to the paths of the results, to make the same report.
     """
     several = len(results) > 1
     labelled = {label: (with_seeds(given), path) for label, (given, path) in results.items()}
@@ -174,7 +180,6 @@ def gathered(
     curves, left_out = _curves(sources, cells, meters, level, (server_price, peer_price))
     found, told = _compared(sources, cells, level)
     first = sources[0].table
-    kept = "regret" in sources[0].data
     return Content(
         title=title or f"Regret of {_listed(titles)}",
         sources=sources,
@@ -189,12 +194,23 @@ def gathered(
         compared=found,
         events=_events(sources),
         level=level,
-        interval=str(first.attrs["description"]),
-        band=describe(level, "simultaneous")
-        if kept or not curves["cells"]
-        else describe(float(sources[0].data.attrs.get("look_level", level)), "simultaneous"),
+        interval=_each(sources, [str(s.table.attrs["description"]) for s in sources]),
+        band=_each(sources, [_band(source, level) for source in sources]),
         costs=(float(first.attrs["server_price"]), float(first.attrs["peer_price"])),
+        options=tuple(options),
     )
+
+
+def _band(source: Source, level: float) -> str:
+    """Says which band the curves of a result have."""
+    return describe(float(source.data.attrs.get("look_level", level)), "simultaneous")
+
+
+def _each(sources: Sequence[Source], told: Sequence[str]) -> str:
+    """Says what holds for all results once, else for each by its label."""
+    if len(set(told)) == 1:
+        return told[0]
+    return "; ".join(f"{s.label}: {each}" for s, each in zip(sources, told, strict=True))
 
 
 def _axes(sources: Sequence[Source]) -> list[Axis]:
@@ -272,6 +288,7 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     {name: float(row[name]) for name in names},
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
                     _worst(cell_of(data, place)),
+                    comparisons.asked(cell_of(data, place)),
                 )
             )
     return cells
@@ -394,6 +411,7 @@ def _rounded(values: np.ndarray) -> list[float]:
 def _compared(
     sources: Sequence[Source], cells: Sequence[Cell], level: float
 ) -> tuple[list[Comparison], list[str]]:
+    told: list[str] = []
     if len(sources) == 1:
         data = sources[0].data
         found = comparisons.compare_all(data, level=level) if data.seeds.size > 1 else []
@@ -403,11 +421,13 @@ def _compared(
             for cell in cells
             if math.isfinite(cell.row["regret"])
         }
-        found = comparisons.compare_all(runs, level=level)
+        found, unlike = comparisons.of_runs(runs, level) if runs else ([], False)
+        told += [comparisons.UNLIKE] * (unlike and bool(found))
     if len(found) > _MOST_COMPARED:
         kept = comparisons.holm(found[:_MOST_COMPARED])
-        return kept, [f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones"]
-    return found, []
+        many = f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones"
+        return kept, [*told, many]
+    return found, told
 
 
 def _price(sources: Sequence[Source], level: float) -> list[Comparison]:
@@ -428,6 +448,7 @@ def _events(sources: Sequence[Source]) -> list[str]:
         table = source.table.where(source.table.seeds > 1, drop=True)
         start = f"{source.label}: " * bool(source.label)
         said += [f"{start}{line}." for line in captions.events_of_cells(table)]
+        said += [f"{start}{' '.join(line.split())}" for line in overview(source.data).remarks]
     return said
 
 

@@ -24,7 +24,7 @@ import xarray as xr
 from fmab_jax import __version__
 from fmab_jax.analysis import comparisons
 from fmab_jax.analysis.comparisons import Comparison
-from fmab_jax.analysis.words import short
+from fmab_jax.analysis.words import is_number, short
 from fmab_jax.errors import Refusal, price, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions
@@ -53,7 +53,7 @@ def write_report(
 
     The page needs no network and makes no request. Its figures can be hovered over, switched and
     put on logarithmic axes with native controls. Without scripts, and on paper, it shows static
-    pictures in their place. Its bytes depend on the results and on versions only.
+    pictures in their place. Its bytes depend on the results, on the arguments and on versions only.
 
     Args:
         sources: A sweep's folder or a .nc file, or several in a list; or a Dataset of `simulate`
@@ -97,8 +97,12 @@ def write(
     server_price: float,
     peer_price: float,
     overwrite: bool,
+    select: Sequence[str] = (),
 ) -> Path:
-    """Writes the page about results by label, each with its path; other arguments as above."""
+    """Writes the page about results by label, each with its path; other arguments as above.
+
+    ``select`` are the texts NAME=VALUE by which results were selected, for the page's own command.
+    """
     path = _checked_out(out, overwrite)
     if title is not None and (not isinstance(title, str) or not title.strip()):
         refuse("title", title, "a text", "leave it out for the default")
@@ -107,7 +111,13 @@ def write(
         "server_price": price("server_price", server_price),
         "peer_price": price("peer_price", peer_price),
     }
-    whole = page(content.gathered(results, title=title, level=level, **costs))
+    options = [*(["--select", *select] if select else [])]
+    options += ["--level", f"{level!r}"] * (level != 0.95)
+    options += ["--title", title] if title is not None else []
+    for name, value in costs.items():
+        options += [f"--{name.replace('_', '-')}", f"{value!r}"] * (value != 1)
+    options += ["--out", str(out)] * (str(out) != "report.html")
+    whole = page(content.gathered(results, title=title, level=level, options=options, **costs))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
     return path
@@ -178,7 +188,7 @@ def page(made: Content) -> str:
         ("question", "The question", _question(made)),
         ("short", "In short", _short(made)),
         ("regret", "Regret over time", _regret(made, drawn)),
-        ("links", "Communication", _links(made)),
+        ("links", "Communication", _links(made, drawn)),
         ("finals", "At the horizon", _finals(made, ends)),
         ("price", "The price of privacy", _price(made)),
         ("comparisons", "Comparisons", _comparisons(made)),
@@ -242,13 +252,16 @@ def _short(made: Content) -> str:
     lines = []
     known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
     for i, axis in enumerate(made.axes):
-        if axis.name == "horizon":  # less time is less regret, and no better run
-            known = [cell for cell in known if cell.at[i] == axis.reference] or known
+        if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
+            known = [cell for cell in known if cell.at[i] in (None, axis.reference)] or known
     best = min(known, key=lambda cell: cell.row["regret"])
     ends = _interval(best.row, "regret")
     percent = f"{100 * made.level:.6g} %"
-    if len(known) == 1:
-        told = f"The mean regret at the horizon is {short(best.row['regret'])} {ends} ({percent})."
+    if not all(comparisons.alike(known[0].asked, cell.asked) for cell in known):
+        told = "Their means are not ranked: horizons, sizes or problems differ."
+    elif len(known) == 1:
+        told = f"The mean regret at the horizon is {short(best.row['regret'])} {ends} ({percent})"
+        told += f": {best.label}." if len(made.cells) > 1 else "."
     else:
         told = (
             f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
@@ -261,22 +274,23 @@ def _short(made: Content) -> str:
     note = ""
     if made.compared:
         note = _note(
-            "Intervals in brackets are for the percentage. The comparisons have their p-values "
-            "under “Comparisons”."
+            "Intervals in brackets are for the number before them: the percentage, or the "
+            "difference where there is none. The comparisons have their p-values under "
+            "“Comparisons”."
         )
     return f'<ul class="findings">{shown}</ul>\n{note}'
 
 
 def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
-    """Returns a few comparisons to begin with: all, or of each parameter the largest difference."""
+    """Returns a few comparisons to begin with: all, or the largest, of each parameter one first."""
     if len(compared) <= _HEADLINES:
         return list(compared)
-    largest: dict[str, Comparison] = {}
-    for each in compared:
-        kept = largest.get(each.at)
-        if kept is None or abs(each.percent) > abs(kept.percent):
-            largest[each.at] = each
-    return sorted(largest.values(), key=lambda each: -abs(each.percent))[:_HEADLINES]
+    known = [each for each in compared if math.isfinite(each.percent)]
+    known.sort(key=lambda each: -abs(each.percent))
+    first = {each.varied: each for each in reversed(known)}
+    chosen = [each for each in known if each is first[each.varied]]
+    chosen += [each for each in known if each is not first[each.varied]]
+    return sorted(chosen[:_HEADLINES], key=lambda each: -abs(each.percent))
 
 
 def _regret(made: Content, drawn: Sequence[Picture]) -> str:
@@ -299,7 +313,7 @@ def _regret(made: Content, drawn: Sequence[Picture]) -> str:
     return live + still + left
 
 
-def _links(made: Content) -> str:
+def _links(made: Content, drawn: Sequence[Picture]) -> str:
     told = (
         "Links so far, of completed rounds: means over the seeds, with the pointwise "
         f"{100 * made.level:.6g} % interval of the mean. The curves are those chosen above."
@@ -314,6 +328,7 @@ def _links(made: Content) -> str:
     )
     note = "Different meters are different counts: either may be the larger." * several
     still = '<p class="static">The lower panel of the picture above shows the links.</p>\n'
+    still *= bool(drawn)
     return f"<ul>{counted}</ul>\n{_note(note)}{live}{still}"
 
 
@@ -393,12 +408,20 @@ def _where(made: Content, cell: Cell) -> list[tuple[str, Any]]:
 
 def _price(made: Content) -> str:
     if not made.price:
-        epsilons = {str(s.data.attrs.get("epsilon")) for s in made.sources}
-        known = " and ".join(sorted(epsilons - {"None"}))
-        one = f" (ε = {known})" if known and known != "inf" else ""
+        epsilons = [_epsilon(source.data) for source in made.sources]
+        if len(made.sources) > 1 and len(set(epsilons)) > 1:
+            listed = "; ".join(
+                f"{source.label}: {value or 'not told'}"
+                for source, value in zip(made.sources, epsilons, strict=True)
+            )
+            told = f"Each result has one ε ({listed}). See “Comparisons” for their differences."
+            return _note(told)
+        one = f" ({epsilons[0]})" if epsilons[0] else ""
         told = f"All runs here have one ε{one}, so nothing shows what privacy costs. Run several: "
         return f'<p class="note">{_e(told)}<code>--epsilon 0.1 1 none</code>.</p>\n'
-    base = made.price[0].second
+    # Each result has a reference of its own.
+    bases = list(dict.fromkeys(each.second for each in made.price))
+    base = bases[0] if len(bases) == 1 else "the reference"
     heads = ["compared with", "regret", f"regret, {base}", "extra regret", "interval", "per cent"]
     heads = ["at", *heads] if any(each.at for each in made.price) else heads
     heads += [f"interval, {100 * made.level:.6g} %"]
@@ -416,20 +439,49 @@ def _price(made: Content) -> str:
             (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if sure else "–", ""),
         ]
         rows.append((first, values))
-    largest = max(made.price, key=lambda each: each.difference)
-    told = f"Of the values of ε that were run, this one costs most. {largest.sentence}."
+    shown = [each for each in made.price if each.shown and each.difference > 0]
+    largest = max(shown or made.price, key=lambda each: each.difference)
+    start = "The largest extra regret that is shown" if shown else "No extra regret is shown"
+    told = f"{start}: {largest.sentence}."
+    if not shown:
+        told = f"{start} of any value of ε that was run. {largest.sentence}."
     note = (
         "The price of privacy is the extra regret at the horizon beside the reference: the run "
         "without noise, or with the largest ε where there is none. Other parameters are at their "
-        "reference. " + _how(made.price)
+        "reference. What is shown is decided here among the values of ε of one result. Under "
+        "“Comparisons” the same pair is adjusted together with all pairs there. " + _how(made.price)
     )
     caption = f"What privacy costs, beside {base}"
     return f"<p>{_e(told)}</p>\n" + _tabular(caption, heads, rows) + _note(note)
 
 
+def _epsilon(data: xr.Dataset) -> str:
+    """Writes the one privacy parameter of a result; "" where it does not say it."""
+    for name in ("epsilon", "epsilon_message"):
+        value: Any = data.attrs.get(name)
+        if name in data.coords and data[name].size == 1:
+            value = data[name].values.reshape(-1).tolist()[0]
+        if value == "none" or (is_number(value) and math.isinf(value)):
+            return "no noise"
+        if is_number(value):
+            return f"ε = {value:g}" + " per message" * (name == "epsilon_message")
+    return ""
+
+
 def _comparisons(made: Content) -> str:
     if not made.compared:
-        return _note("There is one configuration with seeds, and nothing to compare it with.")
+        cells = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+        if len(cells) < 2:
+            return _note("There is one configuration with seeds, and nothing to compare it with.")
+        ends = {cell.asked["horizon"] for cell in cells}
+        if len(ends) > 1:
+            return _note(
+                "These configurations have different horizons, and regret grows with time."
+            )
+        return _note(
+            "These configurations have different sizes or problems. Their regrets answer different "
+            "questions, and are not compared."
+        )
     heads = ["first", "second", "difference", "interval", "per cent", "interval of it"]
     heads += ["p-value", "p-value, Holm"]
     where = any(each.at for each in made.compared)
@@ -463,7 +515,7 @@ def _comparisons(made: Content) -> str:
             "One parameter varies at a time; the others stay at their reference (“none”, the "
             "largest number, or the first value), which does not depend on the results. "
             if len(made.sources) == 1
-            else "Each is compared with the first one. "
+            else "Each is compared with the first one of its horizon, sizes and problem. "
         )
     note = (
         f"Regret at the horizon, first minus second, per cent of the second. {chosen}"
@@ -547,9 +599,7 @@ def _again(made: Content) -> str:
                 lead += f" It computes all {number:,} configurations of the study."
             text += f"<p>{_e(lead)}</p>\n" * bool(lead)
             name = f"Command: {source.label}" if source.label else "Command"
-            text += (
-                f'<pre tabindex="0" aria-label="{_e(name)}"><code>{_e(found.text)}</code></pre>\n'
-            )
+            text += _code(found.text, name)
         if found.note:
             text += f"<p>{_e(found.note)}</p>\n"
         if found.text:
@@ -566,7 +616,8 @@ def _again(made: Content) -> str:
     if all(paths):
         named = " ".join(again.quoted(path) for path in paths if path)
         text += "<p>A page such as this one is written from the results by:</p>\n"
-        text += _code(f"fmab report {named}", "Command of this page")
+        how = "".join(f" {again.quoted(word)}" for word in made.options)
+        text += _code(f"fmab report {named}{how}", "Command of this page")
     return text
 
 

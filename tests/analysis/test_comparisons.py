@@ -302,3 +302,53 @@ def test_bad_input_is_refused_in_one_line(call, start):
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value).startswith(start) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["horizon", "agents", "arms", "spread", "rewards", "problem_gap"])
+def test_other_questions_are_never_compared(name):
+    """Would catch "M = 5 costs less than M = 10", which is no saving, among the comparisons."""
+    values = np.random.default_rng(0).gamma(4, 2, (2, 2, 20))
+    found = fmab.compare_all(grid(values, **{name: [1, 2]}, participation=[0.2, 1.0]))
+    assert [(c.first, c.second, c.varied) for c in found] == [
+        ("p = 0.2", "p = 1", "participation")
+    ] * 2
+    assert fmab.compare_all(grid(values[0], **{name: [1, 2]})) == []
+
+
+def test_runs_of_other_questions_are_told():
+    """Would catch pairs that are dropped without a word, or compared across sizes."""
+    made = {n: run(regrets(10, 20, i), agents=5 + i // 2) for i, n in enumerate("abcd")}
+    with pytest.warns(UserWarning, match="other horizons, sizes or problems are not compared"):
+        found = fmab.compare_all(made)
+    assert [(c.first, c.second) for c in found] == [("a", "b"), ("c", "d")]
+
+
+def test_an_unknown_root_seed_is_not_zero():
+    """Would catch two foreign files that are paired by the numbers of their seeds."""
+    a, b = regrets(20, 40, 1), regrets(12, 40, 2)
+    one, other = (run(values).drop_attrs() for values in (a, b))
+    found = fmab.compare(one, other)
+    assert found.method == "Welch" and "a root seed is unknown" in comparisons.how(found)
+    assert found.p_value == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue, rel=1e-9)
+    assert fmab.compare(one, run(b)).method == "Welch"
+
+
+def test_one_common_seed_is_left_out():
+    """Would catch runs that are called independent, and share a seed."""
+    a, b = regrets(20, 40, 1), regrets(12, 30, 2)
+    found = fmab.compare(run(a), run(b, seeds=np.arange(39, 69)))
+    known = stats.ttest_ind(a[:39], b, equal_var=False)
+    assert found.seeds == (39, 30) and found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert "one common seed is left out of the first" in comparisons.how(found)
+
+
+def test_a_problem_is_known_by_its_means():
+    """Would catch fixed means taken for others in a run and in a sweep, or others for the same."""
+    ask = lambda data: comparisons.asked(data.squeeze())  # noqa: E731
+    problems = [fmab.Problem([0.9, 0.5, 0.1], agents=4), fmab.Problem([0.9, 0.2, 0.1], agents=4)]
+    problems.append(fmab.Problem.uniform(agents=4, arms=3))
+    how = {"horizon": 2000, "seeds": 2, "times": 3}
+    runs = [ask(fmab.simulate(fmab.cdp_mab(1), problem, **how)) for problem in problems]
+    sweeps = [ask(fmab.sweep("cdp", p, epsilon=1, progress=False, **how)) for p in problems]
+    same = [[comparisons.alike(one, other) for other in sweeps] for one in runs]
+    assert same == np.eye(3, dtype=bool).tolist()

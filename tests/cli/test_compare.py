@@ -47,6 +47,7 @@ def folder(tmp_path, monkeypatch):
     fmab.save(data.isel(participation=0), "two.nc")
     fmab.save(data.isel(participation=0, epsilon=1), "one.nc")
     fmab.save(swept(3, graph=["ring", "star"]), "graphs.nc")
+    fmab.save(swept(agents=[5, 10]), "sizes.nc")
 
 
 def said(capsys, words, status=0):
@@ -114,6 +115,11 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
         ("a b c", "fmab compare a b c: must be given one or two; see --help"),
         ("no.nc", "no.nc: must be an existing file; save a result there first"),
         ("one.nc", "one.nc: must hold two configurations; name a second file"),
+        (
+            "sizes.nc",
+            "sizes.nc: must hold two runs of one horizon and problem; agents changes the question; "
+            "sweep a parameter",
+        ),
         ("two.nc --where epsilon=1", "--where epsilon=1: must be given with --against; add it"),
         (
             "grid.nc --where epsilon=0.1 --against epsilon=1",

@@ -21,6 +21,7 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax.analysis import comparisons
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.run import Options as RunOptions
@@ -275,7 +276,8 @@ def test_a_summary_has_bands_and_no_picture(tmp_path):
     text = fmab.write_report(data, tmp_path / "a.html").read_text("utf-8")
     told = plain(Reader(text).text)
     assert "There is no static picture of a summary" in told
-    assert "Single seeds are not kept: an upper bound on the error" in told
+    assert "The largest possible error is used; 20 seeds each." in told
+    assert "The lower panel of the picture" not in told
     drawn = json.loads(re.search(r'id="data">(.+?)</script>', text, re.S)[1])["curves"]["cells"]
     band = fmab.confidence_band(data)
     for i, entry in enumerate(drawn):
@@ -297,6 +299,77 @@ def test_several_results_stand_beside_each_other(grid, tmp_path):
     ours, theirs = (run.regret.values[:, -1] for run in runs.values())
     sign = "more" if ours.mean() > theirs.mean() else "less"
     assert re.search(rf"<b>ours</b> costs [\d,.]+ % {sign} regret than %{{theirs}} & co \[", told)
+
+
+def made(results, level=0.95):
+    """Returns the text of a page, with usual spaces."""
+    results = {label: (data, None) for label, data in results.items()}
+    how = {"title": None, "server_price": 1.0, "peer_price": 1.0}
+    gathered = content.gathered(results, level=level, **how)
+    return gathered, plain(Reader(page.page(gathered)).text)
+
+
+def test_results_of_one_epsilon_each_are_not_called_alike(grid):
+    """Would catch "all runs have one epsilon" beside a comparison of two of them."""
+    both = {"a": grid.isel(epsilon=0, rounds=1), "b": grid.isel(epsilon=1, rounds=1)}
+    _, told = made(both)
+    assert "Each result has one ε (a: ε = 0.1; b: ε = 1). See “Comparisons”" in told
+    assert "All runs here have one ε" not in told
+    _, told = made({"": both["b"]})
+    assert "All runs here have one ε (ε = 1), so nothing shows what privacy costs." in told
+
+
+@pytest.mark.parametrize(
+    "axis, why",
+    [
+        ("horizon", "These configurations have different horizons, and regret grows with time."),
+        ("agents", "These configurations have different sizes or problems."),
+    ],
+)
+def test_other_questions_are_neither_ranked_nor_compared(grid, axis, why):
+    """Would catch the smallest regret of the smallest problem, and a wrong reason for no table."""
+    data = grid.isel(epsilon=0).drop_vars(["epsilon", "epsilon_message"]).drop_attrs(deep=False)
+    data = data.rename(rounds=axis).assign_coords({axis: (axis, [5000, 10000])})
+    data = data.assign_attrs(root_seed=0, title="CDP-MAB", settings="{}")
+    if axis == "horizon":
+        slots = np.stack([grid.time.values // 2, grid.time.values])
+        data = data.assign_coords(slot=((axis, "time"), slots))
+    whole, told = made({"": data})
+    assert whole.compared == [] and why in told and "nothing to compare it with" not in told
+    final = data.regret.values[1, :, -1].mean()
+    assert "The smallest mean regret" not in told
+    found = re.search(r"The mean regret at the horizon is ([\d,.]+) ", told)
+    assert float(found[1].replace(",", "")) == pytest.approx(final, rel=5e-4)
+    _, told = made({name: data.isel({axis: i}) for i, name in enumerate("ab")})
+    assert why in told and "Their means are not ranked" in told
+
+
+def test_the_headlines_have_each_parameter_and_no_unknown_percentage():
+    """Would catch one headline of six pairs, and a percentage that is not known in front."""
+
+    def pair(percent, varied):
+        empty = dict.fromkeys(comparisons.Comparison._fields, 0.0)
+        return comparisons.Comparison(**{**empty, "percent": percent, "varied": varied})
+
+    alone = [pair(value, "epsilon") for value in (math.nan, 1, 5, -9, 3, 2)]
+    assert [each.percent for each in page._headlines(alone)] == [-9, 5, 3, 2]
+    mixed = [*alone, pair(0.5, "rounds")]
+    assert [each.percent for each in page._headlines(mixed)] == [-9, 5, 3, 0.5]
+
+
+def test_what_costs_most_is_said_only_where_it_is_shown(grid):
+    """Would catch "this one costs most. No difference is shown"."""
+    alike = grid.isel(epsilon=[1, 1, 1]).assign_coords(epsilon=grid.epsilon)
+    _, told = made({"": alike})
+    assert "No extra regret is shown of any value of ε that was run." in told
+    assert "The largest extra regret that is shown" not in told
+
+
+def test_several_results_have_their_own_reference(grid):
+    """Would catch the reference of the first result at the head of the table of both."""
+    _, told = made({"a": grid, "b": grid.isel(epsilon=[0, 1])})
+    assert "What privacy costs, beside the reference" in told
+    assert "ε = 0.1 with no noise" in told and "ε = 0.1 with ε = 1" in told
 
 
 COMMANDS = [
@@ -327,6 +400,19 @@ def stated_by(words):
     command = command_of("fmab run", words[1:], RunOptions)
     _, study = study_of(parse(command), command.subject, words)
     return study, {"study": json.dumps(study.describe()), "study_hash": study.hash}
+
+
+@pytest.mark.parametrize("name", ["cdp", "ddp"])
+def test_a_study_of_fixed_means_leaves_their_file_open(folder, name):
+    """Would catch no command, or one that states another study once the file is named."""
+    Path("means.csv").write_text("0.9,0.5,0.1\n")
+    graph = " --graph ring" * (name == "ddp")
+    words = f"run {name} --agents 4 --epsilon 0.1 none --horizon 2e4 --seeds 30{graph}"
+    study, attrs = stated_by(shlex.split(f"{words} --means means.csv"))
+    found = again(xr.Dataset(attrs=attrs), "a.nc")
+    assert found.kind == "shell" and not found.checked and "put its name for" in found.note
+    typed = shlex.split(found.text.replace("\\\n", " ").replace("FILE.npz", "means.csv"))
+    assert stated_by(typed[1:-2])[0].hash == study.hash
 
 
 def test_a_study_of_several_algorithms_is_a_file(tmp_path):
@@ -420,14 +506,22 @@ def test_the_command_line_writes_a_report_and_its_command_works(folder, capsys, 
     command = html.unescape(re.search(r"<code>(fmab run .+?)</code>", text, re.S)[1])
     words = command.replace("\\\n", " ").removeprefix("fmab ").replace("--out grid", "--out new")
     said(capsys, words + " --no-figure")
+    assert "<code>fmab report grid.nc</code>" in text
     np.testing.assert_array_equal(read("new.nc").regret.values, grid.regret.values)
     assert read("new.nc").attrs["study_hash"] == grid.attrs["study_hash"]
     # Of a selection, and of two results with the labels of their files.
-    said(capsys, "report grid.nc new.nc --select epsilon=1 --out two.html")
+    os.rename("new.nc", "5 % new.nc")
+    words = (
+        "report grid.nc '5 % new.nc' --select epsilon=1 --level 0.9 --title 'a b' --out two.html"
+    )
+    said(capsys, words)
+    text = Path("two.html").read_text("utf-8")
+    (command,) = re.findall(r"<code>(fmab report .+?)</code>", text)
+    assert html.unescape(command) == f"fmab {words}"
     heads, rows = table(Reader(Path("two.html").read_text("utf-8")), "Final values")
     assert heads[:2] == ["result", "round budget R"]
     budgets = ("2", "no round budget")
-    assert [row[:2] for row in rows] == [[a, b] for a in ("grid", "new") for b in budgets]
+    assert [row[:2] for row in rows] == [[a, b] for a in ("grid", "5 % new") for b in budgets]
 
 
 @pytest.mark.parametrize(
@@ -451,3 +545,15 @@ def test_bad_words_end_in_one_line(folder, capsys, grid, words, line):
     assert err.startswith(f"fmab: {line}") and err.count("\n") == 1
     assert Path("there.html").read_text() == "old"
     assert sorted(os.listdir()) == ["grid.nc", "there.html"]
+
+
+def test_a_reader_is_told_that_no_round_was_completed(folder, capsys, grid):
+    """Would catch a remark of the text table that a report, or a table for programs, leaves out."""
+    idle = grid.isel(epsilon=[0], rounds=[1])
+    idle = idle.assign(rounds_made=0 * idle.rounds_made, chosen_arm=0 * idle.chosen_arm - 1)
+    (remark,) = fmab.overview(idle).remarks
+    assert remark.startswith("No round was completed")
+    assert " ".join(remark.split()) in made({"": idle})[1]
+    fmab.export(idle, "idle.nc")
+    shown = said(capsys, "show idle.nc --format csv")
+    assert shown.err == f"{remark}\n" and "No round" not in shown.out
