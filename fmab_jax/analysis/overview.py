@@ -212,6 +212,11 @@ def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
             f"No round was completed by T{where}: T is shorter than the first epoch, every seed "
             "still explores.\nTake a longer horizon."
         )
+    shares = (100 * table.undecided / table.seeds).where((table.seeds > 0) & ~idle)
+    if float(shares.max()) >= 1:
+        ends = [f"{float(end):.0f}" for end in (shares.min(), shares.max())]
+        share = ends[0] if ends[0] == ends[1] else " to ".join(ends)
+        said.append(f"{share} % of the seeds still explore at T: no arm is chosen yet.")
     if int((table.best_arm_lost * _differ(table, data)).sum()):
         said.append(
             "Best arms were lost where agents differ. If only some of them report (p < 1), or each "
@@ -281,7 +286,8 @@ def _legend(table: xr.Dataset, share: str) -> str:
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
-        f"Links are those of completed rounds.\n"
+        f"Links are those of completed rounds. Nε is what one message leaks: N agents are heard in "
+        f"a round.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
         f"Cost: {prices}."
     )

@@ -118,11 +118,23 @@ def test_arms_lost_by_agents_that_differ_are_explained(swept):
     for spread, lost, wanted in ((0, 3, 0), (1, 3, 1), (1, 0, 0)):
         table = fmab.final_table(swept)
         table.best_arm_lost[spread, 0] = lost
-        said = overviews._remarks(table, swept)
+        said = [line for line in overviews._remarks(table, swept) if "agents differ" in line]
         assert len(said) == wanted
     table = fmab.final_table(swept.isel(spread=1))
     table.best_arm_lost[0] = 2
-    assert "agents differ" in overviews._remarks(table, swept)[0]
+    assert "agents differ" in overviews._remarks(table, swept)[-1]
+
+
+def test_seeds_that_have_not_decided_are_told(swept):
+    """Would catch "no seed plays a worse arm" where most seeds play no arm of their choice yet."""
+    shares = 100 * fmab.final_table(swept).undecided / 20
+    low, high = float(shares.min()), float(shares.max())
+    said = overviews._remarks(fmab.final_table(swept), swept)
+    assert high > low and said == [
+        f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet."
+    ]
+    decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
+    assert overviews._remarks(fmab.final_table(decided), decided) == []
 
 
 def test_bounds_say_that_they_are_capped(capsys):
