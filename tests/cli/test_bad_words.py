@@ -37,7 +37,9 @@ GRAPH = (
 INSTANCE = (
     "must be a whole number in [0, 4,294,967,295]; give the seed whose means all seeds shall have"
 )
-COMMANDS = "run, sweep, show, plot, export, problem, bounds, audit, algorithms, doctor"
+COMMANDS = (
+    "run, sweep, show, plot, compare, report, export, problem, bounds, audit, algorithms, doctor"
+)
 NAMES = ", ".join(sorted(known()))
 OPTION = "must be an option of fmab"
 

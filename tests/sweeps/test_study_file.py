@@ -555,7 +555,7 @@ def test_what_cannot_be_written_is_refused(
 PROGRESS = re.compile(r"[\d,]+ (configurations?\b|of ).*|compiling program .*|expected to take .*")
 
 
-@pytest.mark.parametrize("number_of_studies", [8, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number_of_studies", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_generated_studies_end_well(
     number_of_studies: int,
     tmp_path: Path,
