@@ -148,6 +148,7 @@ _SECTIONS = {
     "The paper's figures": "fig",
     "Maps: where the paper's sentences hold": "maps_",
     "The arena": "arena_",
+    "Real ratings": "ratings_",
     "The audit of privacy": "audit",
 }
 
