@@ -30,8 +30,8 @@ class Options(Reading):
     descending: Annotated[bool, Off] = False
     """Largest first."""
     format: Annotated[str, arg(metavar="{text,latex,html,markdown,csv}")] = "text"
-    """How to write the table. latex needs the package booktabs, and has its legend in a comment; csv
-    has all digits, and the ends of every interval."""
+    """How to write the table. latex needs the package booktabs, and has its legend in a comment;
+    csv has all digits, and the ends of every interval."""
 
 
 def execute(call: Call) -> None:
