@@ -134,9 +134,9 @@ def _settled(settled: list[tuple[str, str]]) -> list[str]:
         "| section | the paper's words | what settles it | computed | verdict |",
         "|---|---|---|---|---|",
     ]
-    for each, (told, holds) in zip(SETTLED, settled, strict=True):
-        verdict = f"**{HOLDS if holds else FAILS}**"
-        lines.append(f"| {each.section} | {quoted(each.quote)} | {each.why} | {told} | {verdict} |")
+    for each, (told, verdict) in zip(SETTLED, settled, strict=True):
+        cells = (each.section, quoted(each.quote), each.why, told, f"**{verdict}**")
+        lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 

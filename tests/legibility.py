@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import re
 
 import pytest
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, pictures
 
 
 def drawn(monkeypatch):
@@ -18,6 +19,26 @@ def drawn(monkeypatch):
     monkeypatch.setattr(fmab, "save_figure", save, raising=False)
     monkeypatch.setattr(common, "disagreement", lambda *_: 0.5)  # seconds of draws
     return kept
+
+
+def published(monkeypatch):
+    """Has pictures be kept, by name, and not be drawn; returns these."""
+    kept = {}
+
+    def publish(picture, folder):
+        kept[picture.name] = picture
+        return [folder / f"{picture.name}.md"]
+
+    monkeypatch.setattr(pictures, "publish", publish)
+    monkeypatch.setattr(common, "disagreement", lambda *_: 0.5)  # seconds of draws
+    return kept
+
+
+def numbers_of(picture, folder):
+    """Returns the rows of a picture as its CSV file has them."""
+    path = common.save_rows(picture.rows, folder / f"{picture.name}.csv")
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def words_of(path):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 import math
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +30,11 @@ from experiments.verdicts import FAILS, HOLDS, OPEN, Data, Finding, Measured
 
 HORIZON, SEEDS = 10**4, 400
 SMALL = {"AGENTS": 6, "ARMS": 4}
+# Digests of the quotations that were found in the LaTeX; `python -m tests.experiments.test_claims`
+# writes them anew, where it is there.
+VERIFIED = Path(__file__).with_name("quotations.json")
 # The paper's LaTeX (arXiv 2111.01570): one .tex or .txt file in this folder.
-PAPER = Path(os.environ.get("FMAB_PAPER", Path(__file__).parents[2] / "shared" / "paper"))
+PAPER = Path(os.environ.get("FMAB_PAPER", Path(__file__).parents[3] / "shared" / "paper"))
 
 
 def quotations() -> list[str]:
@@ -38,16 +44,40 @@ def quotations() -> list[str]:
 
 
 def latex() -> str:
-    """Returns the paper's LaTeX with single blanks."""
+    """Returns the paper's LaTeX with single blanks; "" where it is not."""
     files = [p for end in ("tex", "txt") for p in sorted(PAPER.glob(f"*.{end}"))]
-    if not files:
-        pytest.skip("the paper's LaTeX is not here: unpack arXiv 2111.01570 into $FMAB_PAPER")
     return " ".join(" ".join(p.read_text("utf-8", "replace") for p in files).split())
 
 
-def test_quotations_are_the_papers_words():
-    """Would catch a quotation with a word, a symbol or a sign that the paper does not have."""
+def digest(quote: str) -> str:
+    """Returns the SHA-256 of a quotation with single blanks."""
+    return hashlib.sha256(" ".join(quote.split()).encode()).hexdigest()
+
+
+def verify() -> int:
+    """Writes the digests of the quotations that stand in the LaTeX; returns how many do not."""
     text = latex()
+    found = {quote: " ".join(quote.split()) in text for quote in quotations()}
+    missing = [quote for quote, stands in found.items() if not stands]
+    print(*(f"not in the paper: {quote}" for quote in missing), sep="\n")
+    digests = sorted(digest(quote) for quote, stands in found.items() if stands)
+    if text:
+        VERIFIED.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
+    return len(missing)
+
+
+def test_quotations_were_found_in_the_paper():
+    """Would catch a quotation with a word, a symbol or a sign that nobody has looked up."""
+    verified = set(json.loads(VERIFIED.read_text("utf-8")))
+    assert [quote for quote in quotations() if digest(quote) not in verified] == []
+    assert len(verified) == len(set(quotations())) > 100
+
+
+def test_quotations_are_the_papers_words():
+    """Would catch a digest of words that the paper does not have."""
+    text = latex()
+    if not text:
+        pytest.skip("the paper's LaTeX is not here: unpack arXiv 2111.01570 into $FMAB_PAPER")
     assert [quote for quote in quotations() if " ".join(quote.split()) not in text] == []
 
 
@@ -73,9 +103,48 @@ def test_quotations_are_a_few_words_and_stand_in_one_list():
     assert both <= TWICE
 
 
+def budgeted(regret: np.ndarray) -> dict:
+    """Returns figure 7's runs [gap, p, R, seed], with links that grow with p and R."""
+    links = np.outer([10, 20, 30, 40, 50], [2, 3, 4, 5, 5.5])[None, :, :, None]
+    data = {
+        "regret": regret[..., None],
+        "links": np.broadcast_to(links, regret.shape)[..., None, None] * 1.0,
+    }
+    dims = ("schedule_gap", "participation", "rounds", "seed", "time", "meter")
+    coords = {
+        "schedule_gap": list(fig07_tradeoff.GAPS),
+        "participation": fig07_tradeoff.PARTICIPATIONS,
+        "rounds": np.array([2, 3, 4, 5, "none"], object),
+        "meter": ["server"],
+        "time": [HORIZON],
+    }
+    return xr.Dataset({name: (dims[: v.ndim], v) for name, v in data.items()}, coords)
+
+
 @pytest.fixture(scope="module")
 def simulated():
-    """Figures 4 and 7 with few agents and arms."""
+    """Made-up runs of figures 4 and 7: less ε has more regret, by more than the seeds' noise."""
+    rng = np.random.default_rng(0)
+    instance = 1000 * rng.gamma(5.0, size=SEEDS)
+    price = np.array([1.2, 1.1, 1.05, 1.02, 1.0])[:, None]
+    regret = price * instance * (1 + rng.normal(0, 0.01, (5, SEEDS)))
+    made = rng.integers(3, 7, (5, SEEDS, 1))
+    fig04 = xr.Dataset(
+        {
+            "regret": (("epsilon", "seed", "time"), regret[..., None]),
+            "rounds_made": (("epsilon", "seed"), made[..., 0]),
+            "active_arms": (("epsilon", "seed"), made[..., 0] % 2 + 1),
+        },
+        {"epsilon": np.array([0.1, 0.3, 0.5, 1, "none"], object), "time": [HORIZON]},
+    )
+    fig07 = budgeted(rng.gamma(5.0, size=(2, 5, 5, SEEDS)))
+    return {"fig04_epsilon": {HORIZON: fig04}, "fig07_tradeoff": {HORIZON: fig07}}
+
+
+@pytest.mark.slow
+def test_rows_are_judged_on_what_sweeps_return():
+    """Would catch rows that ask for a value, a meter or a number by a name that sweeps do not
+    have, behind results that are made up."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(common, "slots", lambda horizon: np.array([horizon // 2, horizon]))
         found = {}
@@ -84,7 +153,17 @@ def simulated():
                 patch.setattr(module, name, value)
             data = module.sweep(HORIZON, SEEDS).load()
             found[module.__name__.rpartition(".")[2]] = {HORIZON: data}
-        return found
+    assert verdict(r"the regret increases with the decreasing of  $\epsilon$", found) == HOLDS
+    for quote in (
+        "before eliminating all suboptimal arms",
+        "is close to the largest amount of required communication cost",
+        "the regret of this case is close to the performance",
+    ):
+        assert all(each.numbers for each in findings(quote, found))
+    tau = findings(
+        "a clear trade-off between the communication cost and learning performance", found
+    )
+    assert all(each.numbers["minus tau"].estimate > 0 for each in tau)
 
 
 def findings(quote: str, found: dict[str, dict[int, xr.Dataset]], place: int = 0) -> list[Finding]:
@@ -503,9 +582,15 @@ BY_HAND = {
 }
 
 
-def test_arithmetic_says_what_it_says_by_hand():
+@pytest.fixture(scope="module")
+def settled():
+    """What arithmetic says of every settled sentence: quotation, words, whether it holds."""
+    return [(each.quote, *each.check()) for each in claims_settled.SETTLED]
+
+
+def test_arithmetic_says_what_it_says_by_hand(settled):
     """Would catch an identity that is not computed, or a verdict of the wrong sign."""
-    found = [(each.quote, *each.check()) for each in claims_settled.SETTLED]
+    found = settled
     assert len(found) == len(BY_HAND)
     for (quote, _, holds), (start, wanted) in zip(found, BY_HAND.items(), strict=True):
         assert quote.startswith(start)
@@ -515,6 +600,77 @@ def test_arithmetic_says_what_it_says_by_hand():
     assert "ring 9 against 9, complete 0 against 0, path 9 against 18" in words
     words = told["the unbalanced agent distribution may cause a large delay"]
     assert "balanced 9, unbalanced 25" in words
+
+
+def test_the_published_page_says_what_arithmetic_says(settled):
+    """Would catch rows that all say they hold, a row of the page that the code judges otherwise,
+    and counts in the page's head that are not those of its rows."""
+    page = Path(claims.__file__).parents[1].joinpath("figures/CLAIMS.md").read_text("utf-8")
+    inside = page.partition("## Settled by arithmetic")[2].partition("## Not judged")[0]
+    rows = [line[2:-2].split(" | ") for line in inside.splitlines() if line.startswith("| ")][1:]
+    words = {True: "holds", False: "does not hold"}
+    told = [words.get(holds, holds) for _, _, holds in settled]
+    assert len(rows) == len(told)
+    for row, (quote, computed, _), verdict, each in zip(
+        rows, settled, told, claims_settled.SETTLED, strict=True
+    ):
+        assert row == [each.section, claims.quoted(quote), each.why, computed, f"**{verdict}**"]
+    held, failed = told.count("holds"), told.count("does not hold")
+    assert (
+        f"| settled by arithmetic | {len(told)}: {held} holds, {failed} does not hold, "
+        f"{len(told) - held - failed} in part or not proved |"
+    ) in page
+    assert (held, failed, len(told)) == (21, 6, 37)
+
+
+def test_the_published_page_counts_its_own_verdicts():
+    """Would catch a head of the page that counts other rows, or another kind of verdict."""
+    page = Path(claims.__file__).parents[1].joinpath("figures/CLAIMS.md").read_text("utf-8")
+    for title, name, number in (
+        ("## Measured\n", "measured", len(claims.ROWS)),
+        ("## Bounds with explicit constants\n", "bounds with explicit constants", 10),
+    ):
+        inside = page.partition(title)[2].partition("\n## ")[0]
+        rows = [line[2:-2].split(" | ") for line in inside.splitlines() if line.startswith("| ")][
+            1:
+        ]
+        stated = [row[4].partition("; at ")[0].strip("*") for row in rows]
+        assert len(stated) == number
+        kinds = {kind: 0 for kind in verdicts.KINDS}
+        for each in stated:
+            kinds[
+                each
+                if each in kinds
+                else verdicts.PARTLY_HOLDS
+                if each.startswith("holds; not decided")
+                else verdicts.SOMETIMES
+                if each.startswith(("holds only", "holds but"))
+                else verdicts.PARTLY_FAILS
+            ] += 1
+        counted = ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many)
+        assert f"| {name} | {number}: {counted} |" in page
+
+
+def test_published_verdicts_are_those_of_their_findings():
+    """Would catch a verdict on the page that its own findings, in claims.csv, do not give."""
+    figures = Path(claims.__file__).parents[1] / "figures"
+    page = figures.joinpath("CLAIMS.md").read_text("utf-8").splitlines()
+    data = Data({}.__getitem__, [10**4, 10**5, 10**6], 1000, None)
+    start = [*claims._head(data), "| list | sentences |", "|---|---|"]
+    assert page[: len(start)] == start
+    assert "\n".join(claims._unmeasured()) in "\n".join(page)
+    by_row: dict[str, dict[str, Finding]] = {}
+    with figures.joinpath("claims.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            at = tuple(row[f"verdict at {name}"] for name in ("half", "stated", "twice"))
+            found = Finding(row["condition"], "", at, {}, row["counted"] == "True")
+            by_row.setdefault(row["row"], {})[row["condition"]] = found
+    rows = [*claims.ROWS, *claims.BOUNDS]
+    assert len(by_row) == len(rows)
+    for each, found in zip(rows, by_row.values(), strict=True):
+        told = verdicts.verdict_of(list(found.values()))
+        start = f"| {each.section} | {claims.quoted(each.quote)} | {each.measured}"
+        assert any(line.startswith(start) and f" | {told} | {each.see} |" in line for line in page)
 
 
 def test_single_arms_are_pulled_as_in_the_simulation():
@@ -544,15 +700,28 @@ def test_the_page_has_every_sentence_once_and_every_number(tmp_path, monkeypatch
     rows = [verdicts.Row("IV", f"words {i}", "what", judge, "fig04", "a note") for i in range(3)]
     monkeypatch.setattr(claims, "ROWS", rows)
     monkeypatch.setattr(claims, "BOUNDS", rows[:1])
-    monkeypatch.setattr(claims, "SETTLED", claims_settled.SETTLED[1:2])
+    settled = [
+        verdicts.Settled("V", f"words {said}", "why", lambda said=said: ("computed", said))
+        for said in (True, False, False, "in spring")
+    ]
+    monkeypatch.setattr(claims, "SETTLED", settled)
     page, table = claims.judge(Data({}.__getitem__, [10**4], 20, None), tmp_path)
     text = page.read_text("utf-8")
     for i in range(3):
         assert text.count(f"“words {i}”") == (2 if i == 0 else 1)
     assert "| measured | 3: 3 holds |" in text
     assert "**holds**; at half the tolerance: does not hold" in text
-    assert "| settled by arithmetic | 1: 1 holds, 0 does not hold, 0 in part" in text
+    assert "| settled by arithmetic | 4: 1 holds, 2 does not hold, 1 in part" in text
+    for said, verdict in ((True, HOLDS), (False, FAILS), ("in spring", "in spring")):
+        row = f"| V | “words {said}” | why | computed | **{verdict}** |"
+        assert text.count(row) == 1 + (said is False)
     with table.open(encoding="utf-8") as file:
         written = list(csv.DictReader(file))
     assert len(written) == 4
-    assert written[1]["estimate"] == "0.3" and written[1]["verdict at half"] == FAILS
+    assert list(written[1].values()) == [
+        "2", "IV", "words 1", "T = 10⁴", "share", "0.3", "0.2", "0.4", "True", FAILS, HOLDS, HOLDS,
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(verify())

@@ -7,23 +7,29 @@ import itertools
 import json
 import math
 from importlib import import_module
+from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, legible, words_of
+from legibility import drawn, legible, published, words_of
 from matplotlib.text import Text
 
 import fmab_jax as fmab
 from experiments import __main__ as command
 from experiments import common, pictures, readings
+from experiments.verdicts import Data
+from fmab_jax.algorithms.families.epochs import Epoch
+from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
-# Of which tests/test_arena_experiments.py is; tests/test_maps.py is of the maps.
+# Of which test_arena_experiments.py is; test_maps.py is of the maps.
 ARENA = ("arena", "arena_settings", "arena_protocols", "arena_report")
 # Figures that are made by default; the others are for `-m slow`.
 QUICK = ("fig04_epsilon", "fig13_heterogeneity")
@@ -330,20 +336,381 @@ def test_figures_are_legible_and_say_what_they_show(monkeypatch, tmp_path, name,
                 assert float(row["lower"]) <= float(row["mean"]) <= float(row["upper"])
 
 
-def test_numbers_of_figure_7_are_those_of_final_tables(monkeypatch, tmp_path):
-    """Catches points of another pair (p, R), and costs without the price of a link."""
-    drawn(monkeypatch)
-    data = made_up(monkeypatch, "fig07_tradeoff", 10**4)
-    import_module("experiments.fig07_tradeoff").draw({10**4: data}, tmp_path)
-    with (tmp_path / "fig07_tradeoff.csv").open(encoding="utf-8") as file:
-        rows = {(row["p"], row["R"]): row for row in csv.DictReader(file)}
-    assert len(rows) == 25
-    for (p, rounds), place in ((("0.4", "3"), 1), (("1", "no budget"), 4)):
-        row, cell = rows[p, rounds], data.isel(schedule_gap=1, rounds=place, time=-1)
-        cell = cell.sel(participation=float(p))
-        assert float(row["regret"]) == pytest.approx(float(cell.regret.mean()), rel=1e-6)
-        # ceil(p 50) links in each of 4 rounds.
-        assert float(row["cost"]) == 25 * 4 * math.ceil(float(p) * 50)
+def ends_of(name, data):
+    """Returns regret at T by seed of every curve of a picture, by quantity and label."""
+    last = data.regret.isel(time=-1)
+    if name == "fig04_epsilon":
+        labels = [
+            "ε = 0.1 (Nε = 5)", "ε = 0.3 (Nε = 15)", "ε = 0.5 (Nε = 25)", "ε = 1 (Nε = 50)",
+            "no noise",
+        ]  # fmt: skip
+        return beside("price of privacy", dict(zip(labels, last.values, strict=True)), 4)
+    if name == "fig05_participation":
+        labels = [f"p = {p}" for p in ("0.2", "0.4", "0.6", "0.8", "1")]
+        return beside("difference to p = 1", dict(zip(labels, last.values, strict=True)), 4)
+    if name.startswith("fig06_rounds"):
+        gap = last.isel(schedule_gap=0 if name.endswith("gap") else 1)
+        labels = ["R = 2", "R = 3", "R = 4", "R = 5", "no budget"]
+        return beside("difference to no budget", dict(zip(labels, gap.values, strict=True)), 4)
+    if name == "fig08_heterogeneous_central":
+        return {
+            ("regret", f"{words}, {spread}"): last.sel(algorithm=a, spread=spread).values
+            for a, words in (("Single", "agents alone"), ("CDP", "CDP-MAB"))
+            for spread in ("homogeneous", "heterogeneous")
+        }
+    if name == "fig10_graphs":
+        labels = ["complete", "star", "ring", "random"]
+        found = beside(
+            "difference to the complete graph", dict(zip(labels, last.values, strict=True))
+        )
+    elif name == "fig11_hybrid":
+        labels = [f"case {i}" for i in range(1, 7)]
+        found = beside("difference to case 6", dict(zip(labels, last.values, strict=True)), 5)
+    else:
+        assert name == "fig12_heterogeneous_structures"
+        found = {}
+        for spread in ("homogeneous", "heterogeneous"):
+            cells = {
+                f"{a}-MAB, {spread}": final(data, algorithm=a, spread=spread) for a in STRUCTURES
+            }
+            found |= beside("difference to CDP-MAB", cells)
+    return {key: values for key, values in found.items() if key[0] != "regret"}
+
+
+STRUCTURES = ("CDP", "DDP", "HDP")
+
+
+def beside(quantity, curves, place=0):
+    """Returns curves, and their differences to one of them."""
+    reference = list(curves.values())[place]
+    found = {("regret", label): values for label, values in curves.items()}
+    return found | {
+        (quantity, label): values - reference
+        for i, (label, values) in enumerate(curves.items())
+        if i != place
+    }
+
+
+# Picture: the setting in its caption, further words of it, and how what is seen is told.
+TOLD = {
+    "fig04_epsilon": (
+        "CDP-MAB, M = 50 agents, K = 100 arms, all report (p = 1), ",
+        ["the band of no noise is that of its mean"],
+        lambda m: [
+            ", ".join(
+                f"{m['price of privacy', f'ε = {e} (Nε = {n})']:,.0f} at ε = {e}"
+                for e, n in (("0.1", 5), ("0.3", 15), ("0.5", 25), ("1", 50))
+            ),
+            f" to {m['regret', 'no noise']:,.0f}.",
+        ],
+    ),
+    "fig05_participation": (
+        "CDP-MAB, M = 50 agents, K = 100 arms, ε = 1, ",
+        ["N = ⌈pM⌉ agents report", "the band of p = 1 is that of its mean"],
+        lambda m: [
+            ", ".join(
+                f"{m['difference to p = 1', f'p = {p}']:,.0f} at p = {p}"
+                for p in ("0.2", "0.4", "0.6", "0.8")
+            ),
+            f" above the {m['regret', 'p = 1']:,.0f} that",
+        ],
+    ),
+    **{
+        f"fig06_rounds{end}": (
+            "CDP-MAB, M = 50 agents, K = 100 arms, ε = 1, p = 1, ",
+            [f"Δ is {whose}", "the band of no budget is that of its mean", scale],
+            lambda m: [
+                f"beside the {m['regret', 'no budget']:,.0f} of no budget: ",
+                ", ".join(
+                    f"{m['difference to no budget', f'R = {R}']:+,.0f} at R = {R}"
+                    for R in (2, 3, 4, 5)
+                ),
+            ],
+        )
+        for end, whose, scale in (
+            ("_smallest_gap", "the smallest gap of the seed's own instance", "linear up to 1000"),
+            ("", "1/16, with which R = 4 makes the steps", "over the logarithm of time. "),
+        )
+    },
+    "fig08_heterogeneous_central": (
+        "M = 5 agents, K = 10 arms, ε = 1, ",
+        ["the local best arm of 50 % of the agents is not the global best"],
+        lambda m: [
+            ", ".join(
+                f"{m['regret', label]:,.0f} ({label})"
+                for label in (
+                    "agents alone, homogeneous", "agents alone, heterogeneous",
+                    "CDP-MAB, homogeneous", "CDP-MAB, heterogeneous",
+                )  # fmt: skip
+            )
+        ],
+    ),
+    "fig10_graphs": (
+        "DDP-MAB, M = 50 agents, K = 100 arms, ε = 1, ",
+        ["Slots of waiting a round: complete 0, star 1, ring 24, random "],
+        lambda m: [
+            ", ".join(
+                f"{m['difference to the complete graph', g]:+,.1f} on the {g}"
+                for g in ("star", "ring", "random")
+            )
+        ],
+    ),
+    "fig11_hybrid": (
+        "HDP-MAB, M = 100 agents, K = 100 arms, ε = 1, ",
+        [
+            "1: five complete graphs of 20 agents; 2: complete graphs of 53, 24, 10, 6 and 7",
+            "50 per link to the server and 1 per link between agents",
+        ],
+        lambda m: [
+            ", ".join(
+                f"{m['difference to case 6', f'case {i}']:+,.1f} (case {i})" for i in range(1, 6)
+            ),
+            # Four rounds in the made-up results.
+            "4,800 and 1,380 (case 1), ",
+            "20,000 and 596 (case 3), ",
+            ", 20,000 and 20,000 (case 6).",
+        ],
+    ),
+    "fig12_heterogeneous_structures": (
+        "M = 100 agents, K = 100 arms, ε = 1, DDP-MAB on a ring, HDP-MAB on five components of 20 "
+        "agents, each a ring, ",
+        ["the local best arm of 50 % of the agents is not the global best"],
+        lambda m: [
+            ", ".join(
+                f"{m['difference to CDP-MAB', label]:+,.0f} ({label})"
+                for label in (
+                    "DDP-MAB, homogeneous", "HDP-MAB, homogeneous", "DDP-MAB, heterogeneous",
+                    "HDP-MAB, heterogeneous",
+                )  # fmt: skip
+            )
+        ],
+    ),
+}  # fmt: skip
+MEAN_AT_END = {
+    "fig10_graphs": ("on the complete graph", {"graph": "complete"}),
+    "fig11_hybrid": ("of case 6", {"components": "case 6"}),
+    "fig12_heterogeneous_structures": (
+        "of CDP-MAB, heterogeneous,",
+        {"algorithm": "CDP", "spread": "heterogeneous"},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        each
+        for each in SETTINGS
+        if each not in ("table1_graphs", "fig07_tradeoff", "fig13_heterogeneity")
+    ],
+)
+def test_tables_and_words_of_figures_are_those_of_the_data(monkeypatch, tmp_path, name):
+    """Would catch a curve that is left out, of another cell or in another panel; a difference to
+    another reference; numbers of another horizon in the words; a setting that is not the run's."""
+    kept = published(monkeypatch)
+    results = {T: made_up(monkeypatch, name, T, seeds=4) for T in (10**5, 10**4)}
+    import_module(f"experiments.{name}").draw(results, tmp_path)
+    assert list(kept) == PICTURES.get(name, [name])
+    for each, picture in kept.items():
+        setting, words, seen = TOLD[each]
+        assert picture.caption.startswith(f"{setting}T = 10⁵ and 10⁴ slots, 4 seeds. ")
+        assert [part for part in words if part not in picture.caption] == []
+        if each in MEAN_AT_END:
+            where, cell = MEAN_AT_END[each]
+            told = [
+                f"{final(d, **cell).mean():,.0f} (T = {common.whole(T)})"
+                for T, d in results.items()
+            ]
+            assert f"Mean regret {where} at T: {', '.join(told)}. " in picture.caption
+        rows: dict = {}
+        for row in picture.rows:
+            if not row["quantity"].startswith("cost"):
+                rows.setdefault((row["T"], row["quantity"], row["curve"]), []).append(row)
+        wanted = {T: ends_of(each, data) for T, data in results.items()}
+        assert set(rows) == {(T, *key) for T, found in wanted.items() for key in found}
+        for (T, *key), found in rows.items():
+            values = wanted[T][tuple(key)]
+            assert [row["slot"] for row in found] == common.slots(T).tolist()
+            assert found[-1]["mean"] == pytest.approx(values.mean(), rel=1e-9)
+            assert (
+                found[-1]["lower"] < found[-1]["mean"] < found[-1]["upper"] or (values == 0).all()
+            )
+        means = {key: values.mean() for key, values in wanted[10**5].items()}
+        assert "at T = 10⁵" in picture.alt.replace("At", "at").replace("Regret ", "")
+        assert [part for part in seen(means) if part not in picture.alt] == []
+        # What is drawn: a row of panels for each quantity, a column for each horizon.
+        page = pictures.Page(narrow=False)
+        picture.draw(page)
+        panels = iter(page.figure.axes)
+        for quantity in dict.fromkeys(key[1] for key in rows):
+            for T in results:
+                lines = [line for line in next(panels).lines if len(line.get_xdata()) == 100]
+                own = {key[2]: found for key, found in rows.items() if key[:2] == (T, quantity)}
+                if each == "fig11_hybrid":  # without those that are 0 in every seed
+                    own = {curve: found for curve, found in own.items() if found[-1]["mean"]}
+                assert [line.get_label() for line in lines] == list(own)
+                for line, found in zip(lines, own.values(), strict=True):
+                    assert line.get_xdata().tolist() == common.slots(T).tolist()
+                    np.testing.assert_allclose(line.get_ydata(), [row["mean"] for row in found])
+
+
+def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, tmp_path):
+    """Would catch a pair (p, R) or a spread with another one's numbers, costs without the price of
+    25, and a share of misled agents of another spread."""
+    kept = published(monkeypatch)
+    results = {T: made_up(monkeypatch, "fig07_tradeoff", T, seeds=4) for T in (10**5, 10**4)}
+    import_module("experiments.fig07_tradeoff").draw(results, tmp_path)
+    assert list(kept) == PICTURES["fig07_tradeoff"]
+    for gap, picture in enumerate(kept.values()):
+        rows = {(row["T"], row["p"], row["R"]): row for row in picture.rows}
+        assert len(rows) == len(picture.rows) == 2 * 5 * 5
+        for T, data in results.items():
+            last = data.isel(schedule_gap=gap, time=-1)
+            for p, agents in ((0.2, 10), (0.4, 20), (0.6, 30), (0.8, 40), (1, 50)):
+                for place, R in enumerate(("2", "3", "4", "5", "no budget")):
+                    ends = last.regret.sel(participation=p).isel(rounds=place).values
+                    assert rows[T, p, R]["regret"] == pytest.approx(common.interval(ends))
+                    assert rows[T, p, R]["cost"] == pytest.approx((100 * agents,) * 3)
+        most, none = (rows[10**5, 1, R] for R in ("5", "no budget"))
+        told = f"T = 10⁵ and p = 1, R = 5 costs 5,000 for a regret of {most['regret'][0]:,.0f}, no"
+        assert told in picture.alt
+        assert picture.alt.endswith(f"costs 5,000 for {none['regret'][0]:,.0f}.")
+        assert ("Δ is 1/16" in picture.caption) == (gap == 1)
+        assert "Points: means over the seeds; bars: pointwise 95 %" in picture.caption
+    monkeypatch.setattr(
+        common, "disagreement", lambda agents, arms, spread: (agents + spread) / 1000
+    )
+    results = {T: made_up(monkeypatch, "fig13_heterogeneity", T, seeds=4) for T in (10**5, 10**4)}
+    import_module("experiments.fig13_heterogeneity").draw(results, tmp_path)
+    picture = kept["fig13_heterogeneity"]
+    rows = {(row["T"], row["curve"], row["spread"]): row for row in picture.rows}
+    assert len(rows) == len(picture.rows) == 2 * 3 * 5
+    names = {"Single": "agents alone", "DDP": "DDP-MAB", "HDP": "HDP-MAB"}
+    for T, data in results.items():
+        last = data.regret.isel(time=-1)
+        server = last.sel(algorithm="CDP")
+        for a, label in names.items():
+            for place, spread in enumerate((0, 0.25, 0.5, 0.75, 1)):
+                row = rows[T, label, spread]
+                own = (last.sel(algorithm=a) - server).values[place]
+                assert row["difference to CDP-MAB at T"] == pytest.approx(common.interval(own))
+                assert row["agents misled (%)"] == pytest.approx(10 + spread / 10)
+        means = server.mean("seed").values
+        told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.whole(T)})"
+        assert told in picture.caption
+    ends = [rows[10**5, "HDP-MAB", spread]["difference to CDP-MAB at T"][0] for spread in (0, 1)]
+    assert f"HDP-MAB from {ends[0]:,.0f} to {ends[1]:,.0f}" in picture.alt
+    assert "is 0, 0.25, 0.5, 0.75, 1 times the widest one" in picture.caption
+
+
+def test_rows_of_table_1_are_those_of_their_graph(monkeypatch, tmp_path):
+    """Would catch another graph's regret, a difference to another than the complete graph or of the
+    wrong sign, and lost best arms of all graphs in one row."""
+    data = made_up(monkeypatch, "table1_graphs", 10**4, seeds=4)
+    data.best_arm_lost[1, :2] = True
+    import_module("experiments.table1_graphs").draw({10**4: data}, tmp_path)
+    with (tmp_path / "table1_graphs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["graph"] for row in rows] == ["star", "ring", "complete", "4-regular"]
+    complete = final(data, graph="complete")
+    for row, name in zip(rows, ("star", "ring", "complete", "regular-4"), strict=True):
+        own = final(data, graph=name)
+        assert float(row["regret at T"]) == pytest.approx(own.mean())
+        assert float(row["minus complete"]) == pytest.approx((own - complete).mean())
+        assert float(row["rounds"]) == 4
+        assert row["lost the best arm"] == ("2" if name == "ring" else "0")
+    assert [int(row["edges"]) for row in rows] == [49, 50, 1225, 100]
+    assert [int(row["diameter"]) for row in rows[:3]] == [2, 25, 1]
+    notes = (tmp_path / "table1_graphs.md").read_text("utf-8")
+    assert (
+        "DDP-MAB, M = 50 agents, K = 100 arms, ε = 1, c2 = 1 per agent-agent link, T = 10⁴" in notes
+    )
+
+
+def test_rows_of_table_2_are_those_of_their_case(monkeypatch, tmp_path):
+    """Would catch another case's regret, a difference to another than case 6 or of the wrong sign,
+    and lost best arms of all cases in one row."""
+    published(monkeypatch)
+    data = made_up(monkeypatch, "table2_fig11_hybrid", 10**4, seeds=4)
+    data.best_arm_lost[1, :2] = True
+    import_module("experiments.table2_fig11_hybrid").draw({10**4: data}, tmp_path)
+    with (tmp_path / "table2_hybrid.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    server = nth(data, 5)
+    for place, row in enumerate(rows):
+        own = nth(data, place)
+        assert float(row["regret at T"]) == pytest.approx(own.mean())
+        ends = [float(row[f"minus case 6{end}"]) for end in ("", ", lower", ", upper")]
+        assert ends == pytest.approx(common.interval(own - server))
+        assert (row["lost the best arm"], float(row["rounds"])) == ("2" if place == 1 else "0", 4)
+        assert row["T"] == "10000"
+    # Nobody waits where every sink hears its component at once.
+    assert [row["wait (slots)"] for row in rows if row["case"] != "4"] == ["0"] * 5
+    assert rows[1]["components"] == "complete graphs of 53, 24, 10, 6 and 7 agents"
+
+
+def test_bands_of_differences_stand_around_the_means():
+    """Would catch a band of the others' means in place of their differences, a difference of the
+    wrong sign, and a reference whose own band is moved."""
+    rng = np.random.default_rng(0)
+    times = np.array([10, 20])
+    base = xr.DataArray(
+        rng.normal(1000, 200, (30, 2)), dims=("seed", "time"), coords={"time": times}
+    )
+    noise = xr.DataArray(rng.normal(0, 1, (30, 2)), dims=("seed", "time"), coords={"time": times})
+    curves = {"more": base + 5 + noise, "own": base}
+    apart = common.difference_bands(curves, "own")
+    assert list(apart) == ["more"]
+    np.testing.assert_allclose(apart["more"]["mean"], (5 + noise).mean("seed"))
+    found = common.paired_bands(curves, "own")
+    assert list(found) == ["more", "own"]
+    mean = base.mean("seed")
+    for end in ("mean", "lower", "upper"):
+        np.testing.assert_allclose(found["more"][end], apart["more"][end] + mean)
+    own = fmab.confidence_band(base, 0.95)
+    np.testing.assert_allclose(found["own"]["lower"], own.lower)
+    assert (
+        float(found["more"].upper[0] - found["more"].lower[0])
+        < 3
+        < float(found["own"].upper[0] - found["own"].lower[0])
+    )
+    told = common.level_at_end("there", {10**4: base, 10**5: base + 1000})
+    last = float(mean[-1])
+    assert told == f"Mean regret there at T: {last:,.0f} (T = 10⁴), {last + 1000:,.0f} (T = 10⁵)"
+
+
+def test_numbers_of_tables_are_worked_out_by_hand(monkeypatch, tmp_path):
+    """Would catch a population's deviation, another level, digits that hide an interval, and a
+    share of agents over other instances."""
+    # Student's t with 4 degrees of freedom: 2.7764 (95 %) and 3.7469 (98 %).
+    for level, t in ((0.95, 2.776445), (0.98, 3.746947)):
+        half = t * math.sqrt(2.5 / 5)
+        found = common.interval([1, 2, 3, 4, 5], level)
+        assert found == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
+    assert common.interval([1, 2, 3, 4, 5]) == common.interval([1, 2, 3, 4, 5], 0.95)
+    rows = [
+        {"a": (1234.5678, 1200.0, 1269.0), "b": (2.5, 2.5, 2.5)},
+        {"a": (0.5, 0.498, 0.502), "b": ""},
+    ]
+    assert common.table_lines(rows) == [
+        "| a | b |",
+        "|---|---|",
+        "| 1,235 [1,200, 1,269] | 2.5 |",
+        "| 0.5000 [0.4980, 0.5020] |  |",
+    ]  # fmt: skip
+    path = common.save_rows([{"a": (1, 0, 2)}, {"c": 3}], tmp_path / "t.csv")
+    assert path.read_text("utf-8").splitlines() == ['a,"a, lower","a, upper",c', "1,0,2,", ",,,3"]
+    assert [common.power(T) for T in (10**4, 10**6, 12_000)] == ["1e4", "1e6", "12000"]
+    slots = common.slots(10**4)
+    assert slots[:3].tolist() == [101, 111, 121] and (slots % 2 == 0).sum() == 50
+    shared = np.array([0.5, 0.4, 0.1])
+    parts = [
+        (shared, np.array([[0.0, 0.0, 0.0], [-0.2, 0.2, 0.0]])),
+        (shared, np.array([[-0.5, 0.0, 0.5], [0.0, 0.15, -0.15]])),
+    ]
+    monkeypatch.setattr(common, "_parts_of_means", lambda agents, arms, instances: parts)
+    shares = [common.disagreement(2, 3, spread) for spread in (0.0, 0.4, 1.0)]
+    assert shares == [0.0, 0.5, 0.75]
 
 
 def test_numbers_of_figure_13_are_paired_differences(monkeypatch, tmp_path):
@@ -641,3 +1008,158 @@ def test_intervals_are_those_of_final_tables(monkeypatch):
     theirs = [float(table[f"regret{end}"][2]) for end in ("", "_lower", "_upper")]
     assert own == pytest.approx(theirs, rel=1e-12)
     assert json.dumps(own)  # plain numbers, for the CSV file
+
+
+def finding(stream, claim, lower, infinite=False, histogram=((0, 1, 3), (40, 60), (50, 90))):
+    """Returns a made-up finding of an audit."""
+    edges, none, all_ = histogram
+    counts = Histogram(np.array(edges, float), np.array(none), np.array(all_))
+    return Finding(stream, claim, lower, 0.0, infinite, f"event {stream}", 1.5, (1, 2), counts)
+
+
+def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
+    """Would catch a finding that says least, a broken mechanism that is not counted as caught, a
+    density of other runs, and bins with fewer runs than are told."""
+    audit, kept = import_module("experiments.audit"), published(monkeypatch)
+    inf = math.inf
+
+    def made(*findings):
+        return Audit(fmab.cdp_mab(1), 50, 200, 1e-6, findings, 7.25)
+
+    found = {
+        "as it is, claim 1": made(finding("first", 1.0, 0.96), finding("second", 2.0, 1.9)),
+        audit.NOISED: made(finding("sent", 1.0, 0.99), finding("played", 4.0, 1.0)),
+        "no noise": made(finding("one", 1.0, 5.5), finding("two", 1.0, 0.1, True)),
+        "claim epsilon, not N epsilon": made(finding("low", 1.0, 1.5), finding("high", 1.0, 5.9)),
+        audit.UNNOISED: made(finding("waits", inf, 0.0, True)),
+        "noise a tenth too small": made(finding("x", 1.0, 0.9)),
+    }
+    rows = {row["mechanism"]: row for row in audit.rows(found)}
+    assert [tuple(row.values())[1:-1] for row in rows.values()] == [
+        ("1", "0.9600", "0.960", "no", "first"),
+        ("4", "1.0000", "0.250", "no", "played"),
+        ("1", "infinite", "", "yes", "two"),
+        ("1", "5.9000", "5.900", "yes", "high"),
+        ("none", "infinite", "", "no finite epsilon", "waits"),
+        ("1", "0.9000", "0.900", "no", "x"),
+    ]
+    audit.draw({10**4: found}, tmp_path)
+    picture = kept["audit"]
+    for words in (
+        "at a claim of 1: first. 200 runs of each of two data sets",
+        "Event: event first; epsilon is at least 0.96.",
+        "where both have at least 50;",
+        "wrong with a chance of 1e-06 at most. Largest finite bound that so many runs can show: "
+        "7.25. Of 4 broken mechanisms, 2 are contradicted, and 1, for which",
+    ):
+        assert words in picture.caption
+    narrow, wide = picture.rows
+    # 200 runs, bins of width 1 and 2; one has fewer than 50 without the reward.
+    assert list(narrow.values()) == [0, 1, 40, 50, 0.2, 0.25, ""]
+    assert list(wide.values()) == [1, 3, 60, 90, 0.15, 0.225, pytest.approx(math.log(1.5))]
+    at_edge = finding("edge", 1.0, 0.9, histogram=((0, 1), (50,), (50,)))
+    assert audit._bins(made(at_edge), at_edge)[0]["log ratio"] == 0
+    with jax.enable_x64(True):
+        numbers = dict.fromkeys(Epoch._fields, 1.0) | {
+            "fresh": 3.0,
+            "pulls": 12.0,
+            "reporting": 50.0,
+        }
+        own = {"epsilon": jnp.float64(0.5)}
+        epoch = Epoch(**{k: jnp.float64(v) for k, v in numbers.items() if k != "own"}, own=own)
+        usual = float(audit.CDP.noise_scale(epoch))
+        assert float(audit.Quiet.noise_scale(epoch)) == pytest.approx(0.9 * usual)
+        assert float(audit.OverAll.noise_scale(epoch)) == pytest.approx(usual / 4)
+        assert float(audit.Silent.noise_scale(epoch)) == 0 < usual
+    told = audit.Modest(0.1).privacy(exchange.server(50))
+    assert told == {"epsilon": 0.1, "epsilon_message": 0.1}
+    asked = []
+    monkeypatch.setattr(audit, "audits", lambda runs, names: asked.append(runs))
+    audit.sweep(10**4, 20), audit.sweep(10**4, 1000)
+    assert asked == [100_000, 2_000_000]
+
+
+def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_path):
+    """Would catch two readings exchanged, a difference of the wrong sign, another graph, spread or
+    budget, and intervals that are not paired."""
+    asked = []
+
+    def swept(algorithm, problem, **options):
+        dims = {name: value for name, value in options.items() if isinstance(value, (list, dict))}
+        dims |= {} if isinstance(algorithm, str) else {"algorithm": list(algorithm)}
+        shape = [len(each) for each in dims.values()]
+        place = 1.0 + np.arange(math.prod(shape)).reshape(shape)  # of a cell, in order
+        regret = place[..., None, None] ** 3 * [[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]]
+        asked.append((algorithm, options))
+        coords = {name: list(each) for name, each in dims.items()}
+        return xr.Dataset({"regret": ([*dims, "seed", "time"], regret)}, coords)
+
+    monkeypatch.setattr(readings.fmab, "sweep", swept)
+    rows = readings.sweep(10**4, 3)
+    seeds = np.array([10.0, 20.0, 40.0])
+    # Cells are numbered in the order of the sweep's dimensions: first those of the options.
+    wanted = {
+        "wait d_G slots, not d_G - 1: complete": (2, 1),
+        "wait d_G slots, not d_G - 1: star": (4, 3),
+        "wait d_G slots, not d_G - 1: ring": (6, 5),
+        "components weigh the same, not agents: case 2, agents alike": (2, 1),
+        "components weigh the same, not agents: case 2, agents apart": (4, 3),
+        **{f"schedule built for gap 1/16, not the instance's own: R = {R}": (2 * R - 2, 2 * R - 3)
+           for R in (2, 3, 4, 5)},
+    }  # fmt: skip
+    for name, cells in wanted.items():
+        for own, cell in zip(rows[name], cells, strict=True):
+            assert own.tolist() == (cell**3 * seeds).tolist(), name
+    weights, budgets = asked[1][1], asked[2][1]
+    assert weights["components"] == "53,24,10,6,7:complete" and weights["agents"] == 100
+    assert list(weights["spread"].values()) == [0, 1] and budgets["sum_agents"] is True
+    assert list(budgets["schedule_gap"].values()) == [None, 1 / 16]
+    assert {options["sum_agents"] for _, options in (asked[0], asked[1], asked[3])} == {False}
+    readings.draw(
+        {10**4: {"one": [np.array([5.0, 9.0, 7.0]), np.array([1.0, 2.0, 6.0])]}}, tmp_path
+    )
+    with (tmp_path / "readings.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    for head, values in (
+        ("regret, as in the figures", [1, 2, 6]),
+        ("regret, other reading", [5, 9, 7]),
+        ("difference", [4, 7, 1]),
+    ):
+        told = [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
+        assert told == pytest.approx(common.interval(values))
+    assert "3 seeds" in (tmp_path / "readings.md").read_text("utf-8")
+
+
+def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsys):
+    """Would catch two horizons in one store, a quick run of everything, the horizons of another
+    experiment, and a page written from figures of a quick run."""
+    calls = []
+    modules = {
+        "plain": SimpleNamespace(sweep=lambda *given: calls.append(given) or "found"),
+        "parts": SimpleNamespace(
+            sweep=lambda *given: calls.append(given), QUICK=("a",), horizons=lambda T: [max(T)]
+        ),
+        "none": SimpleNamespace(),
+    }
+    monkeypatch.setattr(command, "import_module", lambda name: modules[name.partition(".")[2]])
+    assert command.results_of("plain", [10**4, 10**5], 7, tmp_path) == {
+        10**4: "found",
+        10**5: "found",
+    }
+    assert calls == [(10**4, 7, tmp_path / "plain-T1e4"), (10**5, 7, tmp_path / "plain-T1e5")]
+    command.results_of("parts", [10**4, 10**5], 7, tmp_path, True)
+    command.results_of("parts", [10**4], 7, tmp_path)
+    assert calls[2:] == [
+        (10**5, 7, tmp_path / "parts-T1e5", ("a",)), (10**4, 7, tmp_path / "parts-T1e4"),
+    ]  # fmt: skip
+    assert command.results_of("none", [10**4], 7, tmp_path) == {}
+    judge = lambda data, folder: [data.load("plain"), data.horizons, data.seeds, folder]  # noqa: E731
+    modules["claims"] = SimpleNamespace(judge=judge, Data=Data)
+    command.run("claims", [10**4], 7, tmp_path, tmp_path / "f")
+    assert f"{{10000: 'found'}} (10000,) 7 {tmp_path / 'f'}" in capsys.readouterr().out
+    judged = []
+    modules["pages"] = SimpleNamespace(judge=judged.append, ROOT=tmp_path)
+    monkeypatch.setattr(modules["pages"], "judge", lambda folder: judged.append(folder) or [])
+    command.run("pages", [10**4], 7, tmp_path, tmp_path / "quick")
+    command.run("pages", [10**4], 7, tmp_path, tmp_path / "figures")
+    assert judged == [tmp_path / "figures"]

@@ -582,3 +582,230 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     assert "T = 1000 slots, 12 seeds" in gaps.caption
     both = [row["true"] for row in instances.rows if row["sentence"] == "both"]
     assert f"of 12 instances, one run each, {both[0]} at T = 1000" in instances.caption
+
+
+# --- numbers of the maps, by hand ---------------------------------------------------------------
+
+
+def gaps_made_by_hand():
+    """Returns runs of R = 4 and 5 at the oracle's gap and at two others, and those without R."""
+    regret = np.array([[3.0, 2.0], [1.5, 1.2], [1.02, 1.01]])[..., None] * [100.0, 200, 300, 400]
+    made = np.tile([[4], [5]], (3, 1, 4))
+    made[1, 0, :3], worse = 3, np.zeros(made.shape, bool)
+    worse[2, 1, :2] = True
+    dims = ("schedule_gap", "rounds", "seed")
+    gaps = xr.Dataset(
+        {"regret": ((*dims, "time"), regret[..., None]), "rounds_made": (dims, made)},
+        {"schedule_gap": ["oracle", "0.01", "0.1"], "rounds": [4, 5]}
+        | {"worse_arm_played": (dims, worse), "best_arm_lost": (dims, worse & False)},
+    )
+    none = np.array([100.0, 200, 300, 400])[None, None, :, None]
+    pairs = xr.Dataset(
+        {"regret": (("participation", "rounds", "seed", "time"), np.concatenate([7 * none, none]))},
+        {"participation": [0.2, 1], "rounds": np.array(["none"], object)},
+    )
+    return gaps, pairs
+
+
+def test_rows_of_gaps_have_their_cells_numbers():
+    """Would catch a ratio upside down, the regret without a budget of a part of the agents, spent
+    budgets told as worse arms, and a sentence of another gap or tolerance."""
+    gaps, pairs = gaps_made_by_hand()
+    without = maps_pairs.regret_without(pairs)
+    assert without.tolist() == [100, 200, 300, 400]
+    rows = maps_gaps.gap_rows(HORIZON, gaps, without)
+    told = [(r["gap"], r["R"], round(r["over no budget"][0], 6)) for r in rows]
+    assert told == [
+        ("oracle", 4, 3), ("oracle", 5, 2), ("0.01", 4, 1.5), ("0.01", 5, 1.2), ("0.1", 4, 1.02),
+        ("0.1", 5, 1.01),
+    ]  # fmt: skip
+    assert [row["spends the budget"][0] for row in rows] == [1, 1, 0.25, 1, 1, 1]
+    assert [row["commits to a worse arm"][0] for row in rows] == [0, 0, 0, 0, 0, 0.5]
+    assert rows[2]["spends the budget"][1:] == lost_interval(1, 4, 0.95)
+    assert rows[0]["regret"] == common.interval([300, 600, 900, 1200])
+    assert [row["R = 5 close to no budget: excess"][0] for row in rows[1::2]] == pytest.approx(
+        [1, 0.2, 0.01]
+    )
+    assert [row["R = 4 and 5 alike: excess"][0] for row in rows[::2]] == pytest.approx(
+        [0.5, 0.25, 1 / 101]
+    )
+    for tolerance, wanted in (("2.5", [0, 0, 1]), ("5", [0, 0, 1]), ("10", [0, 0, 1])):
+        assert [row[f"both, within {tolerance} %"] for row in rows[::2]] == wanted
+    assert maps_gaps.held_rows(rows, 0.05)["both"].tolist() == [False, False, True]
+    every = {HORIZON: rows}
+    assert maps_gaps._largest(every, "commits to a worse arm") == {HORIZON: (0.5, 5, "0.1")}
+    assert maps_gaps._ends(rows, 4, "spends the budget") == (0.25, 1.0)
+    assert maps_gaps._told_regret(every) == (
+        "At T = 10⁴, R = 5 has its least regret at gap 0.1, 1 times that without a budget, and 2 "
+        "times with the oracle's"
+    )
+    labels = ["oracle", "0.01", "0.1"]
+    assert maps_gaps._other_tolerances(every, labels) == (
+        "Within 2.5 %, both at 0.1 (T = 10⁴). Within 10 %, both at 0.1 (T = 10⁴)"
+    )
+    assert maps_gaps._told_equal(rows, "R = 4 and 5 alike") == ""
+    regret, events = maps_gaps.draw_gaps({HORIZON: {"gaps": gaps, "pairs": pairs}})
+    told = "R = 5 close to no budget at 0.1; R = 4 and 5 alike at 0.1; both at 0.1 of 2"
+    assert f"At T = 10⁴, {told}. Within 2.5 %" in regret.caption and told in regret.alt
+    assert "T = 10⁴ slots, 4 seeds" in events.caption and len(events.rows) == 6
+    assert events.alt == (
+        "T = 10⁴: 100 % of seeds spend R = 5 at gap 0.01, 100 % at 0.1; at most 50 % commit to a "
+        "worse arm (R = 5, gap 0.1)."
+    )
+
+
+def test_shares_of_instances_are_counted_from_their_runs():
+    """Would catch undecided instances counted as true, runs pooled where instances are asked, and a
+    tolerance of another row."""
+    gaps, pairs = gaps_made_by_hand()
+    dims = ("problem", "seed", "rounds", "time")
+    steady = np.array([1.02, 1.01, 1.0])  # R = 4, 5, none
+    runs = np.stack([np.tile(steady, (4, 1)), np.tile([2.0, 1.0, 1.0], (4, 1))])
+    runs = np.concatenate([runs, [[[1, 1, 1], [1, 1.3, 1], [1, 0.7, 1], [1, 1, 1]]]])
+    instances = xr.Dataset(
+        {"regret": (dims, 100 * runs[..., None])},
+        {"problem": list("abc"), "rounds": np.array([4, 5, "none"], object)},
+    )
+    found = {"gaps": gaps, "pairs": pairs, "instances": instances}
+    rows = {
+        (row["several runs"], row["sentence"], row["tolerance"]): row
+        for row in maps_shares.instance_rows(HORIZON, found)
+    }
+    assert len(rows) == 2 * 3 * 3
+    counted = {
+        sentence: [rows[True, sentence, 0.05][key] for key in ("true", "not true", "undecided")]
+        for sentence in ("R = 5 close to no budget", "R = 4 and 5 alike", "both")
+    }
+    assert counted == {
+        "R = 5 close to no budget": [2, 0, 1],
+        "R = 4 and 5 alike": [1, 1, 1],
+        "both": [1, 1, 1],
+    }
+    row = rows[True, "both", 0.05]
+    assert row["instances"] == "3 instances, 4 runs each"
+    assert row["share of instances"] == (1 / 3, *lost_interval(1, 3, 0.95))
+    single = rows[False, "R = 4 and 5 alike", 0.1]
+    # At the oracle's gap R = 4 has 3 and R = 5 has 2 times the regret without one, in every run.
+    assert (single["true"], single["not true"], single["the means"]) == (0, 4, verdicts.FAILS)
+    assert single["instances"] == "4 instances, one run each"
+    (picture,) = maps_shares.draw_instances({HORIZON: found})
+    assert (
+        "both hold within 5 %: of 4 instances, one run each, 0 at T = 10⁴; of 3 instances, 4 runs "
+        "each, 1 at T = 10⁴. Undecided instances: R = 5 close to no budget, 1 at T = 10⁴; R = 4 "
+        "and 5 alike, 1 at T = 10⁴; both, 1 at T = 10⁴. Within 10 %: of 4 instances"
+    ) in picture.caption
+    assert {row["tolerance"] for row in picture.rows} == {0.05} and len(picture.rows) == 6
+
+
+def test_sentences_compare_the_cells_that_they_name():
+    """Would catch a sentence about single runs whose order is turned round, or another cell's."""
+
+    class Named:
+        seeds = 3
+
+        def end(self, name, horizon, **cell):
+            return name.partition("_")[0], *cell.values()
+
+    smallest = maps_shares.claims_measured.ORACLE
+    found = {
+        each.words: (each.compared(Named(), HORIZON), each.tolerance)
+        for each in maps_shares._sentences()
+        if not each.words.startswith("1/M")
+    }
+    assert found == {
+        "less ε, more regret": ([("fig04", e) for e in (0.1, 0.3, 0.5, 1)], None),
+        "ε = 1 within 5 % of no noise": ([("fig04", 1), ("fig04", "none")], 0.05),
+        "larger p, less regret": ([("fig05", p) for p in (0.2, 0.4, 0.6, 0.8, 1)], None),
+        "larger R, less regret": ([("fig06", smallest, R) for R in (2, 3, 4, 5)], None),
+        "R = 4 within 5 % of R = 5": ([("fig06", smallest, 4), ("fig06", smallest, 5)], 0.05),
+        "R = 5 within 5 % of no budget": ([("fig07", smallest, 1, 5), ("fig04", 1)], 0.05),
+        "agents alike or not, within 5 %": (
+            [("fig08", "CDP", "heterogeneous"), ("fig08", "CDP", "homogeneous")],
+            0.05,
+        ),
+        "ring above star": ([("fig10", "ring"), ("fig10", "star")], None),
+        "CDP below HDP below DDP": (
+            [("fig12", a, "heterogeneous") for a in ("DDP", "HDP", "CDP")],
+            None,
+        ),
+    }
+    assert maps_shares.agreeing([np.array([1.05]), np.array([1.0])], 0.0501).all()
+
+
+def test_rows_of_waits_are_of_their_size(monkeypatch):
+    """Would catch the ring of another size, the complete graph minus the ring, and rows that are
+    not sorted by M or by diameter."""
+    asked = []
+    bound = lambda agents, graph, T: asked.append((agents, len(graph.edges), T)) or 7.0  # noqa: E731
+    monkeypatch.setattr(maps_waits, "waiting_bound", bound)
+    ends = np.array([[[130.0, 150.0], [100.0, 110.0]], [[30.0, 40.0], [28.0, 39.0]]])
+    data = xr.Dataset(
+        {"regret": (("problem", "graph", "seed", "time"), ends[..., None])},
+        {"problem": ["20", "5"], "graph": ["ring", "complete"]},
+    )
+    small, large = maps_waits.size_rows(HORIZON, data)
+    assert (small["M"], small["d_G"], small["2 M (d_G - 1)"]) == (5, 2, 10)
+    assert (large["M"], large["d_G"], large["2 M (d_G - 1)"]) == (20, 10, 360)
+    assert small["extra regret"] == common.interval([2, 1])
+    assert large["extra regret"] == common.interval([30, 40])
+    assert large["of the regret"] == pytest.approx(
+        verdicts.excess(np.array([130, 150]), np.array([100, 110]))
+    )
+    assert asked == [(20, 20, HORIZON), (5, 5, HORIZON)]
+    told = maps_waits._told_waits(HORIZON, [small, large], [])
+    assert "the ring adds 2 with M = 5 and 35 with M = 20. Of 2 points" in told
+    edge = {"M": 5, "extra regret": (0.0, 0.0, 0.0), "2 M (d_G - 1)": 10}
+    assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in maps_waits._told_waits(
+        HORIZON, [edge], []
+    )
+
+
+def test_pairs_tell_their_own_formulas():
+    """Would catch T^(2/R) of another budget, p^(3/2) upside down, and Remark 2 at another p."""
+    data, noise = pairs_made_by_hand()
+    rows = {(row["p"], row["R"]): row for row in maps_pairs.pair_rows(HORIZON, data, 50.0 * noise)}
+    assert rows[0.5, 2]["T^(2/R) / p^(3/2)"] == pytest.approx(10**4 / 0.5**1.5)
+    assert rows[0.1, "none"]["T^(2/R) / p^(3/2)"] == pytest.approx(0.1**-1.5)
+    assert rows[0.5, 4]["R of Remark 2"] == pytest.approx(4 * math.log(10**4) / (3 * math.log(25)))
+    assert rows[0.5, 4]["over agents alone"][0] == pytest.approx(8)
+    assert "over agents alone" not in maps_pairs.pair_rows(HORIZON, data, None)[0]
+
+
+def test_points_of_leaks_are_of_their_structure():
+    """Would catch a structure drawn with another's runs, a factor over another one's runs without
+    noise, and the edge at which noise doubles the regret."""
+    leaks = np.array([0.1, 1.0, "none"], object)
+
+    def runs(*means, **dims):
+        regret = np.array(means)[..., None, None] * [[1.0], [1.1]]
+        return xr.Dataset(
+            {"regret": ((*dims, "epsilon_message", "seed", "time"), regret)},
+            dims | {"epsilon_message": leaks},
+        )
+
+    found = {
+        "alone": runs(9.0, 6.0, 3.0),
+        "leaks": runs([8.0, 4.0, 2.0], [4.0, 2.0, 1.0], participation=[0.2, 1]),
+        "peers": runs([5.0, 2.5, 1.25], [4.2, 2.1, 1.05], algorithm=["DDP", "HDP"]),
+    }
+    curves = maps_regimes.leak_curves(found)
+    assert {name: each.values[:, 0].tolist() for name, each in curves.items()} == {
+        "CDP, p = 1": [4, 2, 1],
+        "CDP, p = 0.2": [8, 4, 2],
+        "DDP, ring": [5, 2.5, 1.25],
+        "HDP, ten stars of five": [4.2, 2.1, 1.05],
+        "agents alone": [9, 6, 3],
+    }
+    rows = maps_regimes.leak_rows(HORIZON, curves)
+    own = [row for row in rows if row["structure"] == "agents alone"]
+    assert [row["over no noise"][0] for row in own] == pytest.approx([3, 2, 1])
+    assert maps_regimes.doubled([row | {"over no noise": (2.0, 0, 0)} for row in own[:1]]) == 0.1
+    told = maps_regimes._told_alike({HORIZON: curves})
+    assert told == "The structures that hear all agents lie within 25 % of CDP-MAB's regret"
+    exponents = [
+        {"exponent in": "ε", "ε": e, "measured": (v, v, v)}
+        for e, v in ((0.1, -0.987), (1, -0.5), (10, -0.123), ("none", 7.0))
+    ]
+    assert maps_regimes._told_exponents(exponents, ["ε"]) == (
+        "From the smallest ε to the largest the exponent goes, in ε from -0.99 to -0.12"
+    )

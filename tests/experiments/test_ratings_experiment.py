@@ -156,3 +156,39 @@ def test_only_problems_of_ratings_are_run(tmp_path: Path, capsys) -> None:
     (tmp_path / "means.csv").write_text("0.1,0.2\n")
     assert ratings.main([str(tmp_path / "means.csv")]) == 2
     assert capsys.readouterr().err.startswith("error: problem='fixed': must be ratings; ")
+
+
+def test_seeds_and_horizons_are_cut_where_runs_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch fewer seeds at T = 10⁴ already, of eliminations, or fewer than two."""
+    asked = []
+
+    def record(algorithm, problem, **settings):
+        asked.append((algorithm.name, settings["horizon"], settings["seeds"], settings["store"]))
+
+    monkeypatch.setattr(fmab, "sweep", record, raising=False)
+    problem = fmab.Problem.ratings([1, 2], [[[0.5, 0.5], [0.1, 0.9]]] * 10)
+    for horizon, seeds in ((10**4, 1000), (10**5, 1000), (10**5, 7)):
+        ratings.sweep(horizon, seeds, Path("s"), ["cdp", "pooled"], problem)
+    last = [each for each in asked if each[3].name.endswith("none")]
+    assert [each[:3] for each in last] == [
+        ("cdp", 10**4, 1000), ("ucb1", 10**4, 1000), ("cdp", 10**5, 1000), ("ucb1", 10**5, 100),
+        ("cdp", 10**5, 7), ("ucb1", 10**5, 2),
+    ]  # fmt: skip
+    assert [str(each[3]) for each in asked[:2]] == ["s/cdp-0.1", "s/cdp-0.3"]
+
+
+def test_rows_are_told_at_their_own_horizon_and_agents() -> None:
+    """Would catch a row of another horizon or contestant, and agents that are seeds."""
+    found = {10**4: parts(), 10**5: parts()}
+    rows = ratings._rows(found, 4.5)
+    assert len(rows) == 2 * (3 * 8 + 2)
+    for row in rows:
+        name = next(n for n, each in ratings.EVERYBODY.items() if each.label == row["algorithm"])
+        ends = found[row["T"]][name][row["epsilon"]].regret.values[:, 1]
+        wanted = ends.mean() * 4.5 / (row["T"] * 10)
+        assert row["points lost per rating"][0] == pytest.approx(wanted)
+        assert row["others are told"] == ratings.EVERYBODY[name].told and row["seeds"] == 20
+    seen = ratings._seen(rows, 0.5)
+    assert seen.startswith("At T = 10⁵, ") and "Uniform play loses 0.500." in seen
+    alone = next(r for r in rows[::-1] if r["algorithm"] == "UCB1, agents alone")
+    assert f"UCB1, agents alone: {alone['points lost per rating'][0]:.3f}." in seen

@@ -1,0 +1,776 @@
+"""The arena: who takes part, at which leak, and that its sentences say what the numbers do."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from legibility import drawn, legible, numbers_of, published, words_of
+
+import fmab_jax as fmab
+from experiments import (
+    arena,
+    arena_figures,
+    arena_protocols,
+    arena_report,
+    arena_settings,
+    common,
+    pictures,
+)
+from fmab_jax.algorithms.base import known
+from fmab_jax.core import graphs
+
+
+def test_everybody_takes_part():
+    """Would catch an algorithm that is left out, or without a word on how it was read."""
+    assert {entry.algorithm.name for entry in arena.LINE_UP.values()} == set(known())
+    assert set(arena_report.READINGS) == set(arena.LINE_UP)
+    labels = [entry.label for entry in arena.LINE_UP.values()]
+    assert len(set(labels)) == len(labels)
+
+
+# Who is trusted, and the parameters that are not the default; epsilon is 1 where there is one.
+OWN = {
+    "cdp": ("message", {}),
+    "ddp": ("message", {"graph": "ring"}),
+    "hdp": ("message", {"components": "5x10:star"}),
+    "fed_ucb": ("message", {"graph": "ring", "radius": "scaled"}),
+    "dist_dp_se": ("sum", {}),
+    "ldp_ucb_pooled": ("reward", {"pooled": True, "bits": False}),
+    "ldp_bits_pooled": ("reward", {"pooled": True, "bits": True}),
+    "ldp_ucb": ("reward", {"pooled": False, "bits": False}),
+    "ldp_bits": ("reward", {"pooled": False, "bits": True}),
+    "ucb1_pooled": ("open", {"pooled": True}),
+    "thompson_pooled": ("open", {"pooled": True}),
+    "kl_ucb_pooled": ("open", {"pooled": True}),
+    "fed1_ucb": ("open", {"pulls": 5}),
+    "dducb": ("open", {"graph": "ring"}),
+    "gossip_ucb": ("open", {"graph": "ring", "radius": "scaled"}),
+    "dec_ucb": ("open", {"graph": "ring"}),
+    "gosine": ("names", {}),
+    "lcc_ucb": ("names", {}),
+    "lcc_ucb_graph": ("names", {"graph": "ring"}),
+    "single": ("alone", {}),
+    "dp_se": ("alone", {}),
+    "adap_ucb": ("alone", {}),
+    "tree_ucb": ("alone", {}),
+    "ucb1": ("alone", {"pooled": False}),
+    "thompson": ("alone", {"pooled": False}),
+    "kl_ucb": ("alone", {"pooled": False}),
+    "uniform_play": ("alone", {}),
+}
+
+
+def test_contestants_are_what_their_labels_say():
+    """Would catch another graph, radius or epsilon than the label has, one who pools among those
+    that are alone, and a contestant in another group of trust."""
+    private = set()
+    for name, (trust, own) in OWN.items():
+        entry = arena.LINE_UP[name]
+        assert entry.trust == trust, name
+        assert {key: getattr(entry.algorithm, key) for key in own} == own, name
+        words = entry.label.split(", ")
+        assert ("ring" in words) == (own.get("graph") == "ring"), name
+        assert ("scaled" in words) == (own.get("radius") == "scaled"), name
+        assert ("pooled" in words) == bool(own.get("pooled")), name
+        private |= {name} & {n for n in OWN if hasattr(arena.LINE_UP[n].algorithm, "epsilon")}
+    assert list(OWN) == list(arena.LINE_UP)
+    assert {arena.LINE_UP[name].algorithm.epsilon for name in private} == {1.0}
+    assert arena.stated(fmab.ucb1(pooled=True))["pooled"] is True
+
+
+def test_the_published_page_says_what_the_code_reads_and_counts():
+    """Would catch a reading, an epsilon of the ledger or links of a protocol that the published
+    page has otherwise."""
+    figures = Path(arena.__file__).parents[1] / "figures"
+    page = (figures / "ARENA.md").read_text("utf-8")
+    for name, text in arena_report.READINGS.items():
+        entry = arena.LINE_UP[name]
+        source = entry.algorithm.source
+        assert f"**{entry.label}** (`{entry.algorithm.name}`; {source}). {text}" in page, name
+    lines = page.splitlines()
+    for line in [*common.table_lines(arena_report._ledger()), *arena_report._protocols()]:
+        assert line in lines
+    assert arena_report._LEDGER_NOTES in page
+
+
+def test_every_private_algorithm_is_run_at_an_equal_leak():
+    """Would catch an epsilon of one agent's parameter in place of what others are told, or a
+    private algorithm that is left out."""
+    private = {
+        name
+        for name, entry in arena.LINE_UP.items()
+        if any(0 < row.epsilon < math.inf for row in fmab.privacy_ledger(entry.algorithm, 50))
+    }
+    assert set(arena.AT_LEAK) == private
+    for name, maker in arena.AT_LEAK.items():
+        for leak in (0.1, 50.0):
+            rows = fmab.privacy_ledger(maker(leak), arena.AGENTS)
+            told = [row.epsilon for row in rows if row.what != "actions"]
+            acted = [row.epsilon for row in rows if row.what == "actions"]
+            alone = arena.LINE_UP[name].alone
+            assert max(acted if alone and not told else told) == pytest.approx(leak), name
+
+
+def test_who_steps_through_slots_has_fewer_seeds_at_longer_horizons():
+    """Would catch a trial of days, and an elimination with a tenth of its seeds."""
+    cdp, ucb = arena.LINE_UP["cdp"], arena.LINE_UP["ucb1_pooled"]
+    assert [cdp.seeds(T, 1000) for T in (10**4, 10**5, 10**6)] == [1000, 1000, 1000]
+    assert [ucb.seeds(T, 1000) for T in (10**4, 10**5, 10**6)] == [1000, 100, 0]
+    # Only of agents that are alone do few stand for all.
+    few = {name for name, entry in arena.LINE_UP.items() if entry.agents < arena.AGENTS}
+    assert few == {
+        *("ldp_ucb", "ldp_bits", "adap_ucb", "tree_ucb"),
+        *("ucb1", "thompson", "kl_ucb", "uniform_play"),
+    }
+
+
+def recorded(monkeypatch):
+    """Has sweeps record what they are asked for, and return results of two seeds."""
+    asked = []
+
+    def sweep(algorithm, problem, **settings):
+        asked.append((algorithm.name, problem, settings))
+        data = {
+            "regret": (("seed", "time"), np.array([[3.0], [5.0]]), {"units": "regret"}),
+            "agents_worse": ("seed", np.array([1.0, 4.0])),
+        }
+        return xr.Dataset(data, {"time": [settings["horizon"]]})
+
+    monkeypatch.setattr(fmab, "sweep", sweep, raising=False)
+    return asked
+
+
+def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
+    """Would catch regret, or the number of agents that play a worse arm, of five agents told as
+    that of fifty; agents that differ and are multiplied all the same; and another problem."""
+    asked = recorded(monkeypatch)
+    for name, spread, times, agents in (
+        ("ucb1", 0.0, 10, 5),
+        ("ucb1", 1.0, 1, 50),
+        ("cdp", 0.0, 1, 50),
+        ("ucb1_pooled", 0.0, 1, 50),
+    ):
+        entry = arena.LINE_UP[name]
+        found = arena._run(entry, entry.algorithm, spread, 10**4, 7, tmp_path, "a")
+        assert found.regret.values.tolist() == [[3 * times], [5 * times]]
+        assert found.agents_worse.values.tolist() == [times, 4 * times]
+        assert found.regret.attrs == {"units": "regret"}
+        asked_for, problem, settings = asked[-1]
+        assert asked_for == entry.algorithm.name
+        assert (problem.agents, problem.arms, problem.spread) == (agents, 100, spread)
+        assert (settings["horizon"], settings["seeds"]) == (10**4, 7)
+        assert settings["times"].tolist() == common.slots(10**4).tolist()
+        assert settings["store"] == tmp_path / f"a-{name}"
+    assert asked[2][2]["epsilon"] == 1 and asked[3][2]["pooled"] is True
+
+
+@pytest.mark.parametrize("horizon", [10**4, 10**5, 10**6])
+def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizon):
+    """Would catch a part with all seeds of those that take days, one of agents alike on agents that
+    differ, an algorithm stated for agents alike where they differ, and a leak that is lost."""
+    ran = []
+
+    def run(entry, algorithm, spread, T, seeds, store, kept):
+        name = next(name for name, each in arena.LINE_UP.items() if each is entry)
+        ran.append((kept, name, seeds, spread, T))
+        return algorithm
+
+    monkeypatch.setattr(arena, "_run", run)
+    found = arena.sweep(horizon, 1000)
+    steps = {name for name, each in arena.LINE_UP.items() if each.steps}
+    # One index for all agents runs as fast as one agent.
+    pooled = {
+        "ucb1_pooled",
+        "thompson_pooled",
+        "kl_ucb_pooled",
+        "ldp_ucb_pooled",
+        "ldp_bits_pooled",
+    }
+    few = {10**4: 1000, 10**5: 100}
+    wanted_a = {n: few.get(horizon) if n in steps else 1000 for n in arena.LINE_UP}
+    wanted_a = {name: seeds for name, seeds in wanted_a.items() if seeds}
+    assert (
+        {n: seeds for kept, n, seeds, *_ in ran if kept == "a"}
+        == wanted_a
+        == {name: wanted_a[name] for name in found["a"]}
+    )
+    fast = {n for n in arena.LINE_UP if n not in steps or horizon == 10**4}
+    slow = steps - pooled
+    wanted = {
+        (f"b{leak:g}", n): 50 if n in slow else 1000
+        for n in arena.AT_LEAK
+        if n in fast
+        for leak in (0.1, 0.3, 1, 3, 10, 50)
+    }
+    assert {(kept, n): seeds for kept, n, seeds, *_ in ran if kept[0] == "b"} == wanted
+    assert {label for label in found["b"]} == {f"{n}, {kept[1:]}" for kept, n in wanted}
+    alike = {n for n in arena.LINE_UP if getattr(arena.LINE_UP[n].algorithm, "homogeneous_only", 0)}
+    assert alike and not any(label.partition(",")[0] in alike for label in found["c"])
+    wanted = {
+        (kept, n): (50 if n in slow else 1000, spread)
+        for n in fast - alike
+        for kept, spread in (("c0", 0.0), ("c1", 1.0))
+    }
+    told = {(kept, n): (seeds, s) for kept, n, seeds, s, _ in ran if kept[0] == "c"}
+    assert told == wanted and {T for *_, T in ran} == {horizon}
+    assert {s for kept, _, _, s, _ in ran if kept[0] != "c"} == {0.0}
+    assert found["b"]["cdp, 0.3"].epsilon_message == 0.3
+
+
+@pytest.mark.slow
+def test_few_agents_alone_stand_for_all():
+    """Would catch a factor that is forgotten, or other means than everybody else's."""
+    entry = arena.LINE_UP["ucb1"]
+    few = arena._run(entry, entry.algorithm, 0.0, 1000, 16, None, "")
+    own = fmab.simulate(
+        fmab.ucb1(), fmab.Problem.heterogeneous(5, 100, 0.0), 1000, 16, times=common.slots(1000)
+    )
+    np.testing.assert_allclose(few.regret.values, 10 * own.regret.values)
+    all_agents = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(50, 100), 1000, 16, times=1)
+    difference = few.regret.isel(time=-1).values - all_agents.regret.values[:, -1]
+    # On the same instances: what is left is the chance of five agents.
+    assert abs(difference.mean()) < 4 * difference.std(ddof=1) / 4
+    assert difference.std() < 0.2 * all_agents.regret.values[:, -1].std()
+
+
+def test_rankings_say_what_the_numbers_do():
+    """Would catch a winner that cannot be told from the second and is not said to be so, seeds
+    that are not common, and a difference of the wrong sign."""
+    rng = np.random.default_rng(3)
+    instance = rng.normal(1000, 300, 200)
+    finals = {
+        "cdp": instance + rng.normal(0, 1, 200),
+        "ddp": instance + rng.normal(0, 1, 200) + 0.01,
+        "hdp": instance + 50 + rng.normal(0, 1, 200),
+        # Fewer seeds, easier ones among them only if the rest were counted.
+        "fed_ucb": instance[:100] + 500,
+    }
+    text = arena_report._ranking(list(finals), finals)
+    best = min(("cdp", "ddp"), key=lambda name: finals[name][:100].mean())
+    other = "ddp" if best == "cdp" else "cdp"
+    label = {name: arena.LINE_UP[name].label for name in finals}
+    assert text.startswith(f"{label[best]} has the smallest mean, {finals[best][:100].mean():,.0f}")
+    assert f"; cannot be told from it: {label[other]}; {label['hdp']} has 50 [" in text
+    assert text.endswith("more (100 seeds).") and label["fed_ucb"] not in text
+
+
+def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
+    """Would catch intervals that are not simultaneous, though ARENA.md says that they are, a level
+    for one contestant too many, and a difference to another than the first."""
+    apart = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])  # 1 on average, deviation 1.58
+    # Student t with 4 degrees of freedom: 2.7764 at 95 %, 3.4954 at 97.5 %, 3.9608 at 98.33 %.
+    half = {2: 2.776445, 3: 3.495406, 4: 3.960802}
+    base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
+    for number, t in half.items():
+        edge = t * math.sqrt(2.5 / 5)  # of the interval, which just holds 0 or just does not
+        for shift, alike in ((1.01, False), (0.99, True)):
+            finals = {"cdp": base, "ddp": base + apart - 1 + edge * shift}
+            finals |= {name: base + 1000 for name in ("hdp", "fed_ucb")[: number - 2]}
+            text = arena_report._ranking(list(finals), finals)
+            assert text.startswith("CDP-MAB has the smallest mean, 30 [")
+            assert ("cannot be told from it: DDP-MAB, ring" in text) == alike
+            if not alike:
+                mean = edge * shift
+                told = f"; DDP-MAB, ring has {mean:,.0f} [{mean - edge:,.0f}, {mean + edge:,.0f}]"
+                assert told in text
+    # 95 % for the mean itself: 30 and 2.7764 sqrt(250 / 5).
+    assert "30 [10, 50]" in text and text.endswith("(5 seeds).")
+    zero = arena_report._ranking(["cdp", "ddp"], {"cdp": base, "ddp": base.copy()})
+    assert zero.endswith("; cannot be told from it: DDP-MAB, ring (5 seeds).")
+
+
+def test_who_is_alone_tells_nobody_anything():
+    """Would catch an algorithm of agents alone among those that are compared by what others are
+    told, and regret at another leak or with agents that are alike."""
+    found = {
+        f"{name}, {leak:g}": made_up(regret * leak, 0)
+        for name, regret in (("cdp", 400), ("dist_dp_se", 300), ("dp_se", 1))
+        for leak in arena.LEAKS
+    }
+    lines = arena_report._at_leaks(found)
+    assert [line.partition(" of what others")[0] for line in lines] == [
+        f"* At ε = {leak}" for leak in ("0.1", "0.3", "1", "3", "10", "50")
+    ]
+    for leak, line in zip(arena.LEAKS, lines, strict=True):
+        mean = found[f"dist_dp_se, {leak:g}"].regret.isel(time=-1).mean()
+        assert f"told: Dist-DP-SE has the smallest mean, {float(mean):,.0f} [" in line
+        assert "CDP-MAB" in line and "DP-SE has" not in line.replace("Dist-DP-SE", "")
+    differ = {
+        f"{name}, {words}": made_up(regret, 0)
+        for name, pair in (("cdp", (500, 900)), ("ucb1", (100, 5000)))
+        for words, regret in zip(arena.SPREADS, pair, strict=True)
+    }
+    (line,) = arena_report._where_agents_differ(differ)
+    assert line.startswith("* Where agents differ: CDP-MAB has the smallest mean, ")
+    assert arena_report._where_agents_differ({}) == []
+
+
+def test_who_does_no_better_than_uniform_play_is_named(monkeypatch):
+    """Would catch 5 % on the wrong side, an estimate in place of the interval's lower end, seeds
+    that are not common, and uniform play in its own list."""
+    base = np.linspace(900, 1100, 20)
+    shares = {"cdp": 0.949, "ddp": 0.951, "ucb1": 1.2, "uniform_play": 1.0}
+    values = {name: share * base for name, share in shares.items()}
+    values["hdp"] = 0.96 * base + 300 * (-1.0) ** np.arange(20)  # above 0.95 on average only
+    values["fed_ucb"] = 1.1 * base[:5]
+    parts = {
+        name: xr.Dataset({"regret": (("seed", "time"), own[:, None])})
+        for name, own in values.items()
+    }
+    monkeypatch.setattr(arena_report, "_at_leaks", lambda parts: [])
+    lines = arena_report._winners({"a": parts, "b": {}, "c": {}})
+    (told,) = (line for line in lines if "uniform play, or worse" in line)
+    names = [arena.LINE_UP[name].label for name in ("ddp", "ucb1", "fed_ucb")]
+    assert told == f"* Within 5 % of uniform play, or worse: {', '.join(names)}."
+    assert lines[0].startswith("* Of all: ") and lines[0].endswith("(5 seeds).")
+    messages = f"* Trusted: {arena.TRUST['message']}. "
+    assert sum(line.startswith(messages) for line in lines) == 1
+    assert not any(line.startswith(f"* Trusted: {arena.TRUST['open']}") for line in lines)
+    del parts["ddp"], parts["ucb1"], parts["fed_ucb"]
+    assert "or worse: nobody." in arena_report._winners({"a": parts, "b": {}, "c": {}})[-1]
+
+
+def test_meters_of_counts_are_left_out_where_that_is_asked_for():
+    """Would catch links of counts that are always in, or never, and meters without a price."""
+    counted = {"edges": (5.0, True), "counts": (70.0, False), "bound": (900.0, False)}
+    values, priced = zip(*counted.values(), strict=True)
+    last = xr.Dataset(
+        {"links": (("seed", "meter"), np.array([values, values]) * [[1], [2]])},
+        {"meter": list(counted), "priced": ("meter", list(priced))},
+    )
+    assert arena.links(last).tolist() == [75, 150]
+    assert arena.links(last, counts=False).tolist() == [5, 10]
+    assert arena.links(xr.Dataset({"regret": ("seed", [1.0, 2.0, 3.0])})).tolist() == [0, 0, 0]
+
+
+def test_rows_of_the_table_have_their_own_numbers():
+    """Would catch a column swapped with another, links with counts told as without, a difference of
+    the wrong sign or on other seeds, and an epsilon of messages told as that of actions."""
+    cdp, mine = made_up(1000, 10, seeds=6), made_up(3000, 20, seeds=4)
+    extra = {"meter": ["used", "counts"], "priced": ("meter", [True, False])}
+    links = np.concatenate([mine.links.values, 3 * mine.links.values], axis=2)
+    mine = mine.drop_vars(["links", "meter", "priced"]).assign_coords(extra)
+    mine["links"] = (("seed", "time", "meter"), links)
+    row = arena.final_row("fed_ucb", mine, cdp)
+    ends = [each.regret.isel(time=-1).values for each in (mine, cdp)]
+    assert row == {
+        "algorithm": "Fed_UCB, ring, scaled",
+        "who is trusted": "nobody: messages are noisy",
+        "seeds": 4,
+        "regret at T": common.interval(ends[0]),
+        "minus CDP-MAB, same seeds": common.interval(ends[0] - ends[1][:4]),
+        "links at T": (80, 80, 80),
+        "links without those of counts": (20, 20, 20),
+        "numbers sent": (2000, 2000, 2000),
+        "agents that play a worse arm at T": common.interval([0, 1, 2, 3]),
+        "epsilon of messages": row["epsilon of messages"],
+        "epsilon of actions": row["epsilon of actions"],
+    }
+    assert arena.leaks(fmab.cdp_mab(1)) == {"messages": "50", "actions": "50"}
+    assert arena.leaks(fmab.ddp_mab(1, "ring")) == {"messages": "50", "actions": "no bound"}
+    assert arena.leaks(fmab.dp_se(0.5)) == {"messages": "nothing is told", "actions": "0.5"}
+    told = arena.seeds_in_words({"a": cdp, "b": mine, "c": made_up(5, 1, seeds=2)})
+    assert told == "6 seeds, 4 or 2 of those that take long"
+    assert arena.seeds_in_words({"a": cdp}) == "6 seeds"
+    table = arena_report._table({"fed_ucb": mine, "cdp": cdp, "ddp": made_up(2000, 1)})
+    assert [line.split(" | ")[0] for line in table[2:]] == [
+        "| CDP-MAB",
+        "| DDP-MAB, ring",
+        "| Fed_UCB, ring, scaled",
+    ]
+
+
+@pytest.mark.slow
+def test_links_of_counts_are_told_apart():
+    """Would catch links that hide what all edges carry in every slot, or count it for others."""
+    data = fmab.simulate(fmab.gossip_ucb("ring"), fmab.Problem.uniform(5, 4), 30, 8, times=1)
+    last = data.isel(time=-1)
+    assert (arena.links(last) == 26 * 6).all()
+    assert (arena.links(last, counts=False) == 26).all()
+    alone = fmab.simulate(fmab.ucb1(), fmab.Problem.uniform(5, 4), 30, 8, times=1)
+    assert (arena.links(alone.isel(time=-1)) == 0).all()
+    ring = fmab.simulate(
+        fmab.ddp_mab(None, "ring"), fmab.Problem(np.array([0.9, 0.1]), agents=5), 3000, 8, times=1
+    ).isel(time=-1)
+    assert (arena.links(ring) == ring.rounds_made * 2 * 5).all()
+
+
+def test_what_a_round_takes_is_counted_alike():
+    """Would catch SAC's way to the server among the links of agents, or hops in place of edges."""
+    found = arena_protocols.tables(graphs.make("path", 4))
+    taken = {
+        words: (table.wait + 1, arena_protocols.links(table), arena_protocols.vectors(table))
+        for words, table in found.items()
+    }
+    # By hand: over 0-1-2-3 everybody hears everybody after three slots. To sink 1 come 0 and 2 in
+    # the first slot and 3, passed on, in the second.
+    assert taken["GIS"] == (3, 8, 12)
+    assert taken["SAC to one sink"] == (2, 4, 4)
+
+
+def test_clients_of_fed1_ucb_like_other_arms_than_the_mean_of_all():
+    """Would catch weights that do not average to one."""
+    for agents in arena_settings.FED1_WEIGHTS:
+        means = arena_settings.fed1_means(agents)
+        np.testing.assert_allclose(means.mean(axis=0), arena_settings.FED1_MEANS)
+    assert len({int(row.argmax()) for row in arena_settings.fed1_means(10)}) == 10
+
+
+SLOTS = common.slots(10**4)
+
+
+def made_up(regret, sent, seeds=4):
+    """Returns results of a contestant with about this regret at T, and so many links."""
+    rng = np.random.default_rng(round(regret))
+    curves = regret * SLOTS / SLOTS[-1] * rng.uniform(0.9, 1.1, (seeds, 1))
+    links = np.broadcast_to(sent * SLOTS[:, None] / SLOTS[-1], (seeds, SLOTS.size, 1))
+    data = {
+        "regret": (("seed", "time"), curves),
+        "links": (("seed", "time", "meter"), links),
+        "numbers_sent": ("seed", np.full(seeds, 100.0 * sent)),
+        "agents_worse": ("seed", np.arange(seeds)),
+    }
+    coords = {"time": SLOTS, "meter": ["used"], "priced": ("meter", [True])}
+    return xr.Dataset(data, coords)
+
+
+def parts():
+    """Returns made-up results of all contestants: two nearly coincide, and many have no links."""
+    every = enumerate(arena.LINE_UP.items())
+    told = {name: 0 if entry.alone else 10.0 ** (i % 5 + 1) for i, (name, entry) in every}
+    regret = {name: 2000 * 1.2**i for i, name in enumerate(told)}
+    found = {"a": {name: made_up(regret[name], told[name]) for name in told}}
+    near = found["a"]["cdp"]
+    found["a"]["ddp"] = near.assign(regret=1.001 * near.regret)
+    found["b"] = {
+        f"{name}, {leak:g}": made_up(regret[name] / leak**0.3, told[name])
+        for name in arena.AT_LEAK
+        for leak in arena.LEAKS
+    }
+    found["c"] = {
+        f"{name}, {words}": made_up(regret[name] * (1 + spread), told[name])
+        for name in told
+        for words, spread in arena.SPREADS.items()
+    }
+    return found
+
+
+def rows_of(path):
+    """Returns the rows of a CSV file."""
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
+    """Would catch a contestant that is dropped, numbers of another leak, part or meter, rows in the
+    other order, and words that name another than the least, the most or the seeds."""
+    kept, found = published(monkeypatch), parts()
+    # Who is best of all is alone, and who is best where agents are alike is not where they differ.
+    for label, data in found["b"].items():
+        alone = arena.LINE_UP[label.partition(",")[0]].alone
+        found["b"][label] = data.assign(regret=data.regret * (0.01 if alone else 1))
+    for i, label in enumerate(label for label in found["c"] if label.endswith("differ")):
+        data = found["c"][label]
+        found["c"][label] = data.assign(regret=data.regret * (1 + 7 * i % 5))
+    written = arena.draw({10**4: found}, tmp_path)
+    assert (
+        [path.stem for path in written]
+        == list(kept)
+        == [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
+    )
+    last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
+    label = {name: arena.LINE_UP[name].label for name in last}
+    for each in kept.values():
+        assert "M = 50 agents, K = 100 arms" in each.caption
+        assert "T = 10⁴ slots, 4 seeds" in each.caption
+        assert "5 agents are run and their regret is multiplied by 50 / 5" in each.caption
+    regret, links, leak, differ = kept.values()
+    # Over time.
+    rows = {(r["quantity"], r["curve"], r["slot"]): r for r in regret.rows}
+    for name, values in last.items():
+        row = rows["regret", label[name], 10**4]
+        assert row["mean"] == pytest.approx(values.mean()) and row["lower"] < row["mean"]
+        more = rows["minus CDP-MAB, same seeds", label[name], 10**4]
+        own = common.interval(values - last["cdp"])
+        assert [more[key] for key in ("mean", "lower", "upper")] == pytest.approx(own)
+    assert [row["algorithm"] for row in regret.table] == list(label.values())
+    most = max(last, key=lambda name: last[name].mean())
+    least = min(last, key=lambda name: last[name].mean())
+    assert (
+        f"{len(last)} algorithms, by who is trusted. At T = 10⁴ {label[least]} has the least "
+        f"regret, {last[least].mean():,.0f}, and {label[most]} the most, {last[most].mean():,.0f}; "
+        f"CDP-MAB has {last['cdp'].mean():,.0f}."
+    ) == regret.alt
+    assert "[figure](arena_leak_T1e4.md)" in regret.caption
+    # Against what is sent.
+    sent = {name: float(data.numbers_sent.mean()) for name, data in found["a"].items()}
+    assert [row["algorithm"] for row in links.rows] == list(label.values())
+    for name, row in zip(last, links.rows, strict=True):
+        assert row["numbers sent"][0] == sent[name] == 100 * row["links at T"][0]
+        assert row["regret at T"] == common.interval(last[name])
+    telling = [name for name in last if sent[name]]
+    least = min(telling, key=sent.get)
+    best = min(telling, key=lambda name: last[name].mean())
+    assert (
+        f"of those that send anything, {label[least]} sends least, {sent[least]:,.0f} numbers, and "
+        f"has a regret of {last[least].mean():,.0f}; {label[best]} has the least regret, "
+        f"{last[best].mean():,.0f}, with {sent[best]:,.0f} numbers."
+    ) in links.alt
+    # At a leak.
+    assert [(row["algorithm"], row["epsilon"]) for row in leak.rows] == [
+        (label[name], each) for name in arena.AT_LEAK for each in arena.LEAKS
+    ]
+    cells = [(name, each) for name in arena.AT_LEAK for each in arena.LEAKS]
+    for (name, each), row in zip(cells, leak.rows, strict=True):
+        own = found["b"][f"{name}, {each:g}"]
+        assert row["regret at T"] == pytest.approx(common.interval(own.regret.isel(time=-1)))
+        assert row["of"] == (
+            "what agents do" if arena.LINE_UP[name].alone else "what others are told"
+        )
+        assert (row["seeds"], row["agents that play a worse arm at T"]) == (
+            4,
+            common.interval([0, 1, 2, 3]),
+        )
+    told = [name for name in arena.AT_LEAK if not arena.LINE_UP[name].alone]
+    for each in arena.LEAKS:
+        means = {n: float(found["b"][f"{n}, {each:g}"].regret.isel(time=-1).mean()) for n in told}
+        best = min(means, key=means.get)
+        assert f"{label[best]} at ε = {each:g} ({means[best]:,.0f})" in leak.alt
+    # Where agents differ.
+    ends = {
+        (name, words): found["c"][f"{name}, {words}"].regret.isel(time=-1).values
+        for name in last
+        for words in arena.SPREADS
+    }
+    order = sorted(last, key=lambda name: ends[name, "agents differ"].mean())
+    assert [row["algorithm"] for row in differ.rows] == [label[name] for name in order]
+    for name, row in zip(order, differ.rows, strict=True):
+        for words in arena.SPREADS:
+            assert row[words] == pytest.approx(common.interval(ends[name, words]))
+    first, final = (ends[name, "agents differ"].mean() for name in (order[0], order[-1]))
+    assert differ.alt == (
+        f"Where agents differ, {label[order[0]]} has the least regret, {first:,.0f}, and "
+        f"{label[order[-1]]} the most, {final:,.0f}."
+    )
+    assert "the local best arm of 50 % of the agents" in differ.caption
+    # What is drawn: who is best where agents differ stands highest, in both colours.
+    page = pictures.Page(narrow=False)
+    differ.draw(page)
+    (panel,) = page.figure.axes
+    assert [text.get_text() for text in panel.get_yticklabels()] == [label[n] for n in order[::-1]]
+    for line, words in zip(panel.lines, arena.SPREADS, strict=True):
+        assert line.get_label() == words
+        drawn = [ends[name, words].mean() for name in order[::-1]]
+        np.testing.assert_allclose(line.get_xdata(), drawn)
+    page = pictures.Page(narrow=False)
+    leak.draw(page)
+    for panel, names, words in zip(
+        page.figure.axes,
+        (told, [name for name in arena.AT_LEAK if name not in told]),
+        ("ε of what others are told", "ε of what an agent does, or releases"),
+        strict=True,
+    ):
+        assert panel.get_xlabel() == words
+        lines = {line.get_label(): line for line in panel.lines}
+        assert list(lines) == [label[name] for name in names]
+        for name in names:
+            drawn = [
+                float(found["b"][f"{name}, {each:g}"].regret.isel(time=-1).mean())
+                for each in arena.LEAKS
+            ]
+            np.testing.assert_allclose(lines[label[name]].get_ydata(), drawn)
+
+
+def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
+    """Would catch a horizon, a contestant's reading or a setting that is left out of ARENA.md, and
+    links to figures of another horizon."""
+    found = parts()
+    settings = {"fed1-M1-f138": None}
+    monkeypatch.setattr(arena_settings, "_row", lambda setting, data: {"algorithm": setting.who})
+    results = {"arena": {10**4: found, 10**5: found}, "arena_settings": {10**6: settings}}
+    written = arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
+    assert {path.name for path in written} == {
+        "arena_T1e4.md", "arena_T1e5.md", "arena_ledger.md", "arena_ledger.csv", "ARENA.md",
+    }  # fmt: skip
+    page = (tmp_path / "ARENA.md").read_text("utf-8")
+    for T, end in (("10⁴", "T1e4"), ("10⁵", "T1e5")):
+        section = (tmp_path / f"arena_{end}.md").read_text("utf-8")
+        assert section in page + "\n" and section.startswith(f"## T = {T}\n")
+        assert "simultaneous over the contestants of a comparison (Bonferroni)." in section
+        for part in ("regret", "links", "leak", "differ"):
+            assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
+        assert section.count("* At ε = ") == len(arena.LEAKS)
+        table = [line.split(" | ")[0][2:] for line in section.splitlines() if line[:2] == "| "]
+        order = sorted(found["a"], key=lambda n: float(found["a"][n].regret.isel(time=-1).mean()))
+        assert table[1:] == [arena.LINE_UP[name].label for name in order]
+    for name, text in arena_report.READINGS.items():
+        assert f"**{arena.LINE_UP[name].label}** (`{arena.LINE_UP[name].algorithm.name}`;" in page
+        assert text in page
+    every = list(arena_settings.settings())
+    assert f"Not run: {', '.join(each for each in every if each != 'fed1-M1-f138')}." in page
+    # What is told of one changed reward: 50 of a message of CDP-MAB, and no bound on actions.
+    ledger = rows_of(tmp_path / "arena_ledger.csv")
+    assert {row["algorithm"] for row in ledger} == {e.label for e in arena.LINE_UP.values()}
+    cdp = [row["ε"] for row in ledger if row["algorithm"] == "CDP-MAB"]
+    assert "50" in cdp and "no bound" in [row["ε"] for row in ledger]
+    # By hand: on a ring of 50 the farthest agent is 25 hops away, on a star 2.
+    assert "* ring: GIS 25 slots, 1,249 links and 2,450 vectors; flooding 25 slots" in page
+    assert "* star: GIS 2 slots, 98 links and 2,450 vectors;" in page
+    assert "* complete: GIS 1 slot, 1,225 links" in page
+
+
+def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
+    """Would catch regret of all agents told as that of one, links that are not added where the
+    paper has them as regret, links without a price, and a horizon that is cut."""
+    last = {"regret": (("seed", "time"), [[1.0, 30.0], [2.0, 50.0]])}
+    links = np.array([[[0, 0], [4, 900]], [[0, 0], [8, 900]]])
+    data = xr.Dataset(
+        last | {"links": (("seed", "time", "meter"), links)},
+        {"time": [5, 1000], "meter": ["server", "used"], "priced": ("meter", [True, False])},
+        {"agents": 10},
+    )
+    made = dict(who="who", what="what", algorithm=None, problem=None, horizon=1, seeds=1, known="k")
+    for options, of, ends in (
+        ({}, "all", [30, 50]),
+        ({"priced": True}, "all agents, with links", [34, 58]),
+        ({"each": True}, "one agent", [3, 5]),
+    ):
+        row = arena_settings._row(arena_settings.Setting(**made, **options), data)
+        assert row["regret of"] == of and row["regret at T"] == common.interval(ends)
+        assert row["links at T"] == common.interval([4, 8])
+        assert (row["T"], row["seeds"], row["known"]) == ("1000", 2, "k")
+    alone = data.drop_dims("meter")
+    row = arena_settings._row(arena_settings.Setting(**made, priced=True), alone)
+    assert row["regret at T"] == common.interval([30, 50]) and row["links at T"] == (0, 0, 0)
+    asked = recorded(monkeypatch)
+    arena_settings.sweep(10**6, 1000, names=["fed1-M1-f138", "lcc-10-100-LCC-UCB", "adap-DP-SE"])
+    arena_settings.sweep(10**4, 3, names=["adap-DP-SE", "dducb-ring-of-100"])
+    assert [(each["horizon"], each["seeds"]) for *_, each in asked] == [
+        (10**6, 100), (10**5, 30), (10**7, 20), (10**4, 3), (10**4, 3),
+    ]  # fmt: skip
+    assert asked[0][2]["pulls"] == 138
+    # The printed weights: 0.70 times 9.1 for the arm that the first of ten clients likes best.
+    assert arena_settings.fed1_means(10)[:2, 0] == pytest.approx([6.37, 0.07])
+    assert arena_settings.horizons([10**4, 10**6]) == [10**6]
+
+
+def test_prices_of_protocols_are_paired_with_gis(monkeypatch, tmp_path):
+    """Would catch a difference to another protocol or graph, the wrong sign, or another meter."""
+    results = {}
+    for i, name in enumerate(("ring", "star")):
+        for j, words in enumerate(arena_protocols.PROTOCOLS):
+            data = made_up(1000 + 100 * i + 10 * j, 7 + j, seeds=4)
+            results[f"{name}, {words}"] = data
+    monkeypatch.setattr(arena_protocols, "_wait", lambda name, words: f"{name} {words}")
+    arena_protocols._draw_prices({10**4: results}, tmp_path)
+    rows = rows_of(tmp_path / "arena_protocols_regret.csv")
+    assert [row["graph"] for row in rows] == ["ring"] * 4 + ["star"] * 4
+    for row, (label, data) in zip(rows, results.items(), strict=True):
+        ends = data.regret.isel(time=-1).values
+        gis = results[f"{row['graph']}, GIS"].regret.isel(time=-1).values
+        assert float(row["regret at T"]) == pytest.approx(ends.mean())
+        more = [float(row[f"minus GIS{end}"]) for end in ("", ", lower", ", upper")]
+        assert more == pytest.approx(common.interval(ends - gis))
+        assert float(row["links at T, edges that carry data"]) == data.links.values[0, -1, 0]
+        assert float(row["numbers sent"]) == float(data.numbers_sent[0])
+        assert (row["T"], row["wait (slots)"]) == ("10⁴", label.replace(",", ""))
+    monkeypatch.undo()
+    assert [arena_protocols._wait("ring", words) for words in ("GIS", "flooding")] == [24, 24]
+    assert "4 seeds" in (tmp_path / "arena_protocols_regret.md").read_text("utf-8")
+
+
+def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
+    """Would catch numbers of another graph or size, slots told as waits, and a sum told in words
+    that is not in the table."""
+    kept = published(monkeypatch)
+    monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
+    monkeypatch.setattr(arena_protocols, "SIZES", (5, 20))
+    arena_protocols.draw({}, tmp_path)
+    picture = kept["arena_protocols"]
+    rows = {
+        (row["graph"], row["M"], row["protocol"]): [
+            int(row[f"{what} of a round"]) for what in ("slots", "links", "vectors")
+        ]
+        for row in numbers_of(picture, tmp_path)
+    }
+    assert len(rows) == 4 * 2 * 5
+    # The farthest on a ring of 20 is 10 hops away; GIS tells everybody everything once.
+    assert rows["ring", "20", "GIS"] == [10, 199, 380]
+    assert rows["star", "20", "GIS"] == [2, 38, 380]
+    assert rows["complete", "20", "flooding"] == [1, 190, 380]
+    assert rows["star", "20", "SAC to one sink"] == [1, 19, 19]
+    assert f"on a ring of 20: GIS {199}; " in picture.alt
+    assert rows["ring", "5", "GIS"][0] == 2
+
+
+@pytest.mark.slow
+def test_the_arenas_figures_are_legible_and_show_the_data(monkeypatch, tmp_path):
+    """Catches 27 names that cover each other or leave the page, a table or its numbers that another
+    file replaces, and a difference to CDP-MAB that is not paired."""
+    kept, found = drawn(monkeypatch), parts()
+    written = arena.draw({10**4: found}, tmp_path)
+    names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
+    assert list(kept) == [f"{name}{end}" for name in names for end in ("", "_column")]
+    assert len(set(written)) == len(written) == 4 * 6
+    for name in names:
+        legible(kept[name], 7.0)
+        legible(kept[f"{name}_column"], 8.5 / 2.54)
+        alt, caption = words_of(tmp_path / f"{name}.md")
+        assert "4 seeds" in caption and "T = 10⁴ slots" in caption and len(alt) > 40
+        assert "| DP-SE |" in (tmp_path / f"{name}.md").read_text("utf-8")
+    last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
+    regret = {
+        (row["quantity"], row["curve"], row["slot"]): row
+        for row in rows_of(tmp_path / "arena_regret_T1e4.csv")
+    }
+    end = str(10**4)
+    assert float(regret["regret", "GosInE", end]["mean"]) == pytest.approx(last["gosine"].mean())
+    more = regret["minus CDP-MAB, same seeds", "GosInE", end]
+    own = common.interval(last["gosine"] - last["cdp"])
+    assert [float(more[key]) for key in ("mean", "lower", "upper")] == pytest.approx(own)
+    links = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_links_T1e4.csv")}
+    assert float(links["UCB1"]["numbers sent"]) == 0 < float(links["GosInE"]["links at T"])
+    leaks = {
+        (row["algorithm"], row["epsilon"]): row for row in rows_of(tmp_path / "arena_leak_T1e4.csv")
+    }
+    values = found["b"]["dp_se, 0.3"].regret.isel(time=-1).values
+    assert float(leaks["DP-SE", "0.3"]["regret at T"]) == pytest.approx(values.mean())
+    differ = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_differ_T1e4.csv")}
+    values = found["c"]["ucb1, agents differ"].regret.isel(time=-1).values
+    assert float(differ["UCB1"]["agents differ"]) == pytest.approx(values.mean())
+
+
+def test_curves_that_coincide_are_one_line_with_all_names():
+    """Catches a curve that hides another, and one that is merged though it is elsewhere."""
+    curve = np.array([1.0, 2.0, 4.0])
+    means = {"cdp": curve, "hdp": curve * [1, 1, 1.02], "ddp": curve * 1.009}
+    assert arena_figures._lines(list(means), means) == [["cdp", "ddp"], ["hdp"]]
+    figure = parts()["a"]
+    bands = {name: figure[name].regret.mean("seed").values for name in ("cdp", "ddp", "hdp")}
+    assert arena_figures._lines(list(bands), bands) == [["cdp", "ddp"], ["hdp"]]
+
+
+@pytest.mark.slow
+def test_what_a_round_takes_is_legible_and_in_one_table(monkeypatch, tmp_path):
+    """Catches panels that are too narrow for their ticks, and numbers of another graph or size."""
+    kept = drawn(monkeypatch)
+    monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
+    arena_protocols.draw({}, tmp_path)
+    legible(kept["arena_protocols"], 7.0)
+    legible(kept["arena_protocols_column"], 8.5 / 2.54)
+    words_of(tmp_path / "arena_protocols.md")
+    rows = {
+        (row["graph"], row["M"], row["protocol"]): row
+        for row in rows_of(tmp_path / "arena_protocols.csv")
+    }
+    # A ring of 20: the farthest is 10 hops away, and GIS sends over each edge both ways but once.
+    ring = rows["ring", "20", "GIS"]
+    assert (ring["slots of a round"], ring["vectors of a round"]) == ("10", str(20 * 19))
+    star = rows["star", "20", "SAC to one sink"]
+    assert (star["slots of a round"], star["links of a round"]) == ("1", "19")
+    assert {protocol for _, _, protocol in rows} >= {"gossip to 0.01", "gossip to 0.0001"}
