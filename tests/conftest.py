@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
+from typing import Any
 
-# The workers of one run, and the processes that tests start, share what they compile. The folder is
-# made before JAX reads its settings, by the process that the workers come from, and goes with it.
+# The slow reference, the protocol checks and the exact oracle are plain modules beside the tests;
+# experiments and benchmarks are folders beside the package.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+import programs  # noqa: E402
+
+# Before JAX reads its settings, by the process that the workers of a run come from.
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    _programs = tempfile.mkdtemp(prefix="fmab-programs-")
-    atexit.register(shutil.rmtree, _programs, ignore_errors=True)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = _programs
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    programs.use(programs.folder())
 
-import jax
-from jaxtyping import install_import_hook
-
-# The slow reference, the protocol checks and the exact oracle are plain modules beside the tests.
-sys.path.insert(0, str(Path(__file__).parent))
+import jax  # noqa: E402
+import pytest  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
 
 # Silent broadcasting over ranks and silent dtype promotion hide bugs; the package writes both out.
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -36,3 +33,45 @@ install_import_hook(
     "beartype.beartype(conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict("
     "{bool: object, int: object, float: object, str: object})))",
 )
+
+# Files of tests that mostly wait: for browsers, kernels, workers, processes that are killed. One
+# worker has them all, beside one worker for each core.
+WAITING = (
+    *("test_tutorials.py", "sweeps/test_dask.py", "test_notebooks.py", "reports/test_browser.py"),
+)
+# The files that take longest, in this order; what is short fills the gaps at the end.
+LONGEST = (*("run/test_simulate.py",),)
+
+
+def _rank(nodeid: str) -> int:
+    """Returns when a test's file starts: first what waits, then what takes longest."""
+    file = nodeid.partition("::")[0].removeprefix("tests/")
+    order = (*WAITING, *LONGEST)
+    return order.index(file) if file in order else len(order)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders files; the order of tests within a file stays."""
+    items.sort(key=lambda item: _rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Returns a worker for each core, four at most, and one for the tests that wait."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(4, cores or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Returns what hands out whole files, whose tests share results; what waits is one file."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "waiting" if _rank(nodeid) < len(WAITING) else super()._split_scope(nodeid)
+
+    return Files(config, log)

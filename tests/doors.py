@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import enum
 import faulthandler
+import functools
 import json
 import os
 import signal
@@ -70,8 +71,9 @@ class Mute:
         raise RuntimeError("no")
 
 
+@functools.cache
 def deep(levels: int) -> Any:
-    """Returns lists in lists."""
+    """Returns lists in lists; made once, since making them takes a while."""
     nested: Any = 1
     for _ in range(levels):
         nested = [nested]

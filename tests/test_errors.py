@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
+import time
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fmab_jax as fmab
+from fmab_jax import files, resources
 from fmab_jax.errors import Busy, Refusal, count, number_of, privacy, real, refuse
 
 
@@ -256,3 +260,81 @@ def test_the_remedy_that_a_parameter_lacks_leads_to_help_that_there_is():
     """Catches "see its help" where nobody knows of what, or a name that cannot be looked up."""
     with pytest.raises(ValueError, match=r"; see help\(fmab_jax\.ucb1\)$"):
         fmab.ucb1(alpha=-1)
+
+
+# --- files and memory, whose refusals these are ---
+
+
+@pytest.mark.parametrize(
+    ("size", "passes"), [(0, True), (9, True), (10, True), (11, False), (5000, False)]
+)
+def test_an_input_may_be_as_large_as_allowed(tmp_path: Path, size: int, passes: bool):
+    """Would catch a file of just the allowed size refused, or one byte more that is cut off."""
+    file = tmp_path / "x"
+    file.write_bytes(b"a" * size)
+    if passes:
+        assert files.read_input(file, "study", 10) == b"a" * size
+    else:
+        line = f"must be a TOML file of at most 10 bytes; this one has {size:,}"
+        assert line in message(files.read_input, file, "study", 10, "TOML file")
+
+
+@pytest.mark.parametrize("name", ["x", "a" * 255, "é" * 127, "x.tar.gz"])
+def test_a_temporary_name_is_no_longer_than_names_can_be(tmp_path: Path, name: str):
+    """Would catch a result that cannot be written because its name is long."""
+    made = files.temporary_beside(tmp_path / name, "main.")
+    long = len(name.encode()) > 200
+    assert len(made.name.encode()) <= 255 and (len(made.name.encode()) >= 254) == long
+    assert made.name.startswith("." + name[:50]) and made.name.endswith(".tmp")
+    assert ".main." in made.name and made.parent == tmp_path
+    made.write_bytes(b"1")
+    assert files.temporary_beside(tmp_path / name).name != made.name
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path):
+    """Would catch another writer's file removed while it is written, or files kept for ever."""
+    day = 86_400
+    left = {".a.main.1234.tmp": 0, ".a.other.1234.tmp": 0, ".b.other.1234.tmp": day + 60}
+    left |= {".c.other.1234.tmp": day - 60, "a.main.1234.tmp": 2 * day, ".a.main.1234": 2 * day}
+    for name, age in left.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, times=(time.time() - age,) * 2)
+    files.remove_temporaries(tmp_path, "main")
+    gone = {".a.main.1234.tmp", ".b.other.1234.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == set(left) - gone
+
+
+@pytest.mark.parametrize(
+    ("free", "needed", "passes"),
+    [(10**9, 0.9e9, True), (10**9, 0.91e9, False), (0, 1e30, True)],
+)
+def test_nine_tenths_of_the_memory_may_be_taken(
+    monkeypatch: pytest.MonkeyPatch, free: int, needed: float, passes: bool
+):
+    """Would catch all of the memory taken, and a refusal where nobody knows how much there is."""
+    monkeypatch.setattr(resources, "available_bytes", lambda: free)
+    if passes:
+        return resources.affordable("arms", needed, "use fewer")
+    line = "arms='0.9 GB': must be at most 90% of the 1.0 GB available; use fewer"
+    assert message(resources.affordable, "arms", needed, "use fewer") == line
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "stat", "left"),
+    [
+        ("1000", "400", "anon 1\nfile 300\nx 2", 900),
+        ("1000", "400", "anon 1", 600),
+        ("1000", "2000", "file 0", 0),
+        ("1000", "200", "file 300", 1000),
+        ("max", "400", "file 300", None),
+        ("1000", "400", None, None),
+    ],
+)
+def test_what_a_container_leaves_free(
+    tmp_path: Path, limit: str, used: str, stat: str | None, left: int | None
+):
+    """Would catch cached files that count as taken, or free memory below 0."""
+    for name, text in (("memory.max", limit), ("memory.current", used), ("memory.stat", stat)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    assert resources._container_bytes(tmp_path) == left

@@ -37,7 +37,7 @@ ALL_PAIRS = 5
 # Below that a p-value says nothing that a Student t of real seeds could know.
 _LEAST_P = 1e-15
 QUESTIONS = (
-    *("horizon", "agents", "arms", "problem", "problem_gap", "spread", "instance_gap"),
+    *("horizon", "agents", "arms", "problem", "spread", "instance_gap"),
     *("fixed_instance", "rewards"),
 )
 """Parameters whose values are different questions, not better or worse answers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import math
 import os
@@ -139,10 +140,13 @@ def threads(devices: Sequence[jax.Device]) -> int:
 def versions() -> dict[str, str]:
     """Returns the versions of the packages that a result can depend on."""
     names = ("fmab_jax", "jax", "jaxlib", "numpy", "scipy", "networkx", "xarray", "h5netcdf")
-    found = {}
-    for name in names:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = __version__ if name == "fmab_jax" else "not installed"
-    return found
+    return {name: _version(name) for name in names}
+
+
+@functools.cache
+def _version(name: str) -> str:
+    """Looks a package up once: its metadata are a file of many lines."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return __version__ if name == "fmab_jax" else "not installed"

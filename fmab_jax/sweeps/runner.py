@@ -97,7 +97,7 @@ def sweep(
     Args:
         algorithm: A maker such as `cdp_mab`, its name (``cdp``), or a list of these.
         problem: A `Problem`, a maker such as ``Problem.uniform``, or a list or dict of Problems;
-            left out, each seed draws its means, with agents=50, arms=100, spread=0, problem_gap
+            left out, each seed draws its means, with agents=50, arms=100, spread=0, instance_gap
             and fixed_instance.
         horizon: T, as in `simulate`.
         seeds: Seeds 0, 1, ..., seeds - 1 of each configuration; with ``until``, of the first look.
@@ -123,8 +123,8 @@ def sweep(
         devices: As in `simulate`. Under `jax.distributed`, all devices of all processes.
         progress: A `Progress`, True for a bar or lines on standard error, False for silence; by
             default a bar, on a terminal or in a notebook.
-        parameters: The algorithm's (epsilon, participation, rounds, gap, graph, components ...) and
-            the problem's (agents, arms, spread ...; its gap is called problem_gap).
+        parameters: The algorithm's (epsilon, participation, schedule_gap, graph ...) and the
+            problem's (agents, arms, spread, instance_gap ...).
 
     Returns:
         A Dataset over the swept parameters, then ``seed`` and ``time``, with the variables of

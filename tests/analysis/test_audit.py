@@ -170,6 +170,55 @@ def test_exact_noise_has_the_tails_that_it_is_compared_with() -> None:
     assert module._tail(x, 2) == pytest.approx(both, rel=1e-6)
 
 
+class Coins(module._Slots):
+    """Something to see: a number, larger by the reward; notes which batches are drawn."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "drawn_", [])
+
+    def streams(self) -> list[module._Stream]:
+        return [module._Stream("one", 0, (0,)), module._Stream("other", 2, (0, 1, 2))]
+
+    def drawn(self, changed: int, batch: int) -> np.ndarray:
+        self.drawn_.append((changed, batch))  # type: ignore[attr-defined]
+        rng = np.random.default_rng([changed + 1, batch])
+        return rng.laplace(size=(module._BATCH, 3)) + (np.arange(3) == changed)
+
+    def seen(self, stream: module._Stream, drawn: np.ndarray) -> module._Seen:
+        heard = list(stream.heard)
+        return module._Seen(drawn[:, heard], np.ones(len(heard)), [f"x{t}" for t in heard])
+
+
+@pytest.mark.parametrize(
+    ("runs", "pilots", "counted"), [(900, 9, 9), (1000, 10, 10), (1600, 10, 16), (1550, 10, 16)]
+)
+def test_an_event_is_counted_on_other_runs(
+    monkeypatch: pytest.MonkeyPatch, runs: int, pilots: int, counted: int
+) -> None:
+    """Would catch runs that an event is chosen on and counted on, which claims too much; more runs
+    than are asked for; and two data sets that share their noise."""
+    monkeypatch.setattr(module, "_BATCH", 100)
+    monkeypatch.setattr(module, "_PILOT", 1000)
+    source: Any = Coins()
+    found = module._findings(source, module._Claims(1.0, math.inf), runs, 1e-3)
+    first, second = [*range(pilots)], [*range(10, 10 + counted)]
+    assert source.drawn_ == [(side, batch) for batch in first + second for side in (-1, 0, 2)]
+    data = {side: [source.drawn(side, batch) for batch in second] for side in (-1, 0, 2)}
+    for each, changed in zip(found, (0, 2), strict=True):
+        match = re.fullmatch(rf"x{changed}: (at least|below) \S+", each.event)
+        assert match
+        sides = [np.concatenate(data[side])[:runs, changed] for side in (-1, changed)]
+        above = [int((side >= each.threshold).sum()) for side in sides]
+        side = above if match[1] == "at least" else [runs - number for number in above]
+        assert each.happened == tuple(side)
+        tail = [stats.beta.ppf(1e-3, max(side), runs - max(side) + 1)]
+        tail += [stats.beta.ppf(1 - 1e-3, min(side) + 1, runs - min(side))]
+        assert each.lower == pytest.approx(max(0.0, math.log(tail[0] / tail[1])), rel=1e-9)
+        for drawn, binned in zip(sides, each.histogram[1:], strict=True):
+            due = np.histogram(drawn, each.histogram.edges)[0]
+            assert binned.tolist() == due.tolist()
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -226,11 +275,15 @@ def test_the_command_tells_the_findings(
 def test_a_contradicted_claim_ends_with_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch a wrong claim that ends with status 0, and a figure that needs noise."""
+    """Would catch a wrong claim that ends with status 0, a figure that needs noise, and an option
+    that does not reach the audit."""
     wrong = broken("no noise", 1000)
     assert len(fmab.plot_audit(wrong).axes) == 2
-    monkeypatch.setattr(module, "audit", lambda *_, **__: wrong)
-    assert main("audit cdp".split()) == 1
+    asked: list[Any] = []
+    monkeypatch.setattr(module, "audit", lambda *given, **how: asked.append((*given, how)) or wrong)
+    words = "audit cdp --epsilon 0.25 --agents 7 --runs 5e3 --level 0.01 --root-seed 3"
+    assert main(words.split()) == 1
+    assert asked == [(fmab.cdp_mab(0.25), 7, {"runs": 5000, "level": 0.01, "root_seed": 3})]
     out, err = capsys.readouterr()
     assert "contradicted: no finite epsilon" in re.sub(r"\s+", " ", out)
     assert err == "fmab: the claim is contradicted: one upload, epsilon is not finite, not 1\n"

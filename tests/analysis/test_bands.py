@@ -445,3 +445,16 @@ def test_memory_is_bounded_for_a_million_seeds(kind):
     half = float((band.upper - band.lower).mean()) / 2
     target = {"pointwise": 1.96e-3, "simultaneous": 3.48e-3, "quantile": 1.96}[kind]
     assert half == pytest.approx(target, rel=0.02)
+
+
+@pytest.mark.parametrize("level, place", [(0.9, 90), (0.5, 50), (0.99, 99), (0.1, 10)])
+def test_the_critical_value_draw_by_draw(level, place):
+    """Would catch other degrees of freedom, a seed that does nothing, one side for two, and the
+    draw below the level."""
+    root = np.array([[1.0, 0.6], [0.0, 0.8]])
+    rng = np.random.default_rng(3)
+    chi = np.sqrt(rng.chisquare(7, 100) / 7)
+    drawn = rng.standard_normal((100, 2))
+    first, second = drawn[:, 0], 0.6 * drawn[:, 0] + 0.8 * drawn[:, 1]
+    largest = np.sort(np.maximum(abs(first), abs(second)) / chi)
+    assert bands._largest(root, 8, level, 100, 3) == pytest.approx(largest[place], rel=1e-12)

@@ -55,12 +55,12 @@ def test_shared_seeds_are_paired_as_scipy_pairs_them():
     assert found.method == "paired" and found.seeds == (40, 40) and found.horizon == 1000
     assert found.difference == pytest.approx(a.mean() - b.mean(), rel=1e-12)
     assert (found.lower, found.upper) == pytest.approx(tuple(ends), rel=1e-9)
-    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
     assert found.adjusted == found.p_value and found.together == 1
     # Pairs are made by seed, not by place.
     order = np.random.default_rng(0).permutation(40)
     turned = fmab.compare(run(a), run(b[order], seeds=order), level=0.9)
-    assert turned.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert turned.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
 
 
 def test_only_common_seeds_are_paired():
@@ -69,9 +69,13 @@ def test_only_common_seeds_are_paired():
     found = fmab.compare(run(a), run(b, seeds=np.arange(30, 70)))
     known = stats.ttest_rel(a[30:], b[:30])
     assert found.method == "paired" and found.seeds == (30, 30)
-    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
     assert found.first_mean == pytest.approx(a[30:].mean(), rel=1e-12)
     assert found.second_mean == pytest.approx(b[:30].mean(), rel=1e-12)
+    # Two are enough.
+    pair = fmab.compare(run(a), run(b, seeds=np.arange(58, 98)))
+    assert pair.method == "paired" and pair.seeds == (2, 2)
+    assert pair.p_value == pytest.approx(stats.ttest_rel(a[58:], b[:2]).pvalue, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +90,13 @@ def test_other_seeds_are_compared_as_welch_does(how):
     assert (found.lower, found.upper) == pytest.approx(
         tuple(known.confidence_interval(0.95)), rel=1e-9
     )
-    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
     # Of summaries under different root seeds as well: moments are all that Welch needs.
     if how.get("root_seed"):
         kept = fmab.compare(summarised(a), summarised(b, **how))
-        assert kept.method == "Welch" and kept.p_value == pytest.approx(known.pvalue, rel=1e-9)
+        assert kept.method == "Welch" and kept.p_value == pytest.approx(
+            known.pvalue, rel=1e-9, abs=0
+        )
 
 
 def test_a_summary_is_bounded_whatever_is_shared():
@@ -102,7 +108,7 @@ def test_a_summary_is_bounded_whatever_is_shared():
     assert found.method == "bound"
     assert found.upper - found.difference == pytest.approx(half, rel=1e-9)
     t = (a.mean() - b.mean()) / sum(errors)
-    assert found.p_value == pytest.approx(2 * stats.t.sf(t, 399), rel=1e-9)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(t, 399), rel=1e-9, abs=0)
     # The worst case is reached: one falls as the other rises.
     worst = stats.ttest_rel(a, 2 * a.mean() - a)
     opposite = fmab.compare(summarised(a), summarised(2 * a.mean() - a))
@@ -111,7 +117,7 @@ def test_a_summary_is_bounded_whatever_is_shared():
     looked = fmab.compare(summarised(a, looks=3), summarised(b, looks=2))
     wide = stats.t.ppf(1 - 0.025 / 5, 399) * sum(errors)
     assert looked.upper - looked.difference == pytest.approx(wide, rel=1e-9)
-    assert looked.p_value == pytest.approx(min(1, 5 * found.p_value), rel=1e-9)
+    assert looked.p_value == pytest.approx(min(1, 5 * found.p_value), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("method", ["paired", "Welch"])
@@ -156,6 +162,92 @@ def test_where_all_seeds_agree_nothing_is_uncertain():
     free = fmab.compare(run(a), run(0 * a), labels=("a", "b"))
     assert np.isnan([free.percent, free.percent_lower, free.percent_upper]).all()
     assert free.sentence.startswith(f"a costs {a.mean():.0f} more regret than b [")
+
+
+@pytest.mark.parametrize(
+    "given, ends",
+    [
+        # one, two, half of one, half of two: the least of the first over the most of the second.
+        ((10, 5, 2, 1), (8 / 6, 12 / 4)),
+        ((1, 5, 2, 1), (-1 / 4, 3 / 4)),
+        ((2, 5, 2, 1), (0, 1)),
+        ((3, 5, 0, 0), (0.6, 0.6)),
+        ((3, 5, 1, 5), (np.nan, np.nan)),
+        ((3, 5, 1, 6), (np.nan, np.nan)),
+    ],
+)
+def test_ends_of_a_bounded_ratio_by_hand(given, ends):
+    """Would catch the wrong divisor at either end, also where the least is 0 or below, and a
+    ratio to a mean that may be 0."""
+    assert comparisons._bound_ratio(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
+    corners = [
+        (given[0] + i * given[2]) / (given[1] + j * given[3])
+        for i, j in itertools.product((-1, 1), repeat=2)
+        if given[1] > given[3]
+    ]
+    assert not corners or (min(corners), max(corners)) == pytest.approx(ends, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "given, ends",
+    [
+        # one, two, both variances, covariance, critical: a r^2 - 2 b r + c = 0.
+        ((3, 2, 1, 0.25, 0, 2), ((6 - 21**0.5) / 3, (6 + 21**0.5) / 3)),
+        ((3, 2, 1, 0.25, 0.5, 2), (1, 5 / 3)),
+        ((4, 2, 0, 0, 0, 2), (2, 2)),
+        ((1, 2, 1, 0.25, 0, 2), ((2 - 13**0.5) / 3, (2 + 13**0.5) / 3)),
+        ((3, 2, 1, 1, 0, 2), (np.nan, np.nan)),
+        ((3, 0, 1, 0, 0, 2), (np.nan, np.nan)),
+    ],
+)
+def test_fiellers_ends_by_hand(given, ends):
+    """Would catch a root of another quadratic, variances that are swapped or not scaled by the
+    critical value, and ends where the base may be 0."""
+    assert comparisons._fieller(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "seeds, first, second, method, freedom",
+    [
+        # Of unequal numbers the smaller one decides.
+        ((40, 5), {}, {}, "bound", 4),
+        ((5, 40), {}, {}, "bound", 4),
+        # A stop that depends on the results leaves no independence to use.
+        ((40, 40), {}, {"root_seed": 1, "looks": 2}, "bound", 39),
+        ((40, 40), {"looks": 1}, {"root_seed": 1}, "bound", 39),
+        ((40, 40), {}, {"root_seed": 1}, "Welch", None),
+    ],
+)
+def test_which_error_two_summaries_have(seeds, first, second, method, freedom):
+    """Would catch degrees of freedom of the longer run, and Welch's test after a stop."""
+    a, b = regrets(20, seeds[0], 1), regrets(12, seeds[1], 2)
+    found = fmab.compare(summarised(a, **first), summarised(b, **second), level=0.9)
+    assert found.method == method and found.seeds == seeds
+    if freedom:
+        looks = max(1, first.get("looks", 0) + second.get("looks", 0))
+        errors = [each.std(ddof=1) / len(each) ** 0.5 for each in (a, b)]
+        half = stats.t.ppf(1 - 0.05 / looks, freedom) * sum(errors)
+        assert found.upper - found.difference == pytest.approx(half, rel=1e-9)
+        due = min(1, looks * 2 * stats.t.sf((a.mean() - b.mean()) / sum(errors), freedom))
+        assert found.p_value == pytest.approx(due, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (1.0, "= 1.000"),
+        (0.03249, "= 0.032"),
+        (0.001, "= 0.001"),
+        (0.00052, "= 0.00052"),
+        (1.26e-7, "= 1.3×10⁻⁷"),
+        (1e-15, "= 10⁻¹⁵"),
+        (9e-16, "< 10⁻¹⁵"),
+        (0.0, "< 10⁻¹⁵"),
+    ],
+)
+def test_p_values_are_written(value, text):
+    """Would catch "0.000" or a p-value of twice its size, and one below what t can know."""
+    assert comparisons.p_text(value) == text
 
 
 def made(**changes):
@@ -248,7 +340,7 @@ def test_few_configurations_are_all_compared():
     ]
     pairs = itertools.combinations(values, 2)
     expected = np.array([stats.ttest_rel(a, b).pvalue for a, b in pairs])
-    assert [each.p_value for each in found] == pytest.approx(expected, rel=1e-9)
+    assert [each.p_value for each in found] == pytest.approx(expected, rel=1e-9, abs=0)
     assert all(each.adjusted >= each.p_value for each in found)
 
 
@@ -274,9 +366,13 @@ def test_runs_by_label_are_compared():
     """Would catch labels that are lost, and more than five compared each with each."""
     runs = {name: run(regrets(10 + i, 20, i)) for i, name in enumerate("abcdef")}
     assert [(c.first, c.second) for c in fmab.compare_all(runs)] == [(n, "a") for n in "bcdef"]
-    few = {name: runs[name] for name in "abc"}
-    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    few = {name: runs[name] for name in "abcde"}
+    pairs = [*itertools.combinations("abcde", 2)]
     assert [(c.first, c.second) for c in fmab.compare_all(few)] == pairs
+    # So are the configurations of a sweep: five each with each, six with their reference.
+    for number, many in ((5, 10), (6, 5)):
+        values = np.random.default_rng(0).gamma(4, 2, (number, 4))
+        assert len(fmab.compare_all(grid(values, epsilon=range(number)))) == many
 
 
 GOOD = run(np.arange(1.0, 9.0))
@@ -304,7 +400,10 @@ def test_bad_input_is_refused_in_one_line(call, start):
     assert str(error.value).startswith(start) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["horizon", "agents", "arms", "spread", "rewards", "problem_gap"])
+@pytest.mark.parametrize(
+    "name",
+    "horizon agents arms problem spread instance_gap fixed_instance rewards".split(),
+)
 def test_other_questions_are_never_compared(name):
     """Would catch "M = 5 costs less than M = 10", which is no saving, among the comparisons."""
     values = np.random.default_rng(0).gamma(4, 2, (2, 2, 20))
@@ -329,7 +428,9 @@ def test_an_unknown_root_seed_is_not_zero():
     one, other = (run(values).drop_attrs() for values in (a, b))
     found = fmab.compare(one, other)
     assert found.method == "Welch" and "a root seed is unknown" in comparisons.how(found)
-    assert found.p_value == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue, rel=1e-9)
+    assert found.p_value == pytest.approx(
+        stats.ttest_ind(a, b, equal_var=False).pvalue, rel=1e-9, abs=0
+    )
     assert fmab.compare(one, run(b)).method == "Welch"
 
 
@@ -338,17 +439,17 @@ def test_one_common_seed_is_left_out():
     a, b = regrets(20, 40, 1), regrets(12, 30, 2)
     found = fmab.compare(run(a), run(b, seeds=np.arange(39, 69)))
     known = stats.ttest_ind(a[:39], b, equal_var=False)
-    assert found.seeds == (39, 30) and found.p_value == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.seeds == (39, 30) and found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
     assert "one common seed is left out of the first" in comparisons.how(found)
 
 
-def test_a_problem_is_known_by_its_means():
+def test_a_problem_is_known_by_its_means(uncomputed):
     """Would catch fixed means taken for others in a run and in a sweep, or others for the same."""
-    ask = lambda data: comparisons.asked(data.squeeze())  # noqa: E731
     problems = [fmab.Problem([0.9, 0.5, 0.1], agents=4), fmab.Problem([0.9, 0.2, 0.1], agents=4)]
     problems.append(fmab.Problem.uniform(agents=4, arms=3))
     how = {"horizon": 2000, "seeds": 2, "times": 3}
-    runs = [ask(fmab.simulate(fmab.cdp_mab(1), problem, **how)) for problem in problems]
-    sweeps = [ask(fmab.sweep("cdp", p, epsilon=1, progress=False, **how)) for p in problems]
+    runs = [fmab.simulate(fmab.cdp_mab(1), problem, **how) for problem in problems]
+    sweeps = [uncomputed("cdp", problem, epsilon=1, **how) for problem in problems]
+    runs, sweeps = ([comparisons.asked(each) for each in both] for both in (runs, sweeps))
     same = [[comparisons.alike(one, other) for other in sweeps] for one in runs]
     assert same == np.eye(3, dtype=bool).tolist()

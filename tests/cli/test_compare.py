@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax.analysis import comparisons
 from fmab_jax.cli.main import main
 
 
@@ -79,15 +80,20 @@ def said(capsys, words, status=0):
     ids=["one file of two", "two cells", "the other value", "two files"],
 )
 def test_words_name_two_runs(capsys, words, first, second):
-    """Would catch selectors of the wrong side, and values that are not inherited."""
+    """Would catch selectors of the wrong side, values that are not inherited, a level that is not
+    passed on, and the interval of the difference in place of the percentage's."""
     data = swept()
-    found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"))
-    out = said(capsys, f"compare {words}").out
+    found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
+    out = said(capsys, f"compare {words} --level 0.8").out
     row = re.split(r"\s{2,}", next(x for x in out.split("\n") if f"{found.percent:.3g}" in x))
     numbers = [float(each.replace(",", "")) for each in row if re.fullmatch(r"-?[\d.,]+", each)]
     expected = [found.first_mean, found.second_mean, found.difference, found.percent]
     assert numbers[:4] == pytest.approx(expected, rel=6e-3)
-    assert f"[{found.lower:.4g}, {found.upper:.4g}]" in out
+    row = " ".join(row)
+    ends = [f"[{found.lower:.4g}, {found.upper:.4g}]"]
+    ends.append(f"[{found.percent_lower:.3g}, {found.percent_upper:.3g}]")
+    assert re.findall(r"\[.*?\]", row) == ends and "Each 80 % interval holds" in out
+    assert row.split()[-1] == comparisons.p_text(found.p_value).removeprefix("= ").split()[-1]
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
     assert tail in out.rstrip().split("\n")[-1]

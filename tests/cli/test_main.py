@@ -6,6 +6,7 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -23,13 +25,15 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import theory
+from fmab_jax.analysis import tables, theory
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.cli import main as cli
+from fmab_jax.cli import run as cli_run
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.parameters import parameters_of
+from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import bound
@@ -327,6 +331,53 @@ def test_any_list_is_an_axis(folder: Path, capsys: pytest.CaptureFixture[str]) -
     alone = fmab.simulate(fmab.cdp_mab(1, rounds=2), fmab.Problem.uniform(5, 4), 10**3, 8, times=5)
     found = data.regret.sel(agents=5, rounds="2", horizon=1000)
     np.testing.assert_array_equal(found.values, alone.regret.values)
+
+
+@pytest.mark.parametrize(
+    "shape, keep, drawn",
+    [
+        ((), "curves", "curves"),
+        ((cli_run.MOST_CURVES,), "curves", "curves"),
+        ((cli_run.MOST_CURVES + 1,), "curves", "parameters"),
+        ((2,), "summary", "parameters"),
+        ((2, 2), "summary", "parameters"),
+        ((), "summary", "keep='summary': must be 'curves' for a figure over time; keep curves"),
+        ((2, 2, 2), "summary", "configurations=8: must be at most "),
+    ],
+)
+def test_which_figure_a_run_has(shape: tuple[int, ...], keep: str, drawn: str) -> None:
+    """Would catch the most curves that a figure can show drawn as points, and one that is empty."""
+    study: Any = SimpleNamespace(shape=shape, keep=keep, points=[None] * math.prod(shape))
+    assert cli_run._drawn(SimpleNamespace(figure=False), study) == ""
+    if "=" not in drawn:
+        assert cli_run._drawn(SimpleNamespace(figure=True), study) == drawn
+        return
+    with pytest.raises(ValueError, match=f"^{re.escape(drawn)}"):
+        cli_run._drawn(SimpleNamespace(figure=True), study)
+
+
+@pytest.mark.parametrize("looks", [None, 4])
+@pytest.mark.parametrize(
+    "sizes, axes",
+    [
+        ({"epsilon": 3}, ["epsilon", None]),
+        ({"epsilon": 3, "rounds": 2}, ["epsilon", "rounds"]),
+        ({"epsilon": 2, "rounds": 5}, ["rounds", "epsilon"]),
+        ({"epsilon": 2, "rounds": 2}, ["epsilon", "rounds"]),
+    ],
+)
+def test_the_longer_axis_has_more_room(
+    monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], axes: list[Any], looks: int | None
+) -> None:
+    """Would catch more colours than places, a level that is lost, and one look's for all looks."""
+    table = xr.Dataset({"seeds": (tuple(sizes), np.ones(tuple(sizes.values())))})
+    asked: list[Any] = []
+    monkeypatch.setattr(tables, "final_table", lambda _, **how: asked.append(how) or table)
+    monkeypatch.setattr(parameters, "plot_parameter", lambda *given: given[1:])
+    options = SimpleNamespace(level=0.9, server_price=3, peer_price=2, band="pointwise")
+    data = xr.Dataset(attrs={"looks": looks} if looks else {})
+    assert cli_run._figure(data, options, "parameters") == tuple(axes)
+    assert asked == [{"level": None if looks else 0.9, "server_price": 3, "peer_price": 2}]
 
 
 @pytest.mark.slow
@@ -845,21 +896,29 @@ def test_only_results_decide_how_a_run_ends(
         assert ran.stdout.endswith("wrote x.nc\n")
 
 
-@pytest.mark.parametrize("words", ["cdp --participation 0.4", "ddp --graph ring", "single"])
+@pytest.mark.parametrize(
+    "words",
+    ["cdp --participation 0.4", "cdp --participation 0.4 --spread 0.5", "ddp --graph ring"]
+    + ["ddp --graph ring --spread 0.5", "single"],
+)
 @pytest.mark.parametrize("rounds", [None, 3])
 def test_bounds_are_those_of_the_theory(
     words: str, rounds: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Would catch bounds of another instance, exchange, budget or horizon than was asked for."""
+    """Would catch bounds of another instance, exchange, budget or horizon than was asked for, and
+    a promise where agents differ and not all of them report."""
     options = "--agents 6 --arms 4 --horizon 1e5 --epsilon 0.5 --fixed-instance 3"
     options += "" if rounds is None else f" --rounds {rounds} --schedule-gap 0.25"
     out, err = said(capsys, f"bounds {words} {options}")
     assert err == ""
     name = words.split()[0]
     own = {"cdp": {"participation": 0.4}, "ddp": {"graph": "ring"}, "single": {}}[name]
-    means = fmab.Problem.uniform(6, 4).fixed(3).means[0]
+    spread = 0.5 if "--spread" in words else 0.0
+    means = fmab.Problem.heterogeneous(6, 4, spread).fixed(3).means.mean(axis=0)
     table = base.named(name)(0.5, **own).exchange(6)
     how = {} if rounds is None else {"rounds": rounds, "schedule_gap": 0.25}
+    how["heterogeneous"] = spread > 0
+    assert f"smallest gap {np.diff(np.sort(means))[-1]:.4g}\n" in out
     for place, make in enumerate((theory.bounds, theory.closed_form)):
         found = make(means.max() - means, table, 10**5, 0.5, **how)
         for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):

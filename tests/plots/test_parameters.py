@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
-from fmab_jax.plots import pareto, style
+from fmab_jax.plots import captions, pareto, style
 from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.plots.runs import save_figure
@@ -409,6 +409,40 @@ def test_the_caption_states_what_the_cells_share_and_the_band():
         "(90 % Clopper–Pearson interval 0–0.3 % in each). "
         "0 of 6400 play a worse arm at T, 0 in every configuration (0–0.3 % in each)."
     )
+
+
+def test_the_worst_configuration_is_the_one_of_the_largest_share():
+    """Would catch the largest number of seeds, where configurations differ in seeds, and of equal
+    shares the one that is surer."""
+    data = table(epsilon=[0.1, 0.5, 2.0])
+    data["seeds"] = ("epsilon", [1000, 10, 100])
+    lost = [("epsilon", each) for each in ([20, 1, 10], [0.01, 0.0, 0.05], [0.04, 0.45, 0.18])]
+    data = data.assign(dict(zip(("best_arm_lost", *ENDS), lost, strict=True)))
+    said = captions.events_of_cells(data)
+    assert said[0] == (
+        "31 of 1110 seeds lost the best arm, most in one configuration 1 of 10 "
+        "(90 % Clopper–Pearson interval 0–45 %) at ε = 0.5"
+    )
+    assert said[1].startswith("0 of 1110 play a worse arm at T, 0 in every configuration")
+
+
+ENDS = ("best_arm_lost_lower", "best_arm_lost_upper")
+
+
+@pytest.mark.parametrize(
+    "values, wide",
+    [
+        ([1, 20], False),
+        ([1, 20.1], True),
+        ([0, 1, 20], False),
+        ([0, 0.1, 2.1], True),
+        ([0, 0], False),
+        ([5], False),
+    ],
+)
+def test_what_spans_more_than_a_factor_of_20(values, wide):
+    """Would catch another factor than the documented one, and 0 taken for the smallest value."""
+    assert style.wide_range(np.array(values, float)) is wide
 
 
 def test_the_meter_of_the_cost_is_named_where_cost_is_drawn():

@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
+from fmab_jax.plots import captions, style
 from fmab_jax.plots import runs as plots
-from fmab_jax.plots import style
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.plots.style import COLOURS
 from fmab_jax.run import batches, simulate
@@ -557,6 +557,42 @@ def test_bad_input_is_refused_in_one_line(call, start):
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value).startswith(start) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "seeds, words",
+    [
+        ([0, 1, 2], "3 seeds"),
+        ([0], "1 seed"),
+        ([2, 1, 0], "3 seeds"),
+        ([0, 2, 4], "3 seeds from 0 to 4"),
+        ([7, 9], "2 seeds from 7 to 9"),
+        ([5], "1 seed from 5 to 5"),
+        (range(10**4), "10⁴ seeds"),
+    ],
+)
+def test_which_seeds_a_run_has(seeds, words):
+    """Would catch chosen seeds that are told as the first ones."""
+    coords = {"seed": list(seeds)}
+    assert captions.seeds_of(xr.Dataset(coords=coords)) == words
+
+
+@pytest.mark.parametrize(
+    "times, log",
+    [
+        (LINEAR, False),
+        (LOG, True),
+        (np.arange(1, 11), False),
+        (2 ** np.arange(8), True),
+        (np.arange(0, 100, 5), False),  # a logarithm has no place for 0
+        (np.array([1, 10]), False),
+        (np.cumsum([10, *[15, 5] * 6]), False),  # uneven in both, more so in the logarithm
+    ],
+)
+def test_slots_by_their_spacing(times, log):
+    """Would catch spreads of slots that are compared without their size."""
+    assert plots._is_logarithmic(times) is log
+    assert plots._is_logarithmic(1000 * times) is log
 
 
 def test_bounds_lie_over_their_runs():

@@ -216,6 +216,24 @@ def test_smoothing_is_what_its_formula_says() -> None:
     assert lacks.problem.probabilities[1, 1].tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({}, "none: plain frequencies"),
+        ({"smoothing": 1}, "1 rating added to every cell, like the arm's by all agents"),
+        ({"smoothing": 1.7}, "1.7 ratings added to every cell, like the arm's by all agents"),
+        (
+            {"smoothing": 0.5, "toward": "uniform"},
+            "0.5 ratings added to every cell, uniform over the levels",
+        ),
+    ],
+)
+def test_smoothing_is_told(options: Any, words: str) -> None:
+    """Would catch a number that is rounded, and the other distribution named."""
+    found = counted(table("a x 1,a y 2,b x 1,b y 2"), **options)
+    assert dict(found.lines())["smoothing"] == words
+
+
 # --- groups ---
 
 

@@ -464,3 +464,20 @@ def test_layouts_say_who_rates_what() -> None:
             if beside is not None and beside[1].columns:
                 assert key in beside[1].columns, name
     assert ObservedRatings.__module__ == "fmab_jax.ratings.observed"
+
+
+@pytest.mark.parametrize(
+    "ones, genres",
+    [
+        ([], ""),
+        (["unknown"], ""),
+        (["unknown", "Drama"], "Drama"),
+        (["Action", "Western"], "Action|Western"),
+        (["Comedy", "Children's", "Sci-Fi"], "Children's|Comedy|Sci-Fi"),
+    ],
+)
+def test_flags_of_a_film_by_hand(ones: list[str], genres: str) -> None:
+    """Would catch flags that are shifted by one column, and "unknown" taken for a genre."""
+    row = ["1", "A (1999)", "01-Jan-1999", "", "http://x"]
+    flags = ["1 " if name in ones else "0" for name in sources._GENRES]
+    assert sources._flagged([*row, *flags]) == genres

@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import html
+import inspect
 import itertools
 import json
 import math
@@ -26,8 +27,10 @@ from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.run import Options as RunOptions
 from fmab_jax.cli.stated import command_of, study_of
+from fmab_jax.reports import again as again_
 from fmab_jax.reports import content, page, pictures
 from fmab_jax.reports.again import again
+from fmab_jax.run import batches
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import read
 
@@ -155,6 +158,24 @@ def test_the_tables_say_what_the_results_hold(written, grid):
             grid.links.values[i, j, :, -1, 0].mean(), **near
         )
         assert cell["seeds"] == "20"
+        assert cell["± %"] == f"{100 * half / final.mean():.2g}"
+        rounds = grid.rounds_made.values[i, j].mean()
+        assert number(cell["rounds"]) == pytest.approx(rounds, **near)
+        assert number(cell["cost"]) == pytest.approx(5 * rounds, **near)
+
+
+def test_the_best_configuration_and_what_its_command_computes(written, grid):
+    """Would catch the largest regret told as the smallest, and a command that computes more than
+    the page shows without a word."""
+    text = plain(Reader(written).text)
+    means = grid.regret.values[..., -1].mean(-1)
+    i, j = np.unravel_index(means.argmin(), means.shape)
+    label = [["ε = 0.1", "ε = 1", "no noise"][i], ["R = 2", "no round budget"][j]]
+    told = re.search(r"regret at the horizon, of 6 configurations, is (\S+) \[.*?\): (.*?)\.", text)
+    assert float(told[1].replace(",", "")) == pytest.approx(means.min(), rel=5e-4)
+    assert told[2] == ", ".join(label)
+    assert "It computes all" not in text
+    assert "It computes all 6 configurations" in made({"": grid.isel(epsilon=[0, 1])})[1]
 
 
 def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
@@ -234,10 +255,86 @@ def test_what_the_script_draws_is_the_band(written, grid):
         np.testing.assert_allclose(entry["links"]["server"][0], links, rtol=1e-5)
 
 
+def test_a_sweep_until_precise_has_the_levels_of_its_looks(grid):
+    """Would catch the level of one look told for all of them, and a band of another level."""
+    looked = grid.isel(epsilon=[0, 1], rounds=[1])
+    looked = looked.assign_attrs(looks=4, until_level=0.9, look_level=0.975)
+    made_, told = made({"": looked})
+    assert made_.interval == "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
+    assert made_.band.startswith("97.5 % simultaneous") and made_.band in told
+    for entry, run in zip(made_.curves["cells"], looked.regret[:, 0], strict=True):
+        band = fmab.confidence_band(run, 0.975)
+        for drawn, name in zip(entry["regret"], ("mean", "lower", "upper"), strict=True):
+            np.testing.assert_allclose(drawn, band[name].values, rtol=1e-5)
+
+
+def counted(summary=False) -> xr.Dataset:
+    """Returns links of 4 seeds on a meter that costs and two of agents, of which one does."""
+    rounds = np.array([[1, 2, 3], [1, 1, 2], [0, 2, 2], [1, 3, 5]])
+    sides = {"side": ["server", "peer", "peer"], "priced": [True, False, True]}
+    coords = {"meter": ["server", "used", "bound"], **{k: ("meter", v) for k, v in sides.items()}}
+    links = rounds[..., None] * np.array([3, 5, 7])
+    if not summary:
+        made = {"links": (("seed", "time", "meter"), links), "seeds": ((), 4)}
+        return xr.Dataset(made, coords)
+    made = {"links_mean": (("time", "meter"), links.mean(0)), "seeds": ((), 4)}
+    made["links_variance"] = (("time", "meter"), links.var(0, ddof=1))
+    return xr.Dataset(made, coords)
+
+
+@pytest.mark.parametrize("summary", [False, True])
+def test_bands_of_links_and_cost_by_hand(summary):
+    """Would catch n for n - 1, a normal quantile, a variance for a deviation, the price of a meter
+    that costs nothing, and prices that are swapped."""
+    data = counted(summary)
+    meters = {"server": "", "used": "", "bound": "", "the cost": ""}
+    found = content._links(data, meters, 0.9, (25.0, 2.0))
+    assert list(found) == list(meters)
+    rounds = counted().links.values[..., 0] / 3
+    for name, each in {"server": 3, "used": 5, "bound": 7, "the cost": 25 * 3 + 2 * 7}.items():
+        mean, low, high = found[name]
+        values = rounds * each
+        np.testing.assert_allclose(mean, values.mean(0), rtol=1e-12)
+        error = values.std(0, ddof=1) / 2
+        ends = stats.t.interval(0.9, 3, values.mean(0), error)
+        np.testing.assert_allclose([low, high], ends, rtol=1e-9)
+    assert "the cost" not in content._links(data, {"server": ""}, 0.9, (25.0, 2.0))
+
+
+def test_the_worst_seed_of_each_event():
+    """Would catch the mildest seed, one that went right, and 0 where none went wrong."""
+    final = [[0, 5.0], [0, 9.0], [0, 7.0], [0, 20.0]]
+    events = {"best_arm_lost": [True, False, True, False], "worse_arm_played": [False] * 4}
+    data = xr.Dataset({"regret": (("seed", "time"), final)})
+    data = data.assign_coords({name: ("seed", hit) for name, hit in events.items()})
+    assert content._worst(data) == {"best_arm_lost": 7.0, "worse_arm_played": None}
+    assert content._worst(data.drop_vars("regret")) == dict.fromkeys(events)
+
+
+def test_comparisons_beyond_what_a_page_holds_are_not_paid_for(monkeypatch):
+    """Would catch p-values adjusted for comparisons that are not made."""
+    values = np.random.default_rng(0).gamma(4, 2, (4, 9, 1))
+    data = xr.Dataset(
+        {"regret": (("epsilon", "seed", "time"), values), "seeds": ("epsilon", [9] * 4)},
+        {"epsilon": [1, 2, 3, 4], "seed": np.arange(9), "time": [100]},
+        {"root_seed": 0},
+    )
+    every, told = content._compared([content.Source("", None, data, None, None)], [], 0.95)
+    assert len(every) == 6 and told == []
+    monkeypatch.setattr(content, "_MOST_COMPARED", 2)
+    few, told = content._compared([content.Source("", None, data, None, None)], [], 0.95)
+    assert told == ["2 of 6 comparisons are made, the first ones"]
+    assert [each.first for each in few] == [each.first for each in every[:2]]
+    small, large = sorted(each.p_value for each in few)
+    due = {small: min(1, 2 * small), large: max(large, min(1, 2 * small))}
+    assert [each.adjusted for each in few] == [due[each.p_value] for each in few]
+    assert {each.together for each in few} == {2}
+
+
 def test_the_bytes_depend_on_the_results_only(written, grid, tmp_path):
     """Would catch a date, a random name, or an order of a set."""
-    again_ = fmab.write_report(grid, tmp_path / "again.html")
-    assert again_.read_text("utf-8") == written
+    once_more = fmab.write_report(grid, tmp_path / "again.html")
+    assert once_more.read_text("utf-8") == written
 
 
 def test_a_page_of_many_configurations_stays_small(grid, monkeypatch):
@@ -282,6 +379,87 @@ def test_a_summary_has_bands_and_no_picture(tmp_path):
     band = fmab.confidence_band(data)
     for i, entry in enumerate(drawn):
         np.testing.assert_allclose(entry["regret"][2], band.upper.values[i], rtol=1e-5)
+
+
+def axis(name, values, reference=0):
+    numbers = [each if isinstance(each, (int, float)) else None for each in values]
+    labels = [f"{name} {each}" for each in values]
+    return content.Axis(name, name, labels, labels, numbers, reference)
+
+
+LONG, SHORT = axis("epsilon", [1, 2, 3]), axis("rounds", [1, 2], 1)
+NAMES = axis("graph", ["ring", "star", "path", "tree"])
+
+
+@pytest.mark.parametrize(
+    "axes, order",
+    [
+        ([SHORT, LONG], "epsilon rounds"),
+        ([NAMES, SHORT, LONG], "epsilon rounds graph"),
+        ([NAMES, axis("x", [1, "none"]), SHORT], "rounds graph x"),
+        ([axis("b", [1, 2]), axis("a", [1, 2])], "b a"),
+        ([LONG, axis("result", ["a", "b"])], "result epsilon"),
+    ],
+)
+def test_the_order_in_which_a_picture_takes_axes(axes, order):
+    """Would catch the shorter axis along the figure, and names before numbers."""
+    assert " ".join(each.name for each in pictures.order_of(axes)) == order
+
+
+@pytest.mark.parametrize("most, titles", [(4, ["ring", "star", "path", "tree"]), (3, ["ring"])])
+def test_a_picture_for_each_value_of_a_third_parameter(monkeypatch, most, titles):
+    """Would catch pictures of other values than their titles, and none where they are too many."""
+    sizes = {"graph": 4, "rounds": 2, "epsilon": 3}
+    cells = xr.DataArray(np.arange(24).reshape(4, 2, 3), dims=[*sizes])
+    drawn = []
+
+    class Figure:
+        def get_label(self):
+            return "caption"
+
+    def plot(cell, x, hue):
+        drawn.append((x, hue, cell.cells.values.ravel().tolist()))
+        return Figure()
+
+    monkeypatch.setattr("fmab_jax.plots.parameters.plot_parameter", plot)
+    monkeypatch.setattr("fmab_jax.plots.style.svg", lambda figure: b"x")
+    monkeypatch.setattr(pictures, "_MOST_PANELS", most)
+    whole = object.__new__(content.Content)
+    object.__setattr__(whole, "axes", [NAMES, SHORT, LONG])
+    source = content.Source("", None, None, None, None)
+    found = pictures._panels(whole, source, xr.Dataset({"cells": cells}), [*sizes])
+    assert [each.title for each in found] == [f"graph {name}" for name in titles]
+    assert drawn == [("epsilon", "rounds", [*range(6 * i, 6 * i + 6)]) for i in range(len(titles))]
+
+
+@pytest.mark.parametrize(
+    "grid_, log",
+    [
+        ([1, 10, 100], True),
+        ([1, 2, 4, 8, 16], True),
+        ([10, 20, 30, 40], False),
+        ([0, 1, 10, 100], False),
+        ([1, 10], False),
+    ],
+)
+def test_which_slots_are_logarithmic(grid_, log):
+    """Would catch a linear grid drawn in log t, or the reverse."""
+    assert page._is_log([grid_]) is log
+    assert page._is_log([[1, 10, 100], grid_]) is log
+
+
+def test_what_a_script_can_read():
+    """Would catch NaN or infinity, which are no JSON, and text that ends the element."""
+    given = {"a": (1.5, math.nan, -math.inf), "b": ["</script>", None, True, "\u2028"]}
+    text = page._json(page._plain(given))
+    assert json.loads(text) == {
+        "a": [1.5, None, None],
+        "b": ["</script>", None, True, "\u2028"],
+    }
+    assert "<" not in text and "\u2028" not in text
+    assert [page._signed(each) for each in (5.0, 0.0, -5.25)] == ["+5", "0", "−5.25"]
+    half = {"regret_lower": 1.0, "regret_upper": 2000.4}
+    assert page._interval(half, "regret") == "[1, 2,000]"
 
 
 def test_several_results_stand_beside_each_other(grid, tmp_path):
@@ -415,15 +593,23 @@ def test_a_study_of_fixed_means_leaves_their_file_open(folder, name):
     assert stated_by(typed[1:-2])[0].hash == study.hash
 
 
-def test_a_study_of_several_algorithms_is_a_file(tmp_path):
-    """Would catch a study file that states another study than the results."""
-    document = {
-        "algorithm": ["cdp", "ddp"],
-        "horizon": 10**4,
-        "seeds": 20,
-        "parameters": {"epsilon": [0.5, "none"], "graph": "ring"},
-        "problem": {"agents": 5, "arms": 10},
-    }
+SEVERAL = {"algorithm": ["cdp", "ddp"], "parameters": {"epsilon": [0.5, "none"], "graph": "ring"}}
+LEVEL = {"until": {"relative": 0.5, "level": 0.9, "max_seeds": 80}, "keep": "summary"}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        SEVERAL,
+        {"algorithm": "cdp", "parameters": {"epsilon": 0.5}, **LEVEL},
+        {"algorithm": "cdp", "parameters": {"epsilon": 0.5}, "sum_agents": False},
+    ],
+    ids=["several algorithms", "another level", "one by one"],
+)
+def test_a_study_that_no_command_states_is_a_file(tmp_path, what):
+    """Would catch a study file that states another study than the results, or a command that
+    cannot say a level or that agents are drawn one by one."""
+    document = {"horizon": 10**4, "seeds": 20, "problem": {"agents": 5, "arms": 10}, **what}
     study = study_file.study_of(document)
     attrs = {"study": json.dumps(study.describe()), "study_hash": study.hash}
     found = again(xr.Dataset(attrs=attrs), "runs/x")
@@ -432,6 +618,87 @@ def test_a_study_of_several_algorithms_is_a_file(tmp_path):
     (tmp_path / "study.toml").write_text(found.text)
     read_ = study_file.read_study(tmp_path / "study.toml")
     assert study_file.study_of(read_).hash == study.hash
+
+
+@pytest.mark.parametrize(
+    "seeds, text",
+    [
+        (range(20), "20"),
+        (range(1), "1"),
+        (range(4, 24), "range(4, 24)"),
+        ([5], "range(5, 6)"),
+        ([3, 7, 9], "[3, 7, 9]"),
+        ([0, 1, 3], "[0, 1, 3]"),
+        ([2, 1, 0], "[2, 1, 0]"),
+        (range(0, 400, 2), str([*range(0, 400, 2)])),
+        (range(0, 402, 2), "..."),
+    ],
+)
+def test_all_seeds_are_written(seeds, text):
+    """Would catch the last seed lost, or seeds in an order of their own told as a range."""
+    assert again_._seeds(xr.Dataset(coords={"seed": list(seeds)})) == text
+    if text != "...":
+        told = eval(text)
+        assert list(range(told) if isinstance(told, int) else told) == list(seeds)
+
+
+RUNS = {
+    "plain": (fmab.cdp_mab(1), fmab.Problem.uniform(3, 4), {}),
+    "budget": (
+        fmab.cdp_mab(None, rounds=2),
+        fmab.Problem.uniform(3, 4),
+        {"seeds": [3, 7, 9], "root_seed": 5, "times": [10, 200]},
+    ),
+    "graph": (
+        fmab.ddp_mab(None, graph="ring"),
+        fmab.Problem.uniform(3, 4, rewards="gaussian:0.1"),
+        {"seeds": range(4, 24), "times": 8},
+    ),
+    "shared means": (fmab.cdp_mab(1), fmab.Problem([0.9, 0.5, 0.1], agents=4), {"times": 1}),
+    "own means": (fmab.ucb1(), fmab.Problem([[0.9, 0.5], [0.1, 0.2]]), {"times": 150}),
+    "apart": (
+        fmab.cdp_mab(epsilon_message=3.0, participation=0.5),
+        fmab.Problem.heterogeneous(3, 4, 0.3, 0.05),
+        {"seeds": 20, "times": 8, "spacing": "log", "sum_agents": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_script_states_the_same_run(name, monkeypatch):
+    """Would catch an argument of `simulate` that is lost, or that says something else: the last
+    seed, the root seed, slots, agents drawn one by one, a law, the agents of shared means."""
+    algorithm, problem, how = RUNS[name]
+    how = {"seeds": 2, "times": 100, "spacing": "linear", "root_seed": 0, "sum_agents": True} | how
+    seeds = range(how["seeds"]) if isinstance(how["seeds"], int) else how["seeds"]
+    slots = {key: how[key] for key in ("times", "spacing", "sum_agents")}
+    grid = batches.bound(algorithm, problem, 2000, **slots)
+    times = grid.grid[: grid.points]
+    config = {**algorithm.describe(), "problem": problem.describe(), "horizon": 2000}
+    config |= {key: how[key] for key in ("root_seed", "sum_agents")}
+    attrs = {"config": json.dumps(config)}
+    data = xr.Dataset(coords={"seed": list(seeds), "time": times}, attrs=attrs)
+    found = again(data)
+    assert found.kind == "python" and found.checked
+    stated = []
+    usual = inspect.signature(fmab.simulate)
+
+    def note(*given, **named):
+        stated.append(usual.bind(*given, **named))
+
+    monkeypatch.setattr(fmab, "simulate", note)
+    exec(found.text, {})
+    (call,) = stated
+    call.apply_defaults()
+    given = call.arguments
+    assert given["algorithm"] == algorithm and given["problem"] == problem
+    assert given["horizon"] == 2000 and given["root_seed"] == how["root_seed"]
+    assert given["sum_agents"] is how["sum_agents"]
+    told = given["seeds"]
+    assert list(range(told) if isinstance(told, int) else told) == list(seeds)
+    slots = {key: given[key] for key in ("times", "spacing")}
+    again_grid = batches.bound(algorithm, problem, 2000, **slots)
+    assert again_grid.grid[: again_grid.points].tolist() == times.tolist()
 
 
 @pytest.mark.slow

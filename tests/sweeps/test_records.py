@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -14,10 +15,13 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax.algorithms import base
+from fmab_jax.cli import stated
 from fmab_jax.errors import Damaged, Refusal
-from fmab_jax.sweeps import records
+from fmab_jax.sweeps import records, results
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Entry, Store
+from fmab_jax.sweeps.study import state
 
 KEEPS = ("curves", "summary")
 STUDY: dict[str, Any] = dict(
@@ -131,6 +135,24 @@ def test_fields_that_contradict_each_other_are_refused(
     store.write_header(changed(header, path, value))
     with pytest.raises(Refusal, match=f"no proper '{field}'"):
         fmab.open_sweep(store.path)
+
+
+@pytest.mark.parametrize("until", [None, fmab.until_precise(relative=0.1, max_seeds=4)])
+@pytest.mark.parametrize("name", sorted(base.known()))
+def test_whatever_a_study_writes_can_be_read(tmp_path: Path, name: str, until: Any) -> None:
+    """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
+    owner = base.known()[name]
+    algorithm = owner(**stated.suggested(owner, {}))
+    grid: dict[str, Any] = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
+    grid |= {"until": until, "keep": "summary" if until else "curves"}
+    study = state(algorithm, fixed_instance=[None, 7], **grid)
+    header = results.header_of(study, {"jax": "1"})
+    store = Store(tmp_path / "s", create=True)
+    store.write_header(header)
+    assert records.header_in(store) == json.loads(json.dumps(header))
+    data = fmab.open_sweep(store.path, partial=True)
+    assert data.attrs["algorithm"] == name and data.attrs["study_hash"] == study.hash
+    assert data.seeds.values.tolist() == [0, 0] and data.attrs["title"] == algorithm.title
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,40 @@ def test_whatever_changes_numbers_changes_hashes() -> None:
     assert len(set(described)) == len(made)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "other"},
+        {"reporting": 3},
+        {"wait": 2},
+        {"links": ((exchanges.SERVER, 5),)},
+        {"links": ((exchanges.Meter("other", "server", True, "x"), 4),)},
+        {"weights": np.array([0.25, 0.25, 0.25, 0.25 + 1e-16])},
+        {"weights": np.array([0.4, 0.2, 0.2, 0.2])},
+        {"vectors": 7},
+        {"numbers": 1},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_an_exchange_is_described_with_all_that_counts(changes: dict[str, Any]) -> None:
+    """Would catch chunks of another wait, another meter or other weights taken for these."""
+    server = exchanges.server(4)
+    other = dataclasses.replace(server, **changes)
+    same = np.array_equal(other.weights, server.weights)
+    told = [study._described_exchange(each) for each in (server, dataclasses.replace(server))]
+    assert told[0] == told[1]
+    assert (study._described_exchange(other) != told[0]) or ("weights" in changes and same)
+
+
+def test_a_law_with_other_source_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch results of a reward law of one's own kept after its code has changed."""
+    before = hashes(small())
+    codes = {law: "abc" for law in [type(fmab.Problem([0.5, 0.4], agents=2).rewards)]}
+    digest = study.source_digest
+    monkeypatch.setattr(study, "source_digest", lambda own: codes.get(own) or digest(own))
+    assert hashes(small()) != before
+
+
 # name: two ways to say the same.
 ALIKE: dict[str, tuple[Callable[[], Study], Callable[[], Study]]] = {
     "order of keywords": (

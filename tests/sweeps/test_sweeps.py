@@ -169,6 +169,30 @@ def test_another_size_of_chunk_computes_nothing_again(tmp_path, keep):
     assert teller.trials == 4 * 6 and (data.seeds == 26).all()
 
 
+def test_each_chunk_is_told_with_what_is_complete():
+    """Would catch cells counted before their last chunk, and the width of another slot."""
+
+    class Notes(Counted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.told = []
+
+        def written(self, cells_done, widest):
+            self.told.append((cells_done, widest))
+
+    teller = Notes()
+    data = swept(seeds=30, teller=teller)
+    assert [cells for cells, _ in teller.told] == [0, 1, 1, 2, 2, 3, 3, 4]
+    final = data.regret.values[..., -1].reshape(4, 30).astype(float)
+
+    def wide(values):
+        return 1.96 * values.std(ddof=1) / np.sqrt(len(values)) / values.mean()
+
+    assert teller.told[0][1] == pytest.approx(wide(final[0, :20]), rel=1e-9)
+    due = max(wide(values) for values in final)
+    assert teller.told[-1][1] == pytest.approx(due, rel=1e-9)
+
+
 def test_equal_cells_are_computed_once():
     """Would catch a grid that pays for parameters an algorithm does not have."""
     teller = Counted()

@@ -1,0 +1,37 @@
+"""Results that say all of themselves, though nothing was computed: no program is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from fmab_jax.algorithms.base import Outcome
+from fmab_jax.run import batches
+from fmab_jax.sweeps import results
+from fmab_jax.sweeps.study import state
+
+
+@pytest.fixture
+def uncomputed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
+    """Has `simulate` compute nothing for 2 seeds; returns what does the same for `sweep`."""
+
+    def nothing(*_: Any) -> Any:
+        flat, curves = np.zeros(2), np.zeros((2, 200))
+        fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
+        yield 0, Outcome(**(fields | {"waiting_regret": None}))
+
+    monkeypatch.setattr(batches, "executable", lambda *_: None)
+    monkeypatch.setattr(batches, "run_trials", nothing)
+
+    def swept(*given: Any, **options: Any) -> xr.Dataset:
+        store: Any = options.pop("store", None)
+        header = results.header_of(state(*given, **options), {"jax": "1"})
+        if store is not None:
+            results.Store(store, create=True).write_header(header)
+        return results.dataset(results.Results(header, results.Memory(), []), "", partial=True)
+
+    return swept

@@ -1,0 +1,241 @@
+"""The table of a result against NumPy and SciPy, cell by cell, on results made up for it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import fmab_jax as fmab
+from fmab_jax.analysis import overview as overviews
+from fmab_jax.analysis import tables
+from fmab_jax.analysis.words import short
+
+SEEDS = np.array([[5, 4], [1, 0]])
+METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
+PER_ROUND = np.array([3, 7, 5])
+PRICES = {"server_price": 25.0, "peer_price": 2.0}
+
+
+def result(seeds=SEEDS) -> xr.Dataset:
+    """Returns curves of 2 x 2 configurations, two of them unfinished."""
+    rng = np.random.default_rng(1)
+    shape = (*seeds.shape, 5)
+    final = rng.gamma(4, 300, shape).round()
+    rounds = rng.integers(1, 5, shape)
+    links = np.stack([0 * rounds, rounds], -1)[..., None] * PER_ROUND
+    dims = ("participation", "epsilon", "seed")
+    event = {
+        "best_arm_lost": (dims, rng.random(shape) < 0.5),
+        "worse_arm_played": (dims, rng.random(shape) < 0.5),
+    }
+    side, priced = ([each[i] for each in METERS.values()] for i in (0, 1))
+    return xr.Dataset(
+        {
+            "regret": ((*dims, "time"), np.stack([final / 2, final], -1)),
+            "links": ((*dims, "time", "meter"), links),
+            "rounds_made": (dims, rounds),
+            "chosen_arm": (dims, rng.integers(-1, 2, shape)),
+            "seeds": (dims[:2], seeds),
+        },
+        {
+            "participation": ("participation", [0.5, 1.0], {"symbol": "p"}),
+            "epsilon": ("epsilon", [0.25, 2.0], {"symbol": "ε"}),
+            "epsilon_message": (dims[1::-1], [[1.0, 2.0], [8.0, 16.0]]),
+            "seed": np.arange(5),
+            "time": [10, 1000],
+            "meter": list(METERS),
+            "side": ("meter", side),
+            "priced": ("meter", priced),
+            "counts": ("meter", ["links", "hops x edges", "edges"]),
+            **event,
+        },
+        {"title": "CDP-MAB", "agents": 8, "arms": 3, "horizon": 1000, "settings": "{}"},
+    )
+
+
+def due(data: xr.Dataset, place: tuple[int, int], level: float) -> dict:
+    """Returns what a configuration ends with, by name."""
+    number = int(SEEDS[place])
+    cell = data.isel(participation=place[0], epsilon=place[1], seed=slice(number))
+    found: dict = {"seeds": number, "undecided": int((cell.chosen_arm < 0).sum())}
+    rounds = cell.rounds_made.values.astype(float)
+    series = {"regret": cell.regret.values[:, -1], "rounds_made": rounds}
+    series["cost"] = rounds * (25 * 3 + 2 * 7)
+    for name, values in series.items():
+        mean, error = values.mean(), values.std(ddof=1) / np.sqrt(number)
+        low, high = stats.t.interval(level, number - 1, mean, error) if error else (mean, mean)
+        found |= {name: mean, f"{name}_lower": low, f"{name}_upper": high}
+    for name in ("best_arm_lost", "worse_arm_played"):
+        found[name] = int(cell[name].sum())
+        ends = stats.binomtest(found[name], number).proportion_ci(level, "exact")
+        found |= {f"{name}_lower": ends.low, f"{name}_upper": ends.high}
+    links = rounds.mean() * PER_ROUND
+    return found | {f"links_{name}": each for name, each in zip(METERS, links, strict=True)}
+
+
+def test_each_cell_is_that_of_numpy():
+    """Would catch a width for its half, swapped ends or columns, a level that is not passed on,
+    the message of another configuration, and one seed that has an interval."""
+    data = result()
+    found = fmab.overview(data, level=0.9, **PRICES)
+    assert [each.replace("\n", " ") for each in found.headings] == [
+        *("participation", "epsilon", "message Nε", "regret at T", "± 90 %", "±, % of it"),
+        *("rounds", "links server", "links bound", "links used", "cost", "seeds"),
+        *("best arm lost 90 %", "worse arm played 90 %"),
+    ]
+    # Of [participation, epsilon]; the last has not begun.
+    places, messages = [(0, 0), (0, 1), (1, 0)], ["1", "8", "2"]
+    assert len(found.rows) == len(found.named) == 3
+    for place, message, row, named in zip(places, messages, found.rows, found.named, strict=True):
+        labels = (["0.5", "1"][place[0]], ["0.25", "2"][place[1]], message)
+        assert row[:3] == labels and named["epsilon_message"] == float(message)
+        assert named["level"] == 0.9 and named["seeds"] == SEEDS[place]
+        if SEEDS[place] < 2:
+            assert row[3:] == (*["-"] * 8, "1", "-", "-") and np.isnan(named["regret"])
+            continue
+        known = due(data, place, 0.9)
+        for name, value in known.items():
+            assert named[name] == pytest.approx(value, rel=1e-9), name
+        half = (known["regret_upper"] - known["regret_lower"]) / 2
+        assert row[3:] == (
+            short(known["regret"]),
+            short(half),
+            f"{100 * half / known['regret']:.2g}",
+            short(known["rounds_made"]),
+            *(short(known[f"links_{name}"]) for name in METERS),
+            short(known["cost"]),
+            f"{SEEDS[place]}",
+            *(
+                f"{known[name]} [{known[f'{name}_lower']:.2g}, {known[f'{name}_upper']:.2g}]"
+                for name in ("best_arm_lost", "worse_arm_played")
+            ),
+        )
+    said = "Cost: 25 per server link, 2 per peer link (bound)."
+    assert found.legend.endswith(said) and "with the 90 % Clopper-Pearson interval" in found.legend
+    assert found.remarks[0] == "1 configuration not begun yet: run the sweep's command again."
+    lines = list(csv.DictReader(io.StringIO(found.write("csv"))))
+    assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.named[:2]]
+
+
+def test_each_look_has_its_share_of_the_level():
+    """Would catch one look's level for all looks, and counts of seeds that are paid for twice."""
+    looked = result().assign_attrs(looks=4, until_level=0.9)
+    found = fmab.final_table(looked, **PRICES)
+    for place in ((0, 0), (0, 1)):
+        cell = found.isel(participation=place[0], epsilon=place[1])
+        for name, value in due(result(), place, 1 - 0.1 / 4).items():
+            if name.startswith(("regret", "cost", "rounds")):
+                assert float(cell[name]) == pytest.approx(value, rel=1e-9), name
+        for name, value in due(result(), place, 0.9).items():
+            if name.startswith(("best", "worse", "undecided")):
+                assert float(cell[name]) == pytest.approx(value, rel=1e-9), name
+    told = "90 % simultaneous band at T (97.5 % a look, 4 possible looks)"
+    assert (found.level, found.description) == (0.9, told)
+
+
+def test_a_look_draws_as_far_out_as_its_level(monkeypatch):
+    """Would catch a quantile beyond all draws, and draws without end."""
+    asked = []
+
+    def keep(seeds, mean, covariance, level, *, resamples):
+        asked.append((level, resamples))
+        return mean, mean
+
+    monkeypatch.setattr(tables, "moments_band", keep)
+    for level in (0.5, 0.95, 0.999, 1 - 1e-9):
+        tables.look_band(5, np.zeros(1), np.zeros((1, 1)), level)
+    assert asked == [(0.5, 2000), (0.95, 4000), (0.999, 200_000), (1 - 1e-9, 1_000_000)]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    "sort, name",
+    [
+        ("regret", "regret"),
+        ("rounds", "rounds_made"),
+        ("cost", "cost"),
+        ("seeds", "seeds"),
+        ("lost", "best_arm_lost"),
+        ("worse", "worse_arm_played"),
+        ("epsilon", "epsilon"),
+    ],
+)
+def test_rows_are_sorted_by_the_column_that_is_named(sort, name, descending):
+    """Would catch the order of another column, turned round, or with unknown ones first."""
+    data = result(np.array([[5, 4], [1, 3]]))
+    # No two alike in any column.
+    events = np.zeros((2, 2, 5), bool)
+    events[0, 0, :1] = events[0, 1, :3] = events[1, 1, :2] = True
+    over = data.rounds_made.dims
+    data = data.assign_coords(best_arm_lost=(over, events), worse_arm_played=(over, ~events))
+    found = fmab.overview(data, sort=sort, descending=descending, **PRICES).named
+    values = [row[name] for row in found if row[name] == row[name]]
+    assert values == sorted(values, reverse=descending) and len(set(values)) > 1
+    if name in ("regret", "rounds_made", "cost"):
+        assert len(values) == 3 and np.isnan(found[-1][name])
+    # The other columns went along.
+    told = [row["regret"] for row in found if row["seeds"] > 1]
+    usual = {row["regret"]: row for row in fmab.overview(data, **PRICES).named}
+    assert [usual[each]["cost"] for each in told] == [r["cost"] for r in found if r["seeds"] > 1]
+
+
+def decided(undecided: int, rounds: int) -> xr.Dataset:
+    """Returns a result of 200 seeds, so many of which still explore."""
+    data = result().isel(participation=0, epsilon=0, seed=np.zeros(200, int)).drop_vars("seeds")
+    data = data.assign_coords(seed=np.arange(200), best_arm_lost=("seed", np.zeros(200, bool)))
+    chosen = np.where(np.arange(200) < undecided, -1, 0)
+    return data.assign(chosen_arm=("seed", chosen), rounds_made=("seed", np.full(200, rounds)))
+
+
+@pytest.mark.parametrize(
+    "undecided, rounds, start",
+    [
+        (0, 2, None),
+        (1, 2, None),
+        (2, 2, "1 % of the seeds still explore at T"),
+        (20, 2, "10 % of the seeds still explore at T"),
+        (200, 2, "100 % of the seeds still explore at T"),
+        (200, 0, "No round was completed by T: T is shorter than the first epoch"),
+        # Algorithms without rounds complete none, and may have decided.
+        (100, 0, "50 % of the seeds still explore at T"),
+        (0, 0, None),
+    ],
+)
+def test_what_is_remarked_of_seeds_that_explore(undecided, rounds, start):
+    """Would catch one seed of 200 that is remarked, many that are not, and "no round" where
+    seeds have decided without."""
+    said = fmab.overview(decided(undecided, rounds)).remarks
+    assert [line.startswith(start or "?") for line in said] == [True] * (start is not None)
+
+
+@pytest.mark.parametrize(
+    "rows, settings, differ", [(0, {}, 0), (1, {}, 0), (2, {}, 1), (0, {"spread": "x"}, 1)]
+)
+def test_where_agents_differ(rows, settings, differ):
+    """Would catch two agents with means of their own that are taken for alike."""
+    data = decided(0, 2).assign_coords(best_arm_lost=("seed", np.arange(200) < 3))
+    if rows:
+        data = data.assign(means=(("row", "arm"), np.full((rows, 3), 0.5)))
+    data.attrs["settings"] = json.dumps(settings)
+    said = fmab.overview(data).remarks
+    assert ["where agents differ" in line for line in said] == [True] * differ
+
+
+@pytest.mark.parametrize(
+    "text, written",
+    [
+        ("± ε δ ∞", r"$\pm$ $\varepsilon$ $\delta$ $\infty$"),
+        ("2–3, 4×10⁻⁶", r"2--3, 4$\times$10$^{-6}$"),
+        ("10¹⁰ of 10⁴", "10$^{10}$ of 10$^{4}$"),
+        ("plain_1", "plain_1"),
+    ],
+)
+def test_letters_in_latex(text, written):
+    """Would catch a letter that becomes another one's command, and powers that are glued."""
+    assert overviews._latex(text) == written

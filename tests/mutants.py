@@ -1,0 +1,205 @@
+"""Applies one-line mistakes to copies of the project, and runs the tests of the room on each.
+
+``python -m tests.mutants`` tries every mutant of tests/mutants.toml with the tests that run by
+default, prints a table by room, and names each mutant that no test catches. ``--room`` and
+``--only`` choose some. A mutant with ``lives`` in the list is expected to live, for that reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import programs as kept_programs
+
+ROOT = Path(__file__).parents[1]
+LIST = Path(__file__).with_suffix(".toml")
+# Tests of what lies under a path; the longest path that fits counts.
+TESTS = {
+    "fmab_jax": ("tests/test_errors.py", "tests/test_bad_input.py", "tests/cli"),
+    "fmab_jax/core": ("tests/core",),
+    "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py"),
+    "fmab_jax/run": ("tests/run", "tests/algorithms"),
+    "fmab_jax/analysis": ("tests/analysis",),
+    "fmab_jax/sweeps": ("tests/sweeps",),
+    "fmab_jax/ratings": ("tests/ratings",),
+    "fmab_jax/plots": ("tests/plots",),
+    "fmab_jax/reports": ("tests/reports",),
+    "fmab_jax/cli": ("tests/cli",),
+    "experiments": ("tests/experiments",),
+    "benchmarks": ("tests/experiments/test_pages.py",),
+}
+# What a copy needs: the sources, the tests, and what they read.
+COPIED = ("fmab_jax", "experiments", "benchmarks", "tests", "docs", "figures", ".ci")
+LONGEST = 900
+"""Seconds after which a run that does not end counts as caught: the mutant hangs it."""
+
+
+class Mutant(NamedTuple):
+    """A line that is wrong.
+
+    Attributes:
+        file: Where, from the project's root.
+        old: A part of one line, which stands there once.
+        new: What stands there instead.
+        why: What a user would get wrong.
+        by: Who wrote it: "insider", or "outsider", who had not read the tests.
+        lives: Why no test can catch it; empty for all others.
+    """
+
+    file: str
+    old: str
+    new: str
+    why: str
+    by: str = "insider"
+    lives: str = ""
+
+    @property
+    def room(self) -> str:
+        """The path whose tests are run."""
+        fits = [room for room in TESTS if self.file.startswith(room + "/")]
+        return max(fits, key=len)
+
+    def applied(self) -> str:
+        """Returns the whole file with the mutant in it.
+
+        Raises:
+            LookupError: If the old text does not stand there exactly once.
+        """
+        text = (ROOT / self.file).read_text(encoding="utf-8")
+        if text.count(self.old) != 1 or self.old == self.new:
+            raise LookupError(f"{self.file}: {text.count(self.old)} places of {self.old!r}")
+        return text.replace(self.old, self.new)
+
+
+class Tried(NamedTuple):
+    """What became of a mutant: the test that caught it, or "" if it lived."""
+
+    mutant: Mutant
+    caught: str
+
+
+def read(path: Path = LIST) -> list[Mutant]:
+    """Returns all mutants of a list."""
+    return [Mutant(**each) for each in tomllib.loads(path.read_text("utf-8"))["mutant"]]
+
+
+def ordered(mutant: Mutant) -> list[str]:
+    """Returns the test files of the mutant's room, those that name its module first."""
+    name = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
+    files = []
+    for place in TESTS[mutant.room]:
+        path = ROOT / place
+        files += [path] if path.is_file() else sorted(path.rglob("test_*.py"))
+    text = {path: path.read_text(encoding="utf-8") for path in files}
+    files.sort(key=lambda path: -min(1, len(name.findall(text[path]))))
+    return [str(path.relative_to(ROOT)) for path in files]
+
+
+def tried(mutant: Mutant, programs: Path, tests: Sequence[str] = ()) -> Tried:
+    """Runs the tests of the room on a copy of the project that has the mutant."""
+    with tempfile.TemporaryDirectory(prefix="fmab-mutant-") as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, copy / name, copy_function=_linked)
+        for path in ROOT.iterdir():
+            if path.is_file():
+                shutil.copy2(path, copy / path.name)
+        text = mutant.applied()
+        (copy / mutant.file).unlink()
+        (copy / mutant.file).write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "--tb=no", "--no-header"]
+        command += ["-p", "no:cacheprovider", *(tests or ordered(mutant))]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(copy),
+            "FMAB_TEST_PROGRAMS": str(programs),
+        }
+        try:
+            done = subprocess.run(
+                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST
+            )
+        except subprocess.TimeoutExpired:
+            return Tried(mutant, f"no end after {LONGEST} s")
+        if done.returncode == 0:
+            return Tried(mutant, "")
+        found = re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", done.stdout, re.M)
+        return Tried(mutant, found[1] if found else f"pytest ended with {done.returncode}")
+
+
+def _linked(source: str, target: str) -> None:
+    """Links a file in place of copying it: nothing writes into it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def table(found: Sequence[Tried]) -> list[str]:
+    """Returns a line for each room, and one for each who wrote mutants: how many were caught."""
+    lines = [f"{'room':<22}{'mutants':>9}{'caught':>8}"]
+    for key in (lambda m: m.room, lambda m: f"by an {m.by}", lambda m: "all"):
+        many = Counter(key(each.mutant) for each in found)
+        caught = Counter(key(each.mutant) for each in found if each.caught)
+        lines += [f"{name:<22}{many[name]:>9}{caught[name]:>8}" for name in sorted(many)]
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Tries mutants; returns 1 if one lives that the list does not expect to."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--room", help="only those under this path")
+    parser.add_argument(
+        "--only", type=int, nargs="+", help="only these, by their place in the list"
+    )
+    parser.add_argument("--tests", nargs="+", default=(), help="run these, not the room's")
+    parser.add_argument("--list", type=Path, default=LIST, help="another list of mutants")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at once")
+    parser.add_argument("--out", type=Path, help="write what became of each, as JSON")
+    chosen = parser.parse_args(arguments)
+    numbered = [
+        (number, mutant)
+        for number, mutant in enumerate(read(chosen.list))
+        if (chosen.room is None or mutant.file.startswith(chosen.room))
+        and (chosen.only is None or number in chosen.only)
+    ]
+    found: dict[int, Tried] = {}
+    with tempfile.TemporaryDirectory(prefix="fmab-mutants-") as name:
+        folder = Path(name)
+        # Programs of mutants are of no use to anybody else.
+        for path in kept_programs.folder().glob("*"):
+            _linked(str(path), str(folder / path.name))
+
+        def one(pair: tuple[int, Mutant]) -> None:
+            number, mutant = pair
+            found[number] = tried(mutant, folder, chosen.tests)
+            said = found[number].caught or "LIVES" + f" (as expected: {mutant.lives})" * bool(
+                mutant.lives
+            )
+            print(f"{number:>4} {mutant.file}: {mutant.why}: {said}", flush=True)
+
+        with ThreadPoolExecutor(chosen.jobs) as pool:
+            list(pool.map(one, numbered))
+    results = [found[number] for number, _ in numbered]
+    print("\n".join(["", *table(results)]))
+    if chosen.out:
+        rows = [{**each.mutant._asdict(), "caught": each.caught} for each in results]
+        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return int(any(not each.caught and not each.mutant.lives for each in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

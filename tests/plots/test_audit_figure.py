@@ -1,0 +1,70 @@
+"""The figure of an audit against the histogram that it is made of."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+import fmab_jax as fmab
+from fmab_jax.analysis.audit import Audit, Finding, Histogram
+from fmab_jax.plots import style
+from fmab_jax.plots.audit import plot_audit
+
+EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
+
+
+def made(claim: float = 2.0, infinite: bool = False) -> Audit:
+    """Returns an audit of two findings, of which the second is drawn."""
+    one = Finding(
+        *("one upload", claim, 1.25, 1.3, infinite, "round 1, arm 2: at least 0.75", 0.75),
+        *((10, 90), Histogram(EDGES, WITHOUT, WITH_IT)),
+    )
+    other = one.__class__(**{**vars(one), "stream": "3 uploads", "lower": 0.5})
+    return Audit(fmab.cdp_mab(0.5), 7, 1000, 1e-6, (other, one), 9.0)
+
+
+def test_both_densities_and_their_log_ratio_by_hand() -> None:
+    """Would catch counts for densities, data sets that are swapped, a ratio of bins that are
+    nearly empty, and the first finding in place of the one that is named."""
+    figure = plot_audit(made(), 1)
+    above, below = figure.axes
+    drawn = [patch.get_data() for patch in above.patches]
+    for stairs, runs in zip(drawn, (WITHOUT, WITHOUT, WITH_IT, WITH_IT), strict=True):
+        np.testing.assert_allclose(stairs.values, runs / (1000 * 0.5), rtol=1e-14)
+        np.testing.assert_array_equal(stairs.edges, EDGES)
+    colours = [to_hex(patch.get_edgecolor()) for patch in above.patches[1::2]]
+    assert colours == [to_hex(each) for each in style.COLOURS[:2]]
+    points = next(line for line in below.lines if line.get_marker() == "o")
+    np.testing.assert_array_equal(points.get_xdata(), [0.25, 0.75, 1.75])
+    due = np.log([60 / 100, 200 / 60, 50 / 300])
+    np.testing.assert_allclose(points.get_ydata(), due, rtol=1e-14)
+    assert below.get_ylim() == pytest.approx((-2.5, 2.5))  # the claim is the largest
+
+
+@pytest.mark.parametrize(
+    "claim, infinite, levels, words",
+    [
+        (2.0, False, {"claim": 2.0, "lower bound": 1.25}, "epsilon is at least 1.25, 2 is claimed"),
+        (math.inf, False, {"lower bound": 1.25}, "epsilon is at least 1.25, none is claimed"),
+        (2.0, True, {"claim": 2.0}, "no epsilon is large enough, 2 is claimed"),
+    ],
+)
+def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> None:
+    """Would catch one side alone, the bound drawn at the claim, and a line at infinity."""
+    figure = plot_audit(made(claim, infinite), 1)
+    flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
+    found = [(line.get_label(), line.get_ydata()[0]) for line in flat]
+    assert {label: abs(at) for label, at in found} == levels
+    assert sorted(at for _, at in found) == sorted(
+        s * at for at in levels.values() for s in (-1, 1)
+    )
+    for axes in figure.axes:
+        (edge,) = (x for x in axes.lines if x.get_linestyle() == ":" and x.get_color() == "0.45")
+        assert list(edge.get_xdata()) == [0.75, 0.75]
+    text = " ".join(figure.texts[0].get_text().split())
+    assert text.startswith("CDP-MAB, ε = 0.5, M = 7 agents: one upload. 1000 runs of each of two")
+    assert words in text and "wrong with a chance of 1e-06 at most" in text

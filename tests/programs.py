@@ -1,0 +1,69 @@
+"""A folder of compiled programs that outlives a run of the tests.
+
+A program's key holds the program itself, the compiler and its options, so that changed code
+compiles anew and no test loses power. JAX's key says nothing of the processor: the folder does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
+# Folders that grow past this are emptied: most of their programs are of code that is no more.
+MOST_BYTES = 1_000_000_000
+
+
+def folder() -> Path:
+    """Returns where the programs are kept: $FMAB_TEST_PROGRAMS, or among this user's caches."""
+    if chosen := os.environ.get("FMAB_TEST_PROGRAMS"):
+        return Path(chosen)
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(caches).expanduser() / "fmab_jax-tests" / key()
+
+
+def key() -> str:
+    """Returns a name for all that decides about machine code besides a program."""
+    parts = [version("jax"), version("jaxlib"), platform.machine(), _processor()]
+    parts += [os.environ.get(name, "") for name in ("XLA_FLAGS", "JAX_PLATFORMS")]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """Returns the processor's name and what it can do."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+        return "\n".join(line for line in lines if line.startswith(("model name", "flags")))
+    return platform.processor()
+
+
+def use(path: Path) -> None:
+    """Has this process, and those that it starts, keep their programs there."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if sum(each.stat().st_size for each in path.iterdir()) > MOST_BYTES:
+        shutil.rmtree(path)
+        path.mkdir(mode=0o700)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(path)
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    heal(path)  # which imports JAX, and JAX reads these
+
+
+def heal(path: Path) -> None:
+    """Removes programs that a killed process left half-written: JAX would never replace them."""
+    from jax._src import compilation_cache
+
+    stamp = path / "checked"
+    since = stamp.stat().st_mtime_ns if stamp.exists() else 0
+    for each in path.glob("*-cache"):
+        # A little earlier as well: clocks of file systems are coarse.
+        if each.stat().st_mtime_ns > since - 10**9:
+            try:
+                compilation_cache.decompress_executable(each.read_bytes())
+            except Exception:  # whatever a codec says of half a file
+                each.unlink(missing_ok=True)
+    stamp.touch()

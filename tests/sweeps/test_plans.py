@@ -1,0 +1,238 @@
+"""Plans, shares, progress and agreement of a sweep, by arithmetic: nothing is computed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmab_jax.analysis import summary
+from fmab_jax.errors import Refusal
+from fmab_jax.sweeps import cluster, progress, results, runner
+from fmab_jax.sweeps.blocks import Chunk
+from fmab_jax.sweeps.progress import Plan
+from fmab_jax.sweeps.store import Store
+from fmab_jax.sweeps.study import made_with, state, until_precise
+
+
+def study(cells: int = 5, **changes: Any) -> Any:
+    """Returns a study of so many configurations of the house's small size."""
+    how: dict[str, Any] = {"agents": 3, "arms": 4, "horizon": 2000, "times": 8, "seeds": 5}
+    return state("cdp", epsilon=[1 + i for i in range(cells)], **{**how, **changes})
+
+
+def work(made: Any, worker: tuple[int, int] | None = None, chunk: int | None = None) -> Any:
+    return runner._Work(made, (), "cpu", chunk, 4, worker, None)
+
+
+# --- workers of a cluster ---
+
+
+@pytest.mark.parametrize("others", [["cpu", "gpu"], ["gpu", "gpu", "cpu"]])
+def test_workers_of_mixed_platforms_are_refused(others: list[str]) -> None:
+    """Would catch chunks of two kinds of device in one store, whose bits differ."""
+    made = object.__new__(cluster.Cluster)
+    made.made_by = {}
+    made._wait_for_workers = lambda teller: None  # type: ignore[method-assign]
+    asked = [(f"w{i}", made_with(each)) for i, each in enumerate(others)]
+    made._asked = lambda: asked  # type: ignore[method-assign]
+    last = f"w{len(others) - 1}"
+    line = f"^worker {last}: platform is {others[-1]}, and the other workers' is {others[0]}; inst"
+    with pytest.raises(Refusal, match=line):
+        made.agree(progress.Progress())
+    made.made_by, asked = {}, asked[:-1]
+    assert made.agree(progress.Progress()) == made_with(others[0])
+
+
+# --- who computes what ---
+
+
+@pytest.mark.parametrize(
+    "cells, seeds, workers, most",
+    [
+        (5, 5, 3, 9),  # 25 trials: ceil(25 / 3)
+        (5, 5, 5, 8),  # never fewer than a batch
+        (1, 1000, 7, 143),
+        (2, 500, 1, runner.resources.MAX_SEEDS),
+    ],
+)
+def test_a_share_is_rounded_up(cells: int, seeds: int, workers: int, most: int) -> None:
+    """Would catch a worker without a chunk, or one chunk more than there are workers."""
+    made = study(cells, seeds=seeds)
+    assert work(made, (1, workers))._share == most
+    found = results.Results(results.header_of(made, {}), results.Memory(), [])
+    blocks = [work(made, (i + 1, workers)).todo(found) for i in range(workers)]
+    every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
+    trials = sum(stop - start for _, start, stop in every)
+    assert len(every) == len(set(every)) and trials == cells * seeds
+    assert all(len(b.cells) * (b.stop - b.start) <= most for each in blocks for b in each)
+
+
+@pytest.mark.parametrize(
+    "changes, chunk, workers",
+    [
+        ({"seeds": 5}, None, 4),  # 25 trials, 8 or more each
+        ({"seeds": 5}, 5, 5),
+        ({"seeds": 5}, 10, 3),
+        ({"seeds": 4, "keep": "summary", "until": until_precise(0.1, max_seeds=8)}, None, 5),
+    ],
+)
+def test_how_many_workers_have_something_to_do(changes: Any, chunk: Any, workers: int) -> None:
+    """Would catch a plan that asks for workers that would idle, or for too few."""
+    made = work(study(**changes), None, chunk)
+    found = results.Results(results.header_of(made.study, {}), results.Memory(), [])
+    assert made._useful_workers(made.todo(found)) == workers
+
+
+@pytest.mark.parametrize(
+    "changes, refused",
+    [
+        ({"disk_bytes": 900, "free_bytes": 1000}, None),
+        ({"disk_bytes": 901, "free_bytes": 1000}, "disk"),
+        ({"disk_bytes": 10**9, "free_bytes": 0}, None),  # unknown
+        ({"memory_bytes": 900, "available_bytes": 1000}, None),
+        ({"memory_bytes": 901, "available_bytes": 1000}, "memory"),
+        ({"memory_bytes": 10**9, "available_bytes": 0}, None),
+    ],
+)
+def test_nine_tenths_of_what_is_free_may_be_taken(changes: Any, refused: str | None) -> None:
+    """Would catch a sweep that fills the disk or the memory, or one refused for the other."""
+    plan = Plan(5, 5, False, 5, 1, 25, 25, 1, 100, 10**4, 100, 10**4)._replace(**changes)
+    if refused is None:
+        return runner._refuse_what_does_not_fit(plan, study())
+    with pytest.raises(Refusal, match=f"^{refused}=.*: must be at most 90 % of the 1 kB free"):
+        runner._refuse_what_does_not_fit(plan, study())
+
+
+def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path: Path) -> None:
+    """Would catch a header with fewer seeds than another worker is computing."""
+    store = Store(tmp_path / "s", create=True)
+    headers = {n: results.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
+    wanted = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
+    for seeds, alone, kept in wanted:
+        runner._claim(store, headers[seeds], (), alone=alone)
+        header = store.header()
+        assert header is not None and header["seeds"] == kept
+
+
+# --- what is told ---
+
+
+def moments(values: Any) -> summary.Moments:
+    return summary.moments(np.array(values, float)[:, None], full=False)
+
+
+def test_the_widest_interval_by_hand() -> None:
+    """Would catch a deviation in place of its error, the narrowest, and a cell forgotten."""
+    made = work(study())
+    a, b, c = [10.0, 14.0, 12.0], [100.0, 101.0], [0.0, 0.0]
+    whole = Chunk({}, [moments(a), moments(b), moments(c)])
+    of_a = 1.96 * np.std(a, ddof=1) / math.sqrt(3) / 12
+    assert made._widest(runner.Block(("a", "b", "c"), 0, 3), whole) == pytest.approx(of_a)
+    # More seeds of the same cell are merged with what is known.
+    more = [12.0, 12.0, 12.0, 12.0]
+    found = made._widest(runner.Block(("a",), 3, 7), Chunk({}, [moments(more)]))
+    every = np.array(a + more)
+    assert found == pytest.approx(1.96 * every.std(ddof=1) / math.sqrt(7) / 12)
+    alone = Chunk({}, [moments([3.0])])
+    assert math.isnan(work(study())._widest(runner.Block(("a",), 0, 1), alone))
+
+
+PLAN = Plan(8, 5, False, 6, 2, 30, 20, 4, 1500, 10**9, 2_000_000, 4 * 10**9)
+
+
+@pytest.mark.parametrize(
+    "changes, text",
+    [
+        (
+            {},
+            "8 configurations (6 different) x 5 seeds = 30 trials, 20 of them to do: "
+            "2 compilations, 4 chunks, 1.5 kB of 1 GB free disk, 2 MB of 4 GB free memory",
+        ),
+        (
+            {"cells": 6, "missing": 30, "until": True, "free_bytes": 0, "layouts": 1, "blocks": 1},
+            "6 configurations x at least 5 seeds = 30 trials: "
+            "1 compilation, 1 chunk, 2 MB of 4 GB free memory",
+        ),
+    ],
+)
+def test_a_plan_in_words(changes: Any, text: str) -> None:
+    """Would catch disk told as memory, what is there told as to do, and "1 chunks"."""
+    assert progress.describe_plan(PLAN._replace(**changes)) == text
+
+
+def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch time left of all trials in place of those left, and a rate since the start
+    of the process: 5 of 20 trials in 50 s leave 150 s."""
+    clock = [1000.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
+    lines = progress._Lines()
+    said: list[str] = []
+    lines.say = said.append  # type: ignore[method-assign]
+    lines.planned(PLAN)
+    clock[0] += 30
+    lines.calibrated(200)
+    lines.written(3, 0.0123)
+    for _ in range(5):
+        clock[0] += 10
+        lines.advanced(1)
+    lines.report()
+    assert said[1] == "expected to take 3 min"
+    assert said[-1] == (
+        "5 of 20 trials, 0.1 trials/s, 2 min left, 3 of 6 configurations done, "
+        "widest 95 % interval +-1.2 % of the mean"
+    )
+    # A precision may ask for more than was planned; then no more is left than nothing.
+    lines.extended(4)
+    lines.report()
+    assert said[-1].startswith("5 of 4 trials, 0.1 trials/s, 0 s left")
+
+
+def test_a_line_in_a_notebook_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a bar that is full too soon, and time left where nothing is."""
+    clock = [1000.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
+    cell = progress._Cell()
+    said: list[tuple[Any, ...]] = []
+    cell.line.show = lambda text, share=None, *, now: said.append((text, share, now))  # type: ignore
+    cell.planned(PLAN)
+    assert said == []
+    clock[0] += 50
+    cell.advanced(5)
+    assert said[-1] == ("5 of 20 trials, 0.1 trials/s, 2 min left", 0.25, False)
+    clock[0] += 50
+    cell.advanced(15)
+    assert said[-1] == ("20 of 20 trials, 0.2 trials/s, in 2 min", 1.0, True)
+    cell.planned(PLAN._replace(missing=0))
+    assert said[-1][0] == "nothing left to compute: 30 trials are there"
+
+
+@pytest.mark.parametrize(
+    "written, text",
+    [
+        (lambda: progress._duration(0.251), "0.25 s"),
+        (lambda: progress._duration(9.9), "9.9 s"),
+        (lambda: progress._duration(99.0), "99 s"),
+        (lambda: progress._duration(100.0), "2 min"),
+        (lambda: progress._duration(5990.0), "100 min"),
+        (lambda: progress._duration(6000.0), "1.7 h"),
+        (lambda: progress._duration(36_000.0), "10.0 h"),
+        (lambda: progress._percent(math.nan), "unknown"),
+        (lambda: progress._percent(0.0123), "+-1.2 %"),
+        (lambda: progress.size_text(999), "999 bytes"),
+        (lambda: progress.size_text(1000), "1 kB"),
+        (lambda: progress.size_text(2_340_000), "2.34 MB"),
+        (lambda: progress.size_text(5e12), "5e+03 GB"),
+        (lambda: progress.counted(0, "seed"), "0 seeds"),
+        (lambda: progress.counted(1, "seed"), "1 seed"),
+        (lambda: progress.counted(1234, "seed"), "1,234 seeds"),
+        (lambda: progress.workers_text(0, 0), "waiting for workers"),
+        (lambda: progress.workers_text(1, 8), "computing on 1 worker with 8 threads"),
+    ],
+)
+def test_numbers_in_words(written: Any, text: str) -> None:
+    """Would catch a unit of another size, and hours that are minutes."""
+    assert written() == text

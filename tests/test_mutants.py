@@ -1,0 +1,64 @@
+"""The list of mutants fits the sources, and the runner tells who is caught; a sample is run."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import mutants
+from tests.mutants import Mutant, Tried
+
+LISTED = mutants.read()
+# Two of a second or two each; `python -m tests.mutants` runs all.
+SAMPLE = ("fmab_jax/core/curves.py", "fmab_jax/analysis/comparisons.py")
+
+
+def test_every_mutant_stands_in_its_file_once_and_parses() -> None:
+    """Would catch a mutant of a line that is no more, which would count as caught or be skipped."""
+    for each in LISTED:
+        ast.parse(each.applied(), each.file)
+        assert each.why and each.by in ("insider", "outsider"), each
+    assert max(Counter((each.file, each.old, each.new) for each in LISTED).values()) == 1
+
+
+def test_there_are_mutants_of_every_room() -> None:
+    """Would catch a room whose tests nobody tries, and a list by insiders alone."""
+    rooms = Counter(each.room for each in LISTED)
+    assert set(rooms) == set(mutants.TESTS) and min(rooms.values()) >= 2
+    assert len(LISTED) >= 120
+    assert sum(each.by == "outsider" for each in LISTED) >= len(LISTED) / 2
+    assert sum(bool(each.lives) for each in LISTED) <= 0.05 * len(LISTED)
+
+
+def test_a_mutant_that_no_longer_fits_is_an_error() -> None:
+    """Would catch a runner that runs the unchanged sources and calls that a mutant that lived."""
+    file = "fmab_jax/core/curves.py"
+    for old in ("nowhere in the file", "slot"):
+        with pytest.raises(LookupError, match=file):
+            Mutant(file, old, "x", "why").applied()
+
+
+def test_the_table_counts_what_was_caught() -> None:
+    """Would catch survivors counted as caught, and rooms or writers mixed up."""
+    core = Mutant("fmab_jax/core/curves.py", "a", "b", "why", "outsider")
+    found = [Tried(core, "a test"), Tried(core, ""), Tried(core._replace(file="fmab_jax/x.py"), "")]
+    rows = [line.rsplit(maxsplit=2) for line in mutants.table(found)[1:]]
+    assert rows == [
+        ["fmab_jax", "1", "0"],
+        ["fmab_jax/core", "2", "1"],
+        ["by an outsider", "3", "1"],
+        ["all", "3", "1"],
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", SAMPLE)
+def test_the_runner_tells_what_the_tests_catch(file: str, tmp_path: Path) -> None:
+    """Would catch a copy without the mutant, and a run of tests that fails for another reason."""
+    mutant = next(each for each in LISTED if each.file == file and not each.lives)
+    assert "::" in mutants.tried(mutant, tmp_path).caught
+    blank = mutant._replace(new=f"{mutant.old}  ")
+    assert mutants.tried(blank, tmp_path, [mutants.ordered(mutant)[0]]).caught == ""
