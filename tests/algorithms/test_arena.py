@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
 
 import arena_twins as twins
 import jax
@@ -17,10 +18,12 @@ from test_index import AGENTS, SHARED, UNEQUAL, assert_is_the_twin, gaps_of, pro
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.kl_ucb import largest_mean
-from fmab_jax.core import keys
+from fmab_jax.core import keys, laplace, normal
 
 ALPHA = 1e-6
 HORIZON = 300
+# Draw by draw. Every policy has talked by then, and LCC-UCB has begun its third epoch.
+SLOTS, SEEDS = 130, 3
 STAR = nx.star_graph(AGENTS - 1)
 STREAMS = {
     "reward": keys.REWARD,
@@ -150,19 +153,9 @@ SETTINGS |= {
 SMOOTH = {name: 0.4 for name in SETTINGS if name.startswith("dducb")}
 # Weights of a fifth give means that tie but for their last digit: these are compared in law alone.
 TIES = ("dec_ucb, star",)
-QUICK = (
-    "thompson",
-    "ldp_ucb, pooled",
-    "adap_ucb",
-    "dec_ucb",
-    "lcc_ucb, ring",
-    "dducb",
-    "gossip_ucb",
-    "fed_ucb",
-    "tree_ucb",
-)
 
 
+@functools.cache
 def tables(seed, agents, horizon, columns):
     """The very uniforms that the package draws."""
     found = {}
@@ -177,25 +170,17 @@ def tables(seed, agents, horizon, columns):
     return found
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        x if x in QUICK else pytest.param(x, marks=pytest.mark.slow)
-        for x in SETTINGS
-        if x not in TIES
-    ],
-)
+@pytest.mark.parametrize("name", [x for x in SETTINGS if x not in TIES])
 def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     """Would catch any decision, sum, noise or count of links that the pseudo-code does not make."""
     algorithm, twin, means = SETTINGS[name]
-    times = np.arange(HORIZON + 1)
-    data = fmab.simulate(algorithm, problem_named(name), HORIZON, 6, times=times)
-    arms = len(means[0])
-    edges = algorithm.exchange(AGENTS).links
-    for seed in range(6):
-        chance = twins.Given(means, tables(seed, AGENTS, HORIZON, arms), SMOOTH.get(name, 0.0))
-        run = twin(chance, AGENTS, arms, HORIZON)
-        assert_is_the_twin(data, seed, run, gaps_of(means), HORIZON, dict_of(edges))
+    times = np.arange(SLOTS + 1)
+    data = fmab.simulate(algorithm, problem_named(name), SLOTS, SEEDS, times=times)
+    arms, exchange = len(means[0]), algorithm.exchange(AGENTS)
+    for seed in range(SEEDS):
+        chance = twins.Given(means, tables(seed, AGENTS, SLOTS, arms), SMOOTH.get(name, 0.0))
+        run = twin(chance, AGENTS, arms, SLOTS)
+        assert_is_the_twin(data, seed, run, gaps_of(means), SLOTS, exchange)
 
 
 def problem_named(name):
@@ -204,11 +189,6 @@ def problem_named(name):
     if name in SMOOTH:
         return fmab.Problem(means[0], AGENTS, rewards=fmab.Gaussian(SMOOTH[name]))
     return problem_of(means)
-
-
-def dict_of(links):
-    """[meter name] links of a round."""
-    return {meter.name: number for meter, number in links}
 
 
 def p_values(algorithm, name, runs):
@@ -274,29 +254,65 @@ def test_what_is_released_has_the_law_that_privacy_asks_for(bits):
             np.testing.assert_allclose(law.cdf(np.sort(values) - reward), uniforms, atol=1e-9)
 
 
-def private_elimination(rng, algorithm, means, agents, horizon, epsilon):
-    """DP-SE and Dist-DP-SE pull by pull in NumPy: [agents that share a run] final regret."""
-    gaps, together = means.max() - means, algorithm == "dist_dp_se"
+class Drawn:
+    """Sums of rewards and noise of an epoch from NumPy's generator, pull by pull."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def total(self, run, epoch, active, count, means):
+        return (self.rng.random((count, len(active))) < means[active]).sum(axis=0)
+
+    def noise(self, run, epoch, active):
+        return self.rng.laplace(size=len(active))
+
+
+class Told(Drawn):
+    """The very sums and noise that the package draws: [run, epoch, arm] uniforms and noise."""
+
+    def __init__(self, uniforms, noise):
+        self.uniforms, self.noises = uniforms, noise
+
+    def total(self, run, epoch, active, count, means):
+        return scipy.stats.binom.ppf(self.uniforms[run, epoch, active], count, means[active])
+
+    def noise(self, run, epoch, active):
+        return self.noises[run, epoch, active]
+
+
+class Ended(NamedTuple):
+    """What is left of a run."""
+
+    regret: float
+    rounds: int
+    active: int
+    chosen: int
+    lost: int
+
+
+def private_elimination(chance, name, means, agents, horizon, epsilon, failure=None):
+    """DP-SE and Dist-DP-SE: how it ends for each agent, or for all together."""
+    gaps, together = means.max() - means, name == "dist_dp_se"
     runs, size = (1, agents) if together else (agents, 1)
-    regret = 0.0
-    for _ in range(runs):
-        active, slot, e = np.arange(len(means)), 0, 0
+    failure, ended = failure or 1 / horizon, []
+    for run in range(runs):
+        active, slot, e, rounds, regret = np.arange(len(means)), 0, 0, 0, 0.0
         while slot < horizon and len(active) > 1:
             e += 1
-            a, failure = len(active), 1 / horizon
+            a = len(active)
             if together:
                 pulls = math.ceil(2.0**e)
             else:
                 data = 32 * math.log(8 * a * e**2 / failure) / 0.5 ** (2 * e)
                 noise = 8 * math.log(4 * a * e**2 / failure) / (epsilon * 0.5**e)
                 pulls = math.ceil(max(data, noise) + 1)
-            order = np.tile(active, pulls)[: horizon - slot]
-            regret += size * gaps[order].sum()
-            slot += len(order)
-            if len(order) < pulls * a:
+            slots = min(a * pulls, horizon - slot)
+            regret += size * gaps[active].mean() * slots
+            slot += slots
+            if slots < pulls * a:
                 break
-            total = (rng.random((size, pulls, a)) < means[active]).sum(axis=(0, 1))
-            mean = (total + rng.laplace(0, 1 / epsilon, a)) / (size * pulls)
+            total = chance.total(run, e, active, size * pulls, means)
+            mean = (total + chance.noise(run, e, active) / epsilon) / (size * pulls)
             if together:
                 tail, count = math.log(2 * a * e**2 / failure), size * pulls
                 radius = math.sqrt(math.log(4 * a * e**2 / failure) / (2 * count))
@@ -304,26 +320,33 @@ def private_elimination(rng, algorithm, means, agents, horizon, epsilon):
             else:
                 radius = math.sqrt(math.log(8 * a * e**2 / failure) / (2 * pulls))
                 radius += math.log(4 * a * e**2 / failure) / (pulls * epsilon)
-            active = active[mean.max() - mean <= 2 * radius]
-        regret += size * gaps[active[0]] * (horizon - slot)
-    return regret
+            active, rounds = active[mean.max() - mean <= 2 * radius], e
+        ended.append(finished(active, gaps, size, regret, rounds, horizon - slot))
+    return ended
 
 
-def fed1_ucb(rng, _, means, agents, horizon, pulls):
-    """Fed1-UCB pull by pull: final regret; radius sqrt(log T / (M n)), sigma being 1/2."""
+def finished(active, gaps, size, regret, rounds, left):
+    """The end of a run: the arm that is left is played."""
+    chosen = int(active[0]) if len(active) == 1 else -1
+    regret += size * gaps[chosen] * left if chosen >= 0 else 0.0
+    return Ended(regret, rounds, len(active), chosen, size * (gaps[active].min() > 0))
+
+
+def fed1_ucb(chance, _, means, agents, horizon, pulls):
+    """Fed1-UCB: how it ends; radius sqrt(log T / (M n)), sigma being 1/2."""
     gaps, active = means.max() - means, np.arange(len(means))
-    slot, regret, n, sums = 0, 0.0, 0, np.zeros(len(means))
+    slot, regret, n, sums, phase = 0, 0.0, 0, np.zeros(len(means)), 0
     while slot < horizon and len(active) > 1:
-        order = np.tile(active, pulls)[: horizon - slot]
-        regret += agents * gaps[order].sum()
-        slot += len(order)
-        if len(order) < pulls * len(active):
+        slots = min(len(active) * pulls, horizon - slot)
+        regret += agents * gaps[active].mean() * slots
+        slot += slots
+        if slots < pulls * len(active):
             break
-        n += pulls
-        sums[active] += (rng.random((agents * pulls, len(active))) < means[active]).sum(axis=0)
+        n, phase = n + pulls, phase + 1
+        sums[active] += chance.total(0, phase, active, agents * pulls, means)
         mean, radius = sums[active] / (agents * n), math.sqrt(math.log(horizon) / (agents * n))
         active = active[mean + radius >= (mean - radius).max()]
-    return regret + agents * gaps[active[0]] * (horizon - slot)
+    return [finished(active, gaps, agents, regret, phase, horizon - slot)]
 
 
 ELIMINATION_MEANS = np.array([0.9, 0.75, 0.5, 0.2])
@@ -335,13 +358,69 @@ ELIMINATION = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "dist_dp_se",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ELIMINATION if n != "dist_dp_se"),
-    ],
-)
+# Gaps about as large as the distance at which an arm leaves, where noise decides.
+CLOSE = np.array([0.9, 0.7, 0.68, 0.5])
+# name: (algorithm, twin's name, horizon, what the twin takes)
+DRAWS = {
+    "dp_se": (fmab.dp_se(0.05, failure=1.0), "dp_se", 20_000, (0.05, 1.0)),
+    "dist_dp_se": (fmab.dist_dp_se(0.5), "dist_dp_se", 3000, (0.5,)),
+    "fed1_ucb": (fmab.fed1_ucb(pulls=10), "fed1_ucb", 3000, (10,)),
+}
+
+
+def drawn_by_epochs(seeds, runs, alone):
+    """[seed, run, epoch, arm] uniforms of rewards, and noise of scale 1, that the package draws."""
+
+    def drawn(seed, run, epoch):
+        key = keys.seed_key(jnp.uint32(0), seed)
+        key = keys.agent_key(key, run) if alone else key
+        words = [keys.stream_key(key, epoch, stream) for stream in (keys.REWARD, keys.NOISE)]
+        return [keys.uniform(*each, jnp.arange(4, dtype=jnp.uint32)) for each in words]
+
+    def every(seed, run, epoch):
+        rewards, noise = jax.vmap(
+            jax.vmap(jax.vmap(drawn, (None, None, 0)), (None, 0, None)), (0, None, None)
+        )(seed, run, epoch)
+        # A sum of noise is a function of one normal variable.
+        shape = jnp.asarray(laplace.laplace_sum_shape(1))
+        told = (
+            laplace.quantile(noise) if alone else laplace.laplace_sum(normal.quantile(noise), shape)
+        )
+        return rewards, told
+
+    with jax.enable_x64(True):
+        run, epoch = jnp.arange(runs, dtype=jnp.int32), jnp.arange(80, dtype=jnp.int32)
+        return [
+            np.asarray(x) for x in jax.jit(every)(jnp.arange(seeds, dtype=jnp.uint32), run, epoch)
+        ]
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_private_elimination_is_that_of_the_slow_twin_draw_by_draw(name):
+    """Would catch noise of another scale or of every agent, old epochs remembered or forgotten,
+    another length, radius or border, or a run that is cut elsewhere."""
+    algorithm, twin, horizon, own = DRAWS[name]
+    data = fmab.simulate(algorithm, fmab.Problem(CLOSE, agents=4), horizon, 60, times=1)
+    alone = name == "dp_se"
+    play = fed1_ucb if name == "fed1_ucb" else private_elimination
+    drawn = drawn_by_epochs(60, 4 if alone else 1, alone)
+    ends = [play(Told(*given), twin, CLOSE, 4, horizon, *own) for given in zip(*drawn, strict=True)]
+    regret = [sum(each.regret for each in end) for end in ends]
+    np.testing.assert_allclose(data.regret.values[:, -1], regret, rtol=1e-12)
+    for field, found, over in (
+        ("rounds_made", "rounds", max),
+        ("active_arms", "active", max),
+        ("agents_lost", "lost", sum),
+    ):
+        expected = [over(getattr(each, found) for each in end) for end in ends]
+        np.testing.assert_array_equal(data[field].values, expected, field)
+    if not alone:
+        np.testing.assert_array_equal(data.chosen_arm.values, [end[0].chosen for end in ends])
+    assert len(np.unique(data.rounds_made)) > 1 and len(np.unique(data.regret[:, -1])) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELIMINATION)
 def test_private_elimination_has_the_law_of_the_slow_twin(name):
     """Would catch noise by every agent in place of one, old epochs remembered, another radius."""
     assert elimination_p_values(name, 600).min() > ALPHA
@@ -350,10 +429,11 @@ def test_private_elimination_has_the_law_of_the_slow_twin(name):
 def elimination_p_values(name, runs):
     """Of regret at T: the package against the twin, and against agents drawn one by one."""
     algorithm, horizon, epsilon = ELIMINATION[name]
-    means, rng = ELIMINATION_MEANS, np.random.default_rng(7)
-    plain = name.split(",")[0]
+    means = ELIMINATION_MEANS
+    plain, chance = name.split(",")[0], Drawn(7)
     twin = fed1_ucb if plain == "fed1_ucb" else private_elimination
-    slow = [twin(rng, plain, means, 4, horizon, epsilon) for _ in range(runs)]
+    ends = (twin(chance, plain, means, 4, horizon, epsilon) for _ in range(runs))
+    slow = [sum(each.regret for each in end) for end in ends]
     problem = fmab.Problem(means, agents=4)
     fast, apart = (
         fmab.simulate(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import oracle
@@ -15,8 +17,10 @@ import reference
 import scipy.stats
 
 import fmab_jax as fmab
+from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families import epochs
 from fmab_jax.core import exchanges as exchange
+from fmab_jax.core import laplace
 from fmab_jax.run import batches
 
 ALPHA = 1e-6
@@ -368,15 +372,6 @@ def test_limits_are_exact():
     assert not np.array_equal(full.regret.values, silent.regret.values)
 
 
-@pytest.mark.slow
-def test_epsilon_of_a_message_is_reporting_agents_times_epsilon():
-    """Would catch a message's epsilon that forgets participation, or mistakes N for M."""
-    stated = run(fmab.cdp_mab(epsilon_message=1.2, participation=0.4))
-    assert_same_bits(stated, run(fmab.cdp_mab(0.6, participation=0.4)))
-    assert stated.attrs["epsilon"] == 0.6 and stated.attrs["epsilon_message"] == 1.2
-    assert run(fmab.single_mab(0.5)).attrs["epsilon_message"] == 0.5
-
-
 def test_one_agent_alone_is_one_agent_with_a_server():
     """Would catch a baseline that differs from CDP-MAB with M = 1 in anything but its links."""
     problem = fmab.Problem(SHARED, agents=1)
@@ -558,28 +553,6 @@ def rules_of(algorithm) -> bool:
     return algorithm.rounds is not None
 
 
-@pytest.mark.slow
-def test_links_are_charged_at_the_end_of_each_completed_round():
-    """Would catch links charged at the epoch's end, before the messages have arrived."""
-    problem = fmab.Problem([1.0, 0.0, 0.0], agents=4)
-    data = run(fmab.ddp_mab(None, "path"), problem, 300, 1, times=np.arange(1, 301))
-    pulls = math.ceil(8 * math.log(8 * 3 * 300) / (4 * 0.25))
-    table = exchange.flooding(nx.path_graph(4))
-    arrival = 3 * pulls + table.wait
-    expected = np.where(data.time.values >= arrival, table.on("used"), 0)
-    np.testing.assert_array_equal(data.links.sel(meter="used").values[0], expected)
-    assert table.wait == 2
-    # One slot short of the arrival, nothing is charged and nothing is decided.
-    needed = {h: 3 * math.ceil(8 * math.log(8 * 3 * h) / (4 * 0.25)) + 2 for h in range(100, 300)}
-    short = next(horizon for horizon, slots in needed.items() if slots == horizon + 1)
-    enough = next(horizon for horizon, slots in needed.items() if slots == horizon)
-    for horizon, completed in ((short, 0), (enough, 1)):
-        cut = run(fmab.ddp_mab(None, "path"), problem, horizon, 1, times=1)
-        assert int(cut.rounds_made[0]) == completed
-        assert int(cut.links.sel(meter="used")[0, -1]) == completed * table.on("used")
-        assert int(cut.chosen_arm[0]) == completed - 1
-
-
 # Global means of Shi and Shen's (AAAI 2021) setting; an agent's own are these times its weights.
 FED1_MEANS = np.array([0.70, 0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.765, 0.77, 0.79])
 FED1_WEIGHTS = {1: (1.0, 1.0), 5: (4.2, 0.2), 10: (9.1, 0.1)}
@@ -620,3 +593,322 @@ def test_fed1_ucb_needs_the_means_of_all_agents():
     """Would catch agents that follow own means: no agent's own best arm is the best of all."""
     data = fmab.simulate(fmab.fed1_ucb(pulls=500), fed1_problem(5), 10**6, 20, times=1)
     assert (data.chosen_arm == 9).mean() > 0.9 and 0 < data.links[:, -1].values.max() < 1000
+
+
+def ends_at(arms: int, agents: int, wait: int) -> tuple[int, int]:
+    """Returns a horizon at which the first round ends, its wait included, and its pulls per arm."""
+    for horizon in range(100, 500):
+        pulls, before = (
+            math.ceil(8 * math.log(8 * arms * h) / (agents * 0.25)) for h in (horizon, horizon - 1)
+        )
+        if pulls == before and arms * pulls + wait == horizon:
+            return horizon, pulls
+    raise LookupError("no such horizon")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "wait"), [(fmab.cdp_mab(None), 0), (fmab.ddp_mab(None, UNEVEN), 2)]
+)
+def test_a_round_that_ends_with_the_horizon_counts(algorithm, wait):
+    """Would catch < for <= where an epoch, or a wait, ends at T: a round that is not charged, and
+    decides nothing; and one that ends a slot past T and counts.
+
+    Rewards are certain: the first round leaves the best arm alone.
+    """
+    problem = fmab.Problem(np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)))
+    last, pulls = ends_at(4, 5, wait)
+    for horizon, completed in ((last, 1), (last - 1, 0)):
+        # As many seeds as the comparisons with the reference, whose program serves again.
+        data = fmab.simulate(algorithm, problem, horizon, 20_000, times=3)
+        explored = 5 * 0.75 * min(horizon, 4 * pulls)
+        for name, expected in (
+            ("rounds_made", completed),
+            ("chosen_arm", completed - 1),
+            ("active_arms", 1 if completed else 4),
+            ("final_gap", 0.0 if completed else 0.75),
+            ("agents_worse", 0),
+            ("numbers_sent", 4 * completed * algorithm.exchange(5).vectors),
+        ):
+            np.testing.assert_array_equal(data[name].values, expected, name)
+        np.testing.assert_allclose(data.regret.values[:, -1], explored, rtol=1e-12)
+        for meter, each in algorithm.exchange(5).links:
+            series = data.links.sel(meter=meter.name).values
+            np.testing.assert_array_equal(series[:, -1], completed * each)
+            np.testing.assert_array_equal(series[:, :-1], 0)
+
+
+def test_a_budget_that_is_spent_decides_for_the_first_of_the_best():
+    """Would catch a round more than R, or one less, a choice among all arms, ties that go to the
+    last arm, or agents that are said to explore on.
+
+    One round, for a gap of 1: S_1 = ceil(8 log(8 x 4 x 3000) / 5) = 19, and arms 1 and 2 tie.
+    """
+    problem = fmab.Problem(np.tile([0.0, 1.0, 1.0, 0.0], (5, 1)))
+    for rounds, pulls in ((1, 19), (2, 20)):
+        algorithm = fmab.cdp_mab(None, rounds=rounds, schedule_gap=1.0)
+        data = fmab.simulate(algorithm, problem, 3000, 20_000, times=3)
+        assert math.ceil(8 * math.log(8 * 4 * 3000) / 5) == 19
+        slots = 4 * 19 + 2 * (pulls - 19)
+        assert slots < 1000
+        for name, expected in (("rounds_made", rounds), ("chosen_arm", 1), ("active_arms", 2)):
+            np.testing.assert_array_equal(data[name].values, expected, name)
+        np.testing.assert_allclose(data.regret.values, 5 * 0.5 * 4 * 19, rtol=1e-12)
+        np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (rounds - 1)))
+
+
+def test_an_epoch_is_planned_from_what_is_known():
+    """Would catch an epoch that has S for n, a number that is one behind, N for M, no pull at all,
+    or a length that is not cut."""
+    seen = []
+
+    def asked(pulls):
+        own = {"epsilon": np.float64(0.5)}
+        filling = SimpleNamespace(pulls_per_arm=lambda e: seen.append(e) or jnp.float64(pulls))
+        trial = SimpleNamespace(
+            agents=np.float64(6), reporting=np.float64(5), horizon=np.int64(900), own=own,
+            filling=filling,
+        )  # fmt: skip
+        with jax.enable_x64(True):
+            number, epoch = epochs.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
+        return int(number), epoch
+
+    for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
+        number, epoch = asked(wanted)
+        plain = {k: float(v) for k, v in epoch._asdict().items() if k != "own"}
+        assert number == 3 and plain == {
+            **{"number": 3, "active": 4, "arms": 7, "agents": 6, "reporting": 5, "horizon": 900},
+            **{"previous": 30, "pulls": pulls, "fresh": pulls - 30},
+        }
+        assert epoch.own == {"epsilon": 0.5} and float(seen[-1].pulls) == 30
+        with jax.enable_x64(True):
+            for late, fits in ((0, True), (-1, False)):
+                cut = SimpleNamespace(horizon=np.int64(10 + 4 * (pulls - 30) + late))
+                ended, slot = epochs.explored_by(cut, epoch, jnp.int64(10))
+                assert (bool(ended), int(slot)) == (fits, cut.horizon)
+
+
+@pytest.mark.parametrize(
+    ("active", "rounds", "lost", "gap", "chosen", "worse", "final"),
+    [
+        (1, 3, False, 0.0, 2, 0, 0.0),
+        (1, 3, True, 0.25, 2, 5, 0.25),
+        # Exploring: nobody plays an arm, what is played costs the mean of the active gaps.
+        (3, 3, False, 0.25, -1, 0, 0.125),
+        (3, 3, True, 0.25, -1, 0, 0.125),
+        # The budget of 4 rounds is spent.
+        (3, 4, False, 0.25, 2, 5, 0.25),
+        (3, 5, False, 0.0, 2, 0, 0.0),
+    ],
+)
+def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, worse, final):
+    """Would catch an arm said to be played while agents explore, a budget spent a round late, lost
+    agents counted as one, or the regret of another arm from the last epoch on."""
+    filling = SimpleNamespace(budget=lambda own: 4.0)
+    trial = SimpleNamespace(filling=filling, own={}, agents=np.float64(5), waits=False)
+    with jax.enable_x64(True):
+        grid, blank = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
+        clock = epochs.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
+        decision = epochs.Decision(
+            *(jnp.int32(active), jnp.int32(2), jnp.float64(gap), jnp.bool_(lost)),
+            *(jnp.int32(rounds), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
+        )
+        known = jnp.float64(40.0), jnp.float64(0.125)
+        found = epochs.outcome_of(trial, grid, clock, decision, *known)
+        unknown = epochs.outcome_of(trial, grid, clock, decision, jnp.float64(math.nan), known[1])
+    assert found.regret.tolist() == [1.0, 7 + 5 * gap * 10, 7 + 5 * gap * 30]
+    assert (int(found.chosen_arm), int(found.agents_worse)) == (chosen, worse)
+    assert (float(found.final_gap), int(found.agents_lost)) == (final, 5 * lost)
+    told = int(found.rounds), int(found.arms_reported), int(found.active_arms)
+    assert told == (rounds, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
+    assert found.waiting_regret is None and np.isnan(unknown.regret).all()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "most"), [([0, 2, 2, -1, -1], 2), ([0, 2, -1, -1, -1], -1), ([3, 1, 1, 3, -1], 1)]
+)
+def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
+    """Would catch rows beyond the agents that are averaged, added, counted or heard; the gap of
+    what is played is a mean over 5 agents, not over 7 rows."""
+    problem = fmab.Problem.uniform(5, 4)
+    algorithm = fmab.single_mab(0.5)
+    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7)
+    junk = [1000, 1000]
+
+    def rows(*values, dtype=jnp.int32):
+        return jnp.asarray(np.array([*values, *junk]), dtype)
+
+    with jax.enable_x64(True):
+        real = jnp.float64
+        gaps = rows(0.5, 0.25, 0, 0, 1, dtype=real)
+        each = base.Outcome(
+            regret=jnp.stack([rows(1, 2, 3, 4, 5, dtype=real), gaps], axis=1),
+            waiting_regret=None,
+            rounds_by=jnp.stack([rows(0, 1, 0, 0, 1), rows(4, 2, 3, 1, 1)], axis=1),
+            rounds=rows(4, 2, 3, 1, 1),
+            arms_reported=rows(9, 11, 2, 2, 2, dtype=jnp.int64),
+            active_arms=rows(1, 3, 1, 2, 1),
+            chosen_arm=jnp.asarray(np.array([*chosen, 3, 3]), jnp.int32),
+            agents_lost=rows(1, 0, 0, 1, 0),
+            agents_worse=rows(1, 1, 0, 0, 1),
+            final_gap=gaps,
+        )
+        found = trial._all_agents(4, each)
+    plain = {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
+    assert plain == {
+        **{"regret": [15.0, 1.75], "rounds_by": [1, 4], "rounds": 4, "arms_reported": 11},
+        **{"active_arms": 3, "chosen_arm": most, "agents_lost": 2, "agents_worse": 3},
+        "final_gap": 0.35,
+    }
+
+
+FILLED, FIFTHS = [1.0] * 5 + [0.0] * 2, [0.2] * 5 + [0.0] * 2
+# name: (algorithm, more of `bind`, room, agents of reward rows, of noise rows, variables that a
+# row of noise adds up, weights of reward rows, of noise rows)
+ROWS = {
+    "server": (fmab.cdp_mab(0.5), {}, 0, [5.0], [5.0], [5], [], []),
+    "server, apart": (
+        *(fmab.cdp_mab(0.5), {"sum_agents": False}, 7, FILLED, FILLED, [], FIFTHS, FIFTHS),
+    ),
+    "server, few": (fmab.cdp_mab(0.5, participation=0.4), {}, 7, FILLED, FILLED, [], [], []),
+    "flooding": (fmab.ddp_mab(0.5, "ring"), {}, 7, FILLED, [5.0], [5], [], []),
+    "private waits": (
+        *(fmab.ddp_mab(0.5, "ring", private_waiting=True), {}, 7, FILLED, FILLED, []),
+        *(FIFTHS, FIFTHS),
+    ),
+    "components": (
+        *(fmab.hdp_mab(0.5, THREE_AND_TWO, weights="components"), {}, 0),
+        *([3.0, 2.0], [3.0, 2.0], [3, 2], [1 / 6, 1 / 4], [1 / 6, 1 / 4]),
+    ),
+    "alone": (fmab.single_mab(0.5), {}, 7, [1.0], [1.0], [], [], []),
+    "securely": (fmab.dist_dp_se(0.5), {}, 0, [5.0], [5.0], [1], [], []),
+    "securely, apart": (
+        *(fmab.dist_dp_se(0.5), {"sum_agents": False}, 7, FILLED, [5.0], [1], [], []),
+    ),
+    "no noise": (fmab.fed1_ucb(), {}, 0, [5.0], [], [], [], []),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_rewards_and_noise_are_of_the_agents_that_they_add_up(name):
+    """Would catch agents drawn as one where each acts by itself, a noise for each agent where a
+    secure sum has one, weights of another component, or padding that counts as an agent."""
+    algorithm, more, room, rewards, noise, variables, *weights = ROWS[name]
+    problem = fmab.Problem.uniform(5, 4)
+    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7, **more)
+    assert trial.room == room and trial.alike and not trial.member.size
+    assert (trial.reward_sizes.tolist(), trial.noise_sizes.tolist()) == (rewards, noise)
+    shapes = [laplace.laplace_sum_shape(count) for count in variables]
+    assert trial.noise_shapes.T.tolist() == [shape.tolist() for shape in shapes]
+    for found, wanted in zip((trial.reward_weights, trial.noise_weights), weights, strict=True):
+        assert found.tolist() == pytest.approx(wanted, rel=1e-12)
+    told = float(trial.agents), float(trial.reporting), int(trial.wait), int(trial.horizon)
+    exchange = algorithm.exchange(5)
+    assert told == (5.0, exchange.reporting, exchange.wait, 100)
+
+
+def test_aggregates_are_weighted_sums_of_rewards_and_noise():
+    """Would catch weights of the other rows, noise left out or counted twice, or a mean over M
+    where N agents report."""
+    rewards, noise = np.array([[6.0, 3], [8, 1], [2, 5]]), np.array([[0.5, -1], [1, 2], [0, 4]])
+    weights = np.array([0.5, 0.25, 0.125])
+    more = dict(agents=np.float64(3), reporting=np.float64(2), horizon=np.int64(9), merged=False)
+    kinds = {
+        "plain": (dict(plain=True), [(16 + 0.5) / 3, (9 - 1) / 3]),
+        "agree": (dict(rows_agree=True), [3.25 + 2.25 + 0.25, 1 + 0.75 + 1.125]),
+        "apart": (dict(rows_agree=False), [3 + 2 + 0.25 + 0.25, 1.5 + 0.25 + 0.625 - 0.5]),
+        "merged": (dict(rows_agree=True, merged=True), [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
+    }
+    for name, (kind, expected) in kinds.items():
+        rows = 3 if name == "agree" else 1
+        filling = SimpleNamespace(noisy=True)
+        weighing = dict(reward_weights=weights, noise_weights=weights[:rows])
+        given = dict(plain=False, scarce=False) | more | weighing | kind
+        trial = SimpleNamespace(filling=filling, **given)
+        heard = noise[: 0 if name == "merged" else rows]
+        with jax.enable_x64(True):
+            key = jax.random.key(3)
+            found = epochs._aggregate(
+                trial, key, jnp.int32(1), jnp.asarray(rewards), jnp.asarray(heard)
+            )
+        assert found.tolist() == pytest.approx(expected, rel=1e-15), name
+    # Of three agents and a row of padding, two report: a mean over these two.
+    padded = np.concatenate([rewards, [[1e9, 1e9]]])
+    pairs = [((rewards[i] + rewards[j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
+    with jax.enable_x64(True):
+        key, none, sizes = jax.random.key(3), jnp.zeros((0, 2)), jnp.array([1.0, 1, 1, 0])
+        given = dict(plain=False, scarce=True, reward_sizes=sizes) | more
+        trial = SimpleNamespace(filling=SimpleNamespace(noisy=False), **given)
+        trial.horizon = jnp.int64(9)
+        trial.reporting = jnp.float64(2)
+        one = jax.jit(lambda n: epochs._aggregate(trial, key, n, jnp.asarray(padded), none))
+        seen = [one(jnp.int32(number)).tolist() for number in range(40)]
+    assert all(each in pairs for each in seen) and all(each in seen for each in pairs)
+
+
+# Every pull of an agent gives its mean. Arm 0 is the best arm of all but agent 4.
+SURE = np.array([[1.0, 1.0, 0.0, 0.0]] * 4 + [[0.0, 1.0, 0.0, 0.0]])
+# name: (algorithm, the reference's exchange, its rules, horizon)
+SURE_SETTINGS = {
+    "server": (fmab.cdp_mab(None), reference.server(5), {}, 1000),
+    "budget": (fmab.cdp_mab(None, rounds=1), reference.server(5), {"rounds": 1}, 1000),
+    "star": (fmab.ddp_mab(None, nx.star_graph(4)), reference.flooding(nx.star_graph(4)), {}, 1000),
+    # The first epoch ends at 228, and the wait would take three slots.
+    "path, cut": (fmab.ddp_mab(None, "path"), reference.flooding(nx.path_graph(5)), {}, 230),
+    "components": (
+        *(fmab.hdp_mab(None, THREE_AND_TWO, weights="components"),),
+        *(reference.sinks(PARTS, "components"), {}, 1000),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SURE_SETTINGS)
+def test_certain_rewards_of_agents_that_differ_give_the_run_of_the_reference(name, monkeypatch):
+    """Would catch one agent's mean for another's, gaps of an agent's own means, weights of the
+    other component, a wait on the arm that is best for all, or one that is not cut at T, padding
+    that waits or is heard, and links that are charged before messages have arrived."""
+    if name not in ("server", "budget"):
+        monkeypatch.setattr(batches, "_snug", lambda agents: 7)
+    algorithm, exchange_, rules, horizon = SURE_SETTINGS[name]
+    wanted = reference.run(
+        *(np.random.default_rng(1), SURE, horizon, None), exchange=exchange_, **rules
+    )
+    assert name != "path, cut" or (wanted.rounds == 0 and wanted.knots.tolist() == [0, 228, 230])
+    assert ("star" in name or "cut" in name) == (wanted.waiting_regret[-1] > 0)
+    times = np.unique([50, *wanted.knots[1:], horizon])
+    data = run(algorithm, fmab.Problem(SURE), horizon, times=times)
+    for field in ("regret", "waiting_regret"):
+        series = np.interp(times, wanted.knots, getattr(wanted, field))
+        found = data[field].values
+        np.testing.assert_allclose(
+            found, np.broadcast_to(series, found.shape), rtol=1e-9, atol=1e-9
+        )
+    done = np.array([sum(at <= slot for at in wanted.link_slots) for slot in times])
+    each = exchange_.server_links + exchange_.peer_links_bound + exchange_.peer_links_used
+    links = data.links.sum("meter").values
+    np.testing.assert_array_equal(links, np.broadcast_to(done * each, links.shape))
+    for field, value in (
+        ("rounds_made", wanted.rounds),
+        ("chosen_arm", wanted.chosen),
+        ("active_arms", len(wanted.active)),
+        ("best_arm_lost", wanted.best_arm_lost),
+    ):
+        np.testing.assert_array_equal(data[field].values, value, field)
+
+
+def test_agents_alone_go_by_their_own_means(monkeypatch):
+    """Would catch an agent alone with another's means, with the means of all, or regret that is
+    counted by its own gaps: two of five agents end with an arm that is best for them alone."""
+    monkeypatch.setattr(batches, "_snug", lambda agents: 7)
+    means = np.repeat([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]], (3, 2), axis=0)
+    wanted = reference.single(np.random.default_rng(1), means, 6000, None)
+    times = np.array([50, 1000, *wanted.knots[1:]])
+    data = run(fmab.single_mab(None), fmab.Problem(means), 6000, times=times)
+    series = np.interp(times, wanted.knots, wanted.regret)
+    found = data.regret.values
+    np.testing.assert_allclose(found, np.broadcast_to(series, found.shape), rtol=1e-9)
+    for field, value in (
+        *(("rounds_made", wanted.rounds), ("chosen_arm", 0), ("active_arms", 1)),
+        *(("agents_lost", 2), ("agents_worse", 2), ("numbers_sent", 0)),
+    ):
+        np.testing.assert_array_equal(data[field].values, value, field)
+    np.testing.assert_allclose(data.final_gap.values, 2 * 0.2 / 5, rtol=1e-12)

@@ -18,9 +18,11 @@ import pytest
 import scipy.stats
 
 import fmab_jax as fmab
+from fmab_jax.algorithms import gosine as fmab_gosine
 from fmab_jax.algorithms.families import index
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.core import keys
+from fmab_jax.core.problems import Instance
 from fmab_jax.run import batches
 
 ALPHA = 1e-6
@@ -75,7 +77,7 @@ def same_draws(seed, horizon, agents, means, graph, twin, talks):
     return twin(*(arguments if talks else arguments[:-1]))
 
 
-def assert_is_the_twin(data, i, run, gaps, horizon, links=None):
+def assert_is_the_twin(data, i, run, gaps, horizon, exchange):
     """Everything that a run says of one seed, recomputed from what the twin did."""
     one = data.isel(seed=i)
     np.testing.assert_allclose(one.regret, twins.regret(run, gaps), rtol=1e-12, atol=1e-12)
@@ -87,13 +89,15 @@ def assert_is_the_twin(data, i, run, gaps, horizon, links=None):
     assert one.agents_lost == sum(not (best & mine) for mine in run.playing)
     assert one.agents_worse == sum(gaps[committed] > 0)
     assert one.final_gap == pytest.approx(np.mean(gaps[committed]), abs=1e-12)
-    agents = len(run.pulls)
+    each = len(gaps) * exchange.vectors + exchange.numbers
+    assert one.numbers_sent == each * len(run.talks)
+    assert not one.waiting_regret.any()
     made = np.array([sum(talk <= t for talk in run.talks) for t in range(horizon + 1)])
-    links = links or {"server": agents, "peer": agents * (agents > 1)}
-    expected = {meter: number * made for meter, number in links.items()}
-    assert bool(run.talks) == bool(data.sizes["meter"])
-    for meter in data.meter.values:
-        np.testing.assert_array_equal(one.links.sel(meter=meter), expected[meter])
+    links = {meter.name: number for meter, number in exchange.links}
+    assert not run.talks or links
+    assert data.meter.values.tolist() == list(links)
+    for meter, number in links.items():
+        np.testing.assert_array_equal(one.links.sel(meter=meter), number * made)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -108,7 +112,7 @@ def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     graph = twins.ring(AGENTS)
     for seed in range(6):
         run = same_draws(seed, HORIZON, AGENTS, means, graph, twin, talks)
-        assert_is_the_twin(data, seed, run, gaps_of(means), HORIZON)
+        assert_is_the_twin(data, seed, run, gaps_of(means), HORIZON, algorithm.exchange(AGENTS))
 
 
 EDGES = {
@@ -139,7 +143,7 @@ def test_edges_are_those_of_the_slow_twin(name, edge):
     data = fmab.simulate(algorithm, problem_of(means, agents), horizon, 3, times=times)
     for seed in range(3):
         run = same_draws(seed, horizon, agents, means, graph, twin, talks)
-        assert_is_the_twin(data, seed, run, gaps_of(means), horizon)
+        assert_is_the_twin(data, seed, run, gaps_of(means), horizon, algorithm.exchange(agents))
 
 
 def p_values(name, runs, change=lambda algorithm: algorithm):
@@ -382,3 +386,74 @@ def test_gosine_has_the_scale_of_an_independent_run():
     data = fmab.simulate(fmab.gosine(), fmab.Problem.uniform(50, 100), 10**4, 48)
     assert 0.85 < float(data.regret[:, -1].mean()) / 13_400 < 1.15
     np.testing.assert_array_equal(data.links[:, -1, 0], 1050)
+
+
+def as_arrays(tree):
+    """The tree as a jitted function would see it."""
+    return jax.tree.map(jnp.asarray, tree)
+
+
+def outcome_of(trial, gaps, state):
+    """The outcome of a run that ends in a state, after three communications."""
+    with jax.enable_x64(True):
+        means = jnp.asarray(0.9 - np.array(gaps)[None])
+        instance = Instance(means, jnp.asarray(np.array(gaps)), jnp.asarray(0.25), (means,))
+        curve = jnp.asarray(np.array([1.0, 2.0]))
+        count = jnp.asarray(np.array([1, 3], np.int32))
+        run = index._Run(as_arrays(state), curve[0], count[1], curve, count)
+        found = jax.jit(index._outcome)(as_arrays(trial), instance, run)
+        return {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
+
+
+def test_what_agents_would_play_is_counted_without_padding():
+    """Would catch padding that votes, counts or plays, ties that go to the last arm, numbers that
+    are not multiplied by K, or a gap over 7 rows in place of 5 agents."""
+    algorithm = fmab.gosine("ring")
+    problem = fmab.Problem.uniform(5, 4)
+    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7)
+    best = np.array([0, 2, 3, 2, 0, 2, 2])
+    state = fmab_gosine.Known(
+        pulls=10.0 + np.eye(4)[best],
+        sums=np.zeros((7, 4)),
+        lately=np.zeros((7, 4)),
+        sticky=np.array([*np.eye(4)[[0, 2, 3, 2, 0]], *np.ones((2, 4))]) > 0,
+        upper=np.array([0, 2, 3, 3, 1, 0, 0], np.int32),
+        lower=np.array([2, 2, 0, 0, 0, 0, 0], np.int32),
+    )
+    # Agents play {0, 2}, {2}, {0, 3}, {0, 2, 3} and {0, 1}; the best arms are 1 and 3.
+    found = outcome_of(trial, [0.25, 0.0, 0.5, 0.0], state)
+    assert found == {
+        **{"regret": [1.0, 2.0], "rounds_by": [1, 3], "rounds": 3, "arms_reported": 12},
+        **{"active_arms": 3, "chosen_arm": 0, "agents_lost": 2, "agents_worse": 4},
+        "final_gap": pytest.approx((0.25 + 0.5 + 0 + 0.5 + 0.25) / 5, rel=1e-15),
+    }
+
+
+@pytest.mark.parametrize(("arm", "gap"), [(0, 0.25), (1, 0.0)])
+def test_what_all_agents_play_together_counts_for_each(arm, gap):
+    """Would catch agents that share a row counted as one, or their gap divided by their number."""
+    algorithm, problem = fmab.ucb1(pooled=True), fmab.Problem.uniform(5, 4)
+    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7)
+    state = index.Tally(10.0 + np.eye(4)[[arm]], np.zeros((1, 4)))
+    found = outcome_of(trial, [0.25, 0.0, 0.5, 0.0], state)
+    told = {"active_arms": 4, "chosen_arm": arm, "agents_lost": 0, "final_gap": gap}
+    assert found | told == found
+    assert found["agents_worse"] == 5 * (gap > 0) and found["arms_reported"] == 12
+
+
+def test_rewards_are_of_each_agents_own_law_and_padding_has_none():
+    """Would catch a row of padding that is rewarded, one agent's mean for all, or the number that
+    releases a reward for the one that draws it."""
+    sure = np.array([[1.0, 0, 1, 0], [0, 1, 1, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 0, 1, 0]])
+    filled = np.concatenate([sure, np.ones((2, 4))])
+    arms = {False: np.array([0, 0, 1, 2, 3, 0, 0], np.int32), True: np.array([0], np.int32)}
+    wanted = {False: [1.0, 0, 1, 1, 0], True: [3.0]}
+    for pooled, arm in arms.items():
+        algorithm = fmab.ucb1(pooled=pooled)
+        trial = algorithm.bind(fmab.Problem(sure), 100, exchange=algorithm.exchange(5), room=7)
+        with jax.enable_x64(True):
+            means = jnp.asarray(filled)
+            instance = Instance(means, jnp.zeros(4), jnp.asarray(0.25), (means,))
+            rewarded = jax.jit(partial(index.rewarded, as_arrays(trial)))
+            found = rewarded(instance, jax.random.key(1), jnp.int64(7), jnp.asarray(arm))
+        assert found[:5].tolist() == wanted[pooled], pooled

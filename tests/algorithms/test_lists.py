@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +14,8 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import lists
-from fmab_jax.core import arrays, keys
+from fmab_jax.core import arrays, keys, laplace
+from fmab_jax.core.problems import Instance
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 
@@ -35,7 +37,8 @@ CASES = {
         [
             (fmab.cdp_mab(1.0), UNIFORM),
             (fmab.cdp_mab(0.03), UNIFORM),
-            (fmab.cdp_mab(0.2, rounds=2), fmab.Problem.uniform(9, 30)),
+            # Noise of nine agents has another shape than that of seven, and decides who leaves.
+            (fmab.cdp_mab(0.004, rounds=2), fmab.Problem.uniform(9, 30)),
             (fmab.cdp_mab(0.05, rounds=3, schedule_gap=0.5), UNIFORM),
         ],
         10**5,
@@ -100,6 +103,54 @@ def test_one_list_gives_the_bits_of_arrays_of_arms(name):
     most = int(rounds.max())
     assert (most > 0) == (name not in NO_ROUND)
     assert name != "more epochs than are drawn at once" or most > lists._EPOCHS
+
+
+def test_noise_has_the_shape_of_its_own_trial():
+    """Would catch all trials of a batch with the first one's number of agents: the law of the
+    others' noise."""
+    counts = (3, 11, 50)
+    normal = np.linspace(-3, 3, 12)
+    for owner in (np.arange(12) % 3, np.repeat([2, 1, 0], 4), np.zeros(12, int)):
+        with jax.enable_x64(True):
+            shapes = [jnp.asarray(laplace.laplace_sum_shape(count)) for count in counts]
+            given = jnp.asarray(normal), jnp.stack(shapes), jnp.asarray(owner, jnp.int32)
+            found = np.asarray(jax.jit(lists._laplace_sum)(*given))
+            expected = [
+                float(laplace.laplace_sum(given[0][i : i + 1], shapes[trial])[0])
+                for i, trial in enumerate(owner)
+            ]
+            alike = np.asarray(
+                jax.jit(lists._laplace_sum)(given[0], jnp.stack(shapes[:1] * 3), given[2])
+            )
+            same = np.asarray(laplace.laplace_sum(given[0], shapes[0]))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(alike, same, rtol=1e-12)
+
+
+def test_arms_of_each_trial_are_judged_by_its_own_radius():
+    """Would catch an arm compared with another trial's best or radius, ties that go to the last
+    arm, a best arm lost by a trial that keeps it, or padding of the list that is an arm."""
+    gaps = np.array([[0.25, 0.0, 0.5], [0.125, 0.0, 0.125], [0.5, 0.25, 0.0]])
+    # (trial, arm, mean), in any order, in chunks of four; the last trial has no arm in play.
+    listed = [(0, 0, 0.4), (0, 1, 0.1), (1, 2, 0.9), (1, 0, 0.4), (0, 2, 0.5), (1, 1, 0.9)]
+    lanes = np.array([3 * trial + arm for trial, arm, _ in listed] + [0, 0], np.int32)
+    means = np.array([mean for *_, mean in listed] + [9.0, 9.0])
+    with jax.enable_x64(True):
+        trial = types.SimpleNamespace(filling=fmab.cdp_mab)
+        own = jnp.asarray(1.0 - gaps[:, None])
+        instance = Instance(own, jnp.asarray(gaps), jnp.full(3, 0.1), (own,))
+        none = lists._List(jnp.int32(6), jnp.asarray(lanes), jnp.zeros(8), jnp.zeros(0))
+        arms = lists._Arms(none, jnp.asarray(means), jnp.ones(8, bool), none)
+        plan = lists._Plan(*[None] * 10)._replace(radius=jnp.asarray([0.2, 0.25, 0.1]))
+        top = jnp.asarray([0.5, 0.9, -np.inf])
+        scale = jnp.full(3, 0.5)
+        judged = jax.jit(lambda a, t: lists._judged(trial, instance, plan, a, t, scale, 4))
+        arms, left = judged(arms, top)
+    # Arm 1 of trial 0 is behind by 0.4 = 2 x 0.2, and leaves; arm 0 of trial 1 by 0.5.
+    assert arms.alive.tolist()[:6] == [True, False, True, False, True, True]
+    assert left.active.tolist() == [2, 2, 0] and left.chosen.tolist() == [2, 1, 0]
+    assert left.chosen_gap.tolist() == [0.5, 0.0, 0.5]
+    assert left.lost.tolist() == [True, False, True] and left.gaps.tolist() == [0.75, 0.125, 0.0]
 
 
 def test_arms_are_listed_only_where_each_is_judged_by_itself():

@@ -144,10 +144,11 @@ def test_one_agent_on_a_graph_is_the_slow_twin(name):
     """Would catch a graph without edges that has no eigenvalue, no neighbour or no diameter."""
     algorithm = {"dducb": fmab.dducb, "dec_ucb": fmab.dec_ucb, "lcc_ucb": fmab.lcc_ucb}[name]
     twin = functools.partial(getattr(twins, name), graph=nx.empty_graph(1))
-    data = fmab.simulate(algorithm("ring"), problem_of(MEANS, 1), 120, 3, times=np.arange(121))
+    made = algorithm("ring")
+    data = fmab.simulate(made, problem_of(MEANS, 1), 120, 3, times=np.arange(121))
     for seed in range(3):
         run = twin(twins.Given(MEANS, tables(seed, 1, 120, 4)), 1, 4, 120)
-        assert_is_the_twin(data, seed, run, gaps_of(MEANS), 120, {"peer": 0})
+        assert_is_the_twin(data, seed, run, gaps_of(MEANS), 120, made.exchange(1))
 
 
 @pytest.mark.slow

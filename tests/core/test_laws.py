@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from fmab_jax.core.laws import check_law
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Law
 from fmab_jax.errors import Refusal
@@ -40,6 +43,18 @@ def other(**more: Any) -> Any:
     return dataclass(frozen=True)(type("Own", (Law,), made | more))()
 
 
+def shifted(low: float = -2.0, step: float = 0.5, **more: Any) -> Any:
+    """Returns a law of two values on a lattice that does not begin at 0: low, and a step above."""
+    made = {
+        "low": low,
+        "high": low + step,
+        "step": step,
+        "cumulants": lambda self, p: Bernoulli().cumulants((p - low) / step),
+        "one": lambda self, u, p: low + step * Bernoulli().one(u, (p - low) / step),
+    }
+    return other(**(made | more))
+
+
 @dataclass(frozen=True)
 class Table(FiniteSupport):
     """A law with an array."""
@@ -66,10 +81,12 @@ def test_right_laws_are_taken() -> None:
         finite(levels=(1, 2, 3)),
         finite(lambda m: (1 - m + 1e-17, 0 * m, m)),
         other(),
+        shifted(),
+        shifted(3.0, 2.0),
         other(low=0.0, one=lambda self, u, p: -p * jnp.log1p(-u)),
         Table((1, 2)),
     ):
-        assert Problem([0.5, 0.25], 2, law).rewards is law
+        check_law(law)
 
 
 BROKEN = {
@@ -107,6 +124,14 @@ BROKEN = {
         lambda: other(cumulants=lambda self, p: (2 * p,) * 7),
         "Own.cumulants='[0.5, 1.0, 1.5] at means [0.25, 0.5, 0.75]': must be the means first",
     ),
+    "a mean without the lowest value": (
+        lambda: shifted(cumulants=lambda self, p: Bernoulli().cumulants(p / 0.5)),
+        "Own.cumulants='[-3.875, -3.75, -3.625] at means [-1.875, -1.75, -1.625]': must be the",
+    ),
+    "a mean in rewards where it is in steps": (
+        lambda: shifted(3.0, 2.0, cumulants=lambda self, p: Bernoulli().cumulants(p)),
+        "Own.cumulants='[10.0, 11.0, 12.0] at means [3.5, 4.0, 4.5]': must be the means first",
+    ),
     "a negative variance": (
         lambda: other(cumulants=lambda self, p: (p, -p, *(p,) * 5)),
         "Own.cumulants=[-0.25, -0.5, -0.75]: must be variances second",
@@ -121,5 +146,27 @@ def test_a_law_that_breaks_its_contract_is_named(what: str) -> None:
     """Would catch numbers from no distribution, a traceback, or blame for the algorithm."""
     make, told = BROKEN[what]
     with pytest.raises(Refusal) as caught:
-        Problem([0.5, 0.25], 2, make())
+        check_law(make())
     assert str(caught.value).startswith(told) and "\n" not in str(caught.value)
+
+
+def test_a_problem_looks_at_its_law() -> None:
+    """Would catch a law that is never looked at: its numbers would be those of no distribution."""
+    law = finite()
+    assert Problem([0.5, 0.25], 2, law).rewards is law
+    with pytest.raises(Refusal, match=r"^Own.parameters='mean 1.0 at"):
+        Problem([0.5, 0.25], 2, BROKEN["another mean"][0]())
+
+
+@pytest.mark.parametrize(("low", "step"), [(-2.0, 0.5), (3.0, 2.0)])
+def test_sums_on_a_lattice_begin_at_its_lowest_value(low: float, step: float) -> None:
+    """Would catch a lattice whose lowest value, or whose step, is left out of a sum, and a sum
+    beyond what so many rewards can be."""
+    law, u = shifted(low, step), (np.arange(49) + 0.5) / 49
+    with jax.enable_x64(True):
+        one = jnp.stack(law.cumulants(jnp.full(49, low + 0.4 * step)))
+        found = np.asarray(law.quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
+        ends = jnp.asarray([1e-15, 1 - 1e-15])
+        edges = np.asarray(law.quantile(ends, jnp.full(2, 2.0), 2.0 * one[:, :2]))
+    np.testing.assert_allclose(found, 700 * low + step * binom.ppf(u, 700, 0.4), rtol=1e-14)
+    assert ((2 * low <= edges) & (edges <= 2 * (low + step))).all()

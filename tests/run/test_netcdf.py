@@ -14,6 +14,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.errors import Refusal
 from fmab_jax.files import whole_file
+from fmab_jax.run import netcdf
 
 
 def result(**attrs: Any) -> xr.Dataset:
@@ -26,14 +27,45 @@ def result(**attrs: Any) -> xr.Dataset:
     )
 
 
-@pytest.mark.parametrize("where", ["epsilon", "algorithm", "units", "new"])
+CHANGES = {
+    "a value": lambda d: d.assign(regret=d.regret + np.eye(2, 3)),
+    "a last bit": lambda d: d.assign(regret=d.regret * (1 + 2**-52)),
+    "a sign of zero": lambda d: d.assign(regret=d.regret.where(d.regret != 0, -0.0)),
+    "a coordinate": lambda d: d.assign_coords(time=[1, 5, 8]),
+    "a type": lambda d: d.assign(regret=d.regret.astype(np.int64)),
+    "a variable's name": lambda d: d.rename(regret="regrets"),
+    "a dimension's name": lambda d: d.rename_dims(seed="agent"),
+    "the order of dimensions": lambda d: d.assign(square=(("more", "time"), np.ones((3, 3)))),
+    "a shape": lambda d: d.drop_vars("flat").assign(flat=(("few", "many"), np.ones((1, 9)))),
+    "a variable more": lambda d: d.assign(another=0.0),
+    "an attribute of a variable": lambda d: d.assign(regret=d.regret.assign_attrs(units="slots")),
+    "an attribute": lambda d: d.assign_attrs(epsilon=0.25),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_digest_holds_all_that_a_result_says(what: str) -> None:
+    """Would catch a digest without names, dimensions, types, shapes, values or attributes: such a
+    result would load as another one."""
+    first = result().assign(
+        square=(("time", "more"), np.ones((3, 3))), flat=(("few", "many"), np.ones((3, 3)))
+    )
+    changed = CHANGES[what](first)
+    assert netcdf._digest(first) != netcdf._digest(changed)
+    assert netcdf._digest(first) == netcdf._digest(first.copy(deep=True))
+
+
+@pytest.mark.parametrize("where", ["epsilon", "algorithm", "units", "new", "dimensions"])
 def test_an_edited_attribute_does_not_load(tmp_path: Path, where: str) -> None:
-    """Would catch a digest that leaves out attributes: an edited epsilon would label the curves."""
+    """Would catch a digest that leaves out attributes, or the names of dimensions: an edited
+    epsilon would label the curves, agents would pass for seeds."""
     path = fmab.save(result(), tmp_path / "x.nc")
     xr.testing.assert_identical(fmab.load(path), result())
     with h5py.File(path, "r+") as file:
         if where == "units":
             file["regret"].attrs["units"] = "regret"
+        elif where == "dimensions":
+            file.move("seed", "agent")
         else:
             file.attrs[where] = 1.5 if where == "epsilon" else "ddp"
     with pytest.raises(Refusal, match="it is damaged: its digest does not fit$"):

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -26,7 +27,7 @@ from fmab_jax import resources
 from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.elimination import EliminationTrial
 from fmab_jax.core import keys
-from fmab_jax.run import batches
+from fmab_jax.run import batches, simulate
 from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
 
@@ -400,6 +401,109 @@ def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
     each = sum(sizes) / needs.batch
     flying = each * min(run_resources.threads(device), needs.batches)
     assert flying <= needs.working_bytes / needs.batch <= 1.5 * flying
+
+
+# (elements, trials, batch, lanes) of runs on one device: seeds of a batch, and batches.
+BATCHES = {
+    "as many as stay in a core's cache": ((1000, 10**6, None, 2), (256, 3907)),
+    "one for each lane": ((20, 3000, None, 2), (2048, 2)),
+    "few seeds": ((20, 5, None, 2), (8, 1)),
+    "large seeds": ((10**5 + 1, 5, None, 2), (2, 3)),
+    "of a size": ((20, 100, 33, 2), (64, 2)),
+    "of one": ((20, 100, 1, 2), (8, 13)),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches_and_their_memory_are_those_computed_by_hand(name, monkeypatch):
+    """Would catch a batch that is no power of two, one seed alone, lanes that no batch uses, or
+    results counted once for all seeds."""
+    (elements, trials, batch, lanes), (size, number) = BATCHES[name]
+    monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
+    device = (jax.devices("cpu")[0],)
+    found = run_resources.estimate(elements, 300, 7, trials, device, batch, lanes)
+    flying = min(lanes, number)
+    assert found == (size, number, 300 * size * flying, 7 * trials, 10**6)
+    assert found.fits == (300 * size * flying + 7 * trials <= 900_000)
+
+
+def test_nearby_sizes_share_a_program():
+    """Would catch fewer rows than agents, a size of its own for each number, or fourfold memory
+    for large problems."""
+    agents = (1, 4, 5, 9, 15, 16, 17, 50, 100, 1000)
+    assert [batches._snug(x) for x in agents] == [1, 4, 5, 9, 15, 16, 18, 52, 104, 1024]
+    rooms = [batches.room_for(x) for x in (1, 4, 5, 16, 17, 64, 65, 256, 257, 1000)]
+    assert rooms == [4, 4, 16, 16, 64, 64, 256, 256, 512, 1024]
+    points = [batches._padded_points(x) for x in (1, 2, 3, 10, 11, 50, 51, 100, 101, 250)]
+    assert points == [2, 2, 10, 10, 25, 50, 100, 100, 200, 300]
+
+
+# Bytes of a seed at work, with 100 recorded slots, by the numbers that were measured: for 50 agents
+# there are 52 rows.
+BY_HAND = {
+    "K = 10": 96 * 10 + 100 * 32 + 1300,
+    "two recorded slots": 96 * 100 + 2 * 32 + 1300,
+    "ratings": (96 + 20 * 3) * 100 + 100 * 32 + 1300,
+    "p = 0.4": 52 * 32 * 100 + 100 * 32 + 1300,
+    "ring": 52 * 32 * 100 + 100 * 40 + 1300,
+    "agents differ": (170 + 14 * 52) * 100 + 100 * 32 + 1300,
+    "agents differ, ring": 52 * 52 * 100 + 100 * 40 + 1300,
+    "agents alone": 52 * (96 * 100 + 100 * 32 + 1300),
+    # State, its copy and the index: pulls and sums of each agent, and one row more.
+    "ucb1": 8 * 100 * (2 * 2 * 52 + 52) + 52 * 400 + 100 * 48,
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_the_memory_estimate_is_that_computed_by_hand(name):
+    """Would catch rows, levels, waits or recorded slots that are left out of the estimate."""
+    algorithm, problem, more = MEMORY[name]
+    config = batches.bound(algorithm, problem, 2000, **more)
+    assert config.trial.bytes_per_seed(len(config.grid), problem.arms) == BY_HAND[name]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "each"),
+    [
+        (fmab.cdp_mab(1.0), 8 + 4 + 8),
+        (fmab.ddp_mab(1.0, "ring"), 8 + 4 + 8 + 2 * 8),
+        (fmab.hdp_mab(1.0, "4x5:path"), 8 + 4 + 8 + 3 * 8),
+        (fmab.single_mab(1.0), 8 + 4),
+        (fmab.ucb1(pooled=True), 8 + 4 + 8),
+    ],
+)
+def test_the_memory_of_results_is_that_computed_by_hand(algorithm, each):
+    """Would catch a series or a meter that is left out: results of many seeds would not fit."""
+    config = batches.bound(algorithm, fmab.Problem.uniform(20, 4), 1000, times=30)
+    assert config.result_bytes == 30 * each + 40
+    given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(config.arrays))
+    assert config.bytes_per_seed == given + config.trial.bytes_per_seed(50, 4)
+
+
+def test_a_result_tells_facts_of_its_configuration():
+    """Would catch M told for N, a wait that is not told, or a setting without its words."""
+    for algorithm, wanted in (
+        (
+            fmab.cdp_mab(0.5, participation=0.4),
+            dict(title="CDP-MAB", epsilon=0.5, epsilon_message=1.0, reporting=2, wait=0),
+        ),
+        (
+            fmab.ddp_mab(None, "path"),
+            dict(title="DDP-MAB", epsilon=math.inf, epsilon_message=math.inf, reporting=5, wait=3),
+        ),
+    ):
+        config = batches.bound(algorithm, fmab.Problem.uniform(5, 4), 1000)
+        for together in (True, False):
+            told = simulate.facts(config, sum_agents=together)
+            more = dict(algorithm=algorithm.name, agents=5, arms=4, horizon=1000)
+            assert {key: told[key] for key in wanted | more} == wanted | more
+            words = json.loads(told["settings"])
+            assert ("sum agents" in words) is not together
+            assert not {"epsilon", "epsilon_message"} & set(words)
+            rows = json.loads(told["ledger"])
+            assert rows and all(
+                row["fixed"] and row["waits"] == (wanted["wait"] > 0) for row in rows
+            )
 
 
 def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch):

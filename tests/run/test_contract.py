@@ -1,0 +1,127 @@
+"""What an algorithm promises of every trial, by outcomes that break one promise each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.base import Outcome
+from fmab_jax.errors import Refusal
+from fmab_jax.run import cache, contract
+
+
+def outcome(**changed: Any) -> Outcome:
+    """Returns what two seeds left at three recorded slots, with something changed."""
+    whole = np.array([3, 1])
+    right = dict(
+        regret=np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 1e6]]),
+        waiting_regret=None,
+        rounds_by=np.array([[0, 2, 3], [0, 0, 1]]),
+        rounds=whole,
+        arms_reported=whole,
+        active_arms=whole,
+        chosen_arm=whole,
+        agents_lost=whole,
+        agents_worse=whole,
+        final_gap=np.array([0.5, 0.0]),
+    )
+    return Outcome(**(right | changed))
+
+
+def test_kept_promises_are_taken() -> None:
+    """Would catch a rounding of a large regret that is taken for a fall."""
+    contract.seen(outcome(), [7, 9], "x")
+    contract.seen(outcome(regret=np.array([[1.0, 2, 4], [1e6, 1e6 - 1e-4, 1e6]])), [7, 9], "x")
+    contract.seen(outcome(regret=np.array([[-1e-10, 2, 4], [0.0, 0, 1]])), [7, 9], "x")
+
+
+BROKEN = {
+    "a fall": (dict(regret=[[1, 2, 4], [0, 5, 4.9]]), "regret 4.9 of seed 9 at recorded slot 3"),
+    "below zero": (
+        dict(regret=[[-1, 2, 4], [0, 0, 1]]),
+        "regret -1 of seed 7 at recorded slot 1",
+    ),
+    "no number": (
+        dict(regret=[[1, 2, np.nan], [0, 0, 1]]),
+        "regret nan of seed 7 at recorded slot 3",
+    ),
+    "an infinity": (dict(regret=[[1, 2, 4], [0, 0, np.inf]]), "regret inf of seed 9"),
+    "no gap": (dict(final_gap=[0.5, np.nan]), "final gap nan of seed 9"),
+    "rounds that fall": (dict(rounds_by=[[0, 4, 3], [0, 0, 1]]), "rounds 3 of seed 7"),
+    "rounds that are not all": (dict(rounds=[3, 2]), "of seed 9 at recorded slot"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_promise_is_told_with_its_seed_and_slot(what: str) -> None:
+    """Would catch numbers that no run can have, or a line that names another seed or slot."""
+    changed, told = BROKEN[what]
+    with pytest.raises(Refusal) as caught:
+        contract.seen(outcome(**{k: np.array(v) for k, v in changed.items()}), [7, 9], "x")
+    said = str(caught.value)
+    assert said.startswith("x breaks the contract of algorithms: ") and told in said
+
+
+SHAPES = {
+    "a tuple": (tuple(outcome()), "a tuple"),
+    "a curve too long": (dict(regret=np.zeros(4)), "regret of shape (4,) in place of (3,)"),
+    "a number for a curve": (dict(rounds_by=np.int32(1)), "rounds_by of shape () in place of (3,)"),
+    "a curve for a number": (dict(chosen_arm=np.zeros(3, int)), "chosen_arm of shape (3,)"),
+    "a real number of arms": (dict(active_arms=np.float64(2)), "active_arms of type float64"),
+    "a whole gap": (dict(final_gap=np.int64(0)), "final_gap of type int64"),
+    "a wait of another length": (dict(waiting_regret=np.zeros(2)), "waiting_regret of shape (2,)"),
+}
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_an_outcome_of_another_shape_or_type_is_refused(what: str) -> None:
+    """Would catch arrays that broadcast, and numbers of arms that were rounded."""
+    given, told = SHAPES[what]
+    one = outcome()._asdict()
+    one = {k: v[0] for k, v in one.items() if v is not None} | {"waiting_regret": None}
+    if isinstance(given, dict):
+        given = Outcome(**(one | given))
+    with jax.enable_x64(True):
+        right = Outcome(**one)
+        assert contract.shaped(right, 3, "x") is right
+        waited = right._replace(waiting_regret=np.zeros(3))
+        assert contract.shaped(waited, 3, "x") is waited
+        with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
+            contract.shaped(given, 3, "x")
+    assert told in str(caught.value)
+
+
+def test_programs_are_kept_where_only_their_owner_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch programs loaded from a folder that others can write, another folder than the one
+    that was told, or programs that are never kept."""
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(jax.config, "update", told.__setitem__)
+    made = fmab.use_compilation_cache(tmp_path / "a" / "b")
+    assert made == tmp_path / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
+    assert told == {
+        "jax_compilation_cache_dir": str(made),
+        "jax_persistent_cache_min_compile_time_secs": 0.2,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }
+    told.clear()
+    for mode in (0o720, 0o702, 0o777):
+        os.chmod(made, mode)
+        with pytest.raises(Refusal, match="a folder that only you can write"):
+            fmab.use_compilation_cache(made)
+    (tmp_path / "file").touch()
+    with pytest.raises(Refusal, match="a folder that can be written"):
+        fmab.use_compilation_cache(tmp_path / "file")
+    assert not told
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "told"))
+    assert cache.use_compilation_cache() == tmp_path / "told"
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert cache.use_compilation_cache() == tmp_path / "caches" / "fmab_jax"
