@@ -150,6 +150,8 @@ def seen(outcome: Outcome, seeds: Sequence[int] | np.ndarray, name: str) -> None
     for promise, kept, what in rules:
         if not kept.all():
             seed, slot = (int(i) for i in np.argwhere(~kept)[0])
+            if kept.shape[1] == 1:  # a rule of the last slot alone
+                slot = regret.shape[1] - 1
             values = {"regret": regret, "rounds": outcome.rounds_by}.get(what)
             if values is None:
                 broken(name, promise, f"final gap {outcome.final_gap[seed]} of seed {seeds[seed]}")

@@ -856,6 +856,10 @@ def test_captions_count_what_went_wrong_and_where(monkeypatch):
     assert found.endswith(f"The largest regret of a seed of these two kinds is {most}")
     assert "2 of 80 seeds lost the best arm" in both and "6 of 80 play a worse" in both
     assert "at T = 10⁴, Δ = 1/16, R = 2. 6 had not" in both
+    # The largest of all horizons, not of the last or of the one that has least.
+    larger, smaller = (data.assign(regret=factor * data.regret) for factor in (2, 0.5))
+    told = common.caption("Setting", {10**4: data, 10**5: larger, 10**6: smaller})
+    assert "two kinds is 10,000,000,000, at T = 10⁵, where" in told
 
 
 def test_late_agents_wait_one_slot_more():

@@ -240,6 +240,9 @@ def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     assert "the ratio is 2 to 400, above M in 2 of 6 cells" in told
     assert "Agents alone have 30. Over agents alone, the 99 % interval of the ratio lies" in told
     assert "above 1 in 3 cells, 0 of them among the 2 for which Remark 2 promises no more" in told
+    # A ratio whose interval holds M is not above M.
+    unsure = [{**row, "over R_C": (80, 40, 120)} if row["R"] == 2 else row for row in rows]
+    assert "above M in 0 of 6 cells" in maps_pairs._told_pairs(HORIZON, unsure, grid, None)
     assert maps_pairs.crossings(grid, 30) and not maps_pairs.crossings(grid, 500)
 
 
