@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,10 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
+# Traced programs are many long-lived objects: looking through them for garbage took a fifth of the
+# time of some files.
+gc.set_threshold(200_000, 50, 100)
+
 # Silent broadcasting over ranks and silent dtype promotion hide bugs; the package writes both out.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -35,12 +40,19 @@ install_import_hook(
 )
 
 # Files of tests that mostly wait: for browsers, kernels, workers, processes that are killed. One
-# worker has them all, beside one worker for each core.
+# worker has them all, beside one worker for each core; it stays small, so that forks are quick.
 WAITING = (
-    *("test_tutorials.py", "sweeps/test_dask.py", "test_notebooks.py", "reports/test_browser.py"),
+    *("sweeps/test_store.py", "test_tutorials.py", "sweeps/test_dask.py", "test_notebooks.py"),
+    *("reports/test_browser.py", "sweeps/test_progress.py", "test_doors.py", "test_layers.py"),
 )
 # The files that take longest, in this order; what is short fills the gaps at the end.
-LONGEST = (*("run/test_simulate.py",),)
+LONGEST = (
+    *("cli/test_sweep.py", "run/test_simulate.py", "algorithms/test_arena.py"),
+    *("core/test_rewards.py", "core/test_samplers.py", "algorithms/test_elimination.py"),
+    *("cli/test_main.py", "plots/test_runs.py", "algorithms/test_index.py"),
+    *("reports/test_report.py", "experiments/test_experiments.py", "plots/test_parameters.py"),
+    *("test_plugs.py", "core/test_problems.py", "sweeps/test_results.py", "test_examples.py"),
+)
 
 
 def _rank(nodeid: str) -> int:

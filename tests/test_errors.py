@@ -291,6 +291,38 @@ def test_a_temporary_name_is_no_longer_than_names_can_be(tmp_path: Path, name: s
     assert files.temporary_beside(tmp_path / name).name != made.name
 
 
+TAKEN = "must be a new name; it exists: choose another, or add overwrite=True"
+FOLDER = "must be the name of a file; a folder has that name: choose another"
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "replaced"),
+    [
+        ("free", None, None),
+        ("file", TAKEN, None),
+        ("folder", TAKEN, FOLDER),
+        ("link to a file", TAKEN, None),
+        ("link to a folder", TAKEN, None),
+        ("link to nowhere", TAKEN, None),
+    ],
+)
+def test_a_name_that_is_taken_is_replaced_only_if_that_is_said(
+    tmp_path: Path, name: str, plain: str | None, replaced: str | None
+):
+    """Would catch a link to nowhere that counts as free, a folder that is replaced, or a link that
+    cannot be, though only the link is."""
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    if name.startswith("link"):
+        (tmp_path / name).symlink_to(tmp_path / name.split()[-1])
+    for overwrite, line in ((False, plain), (True, replaced)):
+        if line is None:
+            files.refuse_taken(tmp_path / name, overwrite)
+        else:
+            said = message(files.refuse_taken, tmp_path / name, overwrite)
+            assert said.endswith(f": {line}")
+
+
 def test_what_a_killed_writer_left_is_removed(tmp_path: Path):
     """Would catch another writer's file removed while it is written, or files kept for ever."""
     day = 86_400

@@ -19,6 +19,7 @@ from fmab_jax.analysis.words import short
 SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
 PER_ROUND = np.array([3, 7, 5])
+EVENTS = ("best_arm_lost", "worse_arm_played")
 PRICES = {"server_price": 25.0, "peer_price": 2.0}
 
 
@@ -121,6 +122,48 @@ def test_each_cell_is_that_of_numpy():
     assert found.remarks[0] == "1 configuration not begun yet: run the sweep's command again."
     lines = list(csv.DictReader(io.StringIO(found.write("csv"))))
     assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.named[:2]]
+
+
+def summed_up(data: xr.Dataset) -> xr.Dataset:
+    """Returns what a sweep with keep="summary" keeps of such curves."""
+    dims = ("participation", "epsilon")
+    shape, slots = SEEDS.shape, data.sizes["time"]
+    mean, covariance = np.zeros((*shape, slots)), np.zeros((*shape, slots, slots))
+    rounds, variance = np.zeros(shape), np.zeros(shape)
+    links = np.zeros((*shape, slots, len(METERS)))
+    counts = {name: np.zeros(shape, int) for name in (*EVENTS, "undecided")}
+    for place in np.argwhere(SEEDS > 1).tolist():
+        at = tuple(place)
+        cell = data.isel(participation=at[0], epsilon=at[1], seed=slice(SEEDS[at]))
+        mean[at], covariance[at] = cell.regret.mean("seed"), np.cov(cell.regret.values.T)
+        rounds[at], variance[at] = cell.rounds_made.mean(), cell.rounds_made.var(ddof=1)
+        links[at] = cell.links.mean("seed")
+        for name in EVENTS:
+            counts[name][at] = cell[name].sum()
+        counts["undecided"][at] = (cell.chosen_arm < 0).sum()
+    made = {
+        "regret_mean": ((*dims, "time"), mean),
+        "regret_covariance": ((*dims, "time", "time_2"), covariance),
+        "rounds_made_mean": (dims, rounds),
+        "rounds_made_variance": (dims, variance),
+        "links_mean": ((*dims, "time", "meter"), links),
+        "seeds": (dims, SEEDS),
+        **{name: (dims, values) for name, values in counts.items()},
+    }
+    kept = [name for name in data.coords if name not in (*EVENTS, "seed")]
+    return xr.Dataset(made, {name: data.coords[name] for name in kept}, data.attrs)
+
+
+def test_the_table_of_a_summary_is_that_of_its_curves():
+    """Would catch a cost whose variance is scaled by what a round costs, not by its square, the
+    variance of another slot, or a deviation that is divided by the seeds twice."""
+    found = fmab.final_table(summed_up(result()), level=0.9, **PRICES)
+    for place in ((0, 0), (0, 1)):
+        cell = found.isel(participation=place[0], epsilon=place[1])
+        for name, value in due(result(), place, 0.9).items():
+            kept = cell.links.sel(meter=name[6:]) if name.startswith("links") else cell[name]
+            assert float(kept) == pytest.approx(value, rel=1e-9), name
+    assert np.isnan(found.cost.values[1]).all() and np.isnan(found.regret_upper.values[1]).all()
 
 
 def test_each_look_has_its_share_of_the_level():

@@ -383,6 +383,26 @@ def test_what_counts_twice_is_told_of_elimination_alone(algorithm: Any, notes: s
     assert {note for note in (TWICE, ONCE, CUT) if note in text} == notes
 
 
+@pytest.mark.parametrize(
+    "leaks, text",
+    [
+        ([(math.inf, 1), (math.inf, 1)], "no bound"),
+        ([(math.inf, 1), (0.5, 1)], "ε = 0.5 to no bound"),
+        ([(2.0, 1), (0.5, 1), (1.0, 1)], "ε = 0.5 to 2"),
+        ([(3.0, 1), (3.0, 1)], "ε = 3"),
+        ([(math.inf, 6), (1.5, 6)], "ε = 1.5 to no bound, and {} to no bound up to δ = 10⁻⁶"),
+    ],
+)
+def test_the_epsilons_of_several_configurations_have_two_ends(leaks: Any, text: str) -> None:
+    """Would catch a bound that is kept back since another has none, or "no bound" left out."""
+    low = f"{laplace_sum_epsilon(6, 1 / 1.5):.3g}"
+    row = {"who": "every agent", "what": "sums", "source": "here", "why": "", "title": "mine"}
+    ledger = json.dumps([{**row, "leaks": [(None if e == math.inf else e, n) for e, n in leaks]}])
+    assert privacy.rows(ledger)[0][0]["epsilon"] == text.format(low)
+    lines = " ".join(map(str.strip, privacy.told(ledger)))
+    assert f" every agent, sums: {text.format(low)} " in f"{lines} "
+
+
 def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     """Would catch results without it, one that a file loses, or a sweep that tells only one end."""
     problem = fmab.Problem([0.2, 0.8], agents=6)

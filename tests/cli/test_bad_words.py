@@ -256,7 +256,7 @@ def test_a_real_process_refuses_in_one_line(
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env=_environment(tmp_path),
+        env=_environment(),
     )
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.count("\n") == 1 and result.stderr.startswith("fmab: --")
@@ -264,10 +264,7 @@ def test_a_real_process_refuses_in_one_line(
     assert not list(tmp_path.glob("*.n*")) + list(tmp_path.glob("*.png"))
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     package = str(Path(fmab.__file__).parents[1])
     paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
-    }
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}

@@ -630,12 +630,12 @@ LONG = f"sweep cdp {SMALL} --epsilon 0.5 none --seeds 1200"
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A folder for compiled programs, and the chunks that the long sweep makes."""
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The chunks that the long sweep makes."""
     place = tmp_path_factory.mktemp("long")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main(shlex.split(f"{LONG} --out {place / 'whole'}")) == 0
-    return place / "cache", files(place / "whole")
+    return files(place / "whole")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -644,19 +644,19 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[
 )
 def test_a_sweep_that_is_stopped_goes_on(
     number: signal.Signals,
-    uninterrupted: tuple[Path, dict[str, str]],
+    uninterrupted: dict[str, str],
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Would catch another status, half files, results lost, or other bytes after going on."""
-    cache, expected = uninterrupted
+    expected = uninterrupted
     package = str(Path(fmab.__file__).parents[1])
     process = subprocess.Popen(
         [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": package, "JAX_COMPILATION_CACHE_DIR": str(cache)},
+        env=os.environ | {"PYTHONPATH": package},
     )
     try:
         while process.poll() is None and len(list(folder.glob("run/chunks/*.npz"))) < 5:

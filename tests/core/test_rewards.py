@@ -113,15 +113,25 @@ def one_pull(law: Law, tables: np.ndarray) -> np.ndarray:
     """Returns [7] cumulants of one pull by every agent; tables [agent, parameter]."""
     parameters = tuple(jnp.asarray(column)[:, None] for column in tables.T)
     if len(tables) == 1:
-        return np.array([float(c[0, 0]) for c in law.cumulants(*parameters)])
+        return np.array([float(c[0, 0]) for c in _cumulants(law, *parameters)])
     member = jnp.ones((1, len(tables)))
     found = jax.jit(sums.group_cumulants, static_argnums=0)(law, parameters, member)
     return np.asarray(found)[:, 0, 0]
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _cumulants(law: Law, *parameters: Any) -> Any:
+    return law.cumulants(*parameters)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _smooth(law: Law, cumulants: Any) -> Any:
+    return law.smooth(list(cumulants))
+
+
 def believed(law: Law, cumulants: np.ndarray) -> bool:
     """Whether a sum with these cumulants is one draw."""
-    return bool(law.smooth([jnp.float64(c) for c in cumulants]))
+    return bool(_smooth(law, tuple(map(float, cumulants))))
 
 
 def fewest_pulls(law: Law, tables: np.ndarray) -> int:
@@ -398,8 +408,10 @@ def test_combs_are_seen_only_by_their_decay(monkeypatch: pytest.MonkeyPatch):
     table = np.array([[0.5, 0.0005, 0.0, 0.0005, 0.499]])
     law = Ratings([1, 2, 3, 4, 5])
     monkeypatch.setattr(samplers, "_DECAY", 0.0)
+    _smooth.clear_cache()
     early = fewest_pulls(law, table)
     monkeypatch.undo()
+    _smooth.clear_cache()
     assert fewest_pulls(law, table) > 20 * early
     assert distance(law, table, early) > 0.1
 

@@ -136,10 +136,10 @@ from test_simulate import PATHS, PROBLEM, UNEQUAL, digests
 assert len(jax.devices()) == 4
 for path in ("pooled", "waiting"):
     problem = UNEQUAL if path == "waiting" else PROBLEM
-    data = fmab.simulate(PATHS[path], problem, 20_000, 101, batch=64)
+    data = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
     print(path, *digests(data))
 from fmab_jax.run import batches
-program = batches.bound(PATHS["waiting"], UNEQUAL, 20_000).program
+program = batches.bound(PATHS["waiting"], UNEQUAL, 20_000, times=10).program
 text = batches.executable(program, 64, tuple(jax.devices())).as_text()
 bad = [w for w in ("all-reduce", "all-gather", "reduce-scatter", "collective") if w in text]
 print("collectives", *bad)
@@ -163,7 +163,8 @@ def test_four_devices_give_the_bits_of_one_and_never_talk():
     )
     assert lines["collectives"] == ""
     for path, problem in (("pooled", PROBLEM), ("waiting", UNEQUAL)):
-        here = digests(fmab.simulate(PATHS[path], problem, 20_000, 101, batch=64))
+        run = fmab.simulate(PATHS[path], problem, 20_000, 101, times=10, batch=64)
+        here = digests(run)
         assert lines[path].split() == here, path
 
 
@@ -300,7 +301,7 @@ def test_links_are_rounds_times_the_exchange_table():
     problem = fmab.Problem.uniform(agents=10, arms=20)
     ring = {agent: [(agent - 1) % 10, (agent + 1) % 10] for agent in range(10)}
     used, bound = protocols.flood(ring).edge_slots(), 5 * 10
-    data = fmab.simulate(PATHS["waiting"], problem, 20_000, 50, batch=64)
+    data = fmab.simulate(PATHS["waiting"], problem, 20_000, 50, times=10, batch=64)
     assert data.side.values.tolist() == ["peer", "peer"]
     rounds = data.rounds_made.values
     assert data.meter.values.tolist() == ["bound", "used"] and bound != used
@@ -310,7 +311,9 @@ def test_links_are_rounds_times_the_exchange_table():
     np.testing.assert_array_equal(cost[:, -1], 2.0 * rounds * bound)
     other = fmab.communication_cost(data, 25.0, 2.0, meter="used")
     np.testing.assert_array_equal(other[:, -1], 2.0 * rounds * used)
-    sinks = fmab.simulate(fmab.hdp_mab(0.5, "3x3:path+2:path"), PROBLEM, 20_000, 50, batch=64)
+    sinks = fmab.simulate(
+        fmab.hdp_mab(0.5, "3x3:path+2:path"), PROBLEM, 20_000, 50, times=10, batch=64
+    )
     assert sinks.meter.values.tolist() == ["server", "edges", "sac"]
     # Four sinks; in a path of three, both outer agents are one hop from it, in one of two, one.
     expected = sinks.rounds_made.values * (4 * 10 + 7 * 3)
@@ -533,7 +536,7 @@ def test_a_container_s_limit_counts_what_cannot_be_reclaimed(tmp_path):
 
 def test_files_keep_everything_and_are_whole_or_absent(tmp_path, monkeypatch):
     """Would catch a lossy, half-written or silently damaged result file."""
-    data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 64)
+    data = fmab.simulate(PATHS["waiting"], PROBLEM, 20_000, 50, times=10, batch=64)
     path = fmab.save(data, tmp_path / "run.nc")
     loaded = fmab.load(path)
     xr.testing.assert_identical(loaded, data)

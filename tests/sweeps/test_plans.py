@@ -107,6 +107,26 @@ def test_nine_tenths_of_what_is_free_may_be_taken(changes: Any, refused: str | N
         runner._refuse_what_does_not_fit(plan, study())
 
 
+@pytest.mark.parametrize("worker", [None, (1, 3), (3, 3)])
+@pytest.mark.parametrize(
+    "keep, chunk, disk",
+    [
+        ("curves", None, 25 * (8 * 9 + 32) + 2000),  # alone, one chunk has all trials
+        ("curves", 5, 25 * (8 * 9 + 32) + 5 * 2000),
+        ("summary", 5, 5 * (8 * 8 * (8 + 8) + 24_000) + 5 * 2000),
+    ],
+)
+def test_a_plan_tells_the_disk_of_all_workers(
+    keep: str, chunk: int | None, disk: int, worker: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    """Would catch a full disk that no worker foresees, each of them counting its own part."""
+    made = work(study(keep=keep), worker, chunk)
+    # No program is compiled for its memory.
+    made.cluster = object.__new__(cluster.Cluster)
+    found = results.Results(results.header_of(made.study, {}), results.Memory(), [])
+    assert made.plan(found, tmp_path, in_memory=False).disk_bytes == disk
+
+
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path: Path) -> None:
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)

@@ -21,15 +21,9 @@ SWEEP = f"sweep cdp --epsilon 0.5 1 {SMALL}"
 RUN = f"run cdp --epsilon 0.5 --no-figure {SMALL}"
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a folder of compiled programs, so that each is compiled once."""
-    return tmp_path_factory.mktemp("cache")
-
-
-def fmab(words: str, redirection: str, folder: Path, cache: Path) -> subprocess.CompletedProcess:
+def fmab(words: str, redirection: str, folder: Path) -> subprocess.CompletedProcess:
     paths = filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")])
-    given = {"PYTHONPATH": os.pathsep.join(paths), "JAX_COMPILATION_CACHE_DIR": str(cache)}
+    given = {"PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(
         ["sh", "-c", f'exec "$0" -m fmab_jax {words} {redirection}', sys.executable],
         capture_output=True,
@@ -49,35 +43,31 @@ NOWHERE = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path, cache: Path) -> None:
+def test_a_sweep_that_cannot_tell_goes_on(redirection: str, tmp_path: Path) -> None:
     """Would catch a sweep that ends for want of standard error, or says 120 at its end."""
-    done = fmab(f"{SWEEP} --out kept", redirection, tmp_path, cache)
+    done = fmab(f"{SWEEP} --out kept", redirection, tmp_path)
     assert done.returncode == 0
     assert "2 configurations, 1 compilation" in done.stdout
     # Lines of progress went neither into the table nor into a file that got the closed number.
     assert "trials/s" not in done.stdout
     kept = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
     assert len(kept) == 3 and not any(b"compiling" in path.read_bytes() for path in kept)
-    again = fmab("show kept", "", tmp_path, cache)
+    again = fmab("show kept", "", tmp_path)
     assert again.returncode == 0 and not again.stderr
 
 
 @pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_run_that_cannot_tell_writes_its_result(
-    redirection: str, tmp_path: Path, cache: Path
-) -> None:
+def test_a_run_that_cannot_tell_writes_its_result(redirection: str, tmp_path: Path) -> None:
     """Would catch a run whose result is lost because nobody hears of it."""
-    done = fmab(f"{RUN} --out x", redirection, tmp_path, cache)
+    done = fmab(f"{RUN} --out x", redirection, tmp_path)
     assert done.returncode == 0 and "wrote x.nc" in done.stdout
     assert (tmp_path / "x.nc").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("redirection", NOWHERE)
-def test_a_refusal_that_nobody_hears_keeps_its_status(
-    redirection: str, tmp_path: Path, cache: Path
-) -> None:
+def test_a_refusal_that_nobody_hears_keeps_its_status(redirection: str, tmp_path: Path) -> None:
     """Would catch a refusal that ends as another error, or is printed among the results."""
-    done = fmab("run cdp --horizon 0", redirection, tmp_path, cache)
+    done = fmab("run cdp --horizon 0", redirection, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
 
 

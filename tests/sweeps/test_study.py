@@ -508,6 +508,14 @@ def test_a_problem_is_made_once_for_all_that_share_it() -> None:
     assert [point.described["problem"]["agents"] for point in points].count(3) == 3
 
 
+@pytest.mark.parametrize("root_seed", [0, 9])
+def test_a_fixed_instance_is_the_draw_of_its_root_seed(root_seed: int) -> None:
+    """Would catch root seed 0 for the one that is stated, or another seed than the instance's."""
+    made = small(fixed_instance=7, root_seed=root_seed, agents=3, arms=4)
+    due = fmab.Problem.uniform(3, 4).fixed(7, root_seed)
+    np.testing.assert_array_equal(made.points[0].config.problem.means, due.means)
+
+
 # ---------------------------------------------------------------------------------------------
 # Refusals.
 
