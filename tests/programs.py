@@ -6,11 +6,13 @@ compiles anew and no test loses power. JAX's key says nothing of the processor: 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
 import platform
 import shutil
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,11 +44,18 @@ def _processor() -> str:
 
 
 def use(path: Path) -> None:
-    """Has this process, and those that it starts, keep their programs there."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if sum(each.stat().st_size for each in path.iterdir()) > MOST_BYTES:
-        shutil.rmtree(path)
-        path.mkdir(mode=0o700)
+    """Has this process, and those that it starts, keep their programs there.
+
+    Where nothing can be kept, they share a folder that goes with this process.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sum(each.stat().st_size for each in path.iterdir()) > MOST_BYTES:
+            shutil.rmtree(path)
+            path.mkdir(mode=0o700)
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="fmab-programs-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(path)
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"

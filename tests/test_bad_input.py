@@ -273,7 +273,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: fmab.cdp_mab(1.0, schedule_gap=0), f"schedule_gap=0: {GAP}"),
     (lambda: fmab.cdp_mab(1.0, schedule_gap=1.5), f"schedule_gap=1.5: {GAP}"),
     (lambda: fmab.cdp_mab(1.0, schedule_gap=INF), f"schedule_gap=inf: {GAP}"),
-    (lambda: fmab.dp_se(1.0, failure=INF), "failure=inf: must be a number in (0, 1]; see help("),
+    (
+        lambda: fmab.dp_se(1.0, failure=INF),
+        "failure=inf: must be a number in (0, 1]; see help(fmab_jax.dp_se)",
+    ),
     (lambda: fmab.cdp_mab(1.0, participation=0), f"participation=0: {SHARE}"),
     (lambda: fmab.cdp_mab(1.0, participation=1.1), f"participation=1.1: {SHARE}"),
     (lambda: fmab.cdp_mab(1.0, participation=NAN), f"participation=nan: {SHARE}"),

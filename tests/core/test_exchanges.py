@@ -341,6 +341,28 @@ def test_weights_by_agent_and_by_component():
     assert exchange.sinks(halves, "components").uniform
 
 
+@pytest.mark.parametrize(
+    ("make", "seen"),
+    [
+        (lambda: exchange.server(50), [("the server", 1, False), ("the agents", 50, True)]),
+        (lambda: exchange.server(50, 0.3), [("the server", 1, False), ("the agents", 15, True)]),
+        (lambda: exchange.flooding(graphs.make("ring", 5)), [("every agent", 1, False)]),
+        (
+            lambda: exchange.sinks(graphs.components("20,17,13:star", 50)),
+            [
+                ("sinks, and agents that pass on", 1, False),
+                ("the server", 13, False),
+                ("the agents", 50, True),
+            ],
+        ),
+    ],
+)
+def test_who_sees_a_sum_over_how_many(make, seen):
+    """Would catch the sum over the largest component for that of the smallest, all agents for those
+    that report, or agents that cannot take out their own message."""
+    assert [(view.who, view.over, view.inside) for view in make().views] == seen
+
+
 def test_weights_cannot_be_changed():
     """Would catch a table whose weights a caller can overwrite after it was made."""
     for table in (exchange.server(3), exchange.sinks([nx.path_graph(3)], "components")):

@@ -1,0 +1,67 @@
+"""The folder of compiled programs: what names it, what is thrown away, what stays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import programs
+import pytest
+from jax._src import compilation_cache
+
+
+def test_the_folder_is_named_by_all_that_decides_about_machine_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Would catch programs of another processor, compiler or flag loaded and run."""
+    monkeypatch.delenv("FMAB_TEST_PROGRAMS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    names = {programs.folder()}
+    assert names == {tmp_path / "fmab_jax-tests" / programs.key()}
+    for flags in ("--xla_cpu_max_isa=AVX2", "--xla_force_host_platform_device_count=2"):
+        monkeypatch.setenv("XLA_FLAGS", flags)
+        names.add(programs.folder())
+    monkeypatch.setattr(programs, "_processor", lambda: "another")
+    names.add(programs.folder())
+    monkeypatch.setattr(programs, "version", lambda package: f"{package} 9")
+    names.add(programs.folder())
+    assert len(names) == 5
+    monkeypatch.setenv("FMAB_TEST_PROGRAMS", str(tmp_path / "mine"))
+    assert programs.folder() == tmp_path / "mine"
+
+
+def test_half_a_program_is_thrown_away_and_whole_ones_stay(tmp_path: Path) -> None:
+    """Would catch a program that a killed process cut off, which JAX would never replace."""
+    whole = compilation_cache.compress_executable(b"machine code" * 100)
+    (tmp_path / "whole-cache").write_bytes(whole)
+    (tmp_path / "half-cache").write_bytes(whole[: len(whole) // 2])
+    programs.heal(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checked", "whole-cache"]
+    # What was looked at is not looked at again; what is new is.
+    (tmp_path / "old-cache").write_bytes(whole[:9])
+    os.utime(tmp_path / "old-cache", ns=(0, 0))
+    (tmp_path / "new-cache").write_bytes(whole[:9])
+    programs.heal(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"checked", "whole-cache", "old-cache"}
+
+
+def test_a_folder_that_grew_too_large_is_emptied(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Would catch a folder that grows for ever, or that is emptied at every run."""
+    for name in ("COMPILATION_CACHE_DIR", "PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+        monkeypatch.setenv(f"JAX_{name}", "as it was")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "as it was")
+    place = tmp_path / "programs"
+    place.mkdir()
+    (place / "one-cache").write_bytes(compilation_cache.compress_executable(b"1" * 99))
+    programs.use(place)
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(place)
+    assert (place / "one-cache").exists()
+    monkeypatch.setattr(programs, "MOST_BYTES", 10)
+    programs.use(place)
+    assert [path.name for path in place.iterdir()] == ["checked"]
+    # A file stands where the folder should: programs are kept elsewhere, and the run goes on.
+    programs.use(place / "checked" / "below")
+    elsewhere = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    assert elsewhere.is_dir() and place not in elsewhere.parents
