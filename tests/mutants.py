@@ -43,7 +43,7 @@ TESTS = {
 }
 # What a copy needs: the sources, the tests, and what they read.
 COPIED = ("fmab_jax", "experiments", "benchmarks", "tests", "docs", "figures", ".ci")
-LONGEST = 900
+LONGEST = 1800
 """Seconds after which a run that does not end counts as caught: the mutant hangs it."""
 
 
@@ -97,19 +97,23 @@ def read(path: Path = LIST) -> list[Mutant]:
 
 
 def ordered(mutant: Mutant) -> list[str]:
-    """Returns the test files of the mutant's room, those that name its module first."""
+    """Returns the test files of the mutant's room, first those that name its module most often."""
     name = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
     files = []
     for place in TESTS[mutant.room]:
         path = ROOT / place
         files += [path] if path.is_file() else sorted(path.rglob("test_*.py"))
     text = {path: path.read_text(encoding="utf-8") for path in files}
-    files.sort(key=lambda path: -min(1, len(name.findall(text[path]))))
+    files.sort(key=lambda path: -len(name.findall(text[path])) / len(text[path]))
     return [str(path.relative_to(ROOT)) for path in files]
 
 
 def tried(mutant: Mutant, programs: Path, tests: Sequence[str] = ()) -> Tried:
-    """Runs the tests of the room on a copy of the project that has the mutant."""
+    """Runs the tests of the room on a copy of the project that has the mutant.
+
+    Raises:
+        RuntimeError: If tests fail for another reason than the mutant, or do not run.
+    """
     with tempfile.TemporaryDirectory(prefix="fmab-mutant-") as folder:
         copy = Path(folder)
         for name in COPIED:
@@ -121,23 +125,36 @@ def tried(mutant: Mutant, programs: Path, tests: Sequence[str] = ()) -> Tried:
         text = mutant.applied()
         (copy / mutant.file).unlink()
         (copy / mutant.file).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "--tb=no", "--no-header"]
-        command += ["-p", "no:cacheprovider", *(tests or ordered(mutant))]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(copy),
-            "FMAB_TEST_PROGRAMS": str(programs),
-        }
         try:
-            done = subprocess.run(
-                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST
-            )
+            status, told = _tested(copy, programs, tests or ordered(mutant))
         except subprocess.TimeoutExpired:
             return Tried(mutant, f"no end after {LONGEST} s")
-        if done.returncode == 0:
-            return Tried(mutant, "")
-        found = re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", done.stdout, re.M)
-        return Tried(mutant, found[1] if found else f"pytest ended with {done.returncode}")
+    if status == 0:
+        return Tried(mutant, "")
+    found = re.search(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", told, re.M)
+    if found is None:
+        raise RuntimeError(f"{mutant.file}: pytest ended with {status}: {told[-500:]}")
+    # Without the mutant the same test must pass.
+    status, told = _tested(ROOT, programs, [found[1]])
+    if status != 0:
+        raise RuntimeError(f"{mutant.file}: fails without the mutant as well: {found[1]}")
+    return Tried(mutant, found[1])
+
+
+def _tested(folder: Path, programs: Path, tests: Sequence[str]) -> tuple[int, str]:
+    """Returns how pytest ended in a copy of the project, and what it said."""
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "--tb=no", "--no-header"]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_XDIST_WORKER"}
+    environment |= {"PYTHONPATH": str(folder), "FMAB_TEST_PROGRAMS": str(programs)}
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", *tests],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def _linked(source: str, target: str) -> None:
@@ -180,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="fmab-mutants-") as name:
         folder = Path(name)
         # Programs of mutants are of no use to anybody else.
-        for path in kept_programs.folder().glob("*"):
+        for path in kept_programs.folder().glob("*-cache"):
             _linked(str(path), str(folder / path.name))
 
         def one(pair: tuple[int, Mutant]) -> None:

@@ -50,9 +50,10 @@ def use(path: Path) -> None:
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if sum(each.stat().st_size for each in path.iterdir()) > MOST_BYTES:
-            shutil.rmtree(path)
-            path.mkdir(mode=0o700)
+        kept = list(path.glob("*-cache"))
+        if sum(each.stat().st_size for each in kept) > MOST_BYTES:
+            for each in kept:
+                each.unlink(missing_ok=True)
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="fmab-programs-"))
         atexit.register(shutil.rmtree, path, ignore_errors=True)
@@ -66,13 +67,16 @@ def heal(path: Path) -> None:
     """Removes programs that a killed process left half-written: JAX would never replace them."""
     from jax._src import compilation_cache
 
+    unpacked = compilation_cache.decompress_executable
     stamp = path / "checked"
     since = stamp.stat().st_mtime_ns if stamp.exists() else 0
     for each in path.glob("*-cache"):
-        # A little earlier as well: clocks of file systems are coarse.
-        if each.stat().st_mtime_ns > since - 10**9:
-            try:
-                compilation_cache.decompress_executable(each.read_bytes())
-            except Exception:  # whatever a codec says of half a file
-                each.unlink(missing_ok=True)
+        try:
+            # A little earlier as well: clocks of file systems are coarse.
+            if each.stat().st_mtime_ns > since - 10**9:
+                unpacked(each.read_bytes())
+        except FileNotFoundError:  # another process was here first
+            continue
+        except Exception:  # whatever a codec says of half a file
+            each.unlink(missing_ok=True)
     stamp.touch()

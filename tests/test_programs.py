@@ -65,3 +65,12 @@ def test_a_folder_that_grew_too_large_is_emptied(
     programs.use(place / "checked" / "below")
     elsewhere = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
     assert elsewhere.is_dir() and place not in elsewhere.parents
+
+
+def test_files_that_start_first_are_there(request: pytest.FixtureRequest) -> None:
+    """Would catch a file that was renamed, and then starts last and holds up the run."""
+    plugins = request.config.pluginmanager.get_plugins()
+    (own,) = (plugin for plugin in plugins if hasattr(plugin, "LONGEST"))
+    named = (*own.WAITING, *own.LONGEST)
+    assert len(set(named)) == len(named)
+    assert [name for name in named if not (Path(__file__).parent / name).is_file()] == []

@@ -707,6 +707,30 @@ def test_whoever_sees_something_is_told_with_what_covers_it(name):
     assert all(row.why for row in rows)
 
 
+RELEASES = {
+    fmab.cdp_mab(0.3): ("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
+    fmab.ldp_ucb(0.3): ("init", "release", "update", "choose", "due", "communicate", "bind"),
+}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "changed"),
+    [(algorithm, changed) for algorithm, names in RELEASES.items() for changed in names],
+)
+def test_a_claim_ends_where_what_is_released_is_changed(algorithm, changed):
+    """Would catch a plug-in that changes a part of the mechanism and keeps the parent's epsilon."""
+    owner = type(algorithm)
+    same, other = (
+        type("Mine", (owner,), {name: vars(holder)[name]})(0.3)
+        for name in ("examples", changed)
+        for holder in [next(each for each in owner.__mro__ if name in vars(each))]
+    )
+    exchange = algorithm.exchange(5)
+    assert all(row.epsilon < INF for row in base.ledger_of(same, exchange))
+    rows = base.ledger_of(other, exchange)
+    assert rows and all(row.epsilon == INF for row in rows)
+
+
 @pytest.mark.parametrize(
     ("agents", "parts"),
     [(1, "1"), (3, "1,1,1"), (5, "1,1,1,1,1"), (7, "2,2,1,1,1"), (100, "20,20,20,20,20")],

@@ -149,6 +149,7 @@ def test_one_agent_on_a_graph_is_the_slow_twin(name):
     for seed in range(3):
         run = twin(twins.Given(MEANS, tables(seed, 1, 120, 4)), 1, 4, 120)
         assert_is_the_twin(data, seed, run, gaps_of(MEANS), 120, made.exchange(1))
+    assert [(meter.name, number) for meter, number in made.exchange(1).links] == [("peer", 0)]
 
 
 @pytest.mark.slow

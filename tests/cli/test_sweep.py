@@ -649,7 +649,6 @@ def test_a_sweep_that_is_stopped_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Would catch another status, half files, results lost, or other bytes after going on."""
-    expected = uninterrupted
     package = str(Path(fmab.__file__).parents[1])
     process = subprocess.Popen(
         [sys.executable, "-m", "fmab_jax", *shlex.split(f"{LONG} --out run")],
@@ -674,13 +673,13 @@ def test_a_sweep_that_is_stopped_goes_on(
     assert "Traceback" not in err and out == ""
     assert list(folder.rglob("*.tmp")) == []
     kept = files("run")
-    assert 5 <= len(kept) < len(expected) and kept.items() <= expected.items()
+    assert 5 <= len(kept) < len(uninterrupted) and kept.items() <= uninterrupted.items()
     _, err = said(capsys, again[1])
     done = re.search(r"2,400 trials, ([\d,]+) of them to do", err)
     # What was kept is not computed again, but for a chunk whose entry was just not written.
     assert done is not None
     assert int(done[1].replace(",", "")) in (2400 - 8 * len(kept), 2400 - 8 * (len(kept) - 1))
-    assert files("run") == expected and list(folder.rglob("*.tmp")) == []
+    assert files("run") == uninterrupted and list(folder.rglob("*.tmp")) == []
 
 
 def test_the_plan_is_one_line_of_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

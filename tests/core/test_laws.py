@@ -76,17 +76,18 @@ class Plain(Bernoulli):
 
 def test_right_laws_are_taken() -> None:
     """Would catch a check that refuses what keeps the contract, at the ends or by rounding."""
-    for law in (
-        finite(),
-        finite(levels=(1, 2, 3)),
-        finite(lambda m: (1 - m + 1e-17, 0 * m, m)),
-        other(),
-        shifted(),
-        shifted(3.0, 2.0),
-        other(low=0.0, one=lambda self, u, p: -p * jnp.log1p(-u)),
-        Table((1, 2)),
+    inside = [0.5, 0.25]
+    for law, means in (
+        (finite(), inside),
+        (finite(levels=(1, 2, 3)), inside),
+        (finite(lambda m: (1 - m + 1e-17, 0 * m, m)), inside),
+        (other(), inside),
+        (shifted(), [-1.75, -1.9]),
+        (shifted(3.0, 2.0), [3.5, 4.5]),
+        (other(low=0.0, one=lambda self, u, p: -p * jnp.log1p(-u)), inside),
+        (Table((1, 2)), inside),
     ):
-        check_law(law)
+        assert Problem(means, 2, law).rewards is law
 
 
 BROKEN = {

@@ -159,8 +159,8 @@ def test_one_heterogeneous_agent():
 
 @pytest.mark.parametrize(
     "problem",
-    [Problem.uniform(50, 9), Problem.heterogeneous(4, 9, 0.7, 0.2)],
-    ids=["uniform", "heterogeneous"],
+    [Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1), Problem.heterogeneous(4, 9, 0.7, 0.2)],
+    ids=["uniform", "gap", "heterogeneous"],
 )
 def test_fixed_is_the_draw_of_its_seed_bit_by_bit(problem: Problem):
     """Catches means that an eager and a compiled program round differently."""
