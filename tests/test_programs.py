@@ -52,15 +52,24 @@ def test_a_folder_that_grew_too_large_is_emptied(
     for name in ("COMPILATION_CACHE_DIR", "PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
         monkeypatch.setenv(f"JAX_{name}", "as it was")
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "as it was")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=somewhere")
+    monkeypatch.setattr(programs, "version", lambda package: "0.10.9")
     place = tmp_path / "programs"
     place.mkdir()
     (place / "one-cache").write_bytes(compilation_cache.compress_executable(b"1" * 99))
     programs.use(place)
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(place)
+    assert os.environ["XLA_FLAGS"] == f"--xla_dump_to=somewhere {programs.FLAG}"
     assert (place / "one-cache").exists()
     monkeypatch.setattr(programs, "MOST_BYTES", 10)
     programs.use(place)
     assert [path.name for path in place.iterdir()] == ["checked"]
+    assert os.environ["XLA_FLAGS"].count(programs.FLAG) == 1
+    # A compiler of another version may not know the flag, and would end the process.
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr(programs, "version", lambda package: "0.12.0")
+    programs.use(place)
+    assert os.environ["XLA_FLAGS"] == ""
     # A file stands where the folder should: programs are kept elsewhere, and the run goes on.
     programs.use(place / "checked" / "below")
     elsewhere = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])

@@ -148,7 +148,8 @@ print("collectives", *bad)
 
 def test_four_devices_give_the_bits_of_one_and_never_talk():
     """Would catch numbers that depend on sharding, and a loop that synchronises devices."""
-    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    env = os.environ | {"XLA_FLAGS": flags}
     root = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-c", ON_DEVICES, str(root)],
