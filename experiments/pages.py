@@ -123,11 +123,6 @@ def short(value: float, digits: int = 2) -> str:
     return f"{value:.{places}f}"
 
 
-def at_each(found: Mapping[int, Measured], digits: int = 2) -> str:
-    """Writes a number for each horizon."""
-    return ", ".join(f"{short(m.estimate, digits)} (T = {power(T)})" for T, m in found.items())
-
-
 def bracketed(found: Measured, digits: int = 3) -> str:
     """Writes a number with its interval."""
     return (

@@ -219,9 +219,6 @@ def test_rows_with_one_quotation_are_told_apart(tmp_path):
     assert numbers.claim("q", "x", 1) == {"c": Measured(7, 6, 8)}
     with pytest.raises(LookupError, match="no row with"):
         numbers.claim("another", "x")
-    assert pages.at_each({10**4: Measured(2.44, 1, 3), 10**5: Measured(3.0, 1, 3)}) == (
-        "2.4 (T = 10⁴), 3.0 (T = 10⁵)"
-    )
     assert [pages.short(v) for v in (0, 9.96, 99.4, 100, -0.0123)] == [
         "0",
         "10.0",
