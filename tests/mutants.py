@@ -202,10 +202,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         def one(pair: tuple[int, Mutant]) -> None:
             number, mutant = pair
-            found[number] = tried(mutant, folder, chosen.tests)
-            said = found[number].caught or "LIVES" + f" (as expected: {mutant.lives})" * bool(
-                mutant.lives
-            )
+            try:
+                found[number] = tried(mutant, folder, chosen.tests)
+                said = found[number].caught or "LIVES"
+            except RuntimeError as error:  # the others go on; it does not count as caught
+                found[number], said = Tried(mutant, ""), f"NOT TRIED: {error}"
+            if mutant.lives and not found[number].caught:
+                said += f" (as expected: {mutant.lives})"
             print(f"{number:>4} {mutant.file}: {mutant.why}: {said}", flush=True)
 
         with ThreadPoolExecutor(chosen.jobs) as pool:
