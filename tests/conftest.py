@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -39,6 +40,7 @@ install_import_hook(
     "{bool: object, int: object, float: object, str: object})))",
 )
 
+
 # Files of tests that mostly wait: for browsers, kernels, workers, processes that are killed. One
 # worker has them all, beside one worker for each core; it stays small, so that forks are quick.
 WAITING = (
@@ -66,6 +68,26 @@ def _rank(nodeid: str) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Orders files; the order of tests within a file stays."""
     items.sort(key=lambda item: _rank(item.nodeid))
+
+
+@functools.cache
+def _usual() -> dict[str, Any]:
+    """Returns the options with which users' runs are compiled on a processor."""
+    from fmab_jax.run import batches
+
+    return dict(batches._OPTIONS["cpu"])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Has runs compiled quickly or, for a test marked ``as_users_have_it``, as users have them."""
+    from fmab_jax.run import batches
+
+    marked = item.get_closest_marker("as_users_have_it")
+    wanted = _usual() if marked else _usual() | programs.UNOPTIMISED
+    if batches._OPTIONS["cpu"] != wanted:
+        batches._OPTIONS["cpu"] = wanted
+        batches.executable.cache_clear()
 
 
 @pytest.hookimpl(optionalhook=True)

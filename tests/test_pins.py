@@ -23,9 +23,10 @@ SOME = {
     "name",
     [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in pins.ROW],
 )
+@pytest.mark.as_users_have_it
 def test_a_result_has_its_committed_bits(name, monkeypatch):
     """Would catch any change of a draw, a rounding or a count that nobody meant to make."""
-    # Compiled as users have it, not with the flag of the other tests.
+    # Without the flag of the other tests, too.
     flag = programs.FLAG.removeprefix("--").partition("=")[0]
     usual = {**batches._OPTIONS["cpu"], flag: True}
     monkeypatch.setitem(batches._OPTIONS, "cpu", usual)

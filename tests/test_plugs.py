@@ -185,6 +185,7 @@ def test_sweep_keeps_results_and_computes_nothing_twice(tmp_path: Path) -> None:
     assert np.allclose(table.links.sel(branches=3, meter="server"), expected.sel(branches=3))
 
 
+@pytest.mark.as_users_have_it
 def test_command_line_study_file_and_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,6 +226,7 @@ def test_command_line_study_file_and_figures(
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_have_it
 def test_policy_and_law_by_command_line_study_file_and_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -202,6 +202,7 @@ FIRST = ["pooled", *(pytest.param(name, marks=pytest.mark.slow) for name in ("al
 
 
 @pytest.mark.parametrize("name", FIRST)
+@pytest.mark.as_users_have_it
 def test_bits_depend_on_neither_batch_nor_neighbours(name):
     """Would catch rounding that a batch decides, and a finished run that goes on learning.
 
@@ -254,6 +255,7 @@ np.save(sys.argv[1], np.hstack(found))
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_have_it
 def test_bits_do_not_depend_on_the_devices(tmp_path):
     """Would catch a loop or a branch that one device decides for another."""
     saved = []
@@ -367,6 +369,7 @@ def test_runs_that_would_never_end_and_unequal_agents_are_refused():
 
 
 @pytest.mark.parametrize("name", FIRST)
+@pytest.mark.as_users_have_it
 def test_memory_is_estimated_and_nothing_is_scattered(name):
     """Would catch an estimate that a run exceeds, or a program that crawls on accelerators."""
     for agents, arms, points in ((50, 100, 100), (3, 400, 1000)):

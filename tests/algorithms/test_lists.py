@@ -86,6 +86,7 @@ def in_arrays(configs, which, seeds):
 @pytest.mark.parametrize(
     "name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )
+@pytest.mark.as_users_have_it
 def test_one_list_gives_the_bits_of_arrays_of_arms(name):
     """Would catch an arm lost, kept, doubled or mixed up in the list; another order of a sum; a
     value of one trial read by another; a curve that misses an epoch."""

@@ -59,6 +59,7 @@ def some(paths, default):
 
 
 @pytest.mark.parametrize("path", some(PATHS, ("pooled",)))
+@pytest.mark.as_users_have_it
 def test_a_seed_has_the_same_bits_in_every_batch(path):
     """Would catch randomness or rounding that depends on neighbours, padding or threads."""
     sizes = (1, 7, 64, 250) if path == "pooled" else (7, 64)
@@ -98,6 +99,7 @@ ROOMY = {
 
 
 @pytest.mark.parametrize("path", some(ROOMY, ()))
+@pytest.mark.as_users_have_it
 def test_rows_of_padding_change_no_bit(path):
     """Would catch a row of padding that draws, is heard, weighs, plays or is counted."""
     algorithm, problem = ROOMY[path]
@@ -117,6 +119,7 @@ def test_rows_of_padding_change_no_bit(path):
     assert bare == padded
 
 
+@pytest.mark.as_users_have_it
 def test_more_seeds_and_other_orders_change_no_seed():
     """Would catch results that depend on how many seeds were asked for, or in which order."""
     many = fmab.simulate(PATHS["pooled"], PROBLEM, 20_000, 200, batch=64)
@@ -146,6 +149,7 @@ print("collectives", *bad)
 """
 
 
+@pytest.mark.as_users_have_it
 def test_four_devices_give_the_bits_of_one_and_never_talk():
     """Would catch numbers that depend on sharding, and a loop that synchronises devices."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
@@ -280,6 +284,7 @@ def test_a_run_is_traced_once(monkeypatch):
     assert len(traces) == 2
 
 
+@pytest.mark.as_users_have_it
 def test_curves_are_exact_wherever_they_are_recorded():
     """Would catch a curve interpolated on its grid instead of evaluated at the recorded slots."""
     horizon = 5000
@@ -392,6 +397,7 @@ MEMORY = {
     "name",
     [name if name == "K = 10" else pytest.param(name, marks=pytest.mark.slow) for name in MEMORY],
 )
+@pytest.mark.as_users_have_it
 def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
     """Would catch an estimate below what is allocated: the run would die where it should refuse;
     and one so large that it refuses what would fit."""

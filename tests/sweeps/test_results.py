@@ -78,6 +78,7 @@ def same_cell(cell: xr.Dataset, expected: xr.Dataset) -> None:
     np.testing.assert_array_equal(cell.seed.values, expected.seed.values)
 
 
+@pytest.mark.as_users_have_it
 def test_every_cell_is_what_simulate_gives(stores: Path) -> None:
     """Would catch cells, seeds, slots or kinds of links mixed up, or one bit of a value changed."""
     data = open_sweep(stores / "curves")
