@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import sizes
 import xarray as xr
 from scipy import stats
 
@@ -52,7 +53,7 @@ COMMANDS = (
     "audit cdp",
     "audit ldp_ucb",
 )
-SMALL = "--agents 3 --arms 4 --horizon 1e4 --seeds 16 --times 5"
+SMALL = f"{sizes.words(sizes.SMALL)} --horizon 1e4 --seeds 16 --times 5"
 PLUGIN = '''
 from dataclasses import dataclass
 from typing import ClassVar
@@ -107,7 +108,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def result() -> xr.Dataset:
     """A real result for tests of what happens around the simulation."""
-    return fmab.sweep("cdp", agents=3, arms=4, epsilon=0.5, horizon=10**4, seeds=16, times=5)
+    return fmab.sweep("cdp", **sizes.SMALL, epsilon=0.5, horizon=10**4, seeds=16, times=5)
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ def test_table_and_figure_show_what_the_file_holds(
     out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
     assert err == "compiling ...\n"
     assert sorted(path.name for path in folder.iterdir()) == ["eps.nc", "eps.png"]
-    assert out.split("\n")[0] == "CDP-MAB, M = 3 agents, K = 4 arms, T = 10⁴ slots"
+    assert out.split("\n")[0] == "CDP-MAB, M = 4 agents, K = 3 arms, T = 10⁴ slots"
     head, found = rows(out)
     assert [row[0] for row in found] == ["0.5", "none"]
     assert head[0].split()[-6:] == ["best", "arm", "lost", "worse", "arm", "played"]
@@ -612,14 +613,14 @@ def test_a_plugin_is_run_as_the_others_are(
     assert "--width X" in out and "Of the radius. (default: 1)" in out and "--pulls N" in out
     words = f"run fixed_phases --width 0.5 1 {SMALL} {spelling}"
     out, err = said(capsys, words)
-    assert err == "compiling ...\n" and out.startswith("Fixed phases, no noise, M = 3 agents")
+    assert err == "compiling ...\n" and out.startswith("Fixed phases, no noise, M = 4 agents")
     assert [row[0] for row in rows(out)[1]] == ["0.5", "1"]
-    (name,) = folder.glob("fmab-fixed_phases-w-0.5_1-M-3-*.nc")
+    (name,) = folder.glob("fmab-fixed_phases-w-0.5_1-M-4-*.nc")
     assert fmab.load(name).width.attrs["symbol"] == "w"
     said(capsys, f"show {name}")
     Path("s.toml").write_text(
         'algorithm = "fixed_phases"\nhorizon = 1e4\nseeds = 16\ntimes = 5\n[parameters]\n'
-        "width = [0.5, 1]\n[problem]\nagents = 3\narms = 4\n"
+        "width = [0.5, 1]\n[problem]\nagents = 4\narms = 3\n"
     )
     said(capsys, f"sweep s.toml --out st {spelling}")
     np.testing.assert_array_equal(fmab.open_sweep("st").regret, fmab.load(name).regret)

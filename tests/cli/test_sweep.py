@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sizes
 import xarray as xr
 
 import fmab_jax as fmab
@@ -36,8 +37,11 @@ from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import open_sweep
 
+# Bits of other processes are compared with those of this one.
+pytestmark = pytest.mark.as_users_have_it
+
 NAMES = ", ".join(sorted(known()))
-SMALL = "--agents 4 --arms 3 --horizon 2e4 --times 10 --chunk 8"
+SMALL = f"{sizes.words(sizes.SMALL)} --horizon 2e4 --times 10 --chunk 8"
 GRID = f"sweep cdp {SMALL} --epsilon 0.5 none --rounds none 2 --seeds 20"
 
 

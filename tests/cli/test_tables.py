@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+import sizes
 
 import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
@@ -13,7 +14,7 @@ from fmab_jax.analysis import theory
 from fmab_jax.cli import bounds
 from fmab_jax.cli.main import main
 
-SMALL = {"seeds": 20, "times": 4, "progress": False}
+SMALL = {"seeds": 20, "times": 4, "batch": 8, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def swept():
     """Agents alike and apart, with and without noise, for long and for too short."""
     problem = fmab.Problem.heterogeneous
     grid = {"spread": [0, 0.5], "epsilon": [1, None]}
-    return fmab.sweep("cdp", problem, agents=5, arms=10, horizon=10**4, **grid, **SMALL)
+    return fmab.sweep("cdp", problem, **sizes.SMALL, horizon=2000, **grid, **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +56,20 @@ def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
             assert float(row[name]) == float(cell[name]), name
         assert float(row["links_server"]) == float(cell.links.sel(meter="server"))
         assert float(row["level"]) == 0.95
-        assert float(row["epsilon_message"]) == (5 if epsilon == 0 else np.inf)
+        assert float(row["epsilon_message"]) == (4 if epsilon == 0 else np.inf)
 
 
 def test_html_is_well_formed_and_has_the_numbers(written, capsys):
     """Would catch a table that a page cannot hold, or cells in other columns than their names."""
     text = shown(capsys, written, "html")
     table = ElementTree.fromstring(text)
-    assert table.find("caption").text.startswith("CDP-MAB, M = 5 agents, K = 10 arms")
+    assert table.find("caption").text.startswith("CDP-MAB, M = 4 agents, K = 3 arms")
     heads = [cell.text.strip() for cell in table.find("thead").iter("th")]
     first = [cell.text.strip() for cell in next(table.find("tbody").iter("tr")).iter("td")]
     row = next(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
     found = dict(zip(heads, first, strict=True))
-    assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]))
-    assert found["seeds"] == "20" and found["message Nε"] == "5"
+    assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
+    assert found["seeds"] == "20" and found["message Nε"] == "4"
 
 
 def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):
@@ -95,18 +96,8 @@ def test_markdown_and_other_words(written, capsys):
 
 def test_a_horizon_without_a_round_is_remarked(capsys):
     """Would catch the regret of mere exploration told as that of the algorithm."""
-    run = [
-        "run",
-        "cdp",
-        "--agents",
-        "5",
-        "--arms",
-        "10",
-        "--seeds",
-        "20",
-        "--no-figure",
-        "--no-data",
-    ]
+    run = ["run", "cdp", *sizes.words(sizes.SMALL).split(), "--seeds", "20", "--times", "4"]
+    run += ["--no-figure", "--no-data"]
     assert main([*run, "--horizon", "20", "1e4"]) == 0
     assert "No round was completed by T in 1 of 2 rows" in capsys.readouterr().out
     assert main([*run, "--horizon", "1e4"]) == 0

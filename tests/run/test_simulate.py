@@ -20,6 +20,7 @@ import numpy as np
 import protocols
 import pytest
 import scipy.stats
+import sizes
 import xarray as xr
 
 import fmab_jax as fmab
@@ -31,7 +32,7 @@ from fmab_jax.run import batches, simulate
 from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
 
-PROBLEM = fmab.Problem.uniform(agents=11, arms=20)
+PROBLEM = fmab.Problem.uniform(**sizes.MIDDLE)
 # A setting of each path through the loop: pooled, drawn participants, waiting, alone.
 PATHS = {
     "pooled": fmab.cdp_mab(0.5),
@@ -39,7 +40,7 @@ PATHS = {
     "waiting": fmab.ddp_mab(0.5, "ring"),
     "alone": fmab.single_mab(0.5),
 }
-UNEQUAL = fmab.Problem.heterogeneous(agents=11, arms=20, spread=0.8)
+UNEQUAL = fmab.Problem.heterogeneous(**sizes.MIDDLE, spread=0.8)
 
 
 def digests(data: xr.Dataset) -> list[str]:
@@ -242,8 +243,16 @@ def test_loops_take_few_steps_however_large_the_batch(path: str, monkeypatch: py
     assert sum(steps.values()) <= 150 * (rounds + 1)
 
 
-def test_a_second_value_compiles_nothing():
-    """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program."""
+def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
+    """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program; a
+    second tracing of the loop inside one compilation, or one per batch."""
+    traces = []
+    # Another test may have compiled it.
+    batches.executable.cache_clear()
+    for module, loop in ((lists, "run"), (epochs, "run")):
+        original = getattr(module, loop)
+        counted = functools.partial(lambda run, *args: traces.append(run) or run(*args), original)
+        monkeypatch.setattr(module, loop, counted)
     problem = fmab.Problem.uniform(agents=7, arms=4)
     before = batches.executable.cache_info().misses
     drawn = [
@@ -265,23 +274,7 @@ def test_a_second_value_compiles_nothing():
     for graph in ("ring", "path", "star"):
         fmab.simulate(fmab.ddp_mab(0.5, graph), problem, 1000, 32)
     assert batches.executable.cache_info().misses == before + 3
-
-
-def test_a_run_is_traced_once(monkeypatch):
-    """Would catch a second tracing of the loop inside one compilation, or one per batch."""
-    traces = []
-    # Another test may have compiled it.
-    batches.executable.cache_clear()
-    for module, loop in ((lists, "run"), (epochs, "run")):
-        original = getattr(module, loop)
-        counted = functools.partial(lambda run, *args: traces.append(run) or run(*args), original)
-        monkeypatch.setattr(module, loop, counted)
-    problem = fmab.Problem.uniform(agents=3, arms=3)
-    for epsilon in (0.1, 0.2, 0.3):
-        fmab.simulate(fmab.cdp_mab(epsilon), problem, 1000, 100, batch=16)
-    assert len(traces) == 1
-    fmab.simulate(fmab.ddp_mab(0.1, "path"), problem, 1000, 100, batch=16)
-    assert len(traces) == 2
+    assert len(traces) == 3
 
 
 @pytest.mark.as_users_have_it
@@ -372,7 +365,7 @@ def test_seeds_are_independent_and_unbiased_over_batches():
 
 
 LEVELS = np.random.default_rng(0).dirichlet(np.ones(5), 100)
-UNIFORM = fmab.Problem.uniform(50, 100)
+UNIFORM = fmab.Problem.uniform(**sizes.LARGE)
 PARTS = fmab.hdp_mab(1.0, "3:complete+5:complete+12:complete", weights="components")
 MEMORY = {
     "components that weigh differently": (PARTS, fmab.Problem.uniform(20, 50), {}),
@@ -618,7 +611,7 @@ def test_a_million_seeds_stay_within_memory():
     """Would catch memory that grows with the seeds beyond the results themselves."""
     code = (
         "import re, fmab_jax as fmab\n"
-        "p = fmab.Problem.uniform(50, 100)\n"
+        "p = fmab.Problem.uniform(**sizes.LARGE)\n"
         "d = fmab.simulate(fmab.cdp_mab(1.0), p, 10**6, 10**6, times=10)\n"
         # Of this program alone: ru_maxrss also knows the process that it was started from.
         "status = open('/proc/self/status').read()\n"

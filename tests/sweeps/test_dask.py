@@ -27,6 +27,8 @@ from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
 from fmab_jax.sweeps.progress import Progress, _Lines
 
 distributed = pytest.importorskip("distributed", reason="needs fmab_jax[dask]")
+# Bits of other processes are compared with those of this one.
+pytestmark = pytest.mark.as_users_have_it
 
 PLUGIN = '''
 from dataclasses import dataclass

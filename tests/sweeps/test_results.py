@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sizes
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,12 +31,15 @@ from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.results import Memory, Results, open_results, open_sweep
 from fmab_jax.sweeps.store import Entry, Store
 
+# Bits of other processes are compared with those of this one.
+pytestmark = pytest.mark.as_users_have_it
+
 # 2 x 2 cells of one program; three chunks for each cell.
-PARAMETERS: dict[str, Any] = dict(agents=4, arms=3, horizon=20_000, times=10)
+PARAMETERS: dict[str, Any] = dict(**sizes.SMALL, horizon=20_000, times=10)
 GRID: dict[str, Any] = dict(epsilon=[0.5, None], rounds=[None, 2])
 SMALL: dict[str, Any] = dict(chunk=8, batch=8, progress=False)
 WAITING: dict[str, Any] = dict(
-    agents=4, arms=3, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
+    **sizes.SMALL, horizon=[2000, 20_000], graph=["ring", "complete"], times=10
 )
 SERIES = ("regret", "waiting_regret", "links")
 PER_SEED = ("rounds_made", "numbers_sent", "active_arms", "chosen_arm", "agents_lost")
@@ -78,7 +82,6 @@ def same_cell(cell: xr.Dataset, expected: xr.Dataset) -> None:
     np.testing.assert_array_equal(cell.seed.values, expected.seed.values)
 
 
-@pytest.mark.as_users_have_it
 def test_every_cell_is_what_simulate_gives(stores: Path) -> None:
     """Would catch cells, seeds, slots or kinds of links mixed up, or one bit of a value changed."""
     data = open_sweep(stores / "curves")
