@@ -214,7 +214,11 @@ def test_documents_use_the_present_names() -> None:
     old = r"exploitation_regret|server_links|peer_links|exchange\.gossip|fmab\.precision|--unit\b"
     old += "|`precision`"
     sources = (ROOT / "fmab_jax").rglob("*.py")
-    examples = [path for path in (ROOT / "docs/examples").rglob("*") if path.is_file()]
+    examples = [
+        path
+        for path in (ROOT / "docs/examples").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    ]
     for page in [*PAGES, *examples, *sources]:
         found = re.search(old, page.read_text("utf-8"))
         assert not found or page.name == "CHANGELOG.md", (page.name, found)

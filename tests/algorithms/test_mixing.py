@@ -49,9 +49,10 @@ def stage(graph, algorithm, values, room):
         start = jnp.asarray(np.concatenate([values, np.zeros((room - agents, 2, arms))]))
         slot = slot_of(graph, 0, arms, room)
         state = fmab.dducb.init(room, arms, slot, own)._replace(mixing=start, before=start)
+        communicate = jax.jit(fmab.dducb.communicate)
         for step in range(1, int(own["stage"]) + 1):
             slot = slot_of(graph, arms + step, arms, room)
-            state = fmab.dducb.communicate(state, slot, own)
+            state = communicate(state, slot, own)
             made.append(np.asarray(state.mixing))
         assert not made[-1].any()  # the next stage's, of which there is nothing
         return [*made[:-1], np.asarray(state.mixed)]

@@ -165,9 +165,10 @@ def test_sums_on_a_lattice_begin_at_its_lowest_value(low: float, step: float) ->
     beyond what so many rewards can be."""
     law, u = shifted(low, step), (np.arange(49) + 0.5) / 49
     with jax.enable_x64(True):
+        quantile = jax.jit(law.quantile)
         one = jnp.stack(law.cumulants(jnp.full(49, low + 0.4 * step)))
-        found = np.asarray(law.quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
+        found = np.asarray(quantile(jnp.asarray(u), jnp.full(49, 700.0), 700.0 * one))
         ends = jnp.asarray([1e-15, 1 - 1e-15])
-        edges = np.asarray(law.quantile(ends, jnp.full(2, 2.0), 2.0 * one[:, :2]))
+        edges = np.asarray(quantile(ends, jnp.full(2, 2.0), 2.0 * one[:, :2]))
     np.testing.assert_allclose(found, 700 * low + step * binom.ppf(u, 700, 0.4), rtol=1e-14)
     assert ((2 * low <= edges) & (edges <= 2 * (low + step))).all()

@@ -574,7 +574,7 @@ def test_gaussian_sums_are_one_normal_draw():
     lane = jnp.arange(3, dtype=jnp.uint32)
     for pulls in (0.0, 1.0, 1e4):
         wide = [jnp.broadcast_to(word, (3,)) for word in words(8)]
-        found = law.total(*wide, lane, jnp.full(3, pulls), mean[0], sd[0])
+        found = jax.jit(law.total)(*wide, lane, jnp.full(3, pulls), mean[0], sd[0])
         z = special.ndtri(np.asarray(keys.uniform(*words(8), lane)))
         due = pulls * np.array([-3.0, 0.5, 1e6]) + np.sqrt(pulls) * 0.25 * z
         np.testing.assert_allclose(found, due, rtol=1e-14)
@@ -587,20 +587,16 @@ def test_gaussian_sums_over_agents():
     law, _ = Gaussian(1.0).bind()
     mean, sd = jnp.asarray([[1.0], [2.0], [6.0]]), jnp.asarray([[0.5]])
     member = jnp.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    cumulants = sums.group_cumulants(law, (mean, sd), member)
-    assert cumulants is not None
+
+    @jax.jit
+    def drawn():
+        cumulants = sums.group_cumulants(law, (mean, sd), member)
+        need, arm = jnp.ones((2, 1), bool), jnp.zeros(1, jnp.uint32)
+        given = words(9), arm, 1, jnp.float64(100.0), cumulants, (mean, sd), member
+        return cumulants, sums_of_groups(need, law, *given)
+
+    cumulants, found = drawn()
     np.testing.assert_array_equal(np.asarray(cumulants)[:2, :, 0], [[7.0, 2.0], [0.5, 0.25]])
-    found = sums_of_groups(
-        jnp.ones((2, 1), bool),
-        law,
-        words(9),
-        jnp.zeros(1, jnp.uint32),
-        1,
-        jnp.float64(100.0),
-        cumulants,
-        (mean, sd),
-        member,
-    )
     z = special.ndtri(np.asarray(keys.uniform(*words(9), jnp.arange(2, dtype=jnp.uint32))))
     np.testing.assert_allclose(
         np.asarray(found)[:, 0], [700 + z[0] * math.sqrt(50), 200 + z[1] * 5], rtol=1e-14
@@ -732,12 +728,18 @@ def test_agents_that_are_alike_are_one_binomial():
     member = jnp.ones((1, 7))
     assert sums.group_cumulants(Bernoulli(), (mean,), member) is None
     need = jnp.ones((1, 3), bool)
-    found = sums_of_groups(
-        need, Bernoulli(), words(1), ARM, WIDTH, jnp.float64(20.0), None, (mean,), member
-    )
-    u = keys.uniform(*words(1), ARM)
-    due = samplers.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
-    np.testing.assert_array_equal(found[0], due)
+
+    @jax.jit
+    def drawn():
+        given = words(1), ARM, WIDTH, jnp.float64(20.0), None, (mean,), member
+        return sums_of_groups(need, Bernoulli(), *given)
+
+    @jax.jit
+    def due():
+        u = keys.uniform(*words(1), ARM)
+        return samplers.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
+
+    np.testing.assert_array_equal(drawn()[0], due())
 
 
 @pytest.mark.slow
@@ -762,7 +764,9 @@ def test_an_empty_group_draws_nothing():
     member = jnp.asarray(np.vstack([MEMBER[0], np.zeros(ROWS)]))
     parameters = tuple(jnp.asarray(x[0]) for x in parameters_of(Bernoulli(), 1))
     need = jnp.ones((2, 3), bool)
-    found = summed(Bernoulli(), jnp.uint32(0), jnp.float64(50.0), need, parameters, member)
+    found = jax.jit(
+        lambda seed: summed(Bernoulli(), seed, jnp.float64(50.0), need, parameters, member)
+    )(jnp.uint32(0))
     assert (np.asarray(found)[1] == 0).all() and (np.asarray(found)[0] > 0).any()
 
 
