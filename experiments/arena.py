@@ -22,6 +22,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
 from fmab_jax.analysis.words import whole
 
 AGENTS, ARMS = 50, 100
@@ -259,9 +260,9 @@ def links(last: xr.Dataset, *, counts: bool = True) -> np.ndarray:
 
 
 def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
-    """Returns the largest epsilon of what others are told, and that of actions, in words."""
+    """Returns the largest epsilon of what others are told, and of what outsiders see, in words."""
     rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
-    actions = [row.epsilon for row in rows if row.what == "actions"]
+    actions = [row.epsilon for row in rows if row.who in (ACTIONS, OUTSIDE)]
     told = [row.epsilon for row in rows if row.what != "actions"]
 
     def words(found: list[float]) -> str:

@@ -74,11 +74,12 @@ READINGS = {
 }
 
 
+COLLUDING = 10
 _LEDGER_NOTES = (
     f"For one changed reward of one agent, over the whole run, M = {arena.AGENTS}; private "
-    "algorithms at ε = 1 as each defines it. Up to δ: epsilon that holds but for a chance of "
-    f"{arena.DELTA:g}, smaller where the noise of several agents adds up. What the words mean: "
-    "docs/semantics.md."
+    "algorithms at ε = 1 as each defines it. Up to δ: the hockey-stick divergence at this ε is at "
+    f"most {arena.DELTA:g}; smaller where the noise of several agents adds up. {COLLUDING} agents "
+    "together put what they know into one hand. What the words mean: docs/semantics.md."
 )
 
 
@@ -157,7 +158,7 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 
 
 def _ledger() -> list[dict[str, Any]]:
-    """Returns the privacy ledger of every contestant."""
+    """Returns the privacy ledger of every contestant, with coalitions where something covers them."""
 
     def told(epsilon: float) -> str:
         return "no bound" if math.isinf(epsilon) else f"{epsilon:.3g}"
@@ -173,7 +174,10 @@ def _ledger() -> list[dict[str, Any]]:
             "source": row.source,
         }
         for entry in LINE_UP.values()
-        for row in fmab.privacy_ledger(entry.algorithm, arena.AGENTS, delta=arena.DELTA)
+        for row in fmab.privacy_ledger(
+            entry.algorithm, arena.AGENTS, delta=arena.DELTA, colluding=COLLUDING
+        )
+        if math.isfinite(row.epsilon) or not row.who.endswith("together")
     ]
 
 

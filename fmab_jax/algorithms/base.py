@@ -76,6 +76,9 @@ ACTIONS = "anybody who sees actions"
 OUTSIDE = "an outsider who sees actions"
 """The same, without a share in the noise that is to hide them."""
 
+SERVER = "the server"
+"""Who hears agents and is none of them."""
+
 ANYBODY = ("anybody", "anybody who gets messages")
 """Who stands for everybody that an exchange says sees something."""
 
@@ -96,7 +99,7 @@ class Seen(NamedTuple):
         epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
         why: Why it holds, or why nothing does.
         over: Independent Laplace variables of scale (range of a reward) / epsilon whose sum hides
-            the reward; with several, a smaller epsilon holds up to a chance delta.
+            the reward; with several, a smaller epsilon holds up to delta. 0 where another law does.
         source: Theorem or section; "" for none.
     """
 
@@ -204,6 +207,10 @@ class Algorithm(Described):
                 setattr(cls, told, "")
         if "ledger" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(_MADE_PUBLIC):
             cls.ledger = Algorithm.ledger  # type: ignore[method-assign]
+        if "coalition" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(
+            (*_MADE_PUBLIC, "ledger")
+        ):
+            cls.coalition = Algorithm.coalition  # type: ignore[method-assign]
 
     @abstractmethod
     def exchange(self, agents: int) -> Exchange:
@@ -283,6 +290,29 @@ class Algorithm(Described):
         seen = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
         return (*seen, Seen(ACTIONS, "actions", float("inf"), why))
 
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Returns what so many agents together see of another one's reward.
+
+        They put together all that they are told and do, and take their own messages out. By default
+        that is no more than the ledger covers for anybody but a server.
+
+        Args:
+            exchange: Whose table it is.
+            size: Of the coalition, in [1, M - 1].
+
+        Example:
+            Two of five agents know their own noise in a sum; that of three hides the others.
+
+            >>> import fmab_jax as fmab
+            >>> algorithm = fmab.cdp_mab(0.5)
+            >>> (seen,) = algorithm.coalition(algorithm.exchange(5), 2)
+            >>> seen.who, seen.what, seen.over
+            ('2 agents together', 'sums over 5 agents, less their own', 3)
+        """
+        rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
+        worst = max(rows, key=lambda row: (row.epsilon, -row.over))
+        return (worst._replace(who=together(size), over=1),)
+
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able identity: name, parameters, and the source of foreign code.
 
@@ -297,6 +327,11 @@ class Algorithm(Described):
         return described | ({"code": foreign} if foreign else {})
 
 
+def together(size: int) -> str:
+    """Names a coalition of agents."""
+    return f"{size:,} agent{'s' * (size > 1)} together"
+
+
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     """Returns what an algorithm states in its privacy ledger.
 
@@ -308,8 +343,8 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     rows = tuple(algorithm.ledger(exchange))
     for row in rows:
         real = isinstance(row, Seen) and isinstance(row.epsilon, (int, float)) and row.epsilon >= 0
-        if not (real and isinstance(row.over, int) and row.over >= 1):
-            raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 1")
+        if not (real and isinstance(row.over, int) and row.over >= 0):
+            raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 0")
         if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
             raise TypeError(f"ledger returns {row!r}, whose words are no texts")
     if not rows:

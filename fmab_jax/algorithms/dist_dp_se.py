@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax.algorithms.base import OUTSIDE, Seen
+from fmab_jax.algorithms.base import OUTSIDE, SERVER, Seen, together
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.core import exchanges
+from fmab_jax.core import exchanges, laplace
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.parameters import Real, parameter
-
-_SHARE = "an agent knows its own share of the noise, and the others' do not give epsilon"
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class DistDPSE(Private, Elimination):
         >>> for row in fmab.privacy_ledger(fmab.dist_dp_se(0.5), agents=5):
         ...     print(row.who, row.epsilon)
         the server 0.5
+        an agent 0.6774
         an outsider who sees actions 0.5
     """
 
@@ -66,12 +66,27 @@ class DistDPSE(Private, Elimination):
         return replace(exchanges.server(agents), views=(View("the server", agents),))
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers what the server sees, and so the actions that it decides."""
+        """Covers what the server sees, so the actions that it decides, and agents with a share."""
         why = "batches are disjoint data, each with one noise on an arm"
         return (
-            self.seen(why, "the server", f"sums over {exchange.agents} agents"),
-            self.seen(f"a function of what the server sees; {_SHARE}", OUTSIDE),
+            self.seen(why, SERVER, f"sums over {exchange.agents} agents"),
+            *(self._hidden(exchange, 1, "an agent") if exchange.agents > 1 else ()),
+            self.seen("a function of what the server sees", OUTSIDE),
         )
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Returns what is left of the noise, even where the server is one of them."""
+        return self._hidden(exchange, size, together(size))
+
+    def _hidden(self, exchange: Exchange, size: int, who: str) -> tuple[Seen, ...]:
+        """Returns what so many agents learn, who can take their shares out of the noise."""
+        left = exchange.agents - size
+        epsilon = laplace.share_epsilon(self.noise_level, left, exchange.agents)
+        shares = f"{left:,} of {exchange.agents:,} shares of the noise"
+        why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
+        if math.isinf(self.noise_level):
+            why = "no noise"
+        return (Seen(who, "actions", epsilon, why, 0, self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""

@@ -8,10 +8,13 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
 from fmab_jax.core import exchanges, normal
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, parameter
+
+_GDP = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,16 @@ class Thompson(IndexPolicy):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, or of agents alone."""
         return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Says what the draws hide: a reward moves N(s / (n + 1), 1 / (n + 1)) by 1 / (n + 1).
+
+        That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
+        differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
+        """
+        *told, actions = super().ledger(exchange)
+        why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for every horizon"
+        return (*told, actions._replace(why=why, source=_GDP))
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:

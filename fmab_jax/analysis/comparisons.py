@@ -20,6 +20,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import student_quantile
+from fmab_jax.analysis.statements import Cost, cost_of, costs
 from fmab_jax.analysis.tables import with_seeds
 from fmab_jax.errors import real, refuse
 
@@ -27,6 +28,8 @@ METHODS = {
     "paired": "Paired by seed: Student's t of the differences",
     "Welch": "Independent seeds: Welch's t",
     "bound": "Single seeds are not kept, so it is unknown how the runs vary together. "
+    "The largest possible error is used",
+    "turned": "The agents are in another order, so that seeds make no pairs. "
     "The largest possible error is used",
 }
 """How two runs are compared, and the words for it."""
@@ -53,7 +56,7 @@ class Comparison(NamedTuple):
         first: Name of the first run.
         second: Name of the second run, the base of percentages.
         at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
-        method: "paired", "Welch" or "bound"; see `METHODS`.
+        method: "paired", "Welch", "bound" or "turned"; see `METHODS`.
         seeds: Seeds of the first and of the second that are compared.
         horizon: T, in slots.
         first_mean: Mean regret of the first at T, in reward summed over agents.
@@ -71,6 +74,7 @@ class Comparison(NamedTuple):
         level: Confidence level of each interval by itself.
         varied: The swept parameters that differ, such as "epsilon"; "" for runs by label.
         note: What to know of the seeds besides; "" for nothing.
+        costs: What the first and the second took: leak, view and links; see `statements.Cost`.
     """
 
     first: str
@@ -93,6 +97,7 @@ class Comparison(NamedTuple):
     level: float
     varied: str = ""
     note: str = ""
+    costs: tuple[Cost, Cost] = (Cost(), Cost())
 
     @property
     def shown(self) -> bool:
@@ -101,7 +106,16 @@ class Comparison(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """One plain sentence, such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]"."""
+        """One plain sentence, with what both took as far as it is known.
+
+        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; leak ε = 1 and 2, links 22.4
+        and 47.1".
+        """
+        took = costs(*self.costs)
+        return f"{self._difference}; {took}" if took else self._difference
+
+    @property
+    def _difference(self) -> str:
         start = f"With {self.at}: " * bool(self.at)
         known = math.isfinite(self.percent_lower)
         ends = (self.percent_lower, self.percent_upper) if known else (self.lower, self.upper)
@@ -130,6 +144,7 @@ class _Finals(NamedTuple):
         mean: Of the regret.
         error: Standard error of the mean.
         looks: At how many numbers of seeds it might have stopped; 0 for a fixed number.
+        cost: What it took.
     """
 
     slot: int
@@ -140,6 +155,7 @@ class _Finals(NamedTuple):
     mean: float
     error: float
     looks: int
+    cost: Cost
 
 
 def compare(
@@ -152,11 +168,12 @@ def compare(
     """Compares the regret of two runs at the horizon: difference, interval, per cent and p-value.
 
     Runs with the same root seed are paired over the seeds that both have, two at least (Student's t
-    of the differences). Runs with other root seeds, or without common seeds, are independent
-    (Welch's t). One common seed is left out of the longer run. A missing root seed is unknown: such
-    runs are taken for independent, and ``note`` says so. Of summaries (``keep="summary"``)
-    single seeds are not kept; the standard error of the difference is then at most the sum of both,
-    which is used: interval and p-value are too large rather than too small.
+    of the differences), where their means are the same, agent by agent. Runs with other root seeds,
+    or without common seeds, are independent (Welch's t). One common seed is left out of the longer
+    run. A missing root seed is unknown: such runs are taken for independent, and ``note`` says so.
+    Of summaries (``keep="summary"``) single seeds are not kept, and the same agents in another
+    order make no pairs; the standard error of the difference is then at most the sum of both, which
+    is used: interval and p-value are too large rather than too small.
     After ``until``, all possible looks are paid for (Bonferroni).
 
     The interval of the percentage is Fieller's: it holds 0 exactly where that of the difference
@@ -172,8 +189,8 @@ def compare(
         A `Comparison`; ``sentence`` says it in words.
 
     Raises:
-        ValueError: If the two are no such results, have several configurations or other horizons,
-            fewer than 2 seeds, or the level is out of range.
+        ValueError: If the two are no such results, have several configurations, other horizons,
+            sizes or problems, fewer than 2 seeds, or the level is out of range.
 
     Source:
         E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.
@@ -201,7 +218,10 @@ def compare(
     if finals[0].slot != finals[1].slot:
         remedy = "regret grows with time: compare runs of one horizon"
         refuse("second.time", finals[1].slot, f"{finals[0].slot}, the first's last slot", remedy)
-    return _compared(*finals, labels=(labels[0], labels[1]), level=level)
+    turned = _turned(*both)
+    if not turned:
+        _refuse_unlike(*map(asked, both))
+    return _compared(*finals, labels=(labels[0], labels[1]), level=level, turned=turned)
 
 
 def compare_all(
@@ -334,6 +354,26 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         return bool(written[0] == written[1] and mine != theirs)
 
     return not any(differ(one[name], other[name]) for name in one if name in other)
+
+
+def _refuse_unlike(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Refuses two runs that were asked different questions."""
+    for name in mine:
+        if name in theirs and not alike({name: mine[name]}, {name: theirs[name]}):
+            remedy = "the regret of another problem is another question: compare runs of one"
+            short = [str(each[name])[:12] for each in (theirs, mine)]
+            refuse(f"second.{name}", short[0], f"{short[1]}, the first's", remedy)
+
+
+def _turned(first: xr.Dataset, second: xr.Dataset) -> bool:
+    """Tells whether two runs have the same agents in another order."""
+    if "means" not in first or "means" not in second:
+        return False
+    one, other = (np.atleast_2d(data.means.values) for data in (first, second))
+    if one.shape != other.shape or np.array_equal(one, other):
+        return False
+    one, other = (rows[np.lexsort(rows.T)] for rows in (one, other))
+    return np.array_equal(one, other)
 
 
 def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparison], bool]:
@@ -469,7 +509,8 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     if "regret" not in data:
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
-        return _Finals(last, root, None, np.empty(0), number, mean, error, _looks(data))
+        none = np.empty(0)
+        return _Finals(last, root, None, none, number, mean, error, _looks(data), cost_of(data))
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
@@ -477,7 +518,8 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     part = summary.moments(values[:, None], full=False)
     error = math.sqrt(float(part.covariance[0]) / number)
     seeds = np.asarray(known[:number], np.int64)
-    return _Finals(last, root, seeds, values, number, float(part.mean[0]), error, _looks(data))
+    found = seeds, values, number, float(part.mean[0]), error
+    return _Finals(last, root, *found, _looks(data), cost_of(data))
 
 
 def _looks(data: xr.Dataset) -> int:
@@ -485,9 +527,14 @@ def _looks(data: xr.Dataset) -> int:
 
 
 def _compared(
-    first: _Finals, second: _Finals, *, labels: tuple[str, str], level: float
+    first: _Finals,
+    second: _Finals,
+    *,
+    labels: tuple[str, str],
+    level: float,
+    turned: bool = False,
 ) -> Comparison:
-    """Compares what is known of two runs."""
+    """Compares what is known of two runs; ``turned`` where their agents are in another order."""
     covariance, method, seeds = 0.0, "Welch", (first.number, second.number)
     looks, note = first.looks + second.looks, ""
     unknown = None in (first.root_seed, second.root_seed)
@@ -495,6 +542,8 @@ def _compared(
         # A stop that depends on the results, or unknown pairs: no covariance can be used.
         apart = not unknown and first.root_seed != second.root_seed
         method = "Welch" if apart and not looks else "bound"
+    elif turned:
+        method = "turned"
     elif unknown:
         note = "a root seed is unknown, so the runs are taken for independent"
     elif first.root_seed == second.root_seed:
@@ -524,7 +573,7 @@ def _compared(
         freedom = float(seeds[0] - 1)
     else:
         difference = first.mean - second.mean
-        error = one + two if method == "bound" else math.hypot(one, two)
+        error = one + two if method in ("bound", "turned") else math.hypot(one, two)
         freedom = float(min(seeds) - 1)
         if method == "Welch" and error:
             parts = one**4 / (seeds[0] - 1) + two**4 / (seeds[1] - 1)
@@ -535,7 +584,7 @@ def _compared(
     half = critical * error
     base = second.mean
     percent = 100 * difference / base if base else math.nan
-    if method == "bound":
+    if method in ("bound", "turned"):
         low, high = _bound_ratio(first.mean, base, critical * one, critical * two)
     else:
         low, high = _fieller(first.mean, base, one**2, two**2, covariance, critical)
@@ -559,6 +608,7 @@ def _compared(
         together=1,
         level=level,
         note=note,
+        costs=(first.cost, second.cost),
     )
 
 

@@ -27,7 +27,7 @@ from fmab_jax.errors import count, real, refuse
 from fmab_jax.run.batches import exchange_of
 
 DELTA = 1e-6
-"""Chance that an epsilon of a ledger may fail, where none is given."""
+"""Delta of (epsilon, delta)-privacy, where none is given."""
 
 # Smallest delta that double precision resolves.
 _LEAST = 1e-12
@@ -52,9 +52,10 @@ class LedgerRow(NamedTuple):
         what: What is seen over the whole run.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
-            noise of several agents adds up.
-        delta: Chance of the latter.
-        over: Agents whose noise adds up.
+            noise of several agents adds up. For every event A, P(A) is at most e^epsilon times its
+            chance with the other reward, plus delta.
+        delta: The delta of the latter.
+        over: Agents whose noise adds up; 0 where the noise is no sum of whole variables.
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
     """
@@ -69,7 +70,9 @@ class LedgerRow(NamedTuple):
     source: str
 
 
-def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> list[LedgerRow]:
+def privacy_ledger(
+    algorithm: Algorithm, agents: int, delta: float = DELTA, *, colluding: int = 0
+) -> list[LedgerRow]:
     """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
 
     For one changed reward of one agent; n rewards of one agent count n times. With elimination one
@@ -80,7 +83,10 @@ def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> l
     Args:
         algorithm: Configured, such as ``cdp_mab(1.0)``.
         agents: M.
-        delta: Chance in [1e-12, 1) up to which the smaller epsilon of a sum over agents holds.
+        delta: In [1e-12, 1): the hockey-stick divergence at the smaller epsilon of a sum over
+            agents is at most delta.
+        colluding: Agents that put together what they know, in [0, M - 1]; what they learn of
+            another one's reward is the last row. With 0 there is no such row.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -100,6 +106,12 @@ def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> l
         refuse("algorithm", algorithm, allowed, "see fmab algorithms")
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     delta = _delta(delta)
+    most = max(agents - 1, 0)
+    colluding = count("colluding", colluding, 0, most, "leave one agent whose reward is looked for")
+    exchange = exchange_of(algorithm, agents)
+    rows = ledger_of(algorithm, exchange)
+    if colluding:
+        rows += tuple(algorithm.coalition(exchange, colluding))
     return [
         LedgerRow(
             who=row.who,
@@ -111,7 +123,7 @@ def privacy_ledger(algorithm: Algorithm, agents: int, delta: float = DELTA) -> l
             why=row.why,
             source=row.source,
         )
-        for row in ledger_of(algorithm, exchange_of(algorithm, agents))
+        for row in rows
     ]
 
 
@@ -143,7 +155,7 @@ def _delta(value: float) -> float:
 
 def _at(epsilon: float, over: int, delta: float) -> float:
     """Returns epsilon at delta where noises of scale 1 / epsilon add up."""
-    if math.isinf(epsilon) or epsilon == 0.0:
+    if math.isinf(epsilon) or epsilon == 0.0 or not over:
         return float(epsilon)
     return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
 
@@ -333,7 +345,7 @@ def _range(leaks: Sequence[tuple[float, int]], delta: float) -> str:
     if pure[0] == math.inf:
         return "no bound"
     text = f"ε = {_from_to([pure[0], pure[-1]])}"
-    if all(over == 1 for _, over in leaks):
+    if all(over <= 1 for _, over in leaks):
         return text
     # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
     ends = [_at(epsilon, over, delta) for epsilon, over in leaks]

@@ -552,11 +552,40 @@ def refuse_no_size(size: Any, field: str, item: Any = None) -> None:
         refuse(field, size if item is None else item, allowed, _COMPONENTS)
 
 
+def refuse_renumbered(graphs: Sequence[Any], field: str = "components") -> None:
+    """Refuses parts of one graph whose nodes are not numbered one part after the other.
+
+    Agents are: node 0 of the first part is agent 0, whatever its label. Labels that all parts share
+    out among themselves would silently be others, and means and weights those of other agents.
+
+    Args:
+        graphs: Whatever may be a component; what is no networkx graph has no labels.
+        field: The argument's name for error messages.
+
+    Raises:
+        ValueError: If the labels are 0..M-1, each once, in another order.
+    """
+    if not all(isinstance(graph, nx.Graph) for graph in graphs):
+        return
+    labels = [label for graph in graphs for label in graph.nodes]
+    if not all(type(label) is int for label in labels):
+        return
+    if set(labels) != set(range(len(labels))) or len(set(labels)) < len(labels):
+        return
+    ordered = [label for graph in graphs for label in sorted(graph.nodes)]
+    if ordered != list(range(len(labels))):
+        at = next(place for place, label in enumerate(ordered) if label != place)
+        allowed = "numbered one component after the other"
+        remedy = f"agent {at} would be node {ordered[at]}: relabel the nodes, and order the means"
+        refuse(field, "parts of one graph", allowed, f"{remedy} of agents alike")
+
+
 def _listed(spec: Any) -> list[_Run]:
     if isinstance(spec, nx.Graph):
         refuse("components", _shown(spec), "a text or a list", "put the graph in a list")
     if not isinstance(spec, Sequence) or isinstance(spec, (bytes, bytearray)) or not spec:
         refuse("components", spec, "a text or a non-empty list of components", _COMPONENTS)
+    refuse_renumbered(spec)
     runs: list[_Run] = []
     for q, item in enumerate(spec):
         field = f"components[{q}]"

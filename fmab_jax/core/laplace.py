@@ -32,6 +32,33 @@ def quantile(u: Float[Array, ...]) -> Float[Array, ...]:
     return jnp.where(u < 0.5, 1.0, -1.0) * normal.log(2.0 * tail)
 
 
+def share_epsilon(epsilon: float, left: int, shares: int) -> float:
+    """Returns what hides a reward in [0, 1] where only some shares of one noise are left.
+
+    A Laplace(1 / epsilon) variable is the sum of equal independent shares, differences of two
+    Gamma(1 / shares) variables. Some of them sum up to such a difference of shape a = left /
+    shares, whose density is proportional to |x|^v K_v(epsilon |x|), v = a - 1/2. It falls fastest
+    next to 0: its ratio over a distance of 1 is largest there.
+
+    Args:
+        epsilon: Of the whole noise, > 0; may be infinite.
+        left: Shares that are not known, in [1, shares].
+        shares: Of the whole noise.
+
+    Returns:
+        Epsilon of pure differential privacy; infinite where at most half of the shares are left.
+    """
+    if left == shares or math.isinf(epsilon):
+        return float(epsilon)
+    order = left / shares - 0.5
+    if order <= 0.0:
+        return math.inf
+    from scipy.special import gammaln, kve
+
+    at_zero = (order - 1.0) * math.log(2.0) + float(gammaln(order)) - order * math.log(epsilon)
+    return at_zero - math.log(float(kve(order, epsilon))) + epsilon
+
+
 def laplace_sum(z: Float[Array, ...], shape: Float[Array, "24 ..."]) -> Float[Array, ...]:
     """Returns the sum of independent Laplace(0, 1) variables as a function of a normal one.
 

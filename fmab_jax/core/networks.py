@@ -117,6 +117,7 @@ class ComponentsOf(Kind):
         if length(value) > graphs.AGENTS_MAX:
             allowed = f"at most {graphs.AGENTS_MAX:,} components"
             refuse(name, length(value), allowed, "for example '1x100' for a hundred single agents")
+        graphs.refuse_renumbered(value, name)
         items = []
         for q, item in enumerate(value):
             if isinstance(item, (nx.Graph, FixedGraph)):

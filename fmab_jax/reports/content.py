@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, privacy, words
+from fmab_jax.analysis import comparisons, privacy, statements, words
 from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
 from fmab_jax.analysis.comparisons import Comparison
 from fmab_jax.analysis.overview import overview
@@ -86,6 +86,7 @@ class Cell(NamedTuple):
         links: Mean links at T by meter.
         worst: Largest regret of a seed, by event; None where none is, or single ones are not kept.
         asked: Horizon, sizes and problem, as far as known.
+        leak: What others are told of a reward, as `statements.leak_text` writes it.
     """
 
     label: str
@@ -96,6 +97,7 @@ class Cell(NamedTuple):
     links: dict[str, float]
     worst: dict[str, float | None]
     asked: dict[str, Any]
+    leak: str
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,7 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     at.append(None)
             label = comparisons.label_of(data, place)
             label = ", ".join(filter(None, [source.label, label]))
-            row = table.isel(where)
+            row, cell = table.isel(where), cell_of(data, place)
             cells.append(
                 Cell(
                     label or next(iter(words.facts(data)), "the run"),
@@ -287,8 +289,9 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     place,
                     {name: float(row[name]) for name in names},
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
-                    _worst(cell_of(data, place)),
-                    comparisons.asked(cell_of(data, place)),
+                    _worst(cell),
+                    comparisons.asked(cell),
+                    statements.leak_text(statements.cost_of(cell)),
                 )
             )
     return cells

@@ -22,7 +22,7 @@ from typing import Any
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.analysis import comparisons
+from fmab_jax.analysis import comparisons, statements
 from fmab_jax.analysis.comparisons import Comparison
 from fmab_jax.analysis.words import is_number, short
 from fmab_jax.errors import Refusal, price, real, refuse
@@ -351,7 +351,7 @@ def _table(made: Content) -> str:
     percent = f"{100 * made.level:.6g} %"
     several = len(made.cells) > 1
     heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
-    heads += ["regret", f"interval, {percent}", "± %", "rounds"]
+    heads += ["leak ε", "regret", f"interval, {percent}", "± %", "rounds"]
     links = [name for name in made.meters if name != "the cost"]
     heads += [*(f"links, {name}" for name in links), "cost", "seeds"]
     rows = []
@@ -366,6 +366,7 @@ def _table(made: Content) -> str:
         half = (row["regret_upper"] - row["regret_lower"]) / 2
         share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
         values: list[tuple[str, Any]] = [
+            (cell.leak, cell.leak),
             (short(row["regret"]), row["regret"]),
             (_interval(row, "regret"), row["regret_lower"]),
             (share, share),
@@ -382,7 +383,7 @@ def _table(made: Content) -> str:
     note = (
         f"Regret, rounds, links and cost are means over the seeds. Interval: {made.interval}. "
         f"Cost: {server} per server link, {peer} per peer link. Links are those of completed "
-        "rounds. ± %: half of the interval, in per cent of the mean."
+        f"rounds. ± %: half of the interval, in per cent of the mean. {statements.LEAK_NOTE}."
     )
     if len(made.cells) > _MOST_ROWS:
         note += f" The first {_MOST_ROWS} of {len(made.cells):,} configurations are listed."
@@ -422,7 +423,8 @@ def _price(made: Content) -> str:
     # Each result has a reference of its own.
     bases = list(dict.fromkeys(each.second for each in made.price))
     base = bases[0] if len(bases) == 1 else "the reference"
-    heads = ["compared with", "regret", f"regret, {base}", "extra regret", "interval", "per cent"]
+    heads = ["compared with", "leaks ε", "regret", f"regret, {base}", "extra regret", "interval"]
+    heads += ["per cent"]
     heads = ["at", *heads] if any(each.at for each in made.price) else heads
     heads += [f"interval, {100 * made.level:.6g} %"]
     rows = []
@@ -431,6 +433,7 @@ def _price(made: Content) -> str:
         first: list[tuple[str, Any]] = [(each.at, "")] if heads[0] == "at" else []
         first.append((f"{each.first} with {each.second}", ""))
         values: list[tuple[str, Any]] = [
+            (" and ".join(map(statements.leak_text, each.costs)), each.costs[0].leak),
             (short(each.first_mean), each.first_mean),
             (short(each.second_mean), each.second_mean),
             (_signed(each.difference), each.difference),
@@ -449,7 +452,8 @@ def _price(made: Content) -> str:
         "The price of privacy is the extra regret at the horizon beside the reference: the run "
         "without noise, or with the largest ε where there is none. Other parameters are at their "
         "reference. What is shown is decided here among the values of ε of one result. Under "
-        "“Comparisons” the same pair is adjusted together with all pairs there. " + _how(made.price)
+        "“Comparisons” the same pair is adjusted together with all pairs there. "
+        f"{statements.LEAK_NOTE}. {_how(made.price)}"
     )
     caption = f"What privacy costs, beside {base}"
     return f"<p>{_e(told)}</p>\n" + _tabular(caption, heads, rows) + _note(note)
@@ -482,7 +486,7 @@ def _comparisons(made: Content) -> str:
             "These configurations have different sizes or problems. Their regrets answer different "
             "questions, and are not compared."
         )
-    heads = ["first", "second", "difference", "interval", "per cent", "interval of it"]
+    heads = ["first", "second", "leaks ε", "difference", "interval", "per cent", "interval of it"]
     heads += ["p-value", "p-value, Holm"]
     where = any(each.at for each in made.compared)
     heads = ["at", *heads] if where else heads
@@ -492,6 +496,7 @@ def _comparisons(made: Content) -> str:
         first: list[tuple[str, Any]] = [(each.at, "")] * where
         first += [(each.first, ""), (each.second, "")]
         values: list[tuple[str, Any]] = [
+            (" and ".join(map(statements.leak_text, each.costs)), each.costs[0].leak),
             (_signed(each.difference), each.difference),
             (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
             (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),
@@ -519,6 +524,7 @@ def _comparisons(made: Content) -> str:
         )
     note = (
         f"Regret at the horizon, first minus second, per cent of the second. {chosen}"
+        f"{statements.LEAK_NOTE}. "
         f"{_how(made.compared)} {adjusted} “No difference is shown” means an adjusted p-value of "
         f"at least {1 - made.level:.3g}: it does not mean that there is none."
     )

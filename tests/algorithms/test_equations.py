@@ -23,7 +23,7 @@ from fmab_jax.algorithms import base, dducb, hdp_mab
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
 from fmab_jax.algorithms.families import index
 from fmab_jax.algorithms.families.epochs import Epoch
-from fmab_jax.core import keys
+from fmab_jax.core import keys, laplace
 from fmab_jax.core.problems import Instance
 
 INF = math.inf
@@ -683,7 +683,11 @@ LEDGERS = {
     "single": (fmab.single_mab(0.3), [(ACTIONS, 0.3, 1)]),
     "dp_se": (fmab.dp_se(0.3), [(ACTIONS, 0.3, 1)]),
     "dp_se, silent": (fmab.dp_se(None), [WAITING]),
-    "dist_dp_se": (fmab.dist_dp_se(0.3), [(SERVER, 0.3, 1), (OUTSIDE, 0.3, 1)]),
+    # With four of five shares of the noise, by quadrature (tests/analysis/test_privacy.py).
+    "dist_dp_se": (
+        fmab.dist_dp_se(0.3),
+        [(SERVER, 0.3, 1), ("an agent", laplace.share_epsilon(0.3, 4, 5), 0), (OUTSIDE, 0.3, 1)],
+    ),
     "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), [("anybody", 0.3, 1), (ACTIONS, 0.3, 1)]),
     "adap_ucb": (fmab.adap_ucb(0.3), [(ACTIONS, 0.3, 1)]),
     "tree_ucb": (fmab.tree_ucb(0.3), [(ACTIONS, 0.3, 1)]),

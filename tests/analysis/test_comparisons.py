@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -453,3 +454,39 @@ def test_a_problem_is_known_by_its_means(uncomputed):
     runs, sweeps = ([comparisons.asked(each) for each in both] for both in (runs, sweeps))
     same = [[comparisons.alike(one, other) for other in sweeps] for one in runs]
     assert same == np.eye(3, dtype=bool).tolist()
+
+
+def with_means(values, means, **more):
+    """A run on fixed means."""
+    means = np.asarray(means, float)
+    config = {"problem": {"kind": "fixed", "means": means.tolist()}}
+    made = run(values, config=json.dumps(config), **more)
+    return made.assign(means=(("row", "arm"), means))
+
+
+def test_only_runs_on_the_same_means_are_paired():
+    """Would catch agents in another order paired seed by seed, and other problems compared."""
+    a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
+    means = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.2]])
+    same = fmab.compare(with_means(a, means), with_means(b, means))
+    assert same.method == "paired"
+    turned = fmab.compare(with_means(a, means), with_means(b, means[[2, 0, 1]]))
+    assert turned.method == "turned"
+    assert "The agents are in another order" in comparisons.how(turned)
+    # However the two go together: the standard errors add up.
+    half = stats.t.ppf(0.975, 39) * (stats.sem(a) + stats.sem(b))
+    assert turned.upper - turned.difference == pytest.approx(half, rel=1e-9)
+    # The same rewards of an agent, but not of all of them together.
+    other = means.copy()
+    other[0] = [0.1, 0.9]
+    for unlike in (other, means[:2], 0.5 * means):
+        with pytest.raises(ValueError, match=r"^second\.problem='.*: must be .*, the first's; "):
+            fmab.compare(with_means(a, means), with_means(b, unlike))
+
+
+def test_runs_of_other_sizes_are_refused_by_name():
+    """Would catch a difference of regrets that are answers to different questions."""
+    a, b = run([1.0, 2.0, 4.0], arms=10), run([2.0, 1.0, 3.0], arms=20)
+    with pytest.raises(ValueError, match=r"^second\.arms='20': must be 10, the first's; the regr"):
+        fmab.compare(a, b)
+    assert fmab.compare(a, b.assign_attrs(arms=10)).seeds == (3, 3)

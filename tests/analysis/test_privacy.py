@@ -20,10 +20,11 @@ from scipy.special import gamma, kv
 from scipy.stats import norm
 
 import fmab_jax as fmab
+from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
-from fmab_jax.core import exchanges
+from fmab_jax.core import exchanges, laplace
 from fmab_jax.errors import Refusal
 from fmab_jax.run import batches, simulate
 
@@ -188,7 +189,7 @@ def test_an_agent_takes_out_its_own_message() -> None:
     assert rows["the agents"].epsilon_at_delta == laplace_sum_epsilon(49, 1 / 50)
     assert rows_of(fmab.cdp_mab(1.0), 1).keys() == {"the server", "the agents", ACTIONS}
     shares = rows_of(fmab.dist_dp_se(1.0))
-    assert shares.keys() == {"the server", OUTSIDE} and "own share" in shares[OUTSIDE].why
+    assert shares.keys() == {"the server", "an agent", OUTSIDE}
 
 
 def test_gossip_reaches_every_agent() -> None:
@@ -251,7 +252,8 @@ def test_every_algorithm_states_who_sees_what(name: str) -> None:
         assert all(row.epsilon == math.inf for row in rows)
     if name in COVERED:
         assert rows[-1].epsilon == COVERED[name]
-        assert all(row.epsilon <= COVERED[name] for row in rows)
+        # Who knows a share of the noise is hidden by the others'.
+        assert all(row.epsilon <= COVERED[name] for row in rows if row.who != "an agent")
     if private:
         bare = privacy_ledger(owner(None), 50)  # type: ignore[call-arg]
         assert len(bare) >= 1 and all(row.epsilon == math.inf for row in bare)
@@ -443,3 +445,119 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     assert f"DDP-MAB: {TWICE}" in text and "Private UCB: One reward changed" in text
     assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
+
+
+def test_a_coalition_takes_its_noise_out_of_a_sum() -> None:
+    """Would catch a coalition that hides behind its own noise, or a server taken for an agent."""
+    for size in (1, 10, 49):
+        *others, last = privacy_ledger(fmab.cdp_mab(0.5), 50, colluding=size)
+        assert others == privacy_ledger(fmab.cdp_mab(0.5), 50)
+        assert last.who == f"{size} agent{'s' * (size > 1)} together" and last.over == 50 - size
+        assert last.epsilon == 25.0
+        assert last.epsilon_at_delta == laplace_sum_epsilon(50 - size, 1 / 25)
+    # One agent is the agent that the ledger has anyway.
+    alone = privacy_ledger(fmab.cdp_mab(0.5), 50, colluding=1)
+    assert alone[-1].epsilon_at_delta == alone[1].epsilon_at_delta
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "epsilon", "what"),
+    [
+        # Sinks, and agents that pass on, see single messages.
+        (fmab.hdp_mab(0.5, "2x5:star"), 5.0, "single messages"),
+        (fmab.ddp_mab(0.5, "complete"), 5.0, "single messages"),
+        # Un-noised waits bare all; over all rounds, an agent is hidden by its own noise alone.
+        (fmab.ddp_mab(0.5, "ring"), math.inf, "actions"),
+        (fmab.cdp_mab(0.5, participation=0.4), 2.0, "the sums of all rounds"),
+        (fmab.cdp_mab(None), math.inf, "messages"),
+        (fmab.single_mab(0.5), 0.5, "actions"),
+        (fmab.ldp_ucb(0.5), 0.5, "every released reward"),
+        (fmab.uniform_play(), 0.0, "actions"),
+    ],
+)
+def test_a_coalition_sees_the_most_that_one_of_them_sees(algorithm, epsilon, what) -> None:
+    """Would catch sums where agents get single messages, and the least of what is seen."""
+    last = privacy_ledger(algorithm, 10, colluding=3)[-1]
+    assert (last.who, last.epsilon, last.what) == ("3 agents together", epsilon, what)
+    assert last.over == 1
+
+
+def test_who_changes_what_is_public_has_no_coalition() -> None:
+    """Would catch the epsilon of an algorithm claimed for one that sends something else."""
+
+    @dataclass(frozen=True)
+    class Quieter(fmab.cdp_mab):
+        name = "quieter"
+
+        @staticmethod
+        def noise_scale(epoch: Any) -> Any:
+            return 0.0 * epoch.pulls
+
+    @dataclass(frozen=True)
+    class Stated(fmab.cdp_mab):
+        name = "stated"
+
+        def ledger(self, exchange: Any) -> Any:
+            return (base.Seen("anybody", "all", 7.0, "because"),)
+
+    assert privacy_ledger(Quieter(1.0), 5, colluding=2)[-1].epsilon == math.inf
+    assert privacy_ledger(Stated(1.0), 5, colluding=2)[-1].epsilon == 7.0
+
+
+@pytest.mark.parametrize("colluding", [-1, 5, 2.5, True])
+def test_a_coalition_leaves_somebody(colluding: Any) -> None:
+    """Would catch a coalition of all agents, who have nothing to find out."""
+    with pytest.raises(Refusal, match=r"^colluding=.*: must be a whole number in \[0, 4\]; leave"):
+        privacy_ledger(fmab.cdp_mab(1.0), 5, colluding=colluding)
+
+
+@pytest.mark.parametrize(("agents", "expected"), [(50, 1.034), (10, 1.188), (5, 1.443), (3, 1.994)])
+def test_an_agent_takes_its_share_out_of_a_secure_sum(agents: int, expected: float) -> None:
+    """Would catch a share that hides its owner's neighbour, or one of another size."""
+    server, agent, outsider = privacy_ledger(fmab.dist_dp_se(1.0), agents)
+    assert (server.epsilon, agent.who, outsider.epsilon) == (1.0, "an agent", 1.0)
+    assert agent.epsilon == pytest.approx(expected, abs=5e-4)
+    # Another law hides it than that of whole variables: no smaller epsilon follows.
+    assert (agent.over, agent.epsilon_at_delta) == (0, agent.epsilon)
+    told = json.dumps([{**server._asdict(), "leaks": [[agent.epsilon, 0]]}])
+    assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.told(told), ""])
+    assert privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1].epsilon == agent.epsilon
+
+
+def test_half_of_the_shares_bound_nothing() -> None:
+    """Would catch an epsilon where the density has no bound at 0."""
+    found = [privacy_ledger(fmab.dist_dp_se(1.0), 6, colluding=k)[-1].epsilon for k in range(1, 6)]
+    assert found[:2] == sorted(found[:2]) and found[0] > 1
+    assert found[2:] == [math.inf] * 3
+    assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
+    silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
+    assert (silent.epsilon, silent.why) == (math.inf, "no noise")
+
+
+@pytest.mark.parametrize(("left", "shares"), [(49, 50), (4, 5), (2, 3)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_shares_by_quadrature(left: int, shares: int, epsilon: float) -> None:
+    """Would catch another shape, scale or shift: the density is integrated from Gamma laws."""
+    shape = left / shares
+
+    def density(x: float) -> float:
+        # Of a difference of two Gamma(shape) variables; y = u^(1 / shape) takes the pole away.
+        def inside(u: float) -> float:
+            y = u ** (1 / shape)
+            return math.exp(-2 * y - x) * (x + y) ** (shape - 1)
+
+        whole = quad(inside, 0.0, 60.0**shape, limit=400, epsabs=0, epsrel=1e-10)[0]
+        return whole / (shape * math.gamma(shape) ** 2)
+
+    def ratio(x: float) -> float:
+        return math.log(density(x) / density(x + epsilon))
+
+    # At 0 in closed form: the integral of y^(2 a - 2) e^(-2 y).
+    order = 2 * shape - 1
+    at_zero = math.gamma(order) * 2.0**-order / math.gamma(shape) ** 2
+    expected = math.log(at_zero / density(epsilon))
+    assert laplace.share_epsilon(epsilon, left, shares) == pytest.approx(expected, rel=1e-6)
+    # Elsewhere it is smaller, and reaches epsilon far out.
+    further = [ratio(x) for x in (0.01, 0.3, 2.0, 9.0)]
+    assert max(further) < expected and further == sorted(further, reverse=True)
+    assert min(further) > epsilon

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fmab_jax as fmab
 from fmab_jax.core import graphs
 
 Edges = set[tuple[int, int]]
@@ -516,6 +517,12 @@ ITEM = f"must be a networkx graph, a size or a (size, graph) pair; {LIST}"
             "components[1]='Graph with 3 nodes and 0 edges': must be a connected graph "
             "(it has 3 connected components); add edges, or use hdp_mab for separate components",
         ),
+        (
+            [nx.Graph([(0, 2)]), nx.Graph([(1, 4), (3, 4)])],
+            5,
+            "components='parts of one graph': must be numbered one component after the other; "
+            "agent 1 would be node 2: relabel the nodes, and order the means of agents alike",
+        ),
         ("5", 0, f"agents=0: {AGENTS}"),
     ],
 )
@@ -524,6 +531,23 @@ def test_refused_components(spec, agents, message):
     with pytest.raises(ValueError) as caught:
         graphs.components(spec, agents)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [nx.Graph([(1, 0)]), nx.Graph([(4, 2), (3, 4)])],  # in order
+        [nx.path_graph(2), nx.path_graph(3)],  # each numbered by itself
+        [nx.Graph([("b", "a")]), nx.Graph([("c", "e"), ("d", "e")])],  # no numbers
+        [nx.Graph([(7, 5)]), nx.Graph([(1, 4), (3, 4)])],  # no numbers of agents
+        [nx.Graph([(1, 0)]), 3],
+    ],
+)
+def test_components_that_are_numbered_are_taken(given):
+    """Would catch a refusal of graphs whose labels say nothing of which agent is which."""
+    sizes = [len(graph) for graph in graphs.components(given, 5)]
+    assert sizes == [2, 3]
+    assert fmab.hdp_mab(1.0, components=given).exchange(5).sizes == (2, 3)
 
 
 LINES = "must be an edge list of two labels a line, an optional weight after them; repair line"

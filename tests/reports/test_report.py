@@ -139,7 +139,8 @@ def test_only_the_scripts_of_the_page_may_run(written):
 def test_the_tables_say_what_the_results_hold(written, grid):
     """Would catch a wrong column, interval, level or row, by formulas of its own."""
     heads, rows = table(Reader(written), "Final values")
-    assert heads[:4] == ["privacy parameter ε", "round budget R", "regret", "interval, 95 %"]
+    first = ["privacy parameter ε", "round budget R", "leak ε", "regret", "interval, 95 %"]
+    assert heads[:5] == first
     places = list(itertools.product(range(3), range(2)))
     assert len(rows) == len(places)
     number = lambda text: float(text.replace(",", ""))  # noqa: E731
@@ -158,6 +159,8 @@ def test_the_tables_say_what_the_results_hold(written, grid):
             grid.links.values[i, j, :, -1, 0].mean(), **near
         )
         assert cell["seeds"] == "20"
+        # A message tells of one reward in the means of all five agents.
+        assert cell["leak ε"] == ["0.5", "5", "no bound"][i]
         assert cell["± %"] == f"{100 * half / final.mean():.2g}"
         rounds = grid.rounds_made.values[i, j].mean()
         assert number(cell["rounds"]) == pytest.approx(rounds, **near)
@@ -188,6 +191,8 @@ def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
         ["no round budget", "ε = 1", "no noise"],
         ["no noise", "R = 2", "no round budget"],
     ]
+    leaks = [row[heads.index("leaks ε")] for row in rows]
+    assert leaks == ["0.5 and no bound", "5 and no bound", "no bound and no bound"]
     final = grid.regret.values[..., -1]
     values = [stats.ttest_rel(final[a], final[b]).pvalue for a, b in pairs]
     # Holm's method, by hand.
@@ -206,6 +211,7 @@ def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
     found = re.search(r"With no noise: R = 2 costs ([\d.,]+) % more regret", plain(reader.text))
     assert float(found[1].replace(",", "")) == pytest.approx(gap, abs=0.51)
     heads, rows = table(reader, "What privacy costs, beside no noise")
+    assert [row[heads.index("leaks ε")] for row in rows] == leaks[:2]
     extra = final[0, 1].mean() - final[2, 1].mean()
     shown = float(rows[0][heads.index("extra regret")].replace(",", "").replace("−", "-"))
     assert shown == pytest.approx(extra, rel=5e-4)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, Seen
+from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, together
 from fmab_jax.algorithms.families import schedule
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
@@ -116,6 +116,18 @@ class PaperElimination(Private, Elimination):
             over, why = _hiding(exchange, exchange.agents), "a function of the sums over all agents"
             who = OUTSIDE if over > 1 else ACTIONS
         return (*rows, Seen(who, "actions", leak, why, over))
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Returns single messages where agents get them, else the sums less their own noise."""
+        sums = next((view for view in exchange.views if view.inside), None)
+        single = any(view.over == 1 for view in exchange.views if view.who != SERVER)
+        leak = self.privacy(exchange)["epsilon_message"]
+        every = exchange.reporting == exchange.agents and exchange.uniform
+        if sums is None or single or math.isinf(leak) or not every:
+            return super().coalition(exchange, size)
+        what = f"sums over {sums.over} agents, less their own"
+        why = "the noise of the agents that are left hides each of them"
+        return (Seen(together(size), what, leak, why, max(1, sums.over - size)),)
 
     @staticmethod
     def _viewed(exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:

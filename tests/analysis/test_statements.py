@@ -1,0 +1,108 @@
+"""What a comparison says of the runs besides their regret: leaks, views and links."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import sizes
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.analysis.statements import NOTHING, Cost, cost_of, costs, leak_text
+
+
+def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
+    """A result that says so much of its ledger; links of two seeds on three meters at T."""
+    ledger = [{"what": what, "leaks": [[epsilon, 1]]} for what, epsilon in rows]
+    return xr.Dataset(
+        {"links": (("seed", "time", "meter"), np.array([[[0, 0, 0], row] for row in links]))},
+        {
+            "priced": ("meter", [False, True, False]),
+            "side": ("meter", ["server", "peer", "peer"]),
+        },
+        {"ledger": json.dumps(ledger), "epsilon_message": leak, **more},
+    )
+
+
+def test_the_leak_is_that_of_who_is_told_most():
+    """Would catch actions taken for messages, the least view, and a meter without a price."""
+    both = [("sums over 9 agents", 0.5), ("single messages", 4.5), ("actions", None)]
+    found = cost_of(stated(both, 4.5))
+    # Links to the server always have a price; of the peers' meters, one has.
+    assert found == Cost(4.5, "single messages", (1 + 2 + 5 + 6) / 2)
+    open_ = cost_of(stated([("messages", None), ("sums over 9 agents", 2.0)], math.inf))
+    assert open_[:2] == (math.inf, "messages")
+    assert cost_of(stated([("actions", 1.0)], 1.0))[:2] == (0.0, NOTHING)
+    # A sweep's own coordinate says more than an attribute that all its configurations share.
+    swept = stated(both, 99.0).assign_coords(epsilon_message=4.5)
+    assert cost_of(swept).leak == 4.5
+
+
+def test_what_a_result_does_not_say_is_not_told():
+    """Would catch a leak of 0, or no links, where an old file is silent."""
+    silent = stated([], 3.0).drop_vars("links")
+    assert np.isnan([cost_of(silent).leak, cost_of(silent).links]).all()
+    assert cost_of(silent).view == "" and leak_text(cost_of(silent)) == ""
+    assert math.isnan(cost_of(stated([("messages", 1.0)], math.nan)).leak)
+    assert costs(cost_of(silent), Cost(1.0, "messages", 3.0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (
+            Cost(6, "single messages", 38.125),
+            Cost(30, "single messages", 190),
+            "leak ε = 6 and 30, links 38.12 and 190",
+        ),
+        (
+            Cost(5, "single messages", 190),
+            Cost(5, "single messages", 190),
+            "leak ε = 5 each, links 190 each",
+        ),
+        (
+            Cost(50, "single messages", 250),
+            Cost(1, "sums over 50 agents", 639),
+            "leak ε = 50 (single messages) and 1 (sums over 50 agents), links 250 and 639",
+        ),
+        (
+            Cost(0, NOTHING, 0),
+            Cost(math.inf, "messages", math.nan),
+            "leak nothing and no bound (messages)",
+        ),
+        (
+            Cost(math.inf, "messages", 7),
+            Cost(2, "messages", 7),
+            "leak no bound and 2, links 7 each",
+        ),
+        (Cost(), Cost(), ""),
+    ],
+)
+def test_leaks_and_links_of_two_runs_are_written(first, second, text):
+    """Would catch one leak for both, views left out where they differ, or numbers swapped."""
+    assert costs(first, second) == text
+
+
+def test_runs_and_sweeps_say_what_they_cost():
+    """Would catch the leak of one configuration told of another, or links of one seed."""
+    grid = dict(participation=[0.25, 1.0], epsilon=0.5, horizon=20_000, seeds=16, times=10)
+    swept = {
+        keep: fmab.sweep("cdp", **sizes.SMALL, **grid, keep=keep, progress=False)
+        for keep in ("curves", "summary")
+    }
+    for number, heard in enumerate((1, 4)):
+        cell = swept["curves"].isel(participation=number)
+        found = cost_of(cell)
+        assert found[:2] == (0.5 * heard, "single messages")
+        rounds = cell.rounds_made.values.mean()
+        assert found.links == pytest.approx(heard * rounds, rel=1e-12) and rounds > 0
+        kept = cost_of(swept["summary"].isel(participation=number))
+        assert kept[:2] == found[:2] and kept.links == pytest.approx(found.links, rel=1e-12)
+    (told,) = fmab.compare_all(swept["curves"])
+    few, all_ = (cost_of(swept["curves"].isel(participation=n)) for n in (0, 1))
+    assert told.costs == (few, all_)
+    assert told.sentence.endswith(f"; {costs(few, all_)}")
+    assert "leak ε = 0.5 and 2, links " in told.sentence
