@@ -16,6 +16,7 @@ import numpy as np
 import fmab_jax as fmab
 from experiments import arena, arena_protocols, arena_settings, common
 from experiments.arena import LEAKS, LINE_UP, TRUST
+from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import graphs
 from fmab_jax.files import whole_file
@@ -100,7 +101,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         end = f"T{common.power(horizon)}"
         section += ["**Who wins where.** Intervals of differences are paired, seed by seed, and "]
         section[-1] += "simultaneous over the contestants of a comparison (Bonferroni)."
-        section += ["", *_winners(parts), ""]
+        section += ["", *_winners(horizon, parts), ""]
         shown = {
             "regret": "regret over time",
             "links": "regret against links and numbers",
@@ -158,7 +159,7 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 
 
 def _ledger() -> list[dict[str, Any]]:
-    """Returns the privacy ledger of every contestant, with coalitions where something covers them."""
+    """Returns the privacy ledger of every contestant, and of coalitions that something covers."""
 
     def told(epsilon: float) -> str:
         return "no bound" if math.isinf(epsilon) else f"{epsilon:.3g}"
@@ -189,15 +190,19 @@ def _table(parts: Mapping[str, Any]) -> list[str]:
     return common.table_lines(rows)
 
 
-def _winners(parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+STEPS = "they step through slots"
+
+
+def _winners(horizon: int, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns sentences, each about one comparison on common seeds."""
     lines = []
+    at = f"T = {whole(horizon)}"
     finals = {name: data.regret.isel(time=-1).values for name, data in parts["a"].items()}
-    lines.append(f"* Of all: {_ranking(list(finals), finals)}")
+    lines.append(_ranking(f"Of all, {at}", list(LINE_UP), finals))
     for trust, words in TRUST.items():
-        names = [name for name in finals if LINE_UP[name].trust == trust]
-        if len(names) > 1:
-            lines.append(f"* Trusted: {words}. {_ranking(names, finals)}")
+        names = [name for name, entry in LINE_UP.items() if entry.trust == trust]
+        if sum(name in finals for name in names) > 1:
+            lines.append(_ranking(f"Trusted: {words}, {at}", names, finals))
     if (play := finals.get("uniform_play")) is not None:
         useless = []
         for name, values in finals.items():
@@ -205,48 +210,63 @@ def _winners(parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
             _, low, _ = common.interval(values[:shared] - 0.95 * play[:shared])
             if name != "uniform_play" and low > 0:
                 useless.append(LINE_UP[name].label)
-        told = ", ".join(useless) if useless else "nobody"
-        lines.append(f"* Within 5 % of uniform play, or worse: {told}.")
-    return [*lines, *_at_leaks(parts["b"]), *_where_agents_differ(parts["c"])]
+        told = " / ".join(useless) if useless else "nobody"
+        lines.append(f"* Within 5 % of uniform play, or worse, {at}: {told}.")
+    return [*lines, *_at_leaks(at, parts["b"]), *_where_agents_differ(at, parts["c"])]
 
 
-def _ranking(names: Sequence[str], finals: Mapping[str, np.ndarray]) -> str:
-    """Returns who has the least regret, who cannot be told from it, and who is next."""
-    seeds = min(len(finals[name]) for name in names)
-    order = sorted(names, key=lambda name: finals[name][:seeds].mean())
-    first, rest = order[0], order[1:]
-    level = 1 - (1 - common.LEVEL) / max(1, len(rest))
-    more = {
-        name: common.interval(finals[name][:seeds] - finals[first][:seeds], level) for name in rest
-    }
-    alike = [name for name in rest if more[name][1] <= 0]
-    behind = [name for name in rest if more[name][1] > 0]
-    mean, low, high = common.interval(finals[first][:seeds])
-    text = f"{LINE_UP[first].label} has the smallest mean, {mean:,.0f} [{low:,.0f}, {high:,.0f}]"
-    if alike:
-        text += "; cannot be told from it: " + ", ".join(LINE_UP[name].label for name in alike)
-    if behind:
-        mean, low, high = more[behind[0]]
-        text += f"; {LINE_UP[behind[0]].label} has {mean:,.0f} [{low:,.0f}, {high:,.0f}] more"
-    return f"{text} ({whole(seeds)} seeds)."
+def _ranking(
+    about: str, names: Sequence[str], finals: Mapping[str, np.ndarray], leak: float | None = None
+) -> str:
+    """Returns who has the least regret, of those of the names that were run.
+
+    Their leak is that of the line-up, if no other is given.
+    """
+    run = [name for name in names if name in finals]
+    entrants = []
+    for name in run:
+        entry = LINE_UP[name]
+        told = arena.leaks(entry.algorithm)["messages"] if leak is None else f"{leak:g}"
+        entrants.append(statements.Entrant(entry.label, TRUST[entry.trust], told, finals[name]))
+    absent: dict[str, list[str]] = {}
+    for name in names:
+        if name not in finals:
+            why = STEPS if LINE_UP[name].steps else "left out of this run"
+            absent.setdefault(why, []).append(LINE_UP[name].label)
+    found = statements.least(about, entrants, absent, common.LEVEL, unlike=True)
+    return f"* {found.sentence}"
 
 
-def _at_leaks(parts: Mapping[str, Any]) -> list[str]:
+def _at_leaks(at: str, parts: Mapping[str, Any]) -> list[str]:
     """Returns who has the least regret at each leak, of those that tell others something."""
+    names = [name for name in arena.AT_LEAK if not LINE_UP[name].alone]
     lines = []
-    names = list(dict.fromkeys(label.partition(",")[0] for label in parts))
-    told = [name for name in names if not LINE_UP[name].alone]
     for leak in LEAKS:
-        finals = {name: parts[f"{name}, {leak:g}"].regret.isel(time=-1).values for name in told}
-        lines.append(f"* At ε = {leak:g} of what others are told: {_ranking(told, finals)}")
+        labels = {name: f"{name}, {leak:g}" for name in names}
+        finals = {
+            name: parts[label].regret.isel(time=-1).values
+            for name, label in labels.items()
+            if label in parts
+        }
+        if finals:
+            about = f"At ε = {leak:g} of what others are told, {at}"
+            lines.append(_ranking(about, names, finals, leak))
     return lines
 
 
-def _where_agents_differ(parts: Mapping[str, Any]) -> list[str]:
+def _where_agents_differ(at: str, parts: Mapping[str, Any]) -> list[str]:
     """Returns who has the least regret where agents differ."""
-    names = list(dict.fromkeys(label.partition(",")[0] for label in parts))
-    finals = {name: parts[f"{name}, agents differ"].regret.isel(time=-1).values for name in names}
-    return [f"* Where agents differ: {_ranking(names, finals)}"] if names else []
+    names = [
+        name
+        for name, entry in LINE_UP.items()
+        if not getattr(entry.algorithm, "homogeneous_only", False)
+    ]
+    finals = {
+        name: parts[label].regret.isel(time=-1).values
+        for name in names
+        if (label := f"{name}, agents differ") in parts
+    }
+    return [_ranking(f"Where agents differ, {at}", names, finals)] if finals else []
 
 
 def _protocols() -> list[str]:

@@ -1,7 +1,8 @@
 """What a sentence about regret has to say besides: what was told, to whom, and what was sent.
 
 A number of regret means little without what it took. `cost_of` reads that from a result; `costs`
-writes it of two runs that are compared.
+writes it of two runs that are compared. `least` says who of several has the least regret, who took
+no part in that, and whom they trusted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import words
+from fmab_jax.analysis.bands import student_quantile
+from fmab_jax.errors import real, refuse
 
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
@@ -119,3 +122,145 @@ def _leak_said(cost: Cost) -> str:
 def _both(texts: Sequence[str]) -> str:
     one, other = texts
     return f"{one} each" if one == other else f"{one} and {other.removeprefix('ε = ')}"
+
+
+class Entrant(NamedTuple):
+    """Who takes part in a comparison of several.
+
+    Attributes:
+        label: Its name.
+        trust: Who has to be trusted, in words.
+        leak: What others are told of a reward, as `leak_text` writes it.
+        regret: [seed] regret at T; entrants share their first seeds.
+    """
+
+    label: str
+    trust: str
+    leak: str
+    regret: np.ndarray
+
+
+class Least(NamedTuple):
+    """Who of several has the least mean regret at T.
+
+    Attributes:
+        about: What is compared, such as "At ε = 1 of what others are told".
+        best: Who has the smallest mean.
+        mean: Its mean, with the ends of its interval (Student t, at the level itself).
+        alike: Who cannot be told from it.
+        behind: Who is next among those that can; "" for nobody.
+        more: How much more that one has, with its interval: paired, seed by seed, and simultaneous
+            over all that are compared (Bonferroni).
+        seeds: How many seeds all have: the comparison is over these.
+        most: How many some of them have.
+        takes: Trust and leak of those that the sentence names, by label.
+        absent: Who took no part, by the reason why.
+        entrants: How many took part.
+    """
+
+    about: str
+    best: str
+    mean: tuple[float, float, float]
+    alike: tuple[str, ...]
+    behind: str
+    more: tuple[float, float, float]
+    seeds: int
+    most: int
+    takes: dict[str, tuple[str, str]]
+    absent: dict[str, tuple[str, ...]]
+    entrants: int
+
+    @property
+    def sentence(self) -> str:
+        """Says who has the least, over whom and how sure, under which trust, and who is absent."""
+        missing = sum(len(labels) for labels in self.absent.values())
+        among = f" of {self.entrants} of {self.entrants + missing} contestants," * bool(missing)
+        text = f"{self.about}:{among} {self.best} has the smallest mean, {_interval(self.mean)}"
+        if self.alike:
+            text += f"; cannot be told from it: {_listed(self.alike)}"
+        if self.behind:
+            share = 100 * self.more[0] / self.mean[0] if self.mean[0] else math.nan
+            percent = words.short(float(f"{share:.3g}"))
+            text += f"; {self.behind} has {_interval(self.more)} more ({percent} %)"
+        fewer = self.most > self.seeds
+        text += f" ({words.whole(self.seeds)} seeds{', those that all have' * fewer})."
+        if len(set(self.takes.values())) > 1:
+            told = _listed(
+                [f"{who}: {trust}, ε: {leak}" for who, (trust, leak) in self.takes.items()]
+            )
+            text += f" They differ in trust or leak ({told})."
+        for why, labels in self.absent.items():
+            text += f" Not run, {why}: {_listed(labels)}."
+        return text
+
+
+def least(
+    about: str,
+    entrants: Sequence[Entrant],
+    absent: Mapping[str, Sequence[str]],
+    level: float = 0.95,
+    *,
+    unlike: bool = False,
+) -> Least:
+    """Returns who of several has the least mean regret.
+
+    Args:
+        about: What is compared: horizon, leak, problem.
+        entrants: Who takes part.
+        absent: Who does not, by the reason why; nobody is left out silently.
+        level: Of the intervals, in (0, 1).
+        unlike: Whether entrants may differ in trust or leak; the sentence then says so.
+
+    Raises:
+        ValueError: If nobody takes part, one has fewer than two seeds, or trust or leak are unlike
+            and that is not asked for.
+    """
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    if not entrants:
+        refuse("entrants", [], "at least one", "give those that were run")
+    seeds = min(len(each.regret) for each in entrants)
+    if seeds < 2:
+        refuse("entrants", f"{seeds} common seeds", "at least 2 seeds each", "run more seeds")
+    takes = sorted({(each.trust, each.leak) for each in entrants})
+    if len(takes) > 1 and not unlike:
+        remedy = "compare those of one trust and leak, or pass unlike=True"
+        refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
+    order = sorted(entrants, key=lambda each: each.regret[:seeds].mean())
+    first, rest = order[0], order[1:]
+    at = 1 - (1 - level) / max(1, len(rest))
+    base = first.regret[:seeds]
+    more = {each.label: _mean(each.regret[:seeds] - base, at) for each in rest}
+    alike = tuple(label for label, found in more.items() if found[1] <= 0)
+    behind = next((label for label, found in more.items() if found[1] > 0), "")
+    named = {first.label, behind, *alike}
+    return Least(
+        about,
+        first.label,
+        _mean(first.regret[:seeds], level),
+        alike,
+        behind,
+        more.get(behind, (math.nan,) * 3),
+        seeds,
+        max(len(each.regret) for each in entrants),
+        {each.label: (each.trust, each.leak) for each in order if each.label in named},
+        {why: tuple(labels) for why, labels in absent.items() if labels},
+        len(entrants),
+    )
+
+
+def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
+    """Returns a mean with its interval (Student t)."""
+    middle = float(values.mean())
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    half = student_quantile(len(values) - 1, level) * error
+    return middle, middle - half, middle + half
+
+
+def _interval(found: tuple[float, float, float]) -> str:
+    middle, low, high = found
+    return f"{middle:,.0f} [{low:,.0f}, {high:,.0f}]"
+
+
+def _listed(labels: Sequence[str]) -> str:
+    # Labels have commas of their own.
+    return " / ".join(labels)

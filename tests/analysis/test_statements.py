@@ -11,7 +11,7 @@ import sizes
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax.analysis.statements import NOTHING, Cost, cost_of, costs, leak_text
+from fmab_jax.analysis.statements import NOTHING, Cost, Entrant, cost_of, costs, leak_text, least
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
@@ -106,3 +106,71 @@ def test_runs_and_sweeps_say_what_they_cost():
     assert told.costs == (few, all_)
     assert told.sentence.endswith(f"; {costs(few, all_)}")
     assert "leak ε = 0.5 and 2, links " in told.sentence
+
+
+def entrants(trust="nobody", leak="1"):
+    """Three that differ by 2 and by 100 in every seed; the last has a seed more."""
+    base = np.array([10.0, 30.0, 20.0, 40.0])
+    return [
+        Entrant("B", trust, leak, base + 2),
+        Entrant("A", "nobody", "1", base),
+        Entrant("C, late", "nobody", "1", np.append(base + 100, -1e9)),
+    ]
+
+
+def test_who_has_the_least_is_said_with_who_is_absent():
+    """Would catch absent entrants unsaid, a mean over seeds that not all have, another interval,
+    per cent of another mean, and a count of entrants that is off by one."""
+    found = least("T = 9", entrants(), {"too slow": ["D", "E"], "unused": []})
+    t, deviation = 3.182446, np.std([10, 30, 20, 40], ddof=1) / 2
+    assert (found.best, found.behind, found.alike, found.entrants) == ("A", "B", (), 3)
+    assert found.mean == pytest.approx((25, 25 - t * deviation, 25 + t * deviation), rel=1e-6)
+    assert found.more == (2.0, 2.0, 2.0) and (found.seeds, found.most) == (4, 5)
+    assert found.sentence == (
+        "T = 9: of 3 of 5 contestants, A has the smallest mean, 25 [4, 46]; B has 2 [2, 2] more "
+        "(8 %) (4 seeds, those that all have). Not run, too slow: D / E."
+    )
+    noisy = [
+        Entrant("A", "x", "1", np.array([1.0, 2.0, 3.0])),
+        Entrant("B", "x", "1", np.array([3.0, 2, 2])),
+    ]
+    close = least("All", noisy, {})
+    assert close.sentence == (
+        "All: A has the smallest mean, 2 [-0, 4]; cannot be told from it: B (3 seeds)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unlike", "said"),
+    [
+        ({"trust": "a secure sum"}, "(A: nobody, ε: 1 / B: a secure sum, ε: 1)"),
+        ({"leak": "50"}, "(A: nobody, ε: 1 / B: nobody, ε: 50)"),
+    ],
+)
+def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
+    """Would catch a secure sum, or a leak of 50, ranked beside others without a word."""
+    mixed = entrants(**unlike)
+    with pytest.raises(ValueError, match=r"^entrants=\[\('nobody', '1'\), .*: must be alike in"):
+        least("All", mixed[::-1] if unlike.get("leak") else mixed[1:] + [entrants(leak="2")[0]], {})
+    told = least("All", mixed, {}, unlike=True).sentence
+    assert told.endswith(f" They differ in trust or leak {said}.")
+    # Of those that the sentence names: the last one is not named.
+    far = mixed[0]._replace(regret=1e6 + mixed[0].regret)
+    named = least("All", [mixed[1], mixed[2], far], {}, unlike=True)
+    assert named.behind == "C, late" and "differ" not in named.sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], r"^entrants=\[\]: must be at least one; "),
+        (
+            [Entrant("A", "x", "1", np.ones(1))],
+            r"^entrants='1 common seeds': must be at least 2 seeds",
+        ),
+    ],
+)
+def test_nobody_wins_alone_or_with_one_seed(given, told):
+    """Would catch a winner of nothing, and an interval of one number."""
+    with pytest.raises(ValueError, match=told):
+        least("All", given, {})

@@ -250,13 +250,17 @@ def test_rankings_say_what_the_numbers_do():
         # Fewer seeds, easier ones among them only if the rest were counted.
         "fed_ucb": instance[:100] + 500,
     }
-    text = arena_report._ranking(list(finals), finals)
+    text = arena_report._ranking("Of all", list(finals), finals)
     best = min(("cdp", "ddp"), key=lambda name: finals[name][:100].mean())
     other = "ddp" if best == "cdp" else "cdp"
     label = {name: arena.LINE_UP[name].label for name in finals}
-    assert text.startswith(f"{label[best]} has the smallest mean, {finals[best][:100].mean():,.0f}")
+    mean = finals[best][:100].mean()
+    assert text.startswith(f"* Of all: {label[best]} has the smallest mean, {mean:,.0f} [")
     assert f"; cannot be told from it: {label[other]}; {label['hdp']} has 50 [" in text
-    assert text.endswith("more (100 seeds).") and label["fed_ucb"] not in text
+    # Per cent of the best one's mean on the common seeds.
+    extra = (finals["hdp"] - finals[best])[:100].mean()
+    assert f"] more ({100 * extra / mean:.3g} %) (100 seeds, those that all have)." in text
+    assert label["fed_ucb"] not in text and text.endswith("all have).")
 
 
 def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
@@ -271,16 +275,16 @@ def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
         for shift, alike in ((1.01, False), (0.99, True)):
             finals = {"cdp": base, "ddp": base + apart - 1 + edge * shift}
             finals |= {name: base + 1000 for name in ("hdp", "fed_ucb")[: number - 2]}
-            text = arena_report._ranking(list(finals), finals)
-            assert text.startswith("CDP-MAB has the smallest mean, 30 [")
+            text = arena_report._ranking("All", list(finals), finals)
+            assert text.startswith("* All: CDP-MAB has the smallest mean, 30 [")
             assert ("cannot be told from it: DDP-MAB, ring" in text) == alike
             if not alike:
                 mean = edge * shift
                 told = f"; DDP-MAB, ring has {mean:,.0f} [{mean - edge:,.0f}, {mean + edge:,.0f}]"
                 assert told in text
     # 95 % for the mean itself: 30 and 2.7764 sqrt(250 / 5).
-    assert "30 [10, 50]" in text and text.endswith("(5 seeds).")
-    zero = arena_report._ranking(["cdp", "ddp"], {"cdp": base, "ddp": base.copy()})
+    assert "30 [10, 50]" in text and "(5 seeds)." in text
+    zero = arena_report._ranking("All", ["cdp", "ddp"], {"cdp": base, "ddp": base.copy()})
     assert zero.endswith("; cannot be told from it: DDP-MAB, ring (5 seeds).")
 
 
@@ -292,25 +296,36 @@ def test_who_is_alone_tells_nobody_anything():
         for name, regret in (("cdp", 400), ("dist_dp_se", 300), ("dp_se", 1))
         for leak in arena.LEAKS
     }
-    lines = arena_report._at_leaks(found)
+    lines = arena_report._at_leaks("T = 10", found)
     assert [line.partition(" of what others")[0] for line in lines] == [
         f"* At ε = {leak}" for leak in ("0.1", "0.3", "1", "3", "10", "50")
     ]
     for leak, line in zip(arena.LEAKS, lines, strict=True):
         mean = found[f"dist_dp_se, {leak:g}"].regret.isel(time=-1).mean()
-        assert f"told: Dist-DP-SE has the smallest mean, {float(mean):,.0f} [" in line
-        assert "CDP-MAB" in line and "DP-SE has" not in line.replace("Dist-DP-SE", "")
+        assert "told, T = 10: of 2 of 7 contestants, Dist-DP-SE has the smallest mean, " in line
+        assert f" mean, {float(mean):,.0f} [" in line
+        # Who trusts a secure sum stands beside who trusts nobody, and that is said.
+        both = f"a secure sum, ε: {leak:g} / CDP-MAB: nobody: messages are noisy, ε: {leak:g})."
+        assert f"They differ in trust or leak (Dist-DP-SE: {both}" in line
+        missing = "LDP-UCB-L, pooled / LDP-UCB-B, pooled."
+        assert line.endswith(
+            f" Not run, they step through slots: Fed_UCB, ring, scaled / {missing}"
+        )
+        assert "left out of this run: DDP-MAB, ring / HDP-MAB, 10 stars of 5." in line
+        assert " DP-SE" not in line.replace("Dist-DP-SE", "")
     differ = {
         f"{name}, {words}": made_up(regret, 0)
         for name, pair in (("cdp", (500, 900)), ("ucb1", (100, 5000)))
         for words, regret in zip(arena.SPREADS, pair, strict=True)
     }
-    (line,) = arena_report._where_agents_differ(differ)
-    assert line.startswith("* Where agents differ: CDP-MAB has the smallest mean, ")
-    assert arena_report._where_agents_differ({}) == []
+    (line,) = arena_report._where_agents_differ("T = 10", differ)
+    able = [e for e in arena.LINE_UP.values() if not getattr(e.algorithm, "homogeneous_only", 0)]
+    start = f"* Where agents differ, T = 10: of 2 of {len(able)} contestants, CDP-MAB has the small"
+    assert line.startswith(start)
+    assert arena_report._where_agents_differ("", {}) == arena_report._at_leaks("", {}) == []
 
 
-def test_who_does_no_better_than_uniform_play_is_named(monkeypatch):
+def test_who_does_no_better_than_uniform_play_is_named():
     """Would catch 5 % on the wrong side, an estimate in place of the interval's lower end, seeds
     that are not common, and uniform play in its own list."""
     base = np.linspace(900, 1100, 20)
@@ -322,17 +337,18 @@ def test_who_does_no_better_than_uniform_play_is_named(monkeypatch):
         name: xr.Dataset({"regret": (("seed", "time"), own[:, None])})
         for name, own in values.items()
     }
-    monkeypatch.setattr(arena_report, "_at_leaks", lambda parts: [])
-    lines = arena_report._winners({"a": parts, "b": {}, "c": {}})
+    lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
     (told,) = (line for line in lines if "uniform play, or worse" in line)
     names = [arena.LINE_UP[name].label for name in ("ddp", "ucb1", "fed_ucb")]
-    assert told == f"* Within 5 % of uniform play, or worse: {', '.join(names)}."
-    assert lines[0].startswith("* Of all: ") and lines[0].endswith("(5 seeds).")
-    messages = f"* Trusted: {arena.TRUST['message']}. "
+    assert told == f"* Within 5 % of uniform play, or worse, T = 10⁶: {' / '.join(names)}."
+    assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 27 contestants, ")
+    assert "(5 seeds, those that all have)." in lines[0]
+    messages = f"* Trusted: {arena.TRUST['message']}, T = 10⁶: "
     assert sum(line.startswith(messages) for line in lines) == 1
     assert not any(line.startswith(f"* Trusted: {arena.TRUST['open']}") for line in lines)
     del parts["ddp"], parts["ucb1"], parts["fed_ucb"]
-    assert "or worse: nobody." in arena_report._winners({"a": parts, "b": {}, "c": {}})[-1]
+    lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
+    assert lines[-1].endswith("or worse, T = 10⁶: nobody.")
 
 
 def test_meters_of_counts_are_left_out_where_that_is_asked_for():
