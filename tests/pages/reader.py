@@ -1,0 +1,367 @@
+"""Reads the published pages back, and holds them against the tables beside them and each other.
+
+It knows nothing of what writes them: only what a reader sees. Each function returns the faults that
+it finds, a sentence each; a page without fault has none.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+NUMBER = r"-?[\d,]+"
+INTERVAL = rf"({NUMBER}) \[({NUMBER}), ({NUMBER})\]"
+SENTENCE = re.compile(
+    r"\* (?P<about>.*?):(?: of (?P<ran>\d+) of (?P<all>\d+) contestants,)? (?P<best>[^:]*?) has "
+    rf"the smallest mean, {INTERVAL}(?:; cannot be told from it: (?P<alike>.*?))?"
+    rf"(?:; (?P<behind>[^;]*?) has {INTERVAL} more \((?P<percent>[\d,.e+-]+) %\))? "
+    r"\((?P<seeds>\d+) seeds(?P<fewer>, those that all have)?\)\."
+    r"(?: They differ in trust or leak \((?P<takes>.*?)\)\.)?(?P<absent>(?: Not run, .*)?)"
+)
+
+
+class Row(NamedTuple):
+    """Who took part, as a table has it: seeds, mean of regret with its ends, trust, leak."""
+
+    label: str
+    seeds: int
+    regret: tuple[float, float, float]
+    trust: str = ""
+    leak: str = ""
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def interval(text: str) -> tuple[float, float, float]:
+    found = re.fullmatch(r"(\S+)(?: \[(\S+), (\S+)\])?", text)
+    assert found, text
+    middle, low, high = (number(each) if each else math.nan for each in found.groups())
+    return (middle, middle, middle) if math.isnan(low) else (middle, low, high)
+
+
+def tables(lines: Sequence[str]) -> list[list[dict[str, str]]]:
+    """Returns the Markdown tables of some lines, rows by their headings."""
+    found: list[list[dict[str, str]]] = []
+    heads: list[str] = []
+    for before, line in zip(["", *lines], lines, strict=False):
+        if not line.startswith("|"):
+            continue
+        cells = [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not before.startswith("|"):
+            heads = cells
+            found.append([])
+        elif set(line) - set("|-"):
+            found[-1].append(dict(zip(heads, cells, strict=True)))
+    return found
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# --- the arena ---
+
+
+def arena(folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of ARENA.md, or of a text in its place."""
+    text = (folder / "ARENA.md").read_text("utf-8") if page is None else page
+    faults = []
+    parts = [part.partition("\n")[::2] for part in re.split(r"^## ", text, flags=re.M)[1:]]
+    # Whoever took part at one horizon is a contestant at all of them.
+    everybody = {
+        (row["algorithm"], row["who is trusted"])
+        for head, body in parts
+        if head.startswith("T = ")
+        for row in tables(body.split("\n"))[0]
+    }
+    for head, body in parts:
+        if found := re.fullmatch(r"T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", head):
+            power = int(found[1].translate(RAISED))
+            faults += [
+                f"{head}: {fault}" for fault in _horizon(folder, power, head, body, everybody)
+            ]
+        elif head == "Who sees what":
+            ((*told,),) = tables(body.split("\n"))
+            kept = rows_of(folder / "arena_ledger.csv")
+            faults += [] if told == kept else ["the ledger is not that of its CSV"]
+    return faults
+
+
+def _horizon(
+    folder: Path, power: int, head: str, body: str, everybody: set[tuple[str, str]]
+) -> Iterable[str]:
+    lines = body.split("\n")
+    (table,) = tables(lines)
+    rows = {
+        row["algorithm"]: Row(
+            row["algorithm"],
+            int(row["seeds"]),
+            interval(row["regret at T"]),
+            row["who is trusted"],
+            row["epsilon of messages"],
+        )
+        for row in table
+    }
+    means = [row.regret[0] for row in rows.values()]
+    if means != sorted(means):
+        yield "the table is not in the order of its means"
+    if len(rows) != len(table):
+        yield "somebody is in the table twice"
+    for label, row in rows.items():
+        if not row.regret[1] <= row.regret[0] <= row.regret[2]:
+            yield f"{label}: its mean lies outside of its interval"
+    if (own := interval(table_cell(table, "CDP-MAB", "minus CDP-MAB, same seeds")))[0] != 0:
+        yield f"CDP-MAB differs from itself by {own[0]}"
+    leaks = rows_of(folder / f"arena_leak_T1e{power}.csv")
+    differ = rows_of(folder / f"arena_differ_T1e{power}.csv")
+    said = [line for line in lines if line.startswith("* ")]
+    wanted = {row["epsilon"] for row in leaks if row["of"] == "what others are told"}
+    about = [line.partition(" of what others")[0] for line in said if line.startswith("* At ε = ")]
+    if sorted(about) != sorted(f"* At ε = {float(leak):g}" for leak in wanted):
+        yield "a leak of the table has no sentence, or has two"
+    for line in said:
+        if line.startswith("* Within 5 % of uniform play"):
+            yield from _useless(line, rows)
+            continue
+        found = SENTENCE.fullmatch(line)
+        if found is None:
+            yield f"cannot be read: {line}"
+            continue
+        start, _, at = found["about"].rpartition(", ")
+        if at != head:
+            yield f"{start}: {at} stands below {head}"
+        if start == "Of all":
+            pool, whole = list(rows.values()), {label for label, _ in everybody}
+        elif start.startswith("Trusted: "):
+            whole = {label for label, trust in everybody if trust == start.partition(": ")[2]}
+            pool = [row for row in rows.values() if row.trust == start.removeprefix("Trusted: ")]
+        elif leak := re.fullmatch(r"At ε = (\S+) of what others are told", start):
+            kept = (row for path in folder.glob("arena_leak_T1e*.csv") for row in rows_of(path))
+            whole = {row["algorithm"] for row in kept if row["of"] == "what others are told"}
+            pool = [
+                _of_csv(row, "regret at T")._replace(
+                    leak=leak[1], trust=rows[row["algorithm"]].trust
+                )
+                for row in leaks
+                if float(row["epsilon"]) == float(leak[1]) and row["of"] == "what others are told"
+            ]
+        elif start == "Where agents differ":
+            kept = (row for path in folder.glob("arena_differ_T1e*.csv") for row in rows_of(path))
+            whole = {row["algorithm"] for row in kept}
+            pool = [
+                _of_csv(row, "agents differ")._replace(
+                    trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
+                )
+                for row in differ
+            ]
+        else:
+            yield f"of nobody known: {line}"
+            continue
+        yield from (f"{start}: {fault}" for fault in _sentence(found, pool, whole))
+
+
+def table_cell(table: Sequence[dict[str, str]], label: str, head: str) -> str:
+    return next(row[head] for row in table if row["algorithm"] == label)
+
+
+def _of_csv(row: dict[str, str], name: str) -> Row:
+    ends = float(row[name]), float(row[f"{name}, lower"]), float(row[f"{name}, upper"])
+    return Row(row["algorithm"], int(row["seeds"]), ends)
+
+
+def _useless(line: str, rows: dict[str, Row]) -> Iterable[str]:
+    named = line.rpartition(": ")[2].removesuffix(".").split(" / ")
+    play = rows["uniform play"]
+    for label, row in rows.items():
+        # Intervals over unlike seeds decide nothing next to the edge.
+        if label in named and row.regret[2] < 0.95 * play.regret[1]:
+            yield f"{label} is said to be no better than uniform play, and is"
+        if label != play.label and label not in named and row.regret[1] > play.regret[2]:
+            yield f"{label} is worse than uniform play, and is not said to be"
+    yield from (f"{label} is in no table" for label in named if label not in (*rows, "nobody"))
+
+
+def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Iterable[str]:
+    """Holds one sentence against those that took part, and those that might have."""
+    by = {row.label: row for row in pool}
+    alike = found["alike"].split(" / ") if found["alike"] else []
+    behind = [found["behind"]] if found["behind"] else []
+    named = [found["best"], *alike, *behind]
+    for label in named:
+        if label not in by:
+            yield f"{label} took no part"
+    if any(label not in by for label in named):
+        return
+    ends = [number(found[at]) for at in (5, 6, 7)]
+    if not ends[1] <= ends[0] <= ends[2]:
+        yield "the mean lies outside of its interval"
+    absent = re.findall(r"Not run, [^:]*: (.*?)\.(?= Not run|$)", found["absent"])
+    gone = [label for labels in absent for label in labels.split(" / ")]
+    if clash := sorted(set(gone) & set(by)):
+        yield f"{clash} is said to be absent, and took part"
+    if silent := sorted(whole - set(by) - set(gone)):
+        yield f"of {silent} nothing is said"
+    if len(set(gone)) != len(gone):
+        yield "somebody is absent twice"
+    if bool(gone) != bool(found["ran"]):
+        yield "who is absent is not counted, or is not named"
+    elif found["ran"]:
+        if int(found["ran"]) != len(pool):
+            yield f"{found['ran']} are said to have taken part, {len(pool)} did"
+        if int(found["all"]) - int(found["ran"]) != len(gone):
+            yield "the absent are not as many as are named"
+    seeds = sorted({row.seeds for row in pool})
+    if int(found["seeds"]) != seeds[0] or bool(found["fewer"]) != (len(seeds) > 1):
+        yield f"the seeds are {seeds}"
+    best = by[found["best"]]
+    order = sorted(pool, key=lambda row: row.regret[0])
+    if any(row.regret[2] < best.regret[1] for row in pool):
+        yield f"{order[0].label} is far below {best.label}"
+    if len(seeds) == 1:
+        if best.label != order[0].label and order[0].label not in alike:
+            yield f"{order[0].label} has the smallest mean, {order[0].regret[0]:,.0f}"
+        if any(abs(a - b) > 1 for a, b in zip(ends, best.regret, strict=True)):
+            yield f"the mean is {best.regret}"
+        rest = [row for row in order if row.label not in (best.label, *alike)]
+        # Who has the same mean stands in any order.
+        nearest = [row.label for row in rest if row.regret[0] == rest[0].regret[0]]
+        if bool(nearest) != bool(behind) or not set(behind) <= set(nearest):
+            yield f"next is {nearest}"
+    if not behind and len(pool) != 1 + len(alike):
+        yield "somebody who took part is neither alike nor behind"
+    if behind:
+        more = [number(found[at]) for at in (10, 11, 12)]
+        if not 0 < more[1] <= more[0] <= more[2]:
+            yield "the difference is not above 0, or lies outside of its interval"
+        if len(seeds) == 1 and abs(by[behind[0]].regret[0] - best.regret[0] - more[0]) > 1.5:
+            yield f"the difference is {by[behind[0]].regret[0] - best.regret[0]:,.0f}"
+        share = 100 * more[0] / ends[0]
+        if abs(number(found["percent"]) - share) > 0.006 * share:
+            yield f"the difference is {share:.3g} %"
+    takes = {label: (by[label].trust, by[label].leak) for label in named}
+    said = dict(
+        re.fullmatch(r"(.*?): (.*), ε: (.*)", each).group(1, 0)  # type: ignore[union-attr]
+        for each in (found["takes"].split(" / ") if found["takes"] else [])
+    )
+    told = {label: f"{label}: {trust}, ε: {leak}" for label, (trust, leak) in takes.items()}
+    if said != (told if len(set(takes.values())) > 1 else {}):
+        yield f"trust and leak are {told}"
+
+
+# --- the paper's sentences ---
+
+KINDS = (
+    ("holds or not decided", lambda v: v.startswith("holds; ")),
+    ("holds under some conditions only", lambda v: v.startswith(("holds only", "holds but"))),
+    ("does not hold or is not decided", lambda v: v.startswith("does not hold,")),
+)
+
+
+def claims(folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of CLAIMS.md, or of a text in its place."""
+    text = (folder / "CLAIMS.md").read_text("utf-8") if page is None else page
+    parts = re.split(r"^## ", text, flags=re.M)
+    ((*summary,),) = tables(parts[0].split("\n"))
+    counted = {row["list"]: row["sentences"] for row in summary}
+    found = {
+        part.partition("\n")[0]: tables(part.split("\n"))[0] for part in parts[1:] if "|" in part
+    }
+    faults: list[str] = []
+    kept = rows_of(folder / "claims.csv")
+    shown = [*found["Measured"], *found["Bounds with explicit constants"]]
+    if len(shown) != len({row["row"] for row in kept}):
+        faults.append("the CSV has another number of sentences")
+    for name in ("Measured", "Bounds with explicit constants"):
+        tally = Counter(_kind(row["verdict"]) for row in found[name])
+        told = counted[name.lower()]
+        listed = dict(re.findall(r"(\w[\w ]*)=(\d+)", _flipped(told)))
+        if {kind: str(many) for kind, many in tally.items()} != listed:
+            faults.append(f"{name}: the head says {told}, the rows are {dict(tally)}")
+        if not told.startswith(f"{len(found[name])}: "):
+            faults.append(f"{name}: has {len(found[name])} sentences")
+    words = [row["verdict"].strip("*") for row in found["Settled by arithmetic"]]
+    plain = words.count("holds"), words.count("does not hold")
+    rest = len(words) - sum(plain)
+    wanted = f"{len(words)}: {plain[0]} holds, {plain[1]} does not hold, {rest} in part or not "
+    if counted["settled by arithmetic"] != f"{wanted}proved":
+        faults.append(f"settled: the rows are {wanted}")
+    if counted["not judged"] != str(len(found["Not judged, and why"])):
+        faults.append("not judged: another number of rows")
+    for place, row in enumerate(shown, 1):
+        own = [each for each in kept if each["row"] == str(place)]
+        faults += [f"row {place}: {fault}" for fault in _claim(row, own)]
+    return faults
+
+
+def _flipped(told: str) -> str:
+    """Writes "36 holds, 3 holds or not decided" with the number behind."""
+    return ", ".join(
+        f"{kind}={many}" for many, kind in re.findall(r"(\d+) ([a-z ]+)", told.partition(": ")[2])
+    )
+
+
+def _kind(verdict: str) -> str:
+    stated = verdict.partition("**; at ")[0].strip("*")
+    return next((kind for kind, fits in KINDS if fits(stated)), stated)
+
+
+def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Holds a row of the page against its numbers."""
+    if not kept or row["section"] != kept[0]["section"]:
+        yield "the CSV has another section here"
+        return
+    if kept[0]["quote"] not in row["the paper's words"].replace(r"\|", "|"):
+        yield "the CSV has another quotation here"
+    cells = dict(
+        (each.partition(": ")[0], each.partition(": ")[2]) for each in row["found"].split("<br>")
+    )
+    if set(cells) != {each["condition"] for each in kept}:
+        yield f"the conditions are {sorted({each['condition'] for each in kept})}"
+        return
+    for each in kept:
+        if each["estimate"] and not _occurs(cells[each["condition"]], each):
+            yield f"{each['condition']}: {each['quantity']} {each['estimate']} is not told"
+    stated = {
+        each["condition"]: each["verdict at stated"] for each in kept if each["counted"] == "True"
+    }
+    kinds, told = set(stated.values()), _kind(row["verdict"])
+    for pure in ("holds", "does not hold", "not decided"):
+        if (kinds == {pure}) != (told == pure):
+            yield f"the verdict is {told}, the numbers say {stated}"
+    scales = {
+        name: {each[f"verdict at {name}"] for each in kept if each["counted"] == "True"}
+        for name in ("half", "twice")
+    }
+    for name, verdicts in scales.items():
+        if (verdicts == kinds or not kinds) and len(kinds) == 1:
+            if f"at {name} the tolerance" in row["verdict"]:
+                yield f"nothing changes at {name} the tolerance"
+        elif len(kinds) == 1 and f"at {name} the tolerance" not in row["verdict"]:
+            yield f"the change at {name} the tolerance is not told"
+
+
+def _occurs(cell: str, kept: dict[str, str]) -> bool:
+    """Tells whether a cell has a number, as it is or in per cent, to the digits it is written."""
+    value = float(kept["estimate"])
+    for text in re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", cell):
+        plain = text.replace(",", "")
+        mantissa, _, power = plain.partition("e")
+        places = len(mantissa.partition(".")[2])
+        half = 0.5001 * 10.0 ** (int(power or 0) - places)
+        if any(abs(float(plain) - each) <= half for each in (value, 100 * value)):
+            return True
+    return not math.isfinite(value) or abs(value) < 5e-7
+
+
+def all_faults(folder: Path) -> dict[str, list[Any]]:
+    """Returns the faults of all pages."""
+    return {"ARENA.md": arena(folder), "CLAIMS.md": claims(folder)}

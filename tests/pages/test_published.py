@@ -1,0 +1,236 @@
+"""The published pages against their tables; and the reader of pages against broken writers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pages import reader
+
+FIGURES = Path(__file__).parents[2] / "figures"
+PAGES = {"ARENA.md": reader.arena, "CLAIMS.md": reader.claims}
+LEAK = "At ε = 1 of what others are told, T = 10⁵"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_published_page_says_what_its_tables_say(name: str) -> None:
+    """Would catch a page that was changed by hand, or written from other data than its tables."""
+    assert PAGES[name](FIGURES) == []
+
+
+def line_of(text: str, start: str) -> str:
+    """Returns the only line that starts so."""
+    (found,) = (line for line in text.split("\n") if line.startswith(start))
+    return found
+
+
+def within(start: str, old: str, new: str) -> Callable[[str], str]:
+    """Changes the first such words of a line."""
+
+    def change(text: str) -> str:
+        line = line_of(text, start)
+        return text.replace(line, line.replace(old, new, 1))
+
+    return change
+
+
+def without(start: str) -> Callable[[str], str]:
+    """Drops a line."""
+    return lambda text: text.replace(line_of(text, start) + "\n", "")
+
+
+def swapped(start: str, one: str, other: str) -> Callable[[str], str]:
+    """Swaps two words of a line."""
+
+    def change(text: str) -> str:
+        line = line_of(text, start)
+        parts = line.replace(one, "\0").replace(other, one).replace("\0", other)
+        return text.replace(line, parts)
+
+    return change
+
+
+def below(horizon: str, start: str) -> Callable[[str], str]:
+    """Returns the start of a table's row below the heading of a horizon, as it is in the text."""
+
+    def find(text: str) -> str:
+        part = text.partition(f"## T = {horizon}\n")[2].partition("\n## ")[0]
+        return line_of(part, start)
+
+    return find  # type: ignore[return-value]
+
+
+def row(horizon: str, start: str, change: Callable[[str], str]) -> Callable[[str], str]:
+    """Changes a row of a horizon's table."""
+
+    def changed(text: str) -> str:
+        line = below(horizon, start)(text)
+        return text.replace(line, change(line), 1)
+
+    return changed
+
+
+def cells_swapped(one: int, other: int) -> Callable[[str], str]:
+    """Swaps two cells of a row."""
+
+    def change(line: str) -> str:
+        cells = line.split(" | ")
+        cells[one], cells[other] = cells[other], cells[one]
+        return " | ".join(cells)
+
+    return change
+
+
+# What a broken writer prints: what is wrong, page, and the change.
+BROKEN = {
+    "the winner is the second": (
+        "ARENA.md",
+        swapped("* Of all, T = 10⁴:", "KL-UCB, pooled", "Thompson, pooled"),
+    ),
+    "the winner of another horizon": (
+        "ARENA.md",
+        within(f"* {LEAK}", "Dist-DP-SE has the", "DDP-MAB, ring has the"),
+    ),
+    "one absent contestant is unsaid": (
+        "ARENA.md",
+        within(f"* {LEAK}", " / LDP-UCB-B, pooled", ""),
+    ),
+    "all absent contestants are unsaid": (
+        "ARENA.md",
+        lambda text: text.replace(
+            line_of(text, f"* {LEAK}"),
+            re.sub(r" of 4 of 7 contestants,| Not run, .*", "", line_of(text, f"* {LEAK}")),
+        ),
+    ),
+    "who took part is counted off by one": ("ARENA.md", within(f"* {LEAK}", "of 4 of", "of 5 of")),
+    "all contestants are counted off by one": (
+        "ARENA.md",
+        within(f"* {LEAK}", "of 7 cont", "of 8 cont"),
+    ),
+    "somebody absent took part": (
+        "ARENA.md",
+        within(f"* {LEAK}", "LDP-UCB-B, pooled.", "HDP-MAB, 10 stars of 5."),
+    ),
+    "the wrong side of an interval": (
+        "ARENA.md",
+        within("* Of all, T = 10⁴:", "[2,608, 2,629]", "[2,619, 2,629]"),
+    ),
+    "a stale mean": ("ARENA.md", within("* Of all, T = 10⁴:", "2,618 [2,608", "2,611 [2,608")),
+    "a stale difference": ("ARENA.md", within("* Of all, T = 10⁴:", "3,668", "3,660")),
+    "a difference that may be 0": ("ARENA.md", within("* Of all, T = 10⁴:", "[3,613", "[-3,613")),
+    "per cent of the other": ("ARENA.md", within("* Of all, T = 10⁴:", "(140 %)", "(58.4 %)")),
+    "the leak of another view": ("ARENA.md", within("* Of all, T = 10⁶:", "ε: 50", "ε: 26.2")),
+    "the leak of another run": ("ARENA.md", within(f"* {LEAK}", "noisy, ε: 1)", "noisy, ε: 50)")),
+    "another trust": ("ARENA.md", within(f"* {LEAK}", ": a secure sum,", ": nobody at all,")),
+    "unlike trust is unsaid": (
+        "ARENA.md",
+        lambda text: text.replace(
+            line_of(text, f"* {LEAK}"),
+            re.sub(r" They differ in trust or leak \(.*?\)\.", "", line_of(text, f"* {LEAK}")),
+        ),
+    ),
+    "trust said to differ where it does not": (
+        "ARENA.md",
+        within(
+            "* Of all, T = 10⁴:",
+            "seeds).",
+            "seeds). They differ in trust or leak (KL-UCB, pooled: others, ε: 1 / UCB1: x, ε: 2).",
+        ),
+    ),
+    "the fewest seeds are unsaid": (
+        "ARENA.md",
+        within("* Of all, T = 10⁵:", ", those that all have", ""),
+    ),
+    "the most seeds of any": (
+        "ARENA.md",
+        within("* Of all, T = 10⁵:", "(100 seeds", "(1000 seeds"),
+    ),
+    "another horizon": ("ARENA.md", within(f"* {LEAK}", "told, T = 10⁵", "told, T = 10⁴")),
+    "a leak is left out": ("ARENA.md", without(f"* {LEAK}")),
+    "who cannot be told apart is left out": (
+        "ARENA.md",
+        within("* Trusted: nobody: messages are noisy, T = 10⁶", " / DDP-MAB, ring (", " ("),
+    ),
+    "better than uniform play, and said to be none": (
+        "ARENA.md",
+        within("* Within 5 % of uniform play, or worse, T = 10⁵", " / DP-SE", " / CDP-MAB / DP-SE"),
+    ),
+    "a contestant that does not exist": (
+        "ARENA.md",
+        within("* Within 5 % of uniform play, or worse, T = 10⁵", "DP-SE", "DP-ES"),
+    ),
+    "a contestant dropped from the table": (
+        "ARENA.md",
+        row("10⁵", "| KL-UCB, pooled |", lambda line: ""),
+    ),
+    "a contestant twice": ("ARENA.md", row("10⁵", "| UCB1 |", lambda line: f"{line}\n{line}")),
+    "columns swapped": ("ARENA.md", row("10⁶", "| Dist-DP-SE |", cells_swapped(3, 4))),
+    "the leak of a table's row": ("ARENA.md", row("10⁶", "| CDP-MAB |", cells_swapped(2, 9))),
+    "a stale number in the table": (
+        "ARENA.md",
+        row("10⁶", "| Fed1-UCB, f = 5 |", lambda line: line.replace("44,704", "44,904")),
+    ),
+    "a cell of the ledger": (
+        "ARENA.md",
+        lambda text: text.replace("49 of 50 shares of the noise", "50 of 50 shares of the noise"),
+    ),
+    "a verdict flipped": (
+        "CLAIMS.md",
+        within("| I | “without deteriorating the regret”", "**holds**", "**does not hold**"),
+    ),
+    "a verdict kept where it half holds": (
+        "CLAIMS.md",
+        lambda text: re.sub(r"\*\*holds only if [^*]*\*\*", "**holds**", text, count=1),
+    ),
+    "a count of verdicts off by one": ("CLAIMS.md", within("| measured |", "36 holds", "37 holds")),
+    "a count of another list": ("CLAIMS.md", within("| not judged |", "19", "18")),
+    "a settled verdict flipped": (
+        "CLAIMS.md",
+        lambda text: (
+            text.partition("## Settled")[0]
+            + "## Settled"
+            + text.partition("## Settled")[2].replace("**does not hold**", "**holds**", 1)
+        ),
+    ),
+    "a stale number of a sentence": (
+        "CLAIMS.md",
+        within("| I | “without deteriorating the regret”", "0.252 %", "0.352 %"),
+    ),
+    "numbers of two horizons swapped": (
+        "CLAIMS.md",
+        swapped("| I | “without deteriorating the regret”", "T = 10⁴", "T = 10⁶"),
+    ),
+    "a condition left out": (
+        "CLAIMS.md",
+        lambda text: re.sub(r"T = 10⁴: HDP over CDP [^<]*<br>", "", text, count=1),
+    ),
+    "a sentence dropped": ("CLAIMS.md", without("| I | “without deteriorating the regret”")),
+    "another sentence's words": (
+        "CLAIMS.md",
+        within("| I | “without deteriorating the regret”", "without", "with"),
+    ),
+    "another section": (
+        "CLAIMS.md",
+        within("| I | “without deteriorating the regret”", "| I |", "| II |"),
+    ),
+    "a verdict that hangs on the tolerance, unsaid": (
+        "CLAIMS.md",
+        lambda text: re.sub(r"\*\*; at (half|twice) the tolerance: [^|]*", "** ", text),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_writer_is_caught(what: str) -> None:
+    """Would catch a reader of pages that looks away from this."""
+    name, change = BROKEN[what]
+    text = (FIGURES / name).read_text("utf-8")
+    broken = change(text)
+    assert broken != text, "this page has nothing to break here"
+    try:
+        faults = PAGES[name](FIGURES, broken)
+    except (AssertionError, KeyError, ValueError) as error:  # no page at all
+        faults = [str(error)]
+    assert faults
