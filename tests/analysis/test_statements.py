@@ -140,6 +140,20 @@ def test_who_has_the_least_is_said_with_who_is_absent():
     )
 
 
+def test_intervals_of_differences_hold_together():
+    """Would catch intervals that hold one by one, or for one entrant too many."""
+    apart = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])  # 1 on average, deviation 1.58
+    base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
+    # Student t with 4 degrees of freedom, at 95 %, 97.5 % and 98.33 %.
+    for number, t in {2: 2.776445, 3: 3.495406, 4: 3.960802}.items():
+        edge = t * math.sqrt(2.5 / 5)
+        for shift in (0.999, 1.001):
+            given = [Entrant("A", "x", "1", base)]
+            given += [Entrant("B", "x", "1", base + apart - 1 + shift * edge)]
+            given += [Entrant(name, "x", "1", base + 1e3) for name in "CD"[: number - 2]]
+            assert (least("All", given, {}).alike == ("B",)) == (shift < 1)
+
+
 @pytest.mark.parametrize(
     ("unlike", "said"),
     [
