@@ -75,12 +75,18 @@ READINGS = {
 }
 
 
+STAND_INS = (
+    f"Where agents are alone and alike and are simulated slot by slot, {arena.STAND_INS} agents "
+    "are run, and their regret and the agents that play a worse arm are multiplied by "
+    f"{arena.AGENTS // arena.STAND_INS}."
+)
 COLLUDING = 10
 _LEDGER_NOTES = (
     f"For one changed reward of one agent, over the whole run, M = {arena.AGENTS}; private "
     "algorithms at ε = 1 as each defines it. Up to δ: the hockey-stick divergence at this ε is at "
     f"most {arena.DELTA:g}; smaller where the noise of several agents adds up. {COLLUDING} agents "
-    "together put what they know into one hand. What the words mean: docs/semantics.md."
+    "together share all that they know; their row is left out where it has no bound. What the "
+    "words mean: docs/semantics.md."
 )
 
 
@@ -121,7 +127,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         "Every algorithm of the package on the paper's instance: 50 agents, 100 arms, Bernoulli "
         "means drawn from U[0, 1] for each seed, the same for everybody. Made by `python -m "
         "experiments arena arena_settings arena_protocols arena_report`. Brackets are 95 % "
-        "confidence intervals over seeds (Student t).",
+        f"confidence intervals over seeds (Student t). {STAND_INS}",
         "",
     ]
     # Horizons may have been run one at a time.
@@ -190,7 +196,8 @@ def _table(parts: Mapping[str, Any]) -> list[str]:
     return common.table_lines(rows)
 
 
-STEPS = "they step through slots"
+STEPS = "because simulating them slot by slot takes too long"
+ALIKE_ONLY = "because they are stated for agents alike only"
 
 
 def _winners(horizon: int, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -216,11 +223,16 @@ def _winners(horizon: int, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _ranking(
-    about: str, names: Sequence[str], finals: Mapping[str, np.ndarray], leak: float | None = None
+    about: str,
+    names: Sequence[str],
+    finals: Mapping[str, np.ndarray],
+    leak: float | None = None,
+    *,
+    differ: bool = False,
 ) -> str:
     """Returns who has the least regret, of those of the names that were run.
 
-    Their leak is that of the line-up, if no other is given.
+    Their leak is that of the line-up, if no other is given. Where agents differ, some cannot run.
     """
     run = [name for name in names if name in finals]
     entrants = []
@@ -231,7 +243,9 @@ def _ranking(
     absent: dict[str, list[str]] = {}
     for name in names:
         if name not in finals:
-            why = STEPS if LINE_UP[name].steps else "left out of this run"
+            why = STEPS if LINE_UP[name].steps else "in this run"
+            if differ and getattr(LINE_UP[name].algorithm, "homogeneous_only", False):
+                why = ALIKE_ONLY
             absent.setdefault(why, []).append(LINE_UP[name].label)
     found = statements.least(about, entrants, absent, common.LEVEL, unlike=True)
     return f"* {found.sentence}"
@@ -256,17 +270,13 @@ def _at_leaks(at: str, parts: Mapping[str, Any]) -> list[str]:
 
 def _where_agents_differ(at: str, parts: Mapping[str, Any]) -> list[str]:
     """Returns who has the least regret where agents differ."""
-    names = [
-        name
-        for name, entry in LINE_UP.items()
-        if not getattr(entry.algorithm, "homogeneous_only", False)
-    ]
     finals = {
         name: parts[label].regret.isel(time=-1).values
-        for name in names
+        for name in LINE_UP
         if (label := f"{name}, agents differ") in parts
     }
-    return [_ranking(f"Where agents differ, {at}", names, finals)] if finals else []
+    about = f"Where agents differ, {at}"
+    return [_ranking(about, list(LINE_UP), finals, differ=True)] if finals else []
 
 
 def _protocols() -> list[str]:

@@ -59,7 +59,7 @@ class Thompson(IndexPolicy):
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
         """
         *told, actions = super().ledger(exchange)
-        why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for every horizon"
+        why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for all horizons"
         return (*told, actions._replace(why=why, source=_GDP))
 
     @staticmethod

@@ -219,8 +219,10 @@ def compare(
         remedy = "regret grows with time: compare runs of one horizon"
         refuse("second.time", finals[1].slot, f"{finals[0].slot}, the first's last slot", remedy)
     turned = _turned(*both)
-    if not turned:
-        _refuse_unlike(*map(asked, both))
+    mine, theirs = map(asked, both)
+    if turned:  # all but the order of the means has to be alike
+        mine.pop("problem", None)
+    _refuse_unlike(mine, theirs)
     return _compared(*finals, labels=(labels[0], labels[1]), level=level, turned=turned)
 
 

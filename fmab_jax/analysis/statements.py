@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from fmab_jax.algorithms.base import known
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import student_quantile
 from fmab_jax.errors import real, refuse
@@ -22,7 +24,7 @@ from fmab_jax.errors import real, refuse
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
 
-LEAK_NOTE = "Leak: ε of one reward over the whole run, against whoever is told most"
+LEAK_NOTE = "Leak: ε of one reward in what is sent, over the whole run, against whoever sees most"
 """What a column of leaks says."""
 
 
@@ -30,9 +32,9 @@ class Cost(NamedTuple):
     """What a run's regret took.
 
     Attributes:
-        leak: Epsilon of pure differential privacy of one reward, over the whole run, against
-            whoever of those that are told something learns most; infinite for no bound, NaN where
-            the result does not say.
+        leak: Epsilon of pure differential privacy of one reward in what is sent, over the whole
+            run, against whoever sees most of it; infinite for no bound, NaN where the result does
+            not say. What actions tell, and who knows a share of a noise, is in the ledger.
         view: What that one sees, such as "single messages"; `NOTHING` where nobody is told
             anything, "" where the result does not say.
         links: Mean number of links at T, on the meters that are priced; NaN where the result does
@@ -55,11 +57,12 @@ def cost_of(data: xr.Dataset) -> Cost:
 
 def _leak(data: xr.Dataset) -> tuple[float, str]:
     """Returns the largest epsilon of what others are told, and what they see."""
-    rows = json.loads(data.attrs.get("ledger") or "[]")
-    known: Any = data.attrs.get("epsilon_message", math.nan)
+    said: Any = data.attrs.get("epsilon_message", math.nan)
     if "epsilon_message" in data.coords and not data.coords["epsilon_message"].ndim:
-        known = data.coords["epsilon_message"].values
-    if not rows or math.isnan(float(known)):
+        said = data.coords["epsilon_message"].values.item()
+    leak = math.inf if said == "none" else float(said)
+    rows = _own_rows(data)
+    if not rows or math.isnan(leak):
         return math.nan, ""
     told = [row for row in rows if row["what"] != "actions"]
     if not told:
@@ -68,8 +71,49 @@ def _leak(data: xr.Dataset) -> tuple[float, str]:
     def most(row: Mapping[str, Any]) -> float:
         return max(math.inf if epsilon is None else epsilon for epsilon, _ in row["leaks"])
 
-    # A sweep has one ledger, with the epsilons of all its configurations: who sees what is alike.
-    return float(known), str(max(told, key=most)["what"])
+    # A row of several configurations has all their epsilons: who sees what is alike.
+    return leak, str(max(told, key=most)["what"])
+
+
+def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
+    """Returns the rows of a ledger that are about one configuration; none where that is unknown.
+
+    A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
+    """
+    rows = json.loads(data.attrs.get("ledger") or "[]")
+    labels = {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
+    if len({row.get("title", "") for row in rows}) > 1:
+        owner = known().get(str(labels.get("algorithm", "")))
+        rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
+    about = [(row, _about(row.get("where", ""), labels)) for row in rows]
+    if any(own is None for _, own in about):
+        return []
+    return [row for row, own in about if own]
+
+
+def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
+    """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
+    if not where:
+        return True
+    # Labels may have commas, but not before the name of another parameter.
+    names = "|".join(map(re.escape, labels))
+    parts = re.split(rf"(?:^|, )({names}) ", where) if names else [where]
+    if parts[0] or len(parts) < 3:
+        return None
+    return all(
+        any(_same(labels[name], each) for each in values.split(" or "))
+        for name, values in zip(parts[1::2], parts[2::2], strict=True)
+    )
+
+
+def _same(label: Any, text: str) -> bool:
+    """Compares a label with its text; files may have made a whole number a real one."""
+    if str(label) == text:
+        return True
+    try:
+        return float(label) == float(text)
+    except (TypeError, ValueError):
+        return False
 
 
 def _links(data: xr.Dataset) -> float:
@@ -153,7 +197,8 @@ class Least(NamedTuple):
             over all that are compared (Bonferroni).
         seeds: How many seeds all have: the comparison is over these.
         most: How many some of them have.
-        takes: Trust and leak of those that the sentence names, by label.
+        takes: Trust and leak, by label, of those that the sentence names, and of those that trust
+            as the best one does and leak otherwise.
         absent: Who took no part, by the reason why.
         entrants: How many took part.
     """
@@ -233,6 +278,9 @@ def least(
     alike = tuple(label for label, found in more.items() if found[1] <= 0)
     behind = next((label for label, found in more.items() if found[1] > 0), "")
     named = {first.label, behind, *alike}
+    # Of one trust, those with another leak answer another question.
+    mine = (first.trust, first.leak)
+    named |= {each.label for each in rest if each.trust == mine[0] and each.leak != mine[1]}
     return Least(
         about,
         first.label,

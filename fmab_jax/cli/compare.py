@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _NOTE = """\
 Regret at T: means over the seeds. Difference: first minus second; per cent: of
-the second. Each {share} interval holds by itself. Leak: ε of one reward over
-the whole run, against whoever is told most; links: mean at T."""
+the second. Each {share} interval holds by itself. Leak: ε of one reward in
+what is sent, over the whole run, against whoever sees most; links: mean at T."""
 
 
 @dataclass(frozen=True, kw_only=True)

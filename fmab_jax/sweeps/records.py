@@ -98,7 +98,7 @@ def _texts_of(value: str) -> bool:
 def _leak(value: Any) -> bool:
     pair = isinstance(value, list) and len(value) == 2
     real = pair and (value[0] is None or _number(value[0]) and value[0] >= 0)
-    return real and _whole(1, AGENTS_MAX)(value[1])
+    return real and _whole(0, AGENTS_MAX)(value[1])
 
 
 _SEEN = {name: _text for name in ("who", "what", "why", "source")} | {"leaks": _list(_leak, 1)}

@@ -476,6 +476,10 @@ def test_only_runs_on_the_same_means_are_paired():
     # However the two go together: the standard errors add up.
     half = stats.t.ppf(0.975, 39) * (stats.sem(a) + stats.sem(b))
     assert turned.upper - turned.difference == pytest.approx(half, rel=1e-9)
+    # In another order, and of another law of rewards.
+    noisy = with_means(b, means[[2, 0, 1]], rewards="gaussian:0.1")
+    with pytest.raises(ValueError, match=r"^second\.rewards='gaussian:0.1': must be bernoulli"):
+        fmab.compare(with_means(a, means, rewards="bernoulli"), noisy)
     # The same rewards of an agent, but not of all of them together.
     other = means.copy()
     other[0] = [0.1, 0.9]

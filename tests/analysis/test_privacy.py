@@ -529,6 +529,7 @@ def test_half_of_the_shares_bound_nothing() -> None:
     found = [privacy_ledger(fmab.dist_dp_se(1.0), 6, colluding=k)[-1].epsilon for k in range(1, 6)]
     assert found[:2] == sorted(found[:2]) and found[0] > 1
     assert found[2:] == [math.inf] * 3
+    assert laplace.share_epsilon(1.0, 9, 20) == math.inf
     assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
     silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
     assert (silent.epsilon, silent.why) == (math.inf, "no noise")

@@ -41,6 +41,56 @@ def test_the_leak_is_that_of_who_is_told_most():
     assert cost_of(swept).leak == 4.5
 
 
+def merged(rows, **coords):
+    """A configuration of a sweep whose ledger has rows (title, what, where)."""
+    ledger = [
+        {"title": title, "what": what, "where": where, "leaks": [[1.0, 1]]}
+        for title, what, where in rows
+    ]
+    return stated([], 3.0).assign_attrs(ledger=json.dumps(ledger)).assign_coords(coords)
+
+
+POOLED = [("T", "actions", ""), ("T", "messages", "pooled True")]
+NOISY = [
+    ("T", "single messages", "epsilon 0.5 or 1, graph 2,3:ring or star"),
+    ("T", "messages", "epsilon none"),
+    ("T", "actions", ""),
+]
+BOTH = [
+    ("CDP-MAB", "single messages", ""),
+    ("Dist-DP-SE", "sums over 4 agents", ""),
+    ("Single-agent MAB", "actions", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "coords", "view"),
+    [
+        (POOLED, {"pooled": "True"}, "messages"),
+        (POOLED, {"pooled": "False"}, NOTHING),
+        (POOLED, {}, ""),  # which of the two it is was dropped
+        (NOISY, {"epsilon": 1.0, "graph": "star"}, "single messages"),
+        (NOISY, {"epsilon": "0.5", "graph": "2,3:ring"}, "single messages"),
+        (NOISY, {"epsilon": "none", "graph": "star"}, "messages"),
+        (NOISY, {"epsilon": 1.0, "graph": "path"}, NOTHING),
+        (BOTH, {"algorithm": "cdp"}, "single messages"),
+        (BOTH, {"algorithm": "dist_dp_se"}, "sums over 4 agents"),
+        (BOTH, {"algorithm": "single"}, NOTHING),
+        (BOTH, {"algorithm": "somebody's"}, ""),
+        (BOTH, {}, ""),
+    ],
+)
+def test_the_ledger_of_a_sweep_is_read_for_one_configuration(rows, coords, view):
+    """Would catch what one algorithm, or one value, tells told of another."""
+    assert cost_of(merged(rows, **coords)).view == view
+
+
+def test_no_noise_leaks_without_bound():
+    """Would catch a swept "none" that is no number."""
+    found = cost_of(merged([("T", "messages", "")], epsilon_message="none"))
+    assert found[:2] == (math.inf, "messages")
+
+
 def test_what_a_result_does_not_say_is_not_told():
     """Would catch a leak of 0, or no links, where an old file is silent."""
     silent = stated([], 3.0).drop_vars("links")
@@ -171,7 +221,10 @@ def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
     # Of those that the sentence names: the last one is not named.
     far = mixed[0]._replace(regret=1e6 + mixed[0].regret)
     named = least("All", [mixed[1], mixed[2], far], {}, unlike=True)
-    assert named.behind == "C, late" and "differ" not in named.sentence
+    assert named.behind == "C, late"
+    # But one of the same trust that leaks more is not passed over.
+    assert ("(A: nobody, ε: 1 / C, late: nobody, ε: 1 / B:" in named.sentence) == ("leak" in unlike)
+    assert ("differ" in named.sentence) == ("leak" in unlike)
 
 
 @pytest.mark.parametrize(

@@ -545,6 +545,8 @@ def test_refused_components(spec, agents, message):
 )
 def test_components_that_are_numbered_are_taken(given):
     """Would catch a refusal of graphs whose labels say nothing of which agent is which."""
+    with pytest.raises(ValueError, match="^components='parts of one graph': must be numbered one"):
+        fmab.hdp_mab(1.0, components=[nx.Graph([(0, 2)]), nx.Graph([(1, 4), (3, 4)])])
     sizes = [len(graph) for graph in graphs.components(given, 5)]
     assert sizes == [2, 3]
     assert fmab.hdp_mab(1.0, components=given).exchange(5).sizes == (2, 3)

@@ -260,7 +260,8 @@ def test_rankings_say_what_the_numbers_do():
     # Per cent of the best one's mean on the common seeds.
     extra = (finals["hdp"] - finals[best])[:100].mean()
     assert f"] more ({100 * extra / mean:.3g} %) (100 seeds, those that all have)." in text
-    assert label["fed_ucb"] not in text and text.endswith("all have).")
+    # Of the same trust, but of another leak.
+    assert text.endswith(f" / {label['fed_ucb']}: nobody: messages are noisy, ε: 1).")
 
 
 def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
@@ -308,10 +309,8 @@ def test_who_is_alone_tells_nobody_anything():
         both = f"a secure sum, ε: {leak:g} / CDP-MAB: nobody: messages are noisy, ε: {leak:g})."
         assert f"They differ in trust or leak (Dist-DP-SE: {both}" in line
         missing = "LDP-UCB-L, pooled / LDP-UCB-B, pooled."
-        assert line.endswith(
-            f" Not run, they step through slots: Fed_UCB, ring, scaled / {missing}"
-        )
-        assert "left out of this run: DDP-MAB, ring / HDP-MAB, 10 stars of 5." in line
+        assert line.endswith(f" Not run, {arena_report.STEPS}: Fed_UCB, ring, scaled / {missing}")
+        assert "Not run, in this run: DDP-MAB, ring / HDP-MAB, 10 stars of 5." in line
         assert " DP-SE" not in line.replace("Dist-DP-SE", "")
     differ = {
         f"{name}, {words}": made_up(regret, 0)
@@ -319,9 +318,11 @@ def test_who_is_alone_tells_nobody_anything():
         for words, regret in zip(arena.SPREADS, pair, strict=True)
     }
     (line,) = arena_report._where_agents_differ("T = 10", differ)
-    able = [e for e in arena.LINE_UP.values() if not getattr(e.algorithm, "homogeneous_only", 0)]
-    start = f"* Where agents differ, T = 10: of 2 of {len(able)} contestants, CDP-MAB has the small"
-    assert line.startswith(start)
+    assert line.startswith(
+        "* Where agents differ, T = 10: of 2 of 27 contestants, CDP-MAB has the "
+    )
+    alike = "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
+    assert f" Not run, because they are stated for agents alike only: {alike}" in line
     assert arena_report._where_agents_differ("", {}) == arena_report._at_leaks("", {}) == []
 
 

@@ -155,8 +155,7 @@ def _horizon(
                 if float(row["epsilon"]) == float(leak[1]) and row["of"] == "what others are told"
             ]
         elif start == "Where agents differ":
-            kept = (row for path in folder.glob("arena_differ_T1e*.csv") for row in rows_of(path))
-            whole = {row["algorithm"] for row in kept}
+            whole = {label for label, _ in everybody}
             pool = [
                 _of_csv(row, "agents differ")._replace(
                     trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
@@ -247,7 +246,9 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
         share = 100 * more[0] / ends[0]
         if abs(number(found["percent"]) - share) > 0.006 * share:
             yield f"the difference is {share:.3g} %"
-    takes = {label: (by[label].trust, by[label].leak) for label in named}
+    # Who trusts alike and leaks otherwise is named besides.
+    unlike = [row.label for row in pool if row.trust == best.trust and row.leak != best.leak]
+    takes = {label: (by[label].trust, by[label].leak) for label in [*named, *unlike]}
     said = dict(
         re.fullmatch(r"(.*?): (.*), ε: (.*)", each).group(1, 0)  # type: ignore[union-attr]
         for each in (found["takes"].split(" / ") if found["takes"] else [])
