@@ -293,8 +293,8 @@ class Algorithm(Described):
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
 
-        They put together all that they are told and do, and take their own messages out. By default
-        that is no more than the ledger covers for anybody but a server.
+        They put together all that they are told and do, and take their own messages out. Privacy is
+        never guessed: by default nothing bounds it, but where the ledger is about anybody.
 
         Args:
             exchange: Whose table it is.
@@ -310,8 +310,10 @@ class Algorithm(Described):
             ('2 agents together', 'sums over 5 agents, less their own', 3)
         """
         rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
-        worst = max(rows, key=lambda row: (row.epsilon, -row.over))
-        return (worst._replace(who=together(size), over=1),)
+        if rows and all(row.who in (ACTIONS, *ANYBODY) for row in rows):
+            worst = max(rows, key=lambda row: row.epsilon)
+            return (worst._replace(who=together(size), over=min(worst.over, 1)),)
+        return (Seen(together(size), "all that they are told", float("inf"), "not stated"),)
 
     def describe(self) -> dict[str, Any]:
         """Returns a JSON-able identity: name, parameters, and the source of foreign code.
@@ -340,7 +342,25 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     Raises:
         TypeError: If that is no ledger, or an empty one.
     """
-    rows = tuple(algorithm.ledger(exchange))
+    rows = _checked(algorithm.ledger(exchange))
+    told = {row.who for row in rows}
+    if not told.isdisjoint(ANYBODY):
+        return rows
+    left = [who for who in _receivers(exchange) if who not in told]
+    return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
+
+
+def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    """Returns what an algorithm states of a coalition.
+
+    Raises:
+        TypeError: If that is no ledger, or an empty one.
+    """
+    return _checked(algorithm.coalition(exchange, size))
+
+
+def _checked(stated: typing.Any) -> tuple[Seen, ...]:
+    rows = (stated,) if isinstance(stated, Seen) else tuple(stated)
     for row in rows:
         real = isinstance(row, Seen) and isinstance(row.epsilon, (int, float)) and row.epsilon >= 0
         if not (real and isinstance(row.over, int) and row.over >= 0):
@@ -349,11 +369,7 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
             raise TypeError(f"ledger returns {row!r}, whose words are no texts")
     if not rows:
         raise TypeError("ledger returns no row; somebody always sees actions")
-    told = {row.who for row in rows}
-    if not told.isdisjoint(ANYBODY):
-        return rows
-    left = [who for who in _receivers(exchange) if who not in told]
-    return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
+    return rows
 
 
 def _receivers(exchange: Exchange) -> list[str]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import Seen, together
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
@@ -57,6 +57,10 @@ class FedUCB(GossipUCB, Private):
         why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
         told = [self.seen(why, view.who, "estimates and counts") for view in exchange.views]
         return (*told, self.seen("a function of released sums"))
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Covers any number of neighbours: all that they see follows from the same sums."""
+        return (self.seen("functions of the same sums", together(size), "estimates and counts"),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, and which radius it is."""

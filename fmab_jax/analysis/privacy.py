@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, ledger_of
+from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
 from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import count, real, refuse
@@ -111,7 +111,7 @@ def privacy_ledger(
     exchange = exchange_of(algorithm, agents)
     rows = ledger_of(algorithm, exchange)
     if colluding:
-        rows += tuple(algorithm.coalition(exchange, colluding))
+        rows += coalition_of(algorithm, exchange, colluding)
     return [
         LedgerRow(
             who=row.who,

@@ -60,9 +60,8 @@ def _leak(data: xr.Dataset) -> tuple[float, str]:
     said: Any = data.attrs.get("epsilon_message", math.nan)
     if "epsilon_message" in data.coords and not data.coords["epsilon_message"].ndim:
         said = data.coords["epsilon_message"].values.item()
-    leak = math.inf if said == "none" else float(said)
     rows = _own_rows(data)
-    if not rows or math.isnan(leak):
+    if not rows:
         return math.nan, ""
     told = [row for row in rows if row["what"] != "actions"]
     if not told:
@@ -71,8 +70,19 @@ def _leak(data: xr.Dataset) -> tuple[float, str]:
     def most(row: Mapping[str, Any]) -> float:
         return max(math.inf if epsilon is None else epsilon for epsilon, _ in row["leaks"])
 
-    # A row of several configurations has all their epsilons: who sees what is alike.
-    return leak, str(max(told, key=most)["what"])
+    worst = max(told, key=most)
+    leaks = {math.inf if epsilon is None else float(epsilon) for epsilon, _ in worst["leaks"]}
+    if len(leaks) > 1:  # of several configurations, whose epsilon their own coordinate says
+        leak = math.inf if said == "none" else _number(said)
+        leaks = {max(leak, min(leaks))}
+    return leaks.pop(), str(worst["what"])
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
@@ -158,6 +168,12 @@ def leak_text(cost: Cost) -> str:
     return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
 
 
+def leaks_text(pair: tuple[Cost, Cost]) -> str:
+    """Writes two leaks for a cell of a table, "6 and 30"; "" where one is not known."""
+    texts = [leak_text(each) for each in pair]
+    return " and ".join(texts) if all(texts) else ""
+
+
 def _leak_said(cost: Cost) -> str:
     bounded = cost.view != NOTHING and math.isfinite(cost.leak)
     return f"ε = {leak_text(cost)}" if bounded else leak_text(cost)
@@ -165,7 +181,9 @@ def _leak_said(cost: Cost) -> str:
 
 def _both(texts: Sequence[str]) -> str:
     one, other = texts
-    return f"{one} each" if one == other else f"{one} and {other.removeprefix('ε = ')}"
+    if one == other:
+        return f"{one} each"
+    return f"{one} and {other.removeprefix('ε = ') if one.startswith('ε') else other}"
 
 
 class Entrant(NamedTuple):
@@ -224,9 +242,10 @@ class Least(NamedTuple):
         if self.alike:
             text += f"; cannot be told from it: {_listed(self.alike)}"
         if self.behind:
-            share = 100 * self.more[0] / self.mean[0] if self.mean[0] else math.nan
-            percent = words.short(float(f"{share:.3g}"))
-            text += f"; {self.behind} has {_interval(self.more)} more ({percent} %)"
+            text += f"; {self.behind} has {_interval(self.more)} more"
+            if self.mean[0]:
+                share = 100 * self.more[0] / self.mean[0]
+                text += f" ({words.short(float(f'{share:.3g}'))} %)"
         fewer = self.most > self.seeds
         text += f" ({words.whole(self.seeds)} seeds{', those that all have' * fewer})."
         if len(set(self.takes.values())) > 1:
@@ -266,6 +285,10 @@ def least(
     seeds = min(len(each.regret) for each in entrants)
     if seeds < 2:
         refuse("entrants", f"{seeds} common seeds", "at least 2 seeds each", "run more seeds")
+    if lost := [each.label for each in entrants if not np.isfinite(each.regret).all()]:
+        refuse(
+            "entrants", lost, "of finite regret", "complete their runs, or say why they are absent"
+        )
     takes = sorted({(each.trust, each.leak) for each in entrants})
     if len(takes) > 1 and not unlike:
         remedy = "compare those of one trust and leak, or pass unlike=True"

@@ -16,6 +16,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -568,7 +569,7 @@ def refuse_renumbered(graphs: Sequence[Any], field: str = "components") -> None:
     if not all(isinstance(graph, nx.Graph) for graph in graphs):
         return
     labels = [label for graph in graphs for label in graph.nodes]
-    if not all(type(label) is int for label in labels):
+    if not all(isinstance(label, Integral) and not isinstance(label, bool) for label in labels):
         return
     if set(labels) != set(range(len(labels))) or len(set(labels)) < len(labels):
         return

@@ -56,7 +56,11 @@ def share_epsilon(epsilon: float, left: int, shares: int) -> float:
     from scipy.special import gammaln, kve
 
     at_zero = (order - 1.0) * math.log(2.0) + float(gammaln(order)) - order * math.log(epsilon)
-    return at_zero - math.log(float(kve(order, epsilon))) + epsilon
+    # Far out the function is its asymptote, which is what is computed before it is lost.
+    far = epsilon > 1e8
+    decay = 0.5 * math.log(math.pi / (2.0 * epsilon)) if far else math.log(kve(order, epsilon))
+    # Above what rounding may take away.
+    return max(at_zero - decay + epsilon + 1e-13, epsilon)
 
 
 def laplace_sum(z: Float[Array, ...], shape: Float[Array, "24 ..."]) -> Float[Array, ...]:

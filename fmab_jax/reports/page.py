@@ -433,7 +433,7 @@ def _price(made: Content) -> str:
         first: list[tuple[str, Any]] = [(each.at, "")] if heads[0] == "at" else []
         first.append((f"{each.first} with {each.second}", ""))
         values: list[tuple[str, Any]] = [
-            (" and ".join(map(statements.leak_text, each.costs)), each.costs[0].leak),
+            (statements.leaks_text(each.costs), each.costs[0].leak),
             (short(each.first_mean), each.first_mean),
             (short(each.second_mean), each.second_mean),
             (_signed(each.difference), each.difference),
@@ -496,7 +496,7 @@ def _comparisons(made: Content) -> str:
         first: list[tuple[str, Any]] = [(each.at, "")] * where
         first += [(each.first, ""), (each.second, "")]
         values: list[tuple[str, Any]] = [
-            (" and ".join(map(statements.leak_text, each.costs)), each.costs[0].leak),
+            (statements.leaks_text(each.costs), each.costs[0].leak),
             (_signed(each.difference), each.difference),
             (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
             (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),

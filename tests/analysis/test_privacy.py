@@ -530,6 +530,44 @@ def test_half_of_the_shares_bound_nothing() -> None:
     assert found[:2] == sorted(found[:2]) and found[0] > 1
     assert found[2:] == [math.inf] * 3
     assert laplace.share_epsilon(1.0, 9, 20) == math.inf
+    # From the smallest to the largest epsilon that is accepted, never below it.
+    for epsilon in (1e-100, 1e-9, 1e7, 1e9, 1e100):
+        found = laplace.share_epsilon(epsilon, 49, 50)
+        assert epsilon <= found <= 2 * epsilon + 1e-6
+
+
+def test_a_coalition_is_never_guessed() -> None:
+    """Would catch the ledger of one observer taken for that of several, or of outsiders."""
+
+    @dataclass(frozen=True)
+    class Restated(fmab.dist_dp_se):
+        name = "restated"
+
+        def ledger(self, exchange: Any) -> Any:
+            return super().ledger(exchange)
+
+    @dataclass(frozen=True)
+    class Relayed(fmab.cdp_mab):
+        name = "relayed"
+
+        def exchange(self, agents: int) -> Any:
+            usual = super().exchange(agents)
+            return dataclasses.replace(usual, views=(*usual.views, exchanges.View("relays", 5)))
+
+    @dataclass(frozen=True)
+    class Bare(fmab.cdp_mab):
+        name = "bare"
+
+        def coalition(self, exchange: Any, size: int) -> Any:
+            return ()
+
+    assert privacy_ledger(Restated(0.5), 50, colluding=49)[-1].epsilon == math.inf
+    relayed = privacy_ledger(Relayed(1.0), 50, colluding=3)[-1]
+    assert (relayed.epsilon, relayed.over) == (50.0, 1)
+    assert privacy_ledger(fmab.fed_ucb(1.0, "ring"), 9, colluding=3)[-1].epsilon == 1.0
+    assert privacy_ledger(fmab.gosine(), 9, colluding=3)[-1].epsilon == math.inf
+    with pytest.raises(TypeError, match="no row"):
+        privacy_ledger(Bare(1.0), 5, colluding=1)
     assert privacy_ledger(fmab.dist_dp_se(1.0), 1)[-1].who == OUTSIDE
     silent = privacy_ledger(fmab.dist_dp_se(None), 6, colluding=1)[-1]
     assert (silent.epsilon, silent.why) == (math.inf, "no noise")

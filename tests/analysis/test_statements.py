@@ -36,9 +36,15 @@ def test_the_leak_is_that_of_who_is_told_most():
     open_ = cost_of(stated([("messages", None), ("sums over 9 agents", 2.0)], math.inf))
     assert open_[:2] == (math.inf, "messages")
     assert cost_of(stated([("actions", 1.0)], 1.0))[:2] == (0.0, NOTHING)
-    # A sweep's own coordinate says more than an attribute that all its configurations share.
-    swept = stated(both, 99.0).assign_coords(epsilon_message=4.5)
-    assert cost_of(swept).leak == 4.5
+    # What is stated of privacy claims nothing that the ledger does not.
+    assert cost_of(stated([("messages", None)], 0.5)).leak == math.inf
+    # A ledger of several configurations leaves it to the coordinate of one, but for its least.
+    several = stated(both, 99.0)
+    ledger = json.loads(several.attrs["ledger"])
+    ledger[1]["leaks"] = [[4.5, 1], [9.0, 1], [None, 1]]
+    several.attrs["ledger"] = json.dumps(ledger)
+    for said, leak in ((9.0, 9.0), ("none", math.inf), (1.0, 4.5)):
+        assert cost_of(several.assign_coords(epsilon_message=said)).leak == leak
 
 
 def merged(rows, **coords):
@@ -85,18 +91,11 @@ def test_the_ledger_of_a_sweep_is_read_for_one_configuration(rows, coords, view)
     assert cost_of(merged(rows, **coords)).view == view
 
 
-def test_no_noise_leaks_without_bound():
-    """Would catch a swept "none" that is no number."""
-    found = cost_of(merged([("T", "messages", "")], epsilon_message="none"))
-    assert found[:2] == (math.inf, "messages")
-
-
 def test_what_a_result_does_not_say_is_not_told():
     """Would catch a leak of 0, or no links, where an old file is silent."""
     silent = stated([], 3.0).drop_vars("links")
     assert np.isnan([cost_of(silent).leak, cost_of(silent).links]).all()
     assert cost_of(silent).view == "" and leak_text(cost_of(silent)) == ""
-    assert math.isnan(cost_of(stated([("messages", 1.0)], math.nan)).leak)
     assert costs(cost_of(silent), Cost(1.0, "messages", 3.0)) == ""
 
 
@@ -126,7 +125,7 @@ def test_what_a_result_does_not_say_is_not_told():
         (
             Cost(math.inf, "messages", 7),
             Cost(2, "messages", 7),
-            "leak no bound and 2, links 7 each",
+            "leak no bound and ε = 2, links 7 each",
         ),
         (Cost(), Cost(), ""),
     ],
@@ -231,6 +230,7 @@ def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
     ("given", "told"),
     [
         ([], r"^entrants=\[\]: must be at least one; "),
+        ([Entrant("A", "x", "1", np.array([1, np.nan]))], r"^entrants=\['A'\]: must be of finite"),
         (
             [Entrant("A", "x", "1", np.ones(1))],
             r"^entrants='1 common seeds': must be at least 2 seeds",

@@ -119,15 +119,19 @@ class PaperElimination(Private, Elimination):
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns single messages where agents get them, else the sums less their own noise."""
-        sums = next((view for view in exchange.views if view.inside), None)
-        single = any(view.over == 1 for view in exchange.views if view.who != SERVER)
+        agents = exchange.agents
+        views = [view for view in exchange.views if view.who != SERVER]
         leak = self.privacy(exchange)["epsilon_message"]
-        every = exchange.reporting == exchange.agents and exchange.uniform
-        if sums is None or single or math.isinf(leak) or not every:
-            return super().coalition(exchange, size)
-        what = f"sums over {sums.over} agents, less their own"
+        sums = bool(views) and all(view.inside and view.over == agents for view in views)
+        if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
+            # A reward is in one message, which all of them may see: its own noise is left.
+            rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
+            told = reversed(rows)  # of all rounds, rather than of one
+            worst = max(told, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
+            return (worst._replace(who=together(size), over=1),)
+        what = f"sums over {agents} agents, less their own"
         why = "the noise of the agents that are left hides each of them"
-        return (Seen(together(size), what, leak, why, max(1, sums.over - size)),)
+        return (Seen(together(size), what, leak, why, max(1, agents - size)),)
 
     @staticmethod
     def _viewed(exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:
