@@ -70,15 +70,16 @@ class DistDPSE(Private, Elimination):
         why = "batches are disjoint data, each with one noise on an arm"
         return (
             self.seen(why, SERVER, f"sums over {exchange.agents} agents"),
-            *(self._hidden(exchange, 1, "an agent") if exchange.agents > 1 else ()),
+            *(self._hidden(exchange, 1, "an agent", "actions") if exchange.agents > 1 else ()),
             self.seen("a function of what the server sees", OUTSIDE),
         )
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what is left of the noise, even where the server is one of them."""
-        return self._hidden(exchange, size, together(size))
+        what = f"sums over {exchange.agents} agents, less their own shares of the noise"
+        return self._hidden(exchange, size, together(size), what)
 
-    def _hidden(self, exchange: Exchange, size: int, who: str) -> tuple[Seen, ...]:
+    def _hidden(self, exchange: Exchange, size: int, who: str, what: str) -> tuple[Seen, ...]:
         """Returns what so many agents learn, who can take their shares out of the noise."""
         left = exchange.agents - size
         epsilon = laplace.share_epsilon(self.noise_level, left, exchange.agents)
@@ -86,7 +87,7 @@ class DistDPSE(Private, Elimination):
         why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
         if math.isinf(self.noise_level):
             why = "no noise"
-        return (Seen(who, "actions", epsilon, why, 0, self.source),)
+        return (Seen(who, what, epsilon, why, 0, self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""

@@ -333,7 +333,7 @@ def oracle_p_values(seeds: int) -> dict[str, float]:
 
 def test_elimination_probabilities_are_the_exact_ones():
     """Would catch an error in C(r), the noise or the history too small for a sampled reference."""
-    p = oracle_p_values(100_000)
+    p = oracle_p_values(200_000)
     assert min(p.values()) > ALPHA, min(p, key=p.get)
 
 

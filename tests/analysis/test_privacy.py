@@ -521,7 +521,9 @@ def test_an_agent_takes_its_share_out_of_a_secure_sum(agents: int, expected: flo
     assert (agent.over, agent.epsilon_at_delta) == (0, agent.epsilon)
     told = json.dumps([{**server._asdict(), "leaks": [[agent.epsilon, 0]]}])
     assert f"ε = {agent.epsilon:.3g}\n" in "\n".join([*privacy.told(told), ""])
-    assert privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1].epsilon == agent.epsilon
+    one = privacy_ledger(fmab.dist_dp_se(1.0), agents, colluding=1)[-1]
+    assert (one.epsilon, one.who) == (agent.epsilon, "1 agent together")
+    assert one.what == f"sums over {agents} agents, less their own shares of the noise"
 
 
 def test_half_of_the_shares_bound_nothing() -> None:

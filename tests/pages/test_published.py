@@ -36,6 +36,16 @@ def within(start: str, old: str, new: str) -> Callable[[str], str]:
     return change
 
 
+def cut(start: str, pattern: str) -> Callable[[str], str]:
+    """Drops what a pattern finds in a line."""
+
+    def change(text: str) -> str:
+        line = line_of(text, start)
+        return text.replace(line, re.sub(pattern, "", line))
+
+    return change
+
+
 def without(start: str) -> Callable[[str], str]:
     """Drops a line."""
     return lambda text: text.replace(line_of(text, start) + "\n", "")
@@ -52,21 +62,12 @@ def swapped(start: str, one: str, other: str) -> Callable[[str], str]:
     return change
 
 
-def below(horizon: str, start: str) -> Callable[[str], str]:
-    """Returns the start of a table's row below the heading of a horizon, as it is in the text."""
-
-    def find(text: str) -> str:
-        part = text.partition(f"## T = {horizon}\n")[2].partition("\n## ")[0]
-        return line_of(part, start)
-
-    return find  # type: ignore[return-value]
-
-
 def row(horizon: str, start: str, change: Callable[[str], str]) -> Callable[[str], str]:
     """Changes a row of a horizon's table."""
 
     def changed(text: str) -> str:
-        line = below(horizon, start)(text)
+        part = text.partition(f"## T = {horizon}\n")[2].partition("\n## ")[0]
+        line = line_of(part, start)
         return text.replace(line, change(line), 1)
 
     return changed
@@ -99,10 +100,7 @@ BROKEN = {
     ),
     "all absent contestants are unsaid": (
         "ARENA.md",
-        lambda text: text.replace(
-            line_of(text, f"* {LEAK}"),
-            re.sub(r" of 4 of 7 contestants,| Not run, .*", "", line_of(text, f"* {LEAK}")),
-        ),
+        cut(f"* {LEAK}", r" of 4 of 7 contestants,| Not run, .*"),
     ),
     "who took part is counted off by one": ("ARENA.md", within(f"* {LEAK}", "of 4 of", "of 5 of")),
     "all contestants are counted off by one": (
@@ -126,10 +124,7 @@ BROKEN = {
     "another trust": ("ARENA.md", within(f"* {LEAK}", ": a secure sum,", ": nobody at all,")),
     "unlike trust is unsaid": (
         "ARENA.md",
-        lambda text: text.replace(
-            line_of(text, f"* {LEAK}"),
-            re.sub(r" They differ in trust or leak \(.*?\)\.", "", line_of(text, f"* {LEAK}")),
-        ),
+        cut(f"* {LEAK}", r" They differ in trust or leak \(.*?\)\."),
     ),
     "trust said to differ where it does not": (
         "ARENA.md",
