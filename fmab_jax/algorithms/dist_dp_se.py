@@ -31,13 +31,14 @@ class DistDPSE(Private, Elimination):
         failure: Chance p that a confidence interval may fail; None for 1 / T, 0.1 in its code.
 
     Example:
-        The server sees one noisy sum. Its epsilon does not grow with the number of agents.
+        The server sees one noisy sum. Its epsilon does not grow with the number of agents. An agent
+        knows its own share of the noise.
 
         >>> import fmab_jax as fmab
         >>> for row in fmab.privacy_ledger(fmab.dist_dp_se(0.5), agents=5):
-        ...     print(row.who, row.epsilon)
+        ...     print(row.who, round(row.epsilon, 3))
         the server 0.5
-        an agent 0.6774
+        an agent 0.842
         an outsider who sees actions 0.5
     """
 
