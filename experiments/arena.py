@@ -1,29 +1,36 @@
 """The arena: every algorithm of the package on the paper's instance, with one set of meters.
 
 Who takes part, and the runs of parts (a) to (c): regret over time and against what is sent (a),
-regret at an equal leak (b), and agents that differ (c); `arena_figures` draws them. The authors'
+regret at matched trust (b), and agents that differ (c); `arena_figures` draws them. The authors'
 own settings are in `arena_settings`, what the protocols of DDP-MAB send is in `arena_protocols`;
 `arena_report` says who wins where.
 
+Trust is matched where the same view leaks the same: whoever reads single messages, whoever sees
+secure sums alone, or an outsider who sees actions (`VIEWS`).
+
 Everybody plays the same instances: 50 agents, 100 arms, means drawn anew for each seed. Algorithms
-that step through slots run with all seeds up to T = 10^4, with a tenth of them up to T = 10^5, and
-not beyond. Of those whose agents are alone, five agents stand for fifty: given the means agents are
-independent and alike, so that ten times the regret of five has the same expectation.
+that step through slots have fewer seeds the longer they take (`SHARES`). Of those whose agents are
+alone, five agents stand for fifty: given the means agents are independent and alike, so that ten
+times the regret of five has the same expectation.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy.optimize import brentq
 
 import fmab_jax as fmab
 from experiments import common
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
+from fmab_jax.analysis.words import whole, written
 
 AGENTS, ARMS = 50, 100
 STAND_INS = 5
@@ -41,6 +48,17 @@ TRUST = {
     "message": "nobody: messages are noisy",
     "reward": "nobody: every reward is noisy",
     "alone": "nobody: nothing is told",
+}
+
+
+# The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of one
+# policy that all agents share, of agents alone, of agents that talk in slots. In each part of the
+# arena, up to T = 10^4, up to 10^5, and beyond.
+SHARES = {
+    "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 1.0)},
+    "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
+    "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.005), "c": (0.05, 0.01, 0.0)},
+    "talk": {"a": (0.2, 0.1, 0.005), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
 }
 
 
@@ -72,11 +90,17 @@ class Entry(NamedTuple):
         """Whether nobody hears anybody."""
         return bool(self.algorithm.exchange(AGENTS).alone)
 
-    def seeds(self, horizon: int, seeds: int) -> int:
-        """Returns how many seeds are run; 0 for none."""
-        if not self.steps or horizon <= 10**4:
-            return seeds
-        return max(2, seeds // 10) if horizon <= 10**5 else 0
+    @property
+    def cost(self) -> str:
+        """What a seed costs, a key of `SHARES`."""
+        if not self.steps:
+            return "rounds"
+        return "pooled" if self.algorithm.shared else "alone" if self.alone else "talk"
+
+    def seeds(self, part: str, horizon: int, seeds: int) -> int:
+        """Returns how many seeds a part runs; 0 for none."""
+        share = SHARES[self.cost][part][0 if horizon <= 10**4 else 1 if horizon <= 10**5 else 2]
+        return max(2, round(seeds * share)) if share else 0
 
 
 LINE_UP = {
@@ -97,6 +121,7 @@ LINE_UP = {
     "thompson_pooled": Entry("Thompson, pooled", fmab.thompson(pooled=True), "open"),
     "kl_ucb_pooled": Entry("KL-UCB, pooled", fmab.kl_ucb(pooled=True), "open"),
     "fed1_ucb": Entry("Fed1-UCB, f = 5", fmab.fed1_ucb(pulls=5), "open"),
+    "fed1_ucb_own": Entry("Fed1-UCB, f = 10 log T", fmab.fed1_ucb(), "open"),
     "dducb": Entry("DDUCB, ring", fmab.dducb("ring"), "open"),
     "gossip_ucb": Entry(
         "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
@@ -114,16 +139,61 @@ LINE_UP = {
     "kl_ucb": Entry("KL-UCB", fmab.kl_ucb(), "alone"),
     "uniform_play": Entry("uniform play", fmab.uniform_play(), "alone"),
 }
-# Private, at a leak: what is asked for is the epsilon of what others are told; of those that tell
-# nobody anything, the epsilon of what they do.
-AT_LEAK: dict[str, Callable[[float], Any]] = {
-    "cdp": lambda leak: fmab.cdp_mab(epsilon_message=leak),
-    "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
-    "hdp": lambda leak: fmab.hdp_mab(epsilon_message=leak, components="5x10:star"),
-    "dist_dp_se": fmab.dist_dp_se,
+# Bits of a number that is sent: a real has 64, and so has a reward that is told as it is.
+REAL = 64
+NAME = math.ceil(math.log2(ARMS))
+BITS = {"ldp_bits_pooled": 1, "gosine": NAME, "lcc_ucb": NAME, "lcc_ucb_graph": NAME}
+
+PURE = "pure ε"
+AT_DELTA = f"ε up to δ = {written(DELTA)}"
+
+
+@functools.cache
+def message_leak(leak: float, hidden: int) -> float:
+    """Returns what one message may leak where only sums of Laplace variables are seen.
+
+    Args:
+        leak: Of the sum, up to `DELTA`.
+        hidden: Agents whose noise adds up.
+    """
+
+    def over(log_message: float) -> float:
+        return laplace_sum_epsilon(hidden, math.exp(-log_message), DELTA) - leak
+
+    low = math.log(leak)
+    high = low + 1.0
+    while over(high) < 0.0:
+        high += 1.0
+    return math.exp(brentq(over, low, high, xtol=1e-12))
+
+
+def _summed(maker: Callable[..., Any], hidden: int, **own: Any) -> Callable[[float], Any]:
+    """Returns a maker whose sums over so many agents leak what is asked for."""
+    return lambda leak: maker(epsilon_message=message_leak(leak, hidden), **own)
+
+
+class View(NamedTuple):
+    """Whose view is matched: all that take part leak the same to it.
+
+    Attributes:
+        who: Who sees what.
+        accountant: In which sense the leak is counted.
+        makers: Who takes part, by contestant: what runs at a leak.
+        absent: Why other private contestants take no part, by contestant.
+    """
+
+    who: str
+    accountant: str
+    makers: dict[str, Callable[[float], Any]]
+    absent: dict[str, str]
+
+
+_POOLED: dict[str, Callable[[float], Any]] = {
     "fed_ucb": lambda leak: fmab.fed_ucb(leak, "ring", radius="scaled"),
     "ldp_ucb_pooled": lambda leak: fmab.ldp_ucb(leak, pooled=True),
     "ldp_bits_pooled": lambda leak: fmab.ldp_ucb(leak, bits=True, pooled=True),
+}
+_ALONE: dict[str, Callable[[float], Any]] = {
     "single": fmab.single_mab,
     "dp_se": fmab.dp_se,
     "adap_ucb": fmab.adap_ucb,
@@ -131,9 +201,50 @@ AT_LEAK: dict[str, Callable[[float], Any]] = {
     "ldp_ucb": fmab.ldp_ucb,
     "ldp_bits": lambda leak: fmab.ldp_ucb(leak, bits=True),
 }
-# Seeds, in (b) and (c), of those of which every agent steps through slots by itself.
-FEW = 50
-
+_SILENT = dict.fromkeys(_ALONE, "because they tell nobody anything")
+VIEWS = {
+    "messages": View(
+        "whoever reads single messages",
+        PURE,
+        {
+            "cdp": lambda leak: fmab.cdp_mab(epsilon_message=leak),
+            "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
+            "hdp": lambda leak: fmab.hdp_mab(epsilon_message=leak, components="5x10:star"),
+            **_POOLED,
+        },
+        {"dist_dp_se": "because no ε covers a share of its noise", **_SILENT},
+    ),
+    "sums": View(
+        "whoever sees secure sums and no message",
+        AT_DELTA,
+        {
+            "cdp": _summed(fmab.cdp_mab, AGENTS),
+            # Each star sums up for itself.
+            "hdp": _summed(fmab.hdp_mab, 5, components="5x10:star"),
+            "dist_dp_se": fmab.dist_dp_se,
+        },
+        {
+            "ddp": "because it forwards single messages",
+            **dict.fromkeys(_POOLED, "because they are not made of sums"),
+            **_SILENT,
+        },
+    ),
+    "actions": View(
+        "an outsider who sees all actions",
+        AT_DELTA,
+        {
+            "cdp": _summed(fmab.cdp_mab, AGENTS),
+            "ddp": lambda leak: fmab.ddp_mab(
+                epsilon_message=leak, graph="ring", private_waiting=True
+            ),
+            "hdp": _summed(fmab.hdp_mab, AGENTS, components="5x10:star"),
+            "dist_dp_se": fmab.dist_dp_se,
+            **_POOLED,
+            **_ALONE,
+        },
+        {},
+    ),
+}
 
 # Who takes part in a quick run: those that compile and run fast.
 QUICK = ("cdp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled")
@@ -141,34 +252,51 @@ QUICK = ("cdp", "dist_dp_se", "ldp_bits_pooled", "ucb1_pooled")
 
 def sweep(
     horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(LINE_UP)
-) -> dict[str, dict[str, Any]]:
-    """Runs the three parts; returns, by part, results by contestant."""
+) -> dict[str, dict[Any, Any]]:
+    """Runs the three parts.
+
+    Returns:
+        Results by part: of "a" by contestant, of "b" by view, contestant and leak, of "c" by
+        contestant and whether agents differ, a key of `SPREADS`.
+    """
     chosen = {name: LINE_UP[name] for name in names}
-    found: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "c": {}}
+    found: dict[str, dict[Any, Any]] = {"a": {}, "b": {}, "c": {}}
     for name, entry in chosen.items():
-        number = entry.seeds(horizon, seeds)
-        if number:
+        if number := entry.seeds("a", horizon, seeds):
             found["a"][name] = _run(entry, entry.algorithm, 0.0, horizon, number, store, "a")
-    for name, entry in chosen.items():
-        if (maker := AT_LEAK.get(name)) is None:
-            continue
-        # Above T = 10^4 only those that take a moment.
-        if entry.steps and horizon > 10**4:
-            continue
-        number = min(seeds, FEW) if entry.steps and not entry.algorithm.shared else seeds
-        for leak in LEAKS:
-            label = f"{name}, {leak:g}"
-            kept = f"b{leak:g}"
-            found["b"][label] = _run(entry, maker(leak), 0.0, horizon, number, store, kept)
+    # Two views may ask for the same run.
+    done: dict[Any, xr.Dataset] = {}
+    for view, what in VIEWS.items():
+        for name, maker in what.makers.items():
+            if name not in chosen or not (number := LINE_UP[name].seeds("b", horizon, seeds)):
+                continue
+            for leak in LEAKS:
+                algorithm = maker(leak)
+                if algorithm not in done:
+                    given = max(
+                        getattr(algorithm, key)
+                        for key in ("epsilon", "epsilon_message")
+                        if isinstance(getattr(algorithm, key, None), float)
+                    )
+                    private = "private" * bool(getattr(algorithm, "private_waiting", False))
+                    done[algorithm] = _run(
+                        LINE_UP[name],
+                        algorithm,
+                        0.0,
+                        horizon,
+                        number,
+                        store,
+                        f"b{private}{given:.8g}",
+                    )
+                found["b"][view, name, leak] = done[algorithm]
+    alike, differ = SPREADS
     for name, entry in chosen.items():
         if getattr(entry.algorithm, "homogeneous_only", False):
             continue
-        if entry.steps and horizon > 10**4:
-            continue
-        number = min(seeds, FEW) if entry.steps and not entry.algorithm.shared else seeds
-        for words, spread in SPREADS.items():
-            found["c"][f"{name}, {words}"] = _run(
-                entry, entry.algorithm, spread, horizon, number, store, f"c{spread:g}"
+        if number := entry.seeds("c", horizon, seeds):
+            found["c"][name, alike] = found["a"][name]
+            found["c"][name, differ] = _run(
+                entry, entry.algorithm, SPREADS[differ], horizon, number, store, "c"
             )
     return found
 
