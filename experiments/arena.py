@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from scipy.optimize import brentq
 import fmab_jax as fmab
 from experiments import common
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
+from fmab_jax.analysis import statements
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 
@@ -36,6 +37,8 @@ AGENTS, ARMS = 50, 100
 STAND_INS = 5
 EPSILON = 1.0
 LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
+# At which of them a sentence says who has the least regret.
+TOLD = (0.1, 1.0, 10.0)
 SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
 REFERENCE = "cdp"
 DELTA = 1e-6
@@ -143,6 +146,11 @@ LINE_UP = {
 REAL = 64
 NAME = math.ceil(math.log2(ARMS))
 BITS = {"ldp_bits_pooled": 1, "gosine": NAME, "lcc_ucb": NAME, "lcc_ucb_graph": NAME}
+
+# Why somebody was not run.
+STEPS = "because simulating them slot by slot takes too long"
+ALIKE_ONLY = "because they are stated for agents alike only"
+UNASKED = "because this run leaves them out"
 
 PURE = "pure ε"
 AT_DELTA = f"ε up to δ = {written(DELTA)}"
@@ -363,16 +371,70 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
     return {
         "algorithm": entry.label,
         "who is trusted": TRUST[entry.trust],
+        "epsilon of messages": leak["messages"],
+        "epsilon of actions": leak["actions"],
         "seeds": data.sizes["seed"],
         "regret at T": common.interval(last.regret.values),
         "minus CDP-MAB, same seeds": common.interval(mine - theirs),
         "links at T": common.interval(links(last)),
         "links without those of counts": common.interval(links(last, counts=False)),
         "numbers sent": common.interval(data.numbers_sent),
+        "bits sent": common.interval(BITS.get(name, REAL) * data.numbers_sent.values),
         "agents that play a worse arm at T": common.interval(data.agents_worse),
-        "epsilon of messages": leak["messages"],
-        "epsilon of actions": leak["actions"],
     }
+
+
+def entrant(name: str, data: xr.Dataset) -> statements.Entrant:
+    """Returns a contestant with its regret at T, as it is compared with others."""
+    entry = LINE_UP[name]
+    told = leaks(entry.algorithm)["messages"]
+    regret = data.regret.isel(time=-1).values
+    return statements.Entrant(entry.label, TRUST[entry.trust], told, regret)
+
+
+def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[statements.Entrant]:
+    """Returns who takes part at a leak of a view, from part (b)."""
+    what = VIEWS[view]
+    return [
+        statements.Entrant(
+            LINE_UP[name].label,
+            "",
+            f"{leak:g}",
+            parts[view, name, leak].regret.isel(time=-1).values,
+            what.who,
+            what.accountant,
+        )
+        for name in what.makers
+        if (view, name, leak) in parts
+    ]
+
+
+def absent(names: Iterable[str], run: Container[str], differ: bool = False) -> dict[str, list[str]]:
+    """Returns the labels of those that were not run, by the reason why."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name not in run:
+            entry = LINE_UP[name]
+            why = STEPS if entry.steps else UNASKED
+            if differ and getattr(entry.algorithm, "homogeneous_only", False):
+                why = ALIKE_ONLY
+            found.setdefault(why, []).append(entry.label)
+    return found
+
+
+def absent_of_view(view: str, leak: float, parts: Mapping[Any, Any]) -> dict[str, list[str]]:
+    """Returns who of those with some finite epsilon takes no part in a view, by the reason why."""
+    what = VIEWS[view]
+    found: dict[str, list[str]] = {}
+    for name, why in what.absent.items():
+        found.setdefault(why, []).append(LINE_UP[name].label)
+    run = {name for name in what.makers if (view, name, leak) in parts}
+    return found | absent(what.makers, run)
+
+
+def not_run(missing: Mapping[str, Sequence[str]]) -> str:
+    """Says who was not run, and why; "" for nobody."""
+    return " ".join(f"Not run, {why}: {' / '.join(labels)}." for why, labels in missing.items())
 
 
 def links(last: xr.Dataset, *, counts: bool = True) -> np.ndarray:

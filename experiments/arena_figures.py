@@ -24,9 +24,17 @@ from experiments.arena import (
     SPREADS,
     STAND_INS,
     TRUST,
+    VIEWS,
+    absent,
+    absent_of_view,
+    entrant,
     final_row,
+    leaks,
+    matched,
+    not_run,
     seeds_in_words,
 )
+from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -78,6 +86,13 @@ def _label(names: Sequence[str]) -> str:
     return "; ".join(LINE_UP[name].label for name in names)
 
 
+def _ends(entrants: Mapping[str, statements.Entrant]) -> tuple[str, str]:
+    """Returns who has the least and who the most mean regret on the seeds that all have."""
+    seeds = min(len(each.regret) for each in entrants.values())
+    means = {label: each.regret[:seeds].mean() for label, each in entrants.items()}
+    return min(means, key=lambda each: means[each]), max(means, key=lambda each: means[each])
+
+
 def _legend(panel: Axes, wide: float) -> None:
     """Writes the legend of a panel at its right, the most regret first, in lines of a width."""
     handles, labels = panel.get_legend_handles_labels()
@@ -115,18 +130,18 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
-        "what. Grey, in every panel: CDP-MAB. Private algorithms at ε = 1 as each defines it (a "
-        f"message of CDP-MAB leaks {AGENTS}); at an equal leak: "
-        f"[figure]({name.replace('regret', 'leak')}.md)."
-    )
+        "what. Grey, in every panel: CDP-MAB. Private algorithms at ε = 1 as each defines it: a "
+        f"message of CDP-MAB, DDP-MAB and HDP-MAB leaks {AGENTS}, of the others 1; at matched "
+        f"trust: [figure]({name.replace('regret', 'leak')}.md). {not_run(absent(LINE_UP, parts))}"
+    ).rstrip()
     table = [final_row(each, data, parts[REFERENCE]) for each, data in parts.items()]
-    least = min(table, key=lambda row: row["regret at T"][0])
-    most = max(table, key=lambda row: row["regret at T"][0])
+    first, last = _ends({LINE_UP[each].label: entrant(each, data) for each, data in parts.items()})
+    own = {row["algorithm"]: f"{row['regret at T'][0]:,.0f}" for row in table}
     alt = (
-        f"{len(parts)} algorithms, by who is trusted. At T = {whole(horizon)} "
-        f"{least['algorithm']} has the least regret, {least['regret at T'][0]:,.0f}, and "
-        f"{most['algorithm']} the most, {most['regret at T'][0]:,.0f}; CDP-MAB has "
-        f"{float(bands[REFERENCE]['mean'][-1]):,.0f}."
+        f"{len(parts)} of {len(LINE_UP)} algorithms, by who is trusted. At T = {whole(horizon)} "
+        f"the least mean regret on the seeds that all have is that of {first}, which over its own "
+        f"seeds has {own[first]}; the largest is that of {last}, {own[last]}. CDP-MAB has "
+        f"{own[LINE_UP[REFERENCE].label]}."
     )
     labelled = {LINE_UP[each].label: band for each, band in bands.items()}
     rows = pictures.band_rows(labelled, quantity="regret")
@@ -141,9 +156,9 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
 
 
 def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
-    """Regret at T against links, and against numbers sent."""
+    """Regret at T against links, and against bits sent; names say the leak."""
     rows = {each: final_row(each, data, parts[REFERENCE]) for each, data in parts.items()}
-    sent = ("links at T", "numbers sent")
+    sent = ("links at T", "bits sent")
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(sent), across=2, height=3.4)
@@ -168,7 +183,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
                     **look,
                 )
                 bars[-1].append([(x, max(lower, 1.0)), (x, upper)])
-                notes[-1].append(pictures.Note((x, mean), LINE_UP[each].label, COLOUR[trust]))
+                notes[-1].append(pictures.Note((x, mean), _with_leak(each), COLOUR[trust]))
             panel.set_yscale("log")
             least = min(row[meter][0] for row in rows.values() if row[meter][0] > 0)
             # Who sends nothing lies far enough at the left for names beside.
@@ -193,97 +208,168 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         f"{_instance(horizon, parts)}. Markers: means over the seeds. {BARS}. Legend: who is "
         "trusted, and with what. Links: a two-way link counts once, broadcasts are free; "
         "links of completed rounds, of DDP-MAB diameter × edges a round, of Gossip_UCB and Fed_UCB "
-        "those of counts as well. Numbers: reals and integers that all links carry. At 0: nothing "
-        "is sent."
-    )
+        "those of counts as well. Bits: a released bit has 1, an arm's name 7, every other number "
+        "that a link carries 64. At 0: nothing is sent. Behind a name: ε of one reward in its "
+        "messages, pure, against whoever sees most of them; without one: no bound, or nothing is "
+        f"told. {not_run(absent(LINE_UP, parts))}"
+    ).rstrip()
     table = [
         {
             head: row[head]
-            for head in ("algorithm", "who is trusted", "links at T", "numbers sent", "regret at T")
+            for head in (
+                "algorithm",
+                "who is trusted",
+                "epsilon of messages",
+                "links at T",
+                "numbers sent",
+                "bits sent",
+                "seeds",
+                "regret at T",
+            )
         }
         for row in rows.values()
     ]
     telling = [row for row in table if row["numbers sent"][0] > 0]
-    least = min(telling, key=lambda row: row["numbers sent"][0])
-    best = min(telling, key=lambda row: row["regret at T"][0])
+    least = min(telling, key=lambda row: row["bits sent"][0])
+    labels = {row["algorithm"] for row in telling}
+    best, _ = _ends(
+        {
+            LINE_UP[each].label: entrant(each, data)
+            for each, data in parts.items()
+            if LINE_UP[each].label in labels
+        }
+    )
+    own = next(row for row in telling if row["algorithm"] == best)
     alt = (
         f"At T = {whole(horizon)}, of those that send anything, {least['algorithm']} sends least, "
-        f"{least['numbers sent'][0]:,.0f} numbers, and has a regret of "
-        f"{least['regret at T'][0]:,.0f}; {best['algorithm']} has the least regret, "
-        f"{best['regret at T'][0]:,.0f}, with {best['numbers sent'][0]:,.0f} numbers."
+        f"{least['bits sent'][0]:,.0f} bits, and has a regret of {least['regret at T'][0]:,.0f}; "
+        f"{best} has the least regret on the seeds that all have, {own['regret at T'][0]:,.0f} "
+        f"over its own, with {own['bits sent'][0]:,.0f} bits."
     )
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 
 
-def _draw_leaks(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
-    """Regret at T against the epsilon of what others are told."""
-    members = list(dict.fromkeys(label.partition(",")[0] for label in parts))
-    told = [each for each in members if not LINE_UP[each].alone]
-    alone = [each for each in members if LINE_UP[each].alone]
-    found = {
-        each: np.array(
-            [common.interval(parts[f"{each}, {leak:g}"].regret.isel(time=-1)) for leak in LEAKS]
-        )
-        for each in members
+def _with_leak(name: str) -> str:
+    """Returns a name with the epsilon of its messages, where there is one."""
+    entry = LINE_UP[name]
+    leak = leaks(entry.algorithm)["messages"]
+    bounded = leak not in ("no bound", statements.NOTHING)
+    return f"{entry.label}; ε {leak}" if bounded else entry.label
+
+
+def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Returns a row for everybody at each leak of each view, those not run with the reason."""
+    rows = []
+    for view, what in VIEWS.items():
+        for leak in LEAKS:
+            entrants = matched(view, leak, parts)
+            if not entrants:
+                continue
+            places = statements.places(entrants, common.LEVEL)
+            start = {"view": what.who, "accountant": what.accountant, "ε": leak}
+            for each in entrants:
+                first, last = places[each.label]
+                rows.append(
+                    start
+                    | {
+                        "algorithm": each.label,
+                        "seeds": len(each.regret),
+                        "regret at T": common.interval(each.regret),
+                        "place from": first,
+                        "to": last,
+                        "of": len(entrants),
+                        "why not run": "",
+                    }
+                )
+            for why, labels in absent_of_view(view, leak, parts).items():
+                rows += [start | {"algorithm": label, "why not run": why} for label in labels]
+    return rows
+
+
+def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Returns a row for each contestant of a view, a column for each leak."""
+    told = [row for row in matched_rows(parts) if row["view"] == VIEWS[view].who]
+    found: dict[str, dict[str, Any]] = {}
+    for row in told:
+        if "seeds" in row:
+            first, last, of = row["place from"], row["to"], row["of"]
+            place = f"{first} of {of}" if first == last else f"{first}–{last} of {of}"
+            own = found.setdefault(
+                row["algorithm"], {"algorithm": row["algorithm"], "seeds": row["seeds"]}
+            )
+            own[f"ε = {row['ε']:g}"] = f"{common.cell(row['regret at T'])}; {place}"
+    return list(found.values())
+
+
+def _draw_leaks(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+    """Regret at T against the leak, a panel for each view."""
+    members = {
+        view: [each for each in what.makers if (view, each, LEAKS[0]) in parts]
+        for view, what in VIEWS.items()
     }
-    means = {each: values[:, 0] for each, values in found.items()}
+    members = {view: names for view, names in members.items() if names}
+    found = {
+        (view, each): np.array(
+            [common.interval(parts[view, each, leak].regret.isel(time=-1)) for leak in LEAKS]
+        )
+        for view, names in members.items()
+        for each in names
+    }
     low = min(values[:, 1].min() for values in found.values())
     high = max(values[:, 2].max() for values in found.values())
-    panels_of = {
-        "ε of what others are told": told,
-        "ε of what an agent does, or releases": alone,
-    }
-    panels_of = {words: names for words, names in panels_of.items() if names}
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(panels_of), across=2, height=2.0)
-        for panel, (words, names) in zip(panels, panels_of.items(), strict=True):
+        panels = page.places(len(members), across=2, height=2.0)
+        for panel, (view, names) in zip(panels, members.items(), strict=True):
+            means = {each: found[view, each][:, 0] for each in names}
             for index, line in enumerate(_lines(names, means)):
-                mean, lower, upper = found[line[0]].T
-                own = style.look(index) | {"marker": style.MARKERS[index], "markersize": 3}
+                mean, lower, upper = found[view, line[0]].T
+                own = style.look(index) | {
+                    "marker": style.MARKERS[index % len(style.MARKERS)],
+                    "markersize": 3,
+                }
                 panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
                 panel.plot(LEAKS, mean, label=_label(line), **own)
-            panel.set(xscale="log", yscale="log", ylim=(0.8 * low, 1.3 * high))
+            panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * high))
             panel.margins(x=0.04)
-            panel.set_xlabel(words, labelpad=2)
+            panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
+            panel.set_xlabel(f"leak, {VIEWS[view].accountant}", labelpad=2)
             panel.set_ylabel(REGRET, labelpad=2)
             _legend(panel, 0.95)
 
-    caption = (
-        f"{_instance(horizon, parts)}. Regret at an equal leak. Where others are told something, ε "
-        "bounds what one changed reward does to all that the best informed of them is told; "
-        "actions in the waiting slots of DDP-MAB on a ring have no finite ε. Where agents are "
-        "alone, ε is that of actions, of LDP-UCB that of every reward. Markers: means over the "
-        f"seeds. {BARS}. {ONE_LINE}."
-    )
-    table = [
-        {
-            "algorithm": LINE_UP[each].label,
-            "epsilon": leak,
-            "of": "what others are told" if each in told else "what agents do",
-            "seeds": parts[f"{each}, {leak:g}"].sizes["seed"],
-            "regret at T": tuple(map(float, values)),
-            "agents that play a worse arm at T": common.interval(
-                parts[f"{each}, {leak:g}"].agents_worse
-            ),
-        }
-        for each in members
-        for leak, values in zip(LEAKS, found[each], strict=True)
+    missing = [
+        f"{VIEWS[view].who.capitalize()}: {words}"
+        for view in members
+        if (words := not_run(absent_of_view(view, LEAKS[0], parts)))
     ]
-    best = {leak: min(told, key=lambda each: means[each][i]) for i, leak in enumerate(LEAKS)}
-    listed = ", ".join(
-        f"{LINE_UP[each].label} at ε = {leak:g} ({means[each][i]:,.0f})"
-        for i, (leak, each) in enumerate(best.items())
-    )
-    alt = f"Of those that tell others something, the least regret has: {listed}."
-    return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
+    caption = (
+        f"{_instance(horizon, {key: data for key, data in parts.items() if key[0] in members})}. "
+        "Regret at matched trust: above each panel, whose view it is; all of a panel leak the same "
+        "ε of one reward to it, over the whole run. Secure sums: the server of CDP-MAB and of "
+        "Dist-DP-SE sees sums over 50 agents, of HDP-MAB over five. Markers: means over the seeds. "
+        f"{BARS}. {ONE_LINE}. "
+        + " ".join(
+            f"{VIEWS[view].who.capitalize()}: {words}" for view, words in missing.items() if words
+        )
+    ).rstrip()
+    rows = matched_rows(parts)
+    listed = []
+    for view in members:
+        for leak in (LEAKS[0], 1.0, LEAKS[-1]):
+            least = statements.least("", matched(view, leak, parts), {}, common.LEVEL)
+            listed.append(f"{least.best} at ε = {leak:g} ({least.mean[0]:,.0f})")
+        listed[-3] = f"{VIEWS[view].who}: {listed[-3]}"
+    told = ", ".join(listed)
+    alt = f"The least mean regret, on the seeds that all of a panel have: {told}."
+    shown = [row for row in rows if not row["why not run"]]
+    return pictures.publish(pictures.Picture(name, page, caption, alt, rows, shown), folder)
 
 
-def _draw_spreads(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) -> list[Path]:
+def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str) -> list[Path]:
     """Regret at T with agents that are alike, and with agents that differ."""
-    members = list(dict.fromkeys(label.partition(",")[0] for label in parts))
+    members = list(dict.fromkeys(name for name, _ in parts))
     found = {
-        (each, words): common.interval(parts[f"{each}, {words}"].regret.isel(time=-1))
+        (each, words): common.interval(parts[each, words].regret.isel(time=-1))
         for each in members
         for words in SPREADS
     }
@@ -306,10 +392,11 @@ def _draw_spreads(parts: Mapping[str, Any], horizon: int, folder: Path, name: st
     table = [
         {
             "algorithm": LINE_UP[each].label,
-            "seeds": parts[f"{each}, agents differ"].sizes["seed"],
+            "seeds, where they differ": parts[each, "agents differ"].sizes["seed"],
+            "seeds, where alike": parts[each, "agents alike"].sizes["seed"],
             **{words: found[each, words] for words in SPREADS},
             "agents that play a worse arm, where they differ": common.interval(
-                parts[f"{each}, agents differ"].agents_worse
+                parts[each, "agents differ"].agents_worse
             ),
         }
         for each in order[::-1]
@@ -319,12 +406,13 @@ def _draw_spreads(parts: Mapping[str, Any], horizon: int, folder: Path, name: st
         f"{_instance(horizon, parts, '')}. Alike: agents share the means. Differ: "
         f"{common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents is not the "
         "global best, and regret counts gaps of global means. Markers: means over the seeds. "
-        f"{BARS}. Algorithms that are stated for agents alike only are left out."
-    )
-    best, last = order[-1], order[0]
+        f"{BARS}. {not_run(absent(LINE_UP, members, differ=True))}"
+    ).rstrip()
+    differing = {each: entrant(each, parts[each, "agents differ"]) for each in members}
+    best, last = _ends(differing)
     alt = (
-        f"Where agents differ, {LINE_UP[best].label} has the least regret, "
-        f"{found[best, 'agents differ'][0]:,.0f}, and {LINE_UP[last].label} the most, "
-        f"{found[last, 'agents differ'][0]:,.0f}."
+        f"Where agents differ, the least mean regret on the seeds that all have is that of "
+        f"{LINE_UP[best].label}, {found[best, 'agents differ'][0]:,.0f} over its own seeds, and "
+        f"the largest that of {LINE_UP[last].label}, {found[last, 'agents differ'][0]:,.0f}."
     )
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)

@@ -2,20 +2,20 @@
 
 Every number and every "wins" is computed, on common seeds: who has the smallest mean, and who
 cannot be told from it by the interval of the paired difference, simultaneous over the contestants.
+Only those are ranked that are trusted alike and leak the same; their places are those that
+simultaneous intervals leave open.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import fmab_jax as fmab
-from experiments import arena, arena_protocols, arena_settings, common
-from experiments.arena import LEAKS, LINE_UP, TRUST
+from experiments import arena, arena_figures, arena_protocols, arena_settings, common
+from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import graphs
@@ -48,9 +48,10 @@ READINGS = {
     "lcc_ucb": "LCC-UCB restarts UCB1 in each epoch. It is made for many more arms than agents: "
     "here its first epoch alone lasts 2,652 slots.",
     "lcc_ucb_graph": "The graph version tells neighbours only, after each sub-epoch.",
-    "fed1_ucb": "Fed1-UCB with f = 5 pulls an arm and phase. With the authors' f = 10 log T "
-    "one phase would take 9,200 of 10⁴ slots: play would be nearly uniform. The radius is the "
-    "code's, not the text's.",
+    "fed1_ucb": "Fed1-UCB with f = 5 pulls an arm and phase. The radius is the code's, not the "
+    "text's.",
+    "fed1_ucb_own": "Fed1-UCB with the authors' own f = 10 log T: at T = 10⁴ one phase takes "
+    "9,200 of the slots, which is nearly uniform play.",
     "dp_se": "DP-SE draws one noise for each arm, as the source has it; a public code draws one "
     "for all arms, which cancels. Its first epoch, 2,034 pulls of "
     "every arm at T = 10⁵, is longer than T.",
@@ -75,6 +76,9 @@ READINGS = {
 }
 
 
+_, DIFFER = SPREADS
+# The best of those that tell nobody anything.
+YARDSTICK = "kl_ucb"
 STAND_INS = (
     f"Where agents are alone and alike and are simulated slot by slot, {arena.STAND_INS} agents "
     "are run, and their regret and the agents that play a worse arm are multiplied by "
@@ -103,15 +107,18 @@ def judge(data: Data, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for horizon, parts in data.arena.items():
-        section = [f"## T = {whole(horizon)}", "", *_table(parts["a"]), ""]
         end = f"T{common.power(horizon)}"
+        table = _rows(parts["a"])
+        written.append(common.save_rows(table, folder / f"arena_{end}.csv"))
+        section = [f"## T = {whole(horizon)}", "", *common.table_lines(table), "", TABLE, ""]
         section += ["**Who wins where.** Intervals of differences are paired, seed by seed, and "]
         section[-1] += "simultaneous over the contestants of a comparison (Bonferroni)."
         section += ["", *_winners(horizon, parts), ""]
+        section += _at_matched_trust(horizon, parts)
         shown = {
             "regret": "regret over time",
-            "links": "regret against links and numbers",
-            "leak": "regret at an equal leak",
+            "links": "regret against links and bits",
+            "leak": "regret at matched trust",
             "differ": "agents that differ",
         }
         listed = (
@@ -119,7 +126,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
             for name, words in shown.items()
         )
         section += [f"{'; '.join(listed)}."]
-        written.append(folder / f"arena_T{common.power(horizon)}.md")
+        written.append(folder / f"arena_{end}.md")
         _write(written[-1], section)
     lines = [
         "# The arena",
@@ -188,95 +195,154 @@ def _ledger() -> list[dict[str, Any]]:
     ]
 
 
-def _table(parts: Mapping[str, Any]) -> list[str]:
-    """Returns all contestants, the least regret first."""
+TABLE = (
+    "Place: among those that are trusted alike and leak the same ε, by the paired differences of "
+    "all pairs on the seeds that both have, simultaneous 95 % (Bonferroni); 2–4 of 6: one of the "
+    "six is surely better, two are surely worse. Others are not ranked against each other. Epsilon "
+    "of messages: pure, of one reward in all that is told, against whoever sees most of it; of "
+    "actions: pure, against an outsider who sees all actions. Bits: a released bit has 1, an arm's "
+    f"name {arena.NAME}, every other number {arena.REAL}. Seeds are fewer where one takes long."
+)
+
+
+def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns all contestants, those of one trust and leak together, in the order of places."""
     reference = parts[arena.REFERENCE]
-    rows = [arena.final_row(name, data, reference) for name, data in parts.items()]
-    rows.sort(key=lambda row: row["regret at T"][0])
-    return common.table_lines(rows)
+    rows = []
+    for names in _groups(parts).values():
+        entrants = [arena.entrant(name, parts[name]) for name in names]
+        places = statements.places(entrants, common.LEVEL)
+        common_seeds = min(len(each.regret) for each in entrants)
+        own = []
+        for name, entrant in zip(names, entrants, strict=True):
+            place = places[entrant.label]
+            row = arena.final_row(name, parts[name], reference)
+            head, trust = row.pop("algorithm"), row.pop("who is trusted")
+            told = placed(place, len(names))
+            row = {"algorithm": head, "who is trusted": trust, "place": told} | row
+            own.append((place, entrant.regret[:common_seeds].mean(), row))
+        rows += [row for _, _, row in sorted(own, key=lambda each: each[:2])]
+    return rows
 
 
-STEPS = "because simulating them slot by slot takes too long"
-ALIKE_ONLY = "because they are stated for agents alike only"
+def _groups(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
+    """Returns contestants by whom they trust and what leaks: in messages, or else in actions."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for trust in TRUST:
+        for name in names:
+            entry = LINE_UP[name]
+            if entry.trust == trust:
+                found.setdefault((trust, leak_of(name)), []).append(name)
+    return found
 
 
-def _winners(horizon: int, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def leak_of(name: str) -> str:
+    """Returns the epsilon of messages, or of actions of those that tell nobody anything."""
+    leak = arena.leaks(LINE_UP[name].algorithm)
+    return leak["actions"] if leak["messages"] == statements.NOTHING else leak["messages"]
+
+
+def placed(place: tuple[int, int], of: int) -> str:
+    """Writes a place, or the places that are left open."""
+    first, last = place
+    return f"{first} of {of}" if first == last else f"{first}–{last} of {of}"
+
+
+def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     """Returns sentences, each about one comparison on common seeds."""
     lines = []
     at = f"T = {whole(horizon)}"
-    finals = {name: data.regret.isel(time=-1).values for name, data in parts["a"].items()}
-    lines.append(_ranking(f"Of all, {at}", list(LINE_UP), finals))
-    for trust, words in TRUST.items():
-        names = [name for name, entry in LINE_UP.items() if entry.trust == trust]
-        if sum(name in finals for name in names) > 1:
-            lines.append(_ranking(f"Trusted: {words}, {at}", names, finals))
-    if (play := finals.get("uniform_play")) is not None:
+    runs = parts["a"]
+    lines.append(_least(f"Of all, {at}", list(LINE_UP), runs, unlike=True))
+    for (trust, leak), names in _groups(LINE_UP).items():
+        if sum(name in runs for name in names) > 1:
+            of = "actions" if trust == "alone" else "messages"
+            told = leak if leak == "no bound" else f"ε = {leak}"
+            lines.append(_least(f"Trusted: {TRUST[trust]}; {of}: {told}, {at}", names, runs))
+    if (play := runs.get("uniform_play")) is not None:
+        base = play.regret.isel(time=-1).values
         useless = []
-        for name, values in finals.items():
-            shared = min(len(values), len(play))
-            _, low, _ = common.interval(values[:shared] - 0.95 * play[:shared])
+        for name, data in runs.items():
+            values = data.regret.isel(time=-1).values
+            shared = min(len(values), len(base))
+            _, low, _ = common.interval(values[:shared] - 0.95 * base[:shared])
             if name != "uniform_play" and low > 0:
                 useless.append(LINE_UP[name].label)
         told = " / ".join(useless) if useless else "nobody"
-        lines.append(f"* Within 5 % of uniform play, or worse, {at}: {told}.")
-    return [*lines, *_at_leaks(at, parts["b"]), *_where_agents_differ(at, parts["c"])]
-
-
-def _ranking(
-    about: str,
-    names: Sequence[str],
-    finals: Mapping[str, np.ndarray],
-    leak: float | None = None,
-    *,
-    differ: bool = False,
-) -> str:
-    """Returns who has the least regret, of those of the names that were run.
-
-    Their leak is that of the line-up, if no other is given. Where agents differ, some cannot run.
-    """
-    run = [name for name in names if name in finals]
-    entrants = []
-    for name in run:
-        entry = LINE_UP[name]
-        told = arena.leaks(entry.algorithm)["messages"] if leak is None else f"{leak:g}"
-        entrants.append(statements.Entrant(entry.label, TRUST[entry.trust], told, finals[name]))
-    absent: dict[str, list[str]] = {}
-    for name in names:
-        if name not in finals:
-            why = STEPS if LINE_UP[name].steps else "in this run"
-            if differ and getattr(LINE_UP[name].algorithm, "homogeneous_only", False):
-                why = ALIKE_ONLY
-            absent.setdefault(why, []).append(LINE_UP[name].label)
-    found = statements.least(about, entrants, absent, common.LEVEL, unlike=True)
-    return f"* {found.sentence}"
-
-
-def _at_leaks(at: str, parts: Mapping[str, Any]) -> list[str]:
-    """Returns who has the least regret at each leak, of those that tell others something."""
-    names = [name for name in arena.AT_LEAK if not LINE_UP[name].alone]
-    lines = []
-    for leak in LEAKS:
-        labels = {name: f"{name}, {leak:g}" for name in names}
-        finals = {
-            name: parts[label].regret.isel(time=-1).values
-            for name, label in labels.items()
-            if label in parts
-        }
-        if finals:
-            about = f"At ε = {leak:g} of what others are told, {at}"
-            lines.append(_ranking(about, names, finals, leak))
+        missing = arena.not_run(arena.absent(LINE_UP, runs))
+        lines.append(f"* Within 5 % of uniform play, or worse, {at}: {told}. {missing}".rstrip())
+    differ = {name: data for (name, words), data in parts["c"].items() if words == DIFFER}
+    if differ:
+        about = f"Where agents differ, {at}"
+        lines.append(_least(about, list(LINE_UP), differ, unlike=True, differ=True))
     return lines
 
 
-def _where_agents_differ(at: str, parts: Mapping[str, Any]) -> list[str]:
-    """Returns who has the least regret where agents differ."""
-    finals = {
-        name: parts[label].regret.isel(time=-1).values
-        for name in LINE_UP
-        if (label := f"{name}, agents differ") in parts
-    }
-    about = f"Where agents differ, {at}"
-    return [_ranking(about, list(LINE_UP), finals, differ=True)] if finals else []
+def _least(
+    about: str,
+    names: Sequence[str],
+    runs: Mapping[str, Any],
+    *,
+    unlike: bool = False,
+    differ: bool = False,
+) -> str:
+    """Returns who of the contestants has the least regret, as a line of a list."""
+    entrants = [arena.entrant(name, runs[name]) for name in names if name in runs]
+    if not unlike:
+        # Those that tell nobody anything are compared by what their actions leak.
+        entrants = [
+            each._replace(leak=leak_of(name))
+            for name, each in zip((n for n in names if n in runs), entrants, strict=True)
+        ]
+    missing = arena.absent(names, runs, differ)
+    found = statements.least(about, entrants, missing, common.LEVEL, unlike=unlike)
+    return f"* {found.sentence}"
+
+
+def _at_matched_trust(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+    """Returns a table for each view, and who has the least regret at some leaks."""
+    at, runs = f"T = {whole(horizon)}", parts["b"]
+    lines = [
+        f"**At matched trust, {at}.** All of a column leak the same ε of one reward, over the "
+        "whole run, to the one whose view is named. Cells: regret, its 95 % interval, and the "
+        "place in the column. Contestants are all that have a finite ε in some view.",
+        "",
+    ]
+    for view, what in VIEWS.items():
+        rows = arena_figures.matched_table(view, runs)
+        if not rows:
+            continue
+        lines += [f"View: **{what.who}**; accountant: {what.accountant}.", ""]
+        lines += [*common.table_lines(rows), ""]
+        for leak in arena.TOLD:
+            about = f"Leak ε = {leak:g} to {what.who}, {at}"
+            entrants = arena.matched(view, leak, runs)
+            if not entrants:
+                continue
+            missing = arena.absent_of_view(view, leak, runs)
+            found = statements.least(about, entrants, missing, common.LEVEL)
+            lines.append(f"* {found.sentence}")
+            if view != "actions" and YARDSTICK in parts["a"]:
+                lines[-1] += f" {_yardstick(entrants, parts['a'][YARDSTICK])}"
+        lines.append("")
+    return lines
+
+
+def _yardstick(entrants: Sequence[Any], run: Any) -> str:
+    """Says which of some have surely less regret than the best that tells nobody anything."""
+    quiet = arena.entrant(YARDSTICK, run)
+    level = 1 - (1 - common.LEVEL) / len(entrants)
+    less = []
+    for each in entrants:
+        shared = min(len(each.regret), len(quiet.regret))
+        _, _, high = common.interval(each.regret[:shared] - quiet.regret[:shared], level)
+        if high < 0:
+            less.append(each.label)
+    mean = common.cell(common.interval(quiet.regret))
+    return (
+        f"Yardstick: {quiet.label} by every agent alone, which tells nobody anything, has {mean}; "
+        f"surely less than that has: {' / '.join(less) or 'nobody'}."
+    )
 
 
 def _protocols() -> list[str]:

@@ -24,14 +24,21 @@ FED1_WEIGHTS = {1: (1.0, 1.0), 5: (4.2, 0.2), 10: (9.1, 0.1)}
 # (M, f): regret including M links a round at price 1, and that price, of a run by others of the
 # authors' setting with 60 seeds.
 FED1_KNOWN = {
-    (1, 138): "13,500 / 1,002",
-    (5, 138): "13,400 / 1,008",
-    (10, 138): "13,600 / 1,016",
-    (5, 1): "147,000 / 135,000",
-    (5, 10): "25,100 / 13,000",
-    (5, 100): "13,900 / 1,399",
-    (5, 500): "13,300 / 286",
+    (1, 138): (13_500, 1_002),
+    (5, 138): (13_400, 1_008),
+    (10, 138): (13_600, 1_016),
+    (5, 1): (147_000, 135_000),
+    (5, 10): (25_100, 13_000),
+    (5, 100): (13_900, 1_399),
+    (5, 500): (13_300, 286),
 }
+# (M, K): where the axis of regret ends in the picture of LCC-UCB.
+LCC_ENDS = {(10, 100): 3_500, (20, 100): 3_500, (10, 200): 7_000}
+LCC = {"LCC-UCB": fmab.lcc_ucb(), "UCB1 pooled": fmab.ucb1(pooled=True), "UCB1 alone": fmab.ucb1()}
+# AdaP-UCB over another, in the picture; and by how much a ratio read off a picture may be out.
+ADAP_SHARE, READ_OFF = 0.1, 0.5
+# Two runs that differ by no more agree.
+NEAR = 0.05
 
 
 class Setting(NamedTuple):
@@ -74,7 +81,7 @@ def settings() -> dict[str, Setting]:
     """Returns all settings."""
     found = {}
     noise = fmab.Gaussian(0.5)
-    for (agents, pulls), known in FED1_KNOWN.items():
+    for (agents, pulls), (regret, sent) in FED1_KNOWN.items():
         found[f"fed1-M{agents}-f{pulls}"] = Setting(
             "Fed1-UCB",
             f"M = {agents}, f = {pulls}, Gaussian rewards of deviation 1/2",
@@ -82,7 +89,7 @@ def settings() -> dict[str, Setting]:
             fmab.Problem(fed1_means(agents), rewards=noise),
             10**6,
             100,
-            f"{known} (60 seeds, by others)",
+            f"{regret:,} / {sent:,} (60 seeds, by others)",
             priced=True,
         )
     means = np.array([1.0] + [0.8] * 16)
@@ -116,13 +123,8 @@ def settings() -> dict[str, Setting]:
             "a picture without numbers",
             each=True,
         )
-    for agents, arms in ((10, 100), (20, 100), (10, 200)):
-        scale = "3,500" if arms == 100 else "7,000"
-        for name, algorithm in {
-            "LCC-UCB": fmab.lcc_ucb(),
-            "UCB1 pooled": fmab.ucb1(pooled=True),
-            "UCB1 alone": fmab.ucb1(),
-        }.items():
+    for (agents, arms), end in LCC_ENDS.items():
+        for name, algorithm in LCC.items():
             found[f"lcc-{agents}-{arms}-{name.replace(' ', '-')}"] = Setting(
                 name,
                 f"M = {agents}, K = {arms}, means U(0, 1)",
@@ -130,7 +132,7 @@ def settings() -> dict[str, Setting]:
                 fmab.Problem.uniform(agents, arms),
                 10**5,
                 30,
-                f"a picture whose axis ends at {scale}; LCC-UCB between the other two",
+                f"a picture whose axis ends at {end:,}; LCC-UCB between the other two",
                 each=True,
             )
     for agents, arms in ((100, 250), (150, 250), (100, 500)):
@@ -199,7 +201,8 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         "and pointwise 95 % confidence interval (Student t). With links: every link of a round "
         "counts as one more regret; known then is regret with links / links. Known: what the "
         "source, or somebody who ran its code, tells; LCC-UCB's paper shows medians. Instances "
-        "that a source draws at random are drawn anew here."
+        "that a source draws at random are drawn anew here. Agrees: numbers that are known are met "
+        f"within {100 * NEAR:g} %; a ratio that is read off a picture, within {100 * READ_OFF:g} %."
     )
     return common.save_table(_rows(results), folder, "arena_settings", notes)
 
@@ -218,7 +221,54 @@ def not_run(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
 
 def _rows(results: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     (found,) = results.values()
-    return [_row(setting, found[name]) for name, setting in settings().items() if name in found]
+    rows = {name: _row(each, found[name]) for name, each in settings().items() if name in found}
+    return [row | {"agrees?": agrees(name, rows)} for name, row in rows.items()]
+
+
+def agrees(name: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Says whether a setting agrees with what is known of it, and why not.
+
+    Args:
+        name: Of the setting.
+        rows: Of all settings that were run, by name.
+    """
+
+    def regret(other: str) -> float | None:
+        return float(rows[other]["regret at T"][0]) if other in rows else None
+
+    mine = float(rows[name]["regret at T"][0])
+    kind, *words = name.split("-")
+    if rows[name]["T"] != whole(settings()[name].horizon):
+        return "cannot be said: the horizon is not theirs"
+    if kind == "fed1":
+        known, sent = FED1_KNOWN[int(words[0][1:]), int(words[1][1:])]
+        links = float(rows[name]["links at T"][0])
+        off = {"regret": mine / known - 1, "links": links / sent - 1}
+        told = ", ".join(f"{what} {100 * part:+.1f} %" for what, part in off.items())
+        return f"{'yes' if max(map(abs, off.values())) <= NEAR else 'no'}: {told}"
+    if kind == "lcc" and words[0] != "graph":
+        end = LCC_ENDS[int(words[0]), int(words[1])]
+        others = [regret(f"lcc-{words[0]}-{words[1]}-{each.replace(' ', '-')}") for each in LCC]
+        if None in others:
+            return "cannot be said: one of the three was not run"
+        lcc, pooled, alone = others
+        order = "between the other two" if pooled < lcc < alone else "not between the other two"
+        if mine > end:
+            return f"no: above the axis, which ends at {end:,}; why is not known"
+        if rows[name]["algorithm"] == "LCC-UCB" and order.startswith("not"):
+            return f"no: {order}"
+        return f"yes: below the end of the axis{f', {order}' * (mine == lcc)}"
+    if kind == "adap":
+        adap = regret("adap-AdaP-UCB")
+        if adap is None or name == "adap-AdaP-UCB":
+            return (
+                "see the other two" if adap is not None else "cannot be said: AdaP-UCB was not run"
+            )
+        share = adap / mine
+        near = abs(share / ADAP_SHARE - 1) <= READ_OFF
+        told = f"AdaP-UCB has {share:.2f} of it"
+        return f"yes: {told}" if near else f"no: {told}; what is known was read off a picture"
+    return "cannot be said: no number is known"
 
 
 def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:

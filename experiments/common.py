@@ -208,10 +208,10 @@ def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns rows as a table in Markdown."""
     heads = list(rows[0])
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return lines + ["| " + " | ".join(_cell(row[h]) for h in heads) + " |" for row in rows]
+    return lines + ["| " + " | ".join(cell(row[h]) for h in heads) + " |" for row in rows]
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """Writes a value, or a mean with its interval, of which two digits are told."""
     if not isinstance(value, tuple):
         return str(value)
