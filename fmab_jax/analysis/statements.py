@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,12 +195,106 @@ class Entrant(NamedTuple):
         trust: Who has to be trusted, in words.
         leak: What others are told of a reward, as `leak_text` writes it.
         regret: [seed] regret at T; entrants share their first seeds.
+        view: What that leak is told to, such as "single messages"; "" where it is not said.
+        accountant: "pure", or "δ = 1e-06" where epsilon holds up to delta.
     """
 
     label: str
     trust: str
     leak: str
     regret: np.ndarray
+    view: str = ""
+    accountant: str = "pure"
+
+    @property
+    def takes(self) -> tuple[str, str, str, str]:
+        """Trust, view, accountant and leak: what has to be alike in a fair comparison."""
+        return self.trust, self.view, self.accountant, self.leak
+
+
+class Place(NamedTuple):
+    """Which ranks the data leave open to one of several contestants.
+
+    Attributes:
+        first: The best of them: 1, and one more for each who is surely better.
+        last: The worst: the number of contestants, and one less for each who is surely worse.
+        seeds: How many seeds it has.
+    """
+
+    first: int
+    last: int
+    seeds: int
+
+    @property
+    def text(self) -> str:
+        """For a cell of a table: "2", or "2–5"."""
+        return f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
+
+
+def places(
+    entrants: Sequence[Entrant], level: float = 0.95, *, unlike: bool = False
+) -> dict[str, Place]:
+    """Returns the ranks that each of several contestants may have, by label.
+
+    Each two are compared on the seeds that both have: one is surely better where the interval of
+    the paired difference excludes 0 (Student t). The intervals hold together, for all pairs
+    (Bonferroni): with probability ``level`` every range has the rank of the true mean in it.
+    Contestants with unequal numbers of seeds are so ranked without comparing their means.
+
+    Args:
+        entrants: Who takes part, with labels of their own.
+        level: Of all intervals together, in (0, 1).
+        unlike: Whether entrants may differ in trust, view, accountant or leak.
+
+    Returns:
+        The best rank first; those that share a range are in the order given.
+
+    Raises:
+        ValueError: As `least`, or if two have one label.
+    """
+    level = _checked(entrants, level, unlike)
+    labels = [each.label for each in entrants]
+    if twice := sorted({each for each in labels if labels.count(each) > 1}):
+        refuse("entrants", twice, "of labels of their own", "name each once")
+    pairs = list(combinations(range(len(entrants)), 2))
+    at = 1 - (1 - level) / max(1, len(pairs))
+    better, worse = [0] * len(entrants), [0] * len(entrants)
+    for one, other in pairs:
+        _, low, high = _difference(entrants[one], entrants[other], at)
+        if low > 0 or high < 0:
+            winner, loser = (other, one) if low > 0 else (one, other)
+            better[loser] += 1
+            worse[winner] += 1
+    found = {
+        each.label: Place(1 + better[i], len(entrants) - worse[i], len(each.regret))
+        for i, each in enumerate(entrants)
+    }
+    return dict(sorted(found.items(), key=lambda item: item[1][:2]))
+
+
+def _difference(one: Entrant, other: Entrant, level: float) -> tuple[float, float, float]:
+    """Returns how much more regret one has than another, seed by seed, with its interval."""
+    seeds = min(len(one.regret), len(other.regret))
+    return _mean(one.regret[:seeds] - other.regret[:seeds], level)
+
+
+def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
+    """Refuses what cannot be compared; returns the level."""
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    if not entrants:
+        refuse("entrants", [], "at least one", "give those that were run")
+    seeds = min(len(each.regret) for each in entrants)
+    if seeds < 2:
+        refuse("entrants", f"{seeds} common seeds", "at least 2 seeds each", "run more seeds")
+    if lost := [each.label for each in entrants if not np.isfinite(each.regret).all()]:
+        refuse(
+            "entrants", lost, "of finite regret", "complete their runs, or say why they are absent"
+        )
+    takes = sorted({each.takes for each in entrants})
+    if len(takes) > 1 and not unlike:
+        remedy = "compare those of one trust and leak, or pass unlike=True"
+        refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
+    return level
 
 
 class Least(NamedTuple):
@@ -279,20 +374,8 @@ def least(
         ValueError: If nobody takes part, one has fewer than two seeds, or trust or leak are unlike
             and that is not asked for.
     """
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    if not entrants:
-        refuse("entrants", [], "at least one", "give those that were run")
+    level = _checked(entrants, level, unlike)
     seeds = min(len(each.regret) for each in entrants)
-    if seeds < 2:
-        refuse("entrants", f"{seeds} common seeds", "at least 2 seeds each", "run more seeds")
-    if lost := [each.label for each in entrants if not np.isfinite(each.regret).all()]:
-        refuse(
-            "entrants", lost, "of finite regret", "complete their runs, or say why they are absent"
-        )
-    takes = sorted({(each.trust, each.leak) for each in entrants})
-    if len(takes) > 1 and not unlike:
-        remedy = "compare those of one trust and leak, or pass unlike=True"
-        refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
     order = sorted(entrants, key=lambda each: each.regret[:seeds].mean())
     first, rest = order[0], order[1:]
     at = 1 - (1 - level) / max(1, len(rest))

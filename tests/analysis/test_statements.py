@@ -11,7 +11,16 @@ import sizes
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax.analysis.statements import NOTHING, Cost, Entrant, cost_of, costs, leak_text, least
+from fmab_jax.analysis.statements import (
+    NOTHING,
+    Cost,
+    Entrant,
+    cost_of,
+    costs,
+    leak_text,
+    least,
+    places,
+)
 
 
 def stated(rows, leak, links=((1, 2, 4), (5, 6, 8)), **more):
@@ -213,7 +222,9 @@ def test_intervals_of_differences_hold_together():
 def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
     """Would catch a secure sum, or a leak of 50, ranked beside others without a word."""
     mixed = entrants(**unlike)
-    with pytest.raises(ValueError, match=r"^entrants=\[\('nobody', '1'\), .*: must be alike in"):
+    with pytest.raises(
+        ValueError, match=r"^entrants=\[\('nobody', '', 'pure', '1'\), .*: must be alike in"
+    ):
         least("All", mixed[::-1] if unlike.get("leak") else mixed[1:] + [entrants(leak="2")[0]], {})
     told = least("All", mixed, {}, unlike=True).sentence
     assert told.endswith(f" They differ in trust or leak {said}.")
@@ -241,3 +252,63 @@ def test_nobody_wins_alone_or_with_one_seed(given, told):
     """Would catch a winner of nothing, and an interval of one number."""
     with pytest.raises(ValueError, match=told):
         least("All", given, {})
+
+
+def in_step(**shifts):
+    """Contestants that differ from the first by a shift and a little noise, in so many seeds."""
+    base = np.linspace(100, 200, 40)
+    noise = np.tile([-1.0, 1.0], 20)
+    return [
+        Entrant(name, "nobody", "1", (base + shift + wide * noise * (-1) ** place)[:seeds])
+        for place, (name, (shift, wide, seeds)) in enumerate(shifts.items())
+    ]
+
+
+def test_ranks_that_are_left_open_are_told():
+    """Would catch a rank by the mean alone, ends that are swapped or off by one, means of unequal
+    seeds, common seeds of all in place of each two, and a pair counted for one side only."""
+    given = in_step(D=(3, 0, 40), B=(0.1, 1, 40), A=(0, 1, 40), C=(30, 1, 4))
+    # C's 4 seeds are those of the smallest regret: its own mean is below that of the others.
+    assert given[3].regret.mean() < min(each.regret.mean() - 1 for each in given[:2])
+    found = places(given, 0.95)
+    # B and A: 0.1 with a standard error of 0.3; D is above both by 10 errors and more.
+    assert list(found) == ["B", "A", "D", "C"]
+    assert [each[:2] for each in found.values()] == [(1, 2), (1, 2), (3, 3), (4, 4)]
+    assert [each.seeds for each in found.values()] == [40, 40, 40, 4]
+    assert [each.text for each in found.values()] == ["1–2", "1–2", "3", "4"]
+    # Of four seeds all pairs would be open: each two have their own.
+    assert {
+        each[:2] for each in places([e._replace(regret=e.regret[:2]) for e in given[:3]]).values()
+    } == {(1, 3)}
+    assert places(given[:1]) == {"D": (1, 1, 40)}
+    assert places([given[0], given[0]._replace(label="Dd")])["Dd"] == (1, 2, 40)
+
+
+def test_ranks_hold_for_all_pairs_together():
+    """Would catch intervals of ranks that hold one by one, or against the first one only."""
+    apart = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])  # 1 on average, deviation 1.58
+    base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
+    # Student t with 4 degrees of freedom for 1, 3 and 6 pairs at 95 %.
+    for number, t in {2: 2.776445, 3: 3.960786, 4: 4.851008}.items():
+        edge = t * math.sqrt(2.5 / 5)
+        for shift in (0.999, 1.001):
+            given = [Entrant("A", "x", "1", base)]
+            given += [Entrant("B", "x", "1", base + apart - 1 + shift * edge)]
+            far = zip("CD"[: number - 2], (1e3, 2e3), strict=False)
+            given += [Entrant(name, "x", "1", base + away) for name, away in far]
+            found = places(given)
+            assert found["A"].last == found["B"].last - 1 + (shift < 1) == 1 + (shift < 1)
+            assert found["B"].first == 1 + (shift > 1)
+
+
+@pytest.mark.parametrize("field", ["trust", "leak", "view", "accountant"])
+def test_ranks_of_unlike_trust_are_refused_or_asked_for(field):
+    """Would catch views or accountants that are ranked together unasked, and a label for two."""
+    given = entrants()[:2]
+    given[0] = given[0]._replace(**{field: "2"})
+    for of in (places, lambda e, **more: least("All", e, {}, **more)):
+        with pytest.raises(ValueError, match="must be alike in whom they trust"):
+            of(given)
+    assert places(given, unlike=True)["A"] == (1, 1, 4)
+    with pytest.raises(ValueError, match=r"^entrants=\['A'\]: must be of labels of their own"):
+        places([given[1], given[1]])
