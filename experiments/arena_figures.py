@@ -268,7 +268,7 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
             places = statements.places(entrants, common.LEVEL)
             start = {"view": what.who, "accountant": what.accountant, "ε": leak}
             for each in entrants:
-                first, last = places[each.label]
+                first, last = places[each.label][:2]
                 rows.append(
                     start
                     | {

@@ -215,7 +215,7 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
         common_seeds = min(len(each.regret) for each in entrants)
         own = []
         for name, entrant in zip(names, entrants, strict=True):
-            place = places[entrant.label]
+            place = places[entrant.label][:2]
             row = arena.final_row(name, parts[name], reference)
             head, trust = row.pop("algorithm"), row.pop("who is trusted")
             told = placed(place, len(names))
