@@ -1,6 +1,6 @@
 """The figures of the arena, each with its words, its table and its numbers beside.
 
-Regret over time, regret against what is sent, regret at an equal leak, and agents that differ.
+Regret over time, regret against what is sent, regret at matched trust, and agents that differ.
 """
 
 from __future__ import annotations
@@ -292,12 +292,11 @@ def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for row in told:
         if "seeds" in row:
-            first, last, of = row["place from"], row["to"], row["of"]
-            place = f"{first} of {of}" if first == last else f"{first}–{last} of {of}"
+            place = statements.Place(row["place from"], row["to"], row["seeds"]).text
             own = found.setdefault(
                 row["algorithm"], {"algorithm": row["algorithm"], "seeds": row["seeds"]}
             )
-            own[f"ε = {row['ε']:g}"] = f"{common.cell(row['regret at T'])}; {place}"
+            own[f"ε = {row['ε']:g}"] = f"{common.cell(row['regret at T'])}; {place} of {row['of']}"
     return list(found.values())
 
 
@@ -347,10 +346,7 @@ def _draw_leaks(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str)
         "Regret at matched trust: above each panel, whose view it is; all of a panel leak the same "
         "ε of one reward to it, over the whole run. Secure sums: the server of CDP-MAB and of "
         "Dist-DP-SE sees sums over 50 agents, of HDP-MAB over five. Markers: means over the seeds. "
-        f"{BARS}. {ONE_LINE}. "
-        + " ".join(
-            f"{VIEWS[view].who.capitalize()}: {words}" for view, words in missing.items() if words
-        )
+        f"{BARS}. {ONE_LINE}. {' '.join(missing)}"
     ).rstrip()
     rows = matched_rows(parts)
     listed = []

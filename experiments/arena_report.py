@@ -24,7 +24,7 @@ from fmab_jax.files import whole_file
 # What was read how; one paragraph for each algorithm.
 READINGS = {
     "cdp": "CDP-MAB is Algorithm 1 of Li and Song as docs/semantics.md reads it, with p = 1 and no "
-    "round budget. At ε = 1 a message leaks 50; the figures at an equal leak divide ε by 50.",
+    "round budget. At ε = 1 a message leaks 50; at matched trust the leak itself is set.",
     "ddp": "DDP-MAB runs GIS on a ring of 50: 24 slots of waiting a round, in which agents pull "
     "their own un-noised best arm. No ε covers these actions; `private_waiting=True` does.",
     "hdp": "HDP-MAB has ten stars of five, which collect without a wait. Weights are 1/M, not the "
@@ -215,12 +215,12 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
         common_seeds = min(len(each.regret) for each in entrants)
         own = []
         for name, entrant in zip(names, entrants, strict=True):
-            place = places[entrant.label][:2]
+            place = places[entrant.label]
             row = arena.final_row(name, parts[name], reference)
             head, trust = row.pop("algorithm"), row.pop("who is trusted")
-            told = placed(place, len(names))
+            told = f"{place.text} of {len(names)}"
             row = {"algorithm": head, "who is trusted": trust, "place": told} | row
-            own.append((place, entrant.regret[:common_seeds].mean(), row))
+            own.append((place[:2], entrant.regret[:common_seeds].mean(), row))
         rows += [row for _, _, row in sorted(own, key=lambda each: each[:2])]
     return rows
 
@@ -240,12 +240,6 @@ def leak_of(name: str) -> str:
     """Returns the epsilon of messages, or of actions of those that tell nobody anything."""
     leak = arena.leaks(LINE_UP[name].algorithm)
     return leak["actions"] if leak["messages"] == statements.NOTHING else leak["messages"]
-
-
-def placed(place: tuple[int, int], of: int) -> str:
-    """Writes a place, or the places that are left open."""
-    first, last = place
-    return f"{first} of {of}" if first == last else f"{first}–{last} of {of}"
 
 
 def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
@@ -305,7 +299,7 @@ def _at_matched_trust(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> l
     lines = [
         f"**At matched trust, {at}.** All of a column leak the same ε of one reward, over the "
         "whole run, to the one whose view is named. Cells: regret, its 95 % interval, and the "
-        "place in the column. Contestants are all that have a finite ε in some view.",
+        "place in the column. Contestants are all that have a finite ε above 0 in some view.",
         "",
     ]
     for view, what in VIEWS.items():
