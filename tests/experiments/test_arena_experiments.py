@@ -22,6 +22,7 @@ from experiments import (
     pictures,
 )
 from fmab_jax.algorithms.base import known
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.core import graphs
 
 
@@ -48,6 +49,7 @@ OWN = {
     "thompson_pooled": ("open", {"pooled": True}),
     "kl_ucb_pooled": ("open", {"pooled": True}),
     "fed1_ucb": ("open", {"pulls": 5}),
+    "fed1_ucb_own": ("open", {"pulls": None}),
     "dducb": ("open", {"graph": "ring"}),
     "gossip_ucb": ("open", {"graph": "ring", "radius": "scaled"}),
     "dec_ucb": ("open", {"graph": "ring"}),
@@ -98,30 +100,68 @@ def test_the_published_page_says_what_the_code_reads_and_counts():
     assert arena_report._LEDGER_NOTES in page
 
 
-def test_every_private_algorithm_is_run_at_an_equal_leak():
-    """Would catch an epsilon of one agent's parameter in place of what others are told, or a
-    private algorithm that is left out."""
+def leaked(view, name, algorithm):
+    """Returns what an algorithm leaks to a view."""
+    rows = fmab.privacy_ledger(algorithm, 50, delta=1e-6)
+    if view == "messages":
+        return max(row.epsilon for row in rows if row.what != "actions")
+    if view == "actions":
+        # An agent of Dist-DP-SE knows its own share of the noise, and is no outsider.
+        (row,) = (row for row in rows if row.what == "actions" and row.who != "an agent")
+        return row.epsilon_at_delta
+    if name == "cdp":  # In its ledger the server sees messages: here it sees their sum alone.
+        return laplace_sum_epsilon(50, 1 / algorithm.epsilon_message, 1e-6)
+    (row,) = (row for row in rows if row.who == "the server")
+    assert row.what.startswith("sums over ")
+    return row.epsilon_at_delta
+
+
+@pytest.mark.parametrize("view", list(arena.VIEWS))
+def test_all_that_take_part_leak_what_is_asked_for(view):
+    """Would catch an epsilon of one agent's parameter in place of what is seen, noise of 50 agents
+    for a star of five, a pure epsilon where others have one up to delta, and another delta."""
+    what = arena.VIEWS[view]
+    for name, maker in what.makers.items():
+        for leak in (0.1, 3.0, 50.0):
+            found = leaked(view, name, maker(leak))
+            assert found == pytest.approx(leak, rel=1e-4), (name, leak)
+            entry = arena.LINE_UP[name]
+            assert maker(leak).name == entry.algorithm.name
+            own = {key for key in arena.stated(entry.algorithm) if not key.startswith("epsilon")}
+            for key in own:
+                assert getattr(maker(leak), key) == getattr(entry.algorithm, key), (name, key)
+    assert what.accountant == {"messages": "pure ε"}.get(view, "ε up to δ = 10⁻⁶")
+    assert arena.DELTA == 1e-6
+
+
+def test_a_message_may_leak_more_where_noise_adds_up():
+    """Would catch the noise of one for that of many, and agents that are mixed up."""
+    one, five, fifty = (arena.message_leak(1.0, hidden) for hidden in (1, 5, 50))
+    # One alone leaks 2 log(1 / (1 - delta)) more up to delta than without.
+    assert one == pytest.approx(1.0 + 2e-6, abs=1e-9)
+    assert 1.1 < five < 2.0 < fifty < 4.0
+
+
+def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
+    """Would catch a private algorithm that a view leaves out silently, or has on both lists, and a
+    reason that is not its own."""
     private = {
         name
         for name, entry in arena.LINE_UP.items()
         if any(0 < row.epsilon < math.inf for row in fmab.privacy_ledger(entry.algorithm, 50))
     }
-    assert set(arena.AT_LEAK) == private
-    for name, maker in arena.AT_LEAK.items():
-        for leak in (0.1, 50.0):
-            rows = fmab.privacy_ledger(maker(leak), arena.AGENTS)
-            told = [row.epsilon for row in rows if row.what != "actions"]
-            acted = [row.epsilon for row in rows if row.what == "actions"]
-            alone = arena.LINE_UP[name].alone
-            assert max(acted if alone and not told else told) == pytest.approx(leak), name
+    for view, what in arena.VIEWS.items():
+        assert set(what.makers) | set(what.absent) == private, view
+        assert not set(what.makers) & set(what.absent), view
+        silent = {name for name, why in what.absent.items() if "tell nobody anything" in why}
+        assert silent == {n for n in what.absent if arena.LINE_UP[n].alone}
+    assert {name for name in private if arena.LINE_UP[name].alone} <= set(
+        arena.VIEWS["actions"].makers
+    )
 
 
-def test_who_steps_through_slots_has_fewer_seeds_at_longer_horizons():
-    """Would catch a trial of days, and an elimination with a tenth of its seeds."""
-    cdp, ucb = arena.LINE_UP["cdp"], arena.LINE_UP["ucb1_pooled"]
-    assert [cdp.seeds(T, 1000) for T in (10**4, 10**5, 10**6)] == [1000, 1000, 1000]
-    assert [ucb.seeds(T, 1000) for T in (10**4, 10**5, 10**6)] == [1000, 100, 0]
-    # Only of agents that are alone do few stand for all.
+def test_who_is_alone_and_alike_has_stand_ins():
+    """Would catch five agents for fifty where they talk, share one policy, or play in rounds."""
     few = {name for name, entry in arena.LINE_UP.items() if entry.agents < arena.AGENTS}
     assert few == {
         *("ldp_ucb", "ldp_bits", "adap_ucb", "tree_ucb"),
@@ -169,57 +209,90 @@ def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
     assert asked[2][2]["epsilon"] == 1 and asked[3][2]["pooled"] is True
 
 
+# By what a seed costs: of 1000 seeds, how many at T = 10^4, 10^5 and 10^6, of parts (a), (b), (c).
+POOLED = {"ucb1_pooled", "thompson_pooled", "kl_ucb_pooled", "ldp_ucb_pooled", "ldp_bits_pooled"}
+TALK = {"fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"}
+SEEDS = {
+    "rounds": {10**4: (1000, 1000, 1000), 10**5: (1000, 1000, 1000), 10**6: (1000, 1000, 1000)},
+    "pooled": {10**4: (1000, 200, 200), 10**5: (100, 40, 40), 10**6: (40, 10, 10)},
+    "alone": {10**4: (1000, 100, 50), 10**5: (100, 20, 10), 10**6: (40, 5, 0)},
+    "talk": {10**4: (200, 50, 50), 10**5: (100, 10, 10), 10**6: (0, 0, 0)},
+}
+
+
+def test_seeds_are_what_a_contestant_can_run():
+    """Would catch a trial of days, an elimination with a tenth of its seeds, agents that share one
+    policy with the seeds of those that talk, the seeds of another part, and a single seed."""
+    for name, entry in arena.LINE_UP.items():
+        cost = "pooled" if name in POOLED else "talk" if name in TALK else "alone"
+        cost = cost if entry.steps else "rounds"
+        assert entry.cost == cost, name
+        for horizon, wanted in SEEDS[cost].items():
+            assert tuple(entry.seeds(part, horizon, 1000) for part in "abc") == wanted, name
+    ucb = arena.LINE_UP["ucb1"]
+    assert [ucb.seeds("c", T, 1000) for T in (10**4 + 1, 10**5 + 1)] == [10, 0]
+    # No interval has one seed.
+    assert ucb.seeds("b", 10**5, 30) == 2
+
+
 @pytest.mark.parametrize("horizon", [10**4, 10**5, 10**6])
 def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizon):
-    """Would catch a part with all seeds of those that take days, one of agents alike on agents that
-    differ, an algorithm stated for agents alike where they differ, and a leak that is lost."""
+    """Would catch a part with all seeds of those that take days, an algorithm stated for agents
+    alike where they differ, one run for two leaks or folders, a run of two views that is made
+    twice, and a leak that is lost."""
     ran = []
 
     def run(entry, algorithm, spread, T, seeds, store, kept):
         name = next(name for name, each in arena.LINE_UP.items() if each is entry)
-        ran.append((kept, name, seeds, spread, T))
-        return algorithm
+        ran.append(((kept, name), seeds, spread, T, algorithm))
+        return [kept, name, algorithm]
 
     monkeypatch.setattr(arena, "_run", run)
     found = arena.sweep(horizon, 1000)
-    steps = {name for name, each in arena.LINE_UP.items() if each.steps}
-    # One index for all agents runs as fast as one agent.
-    pooled = {
-        "ucb1_pooled",
-        "thompson_pooled",
-        "kl_ucb_pooled",
-        "ldp_ucb_pooled",
-        "ldp_bits_pooled",
-    }
-    few = {10**4: 1000, 10**5: 100}
-    wanted_a = {n: few.get(horizon) if n in steps else 1000 for n in arena.LINE_UP}
-    wanted_a = {name: seeds for name, seeds in wanted_a.items() if seeds}
-    assert (
-        {n: seeds for kept, n, seeds, *_ in ran if kept == "a"}
-        == wanted_a
-        == {name: wanted_a[name] for name in found["a"]}
-    )
-    fast = {n for n in arena.LINE_UP if n not in steps or horizon == 10**4}
-    slow = steps - pooled
     wanted = {
-        (f"b{leak:g}", n): 50 if n in slow else 1000
-        for n in arena.AT_LEAK
-        if n in fast
+        part: {n: e.seeds(part, horizon, 1000) for n, e in arena.LINE_UP.items()} for part in "abc"
+    }
+    wanted = {part: {n: m for n, m in each.items() if m} for part, each in wanted.items()}
+    assert {kept_n: seeds for kept_n, seeds, *_ in ran if kept_n[0] == "a"} == {
+        ("a", name): seeds for name, seeds in wanted["a"].items()
+    }
+    assert list(found["a"]) == list(wanted["a"])
+    # At a leak: each view has all that can run, and each folder one run.
+    assert set(found["b"]) == {
+        (view, name, leak)
+        for view, what in arena.VIEWS.items()
+        for name in what.makers
+        if name in wanted["b"]
         for leak in (0.1, 0.3, 1, 3, 10, 50)
     }
-    assert {(kept, n): seeds for kept, n, seeds, *_ in ran if kept[0] == "b"} == wanted
-    assert {label for label in found["b"]} == {f"{n}, {kept[1:]}" for kept, n in wanted}
+    assert len({where for where, *_ in ran}) == len(ran)
+    at_leak = [each for each in ran if each[0][0][0] == "b"]
+    for (_, name), seeds, spread, T, _ in at_leak:
+        assert (seeds, spread, T) == (wanted["b"][name], 0.0, horizon)
+    for (view, name, leak), (_, own, algorithm) in found["b"].items():
+        assert own == name and algorithm == arena.VIEWS[view].makers[name](leak)
+    # The same in two views: summed up over all, a sum itself, and whoever releases all.
+    twice = {
+        ("sums", "cdp"), ("sums", "dist_dp_se"), ("messages", "fed_ucb"),
+        ("messages", "ldp_ucb_pooled"), ("messages", "ldp_bits_pooled"),
+    }  # fmt: skip
+    twice = {key for key in twice if key[1] in wanted["b"]}
+    for view, name, leak in found["b"]:
+        if view != "actions" and name in arena.VIEWS["actions"].makers:
+            mine, theirs = found["b"][view, name, leak], found["b"]["actions", name, leak]
+            assert (mine is theirs) == ((view, name) in twice), (view, name)
+    assert len(at_leak) == len(found["b"]) - 6 * len(twice)
+    # Where agents differ; where they are alike it is the run of part (a).
     alike = {n for n in arena.LINE_UP if getattr(arena.LINE_UP[n].algorithm, "homogeneous_only", 0)}
-    assert alike and not any(label.partition(",")[0] in alike for label in found["c"])
-    wanted = {
-        (kept, n): (50 if n in slow else 1000, spread)
-        for n in fast - alike
-        for kept, spread in (("c0", 0.0), ("c1", 1.0))
-    }
-    told = {(kept, n): (seeds, s) for kept, n, seeds, s, _ in ran if kept[0] == "c"}
-    assert told == wanted and {T for *_, T in ran} == {horizon}
-    assert {s for kept, _, _, s, _ in ran if kept[0] != "c"} == {0.0}
-    assert found["b"]["cdp, 0.3"].epsilon_message == 0.3
+    assert alike == {"dducb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"}
+    told = {where: (seeds, spread) for where, seeds, spread, *_ in ran if where[0] == "c"}
+    assert told == {("c", n): (m, 1.0) for n, m in wanted["c"].items() if n not in alike}
+    assert list(found["c"]) == [
+        (n, w) for n in wanted["c"] if n not in alike for w in arena.SPREADS
+    ]
+    for name, words in found["c"]:
+        assert (found["c"][name, words] is found["a"][name]) == (words == "agents alike")
+    assert {T for *_, T, _ in ran} == {horizon}
 
 
 @pytest.mark.slow
@@ -238,6 +311,11 @@ def test_few_agents_alone_stand_for_all():
     assert difference.std() < 0.2 * all_agents.regret.values[:, -1].std()
 
 
+def run_of(values):
+    """Returns a result that has regret at the horizon alone."""
+    return xr.Dataset({"regret": (("seed", "time"), np.asarray(values, float)[:, None])})
+
+
 def test_rankings_say_what_the_numbers_do():
     """Would catch a winner that cannot be told from the second and is not said to be so, seeds
     that are not common, and a difference of the wrong sign."""
@@ -250,7 +328,8 @@ def test_rankings_say_what_the_numbers_do():
         # Fewer seeds, easier ones among them only if the rest were counted.
         "fed_ucb": instance[:100] + 500,
     }
-    text = arena_report._ranking("Of all", list(finals), finals)
+    runs = {name: run_of(values) for name, values in finals.items()}
+    text = arena_report._least("Of all", list(finals), runs, unlike=True)
     best = min(("cdp", "ddp"), key=lambda name: finals[name][:100].mean())
     other = "ddp" if best == "cdp" else "cdp"
     label = {name: arena.LINE_UP[name].label for name in finals}
@@ -262,6 +341,9 @@ def test_rankings_say_what_the_numbers_do():
     assert f"] more ({100 * extra / mean:.3g} %) (100 seeds, those that all have)." in text
     # Of the same trust, but of another leak.
     assert text.endswith(f" / {label['fed_ucb']}: nobody: messages are noisy, ε: 1).")
+    # Which is refused where that is not asked for.
+    with pytest.raises(ValueError, match="alike in whom they trust"):
+        arena_report._least("Of all", list(finals), runs)
 
 
 def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
@@ -271,59 +353,212 @@ def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
     # Student t with 4 degrees of freedom: 2.7764 at 95 %, 3.4954 at 97.5 %, 3.9608 at 98.33 %.
     half = {2: 2.776445, 3: 3.495406, 4: 3.960802}
     base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
+
+    def told(finals):
+        runs = {name: run_of(values) for name, values in finals.items()}
+        return arena_report._least("All", list(finals), runs, unlike=True)
+
     for number, t in half.items():
         edge = t * math.sqrt(2.5 / 5)  # of the interval, which just holds 0 or just does not
         for shift, alike in ((1.01, False), (0.99, True)):
             finals = {"cdp": base, "ddp": base + apart - 1 + edge * shift}
             finals |= {name: base + 1000 for name in ("hdp", "fed_ucb")[: number - 2]}
-            text = arena_report._ranking("All", list(finals), finals)
+            text = told(finals)
             assert text.startswith("* All: CDP-MAB has the smallest mean, 30 [")
             assert ("cannot be told from it: DDP-MAB, ring" in text) == alike
             if not alike:
                 mean = edge * shift
-                told = f"; DDP-MAB, ring has {mean:,.0f} [{mean - edge:,.0f}, {mean + edge:,.0f}]"
-                assert told in text
+                more = f"; DDP-MAB, ring has {mean:,.0f} [{mean - edge:,.0f}, {mean + edge:,.0f}]"
+                assert more in text
     # 95 % for the mean itself: 30 and 2.7764 sqrt(250 / 5).
     assert "30 [10, 50]" in text and "(5 seeds)." in text
-    zero = arena_report._ranking("All", ["cdp", "ddp"], {"cdp": base, "ddp": base.copy()})
+    zero = told({"cdp": base, "ddp": base.copy()})
     assert zero.endswith("; cannot be told from it: DDP-MAB, ring (5 seeds).")
 
 
-def test_who_is_alone_tells_nobody_anything():
-    """Would catch an algorithm of agents alone among those that are compared by what others are
-    told, and regret at another leak or with agents that are alike."""
+def test_only_those_of_one_trust_and_leak_are_ranked():
+    """Would catch a leak of 50 ranked beside one of 1, actions of those alone that have no bound
+    beside private ones, and whoever plays without looking beside those that look."""
+    groups = arena_report._groups(arena.LINE_UP)
+    assert sorted(sum(groups.values(), [])) == sorted(arena.LINE_UP)
+    assert groups["message", "50"] == ["cdp", "ddp", "hdp"]
+    assert groups["message", "1"] == ["fed_ucb"] and groups["sum", "1"] == ["dist_dp_se"]
+    assert groups["alone", "1"] == ["single", "dp_se", "adap_ucb", "tree_ucb"]
+    assert groups["alone", "no bound"] == ["ucb1", "thompson", "kl_ucb"]
+    assert groups["alone", "0"] == ["uniform_play"]
+    assert list(groups)[0] == ("open", "no bound") and len(groups) == 9
+    # A row for everybody, and a sentence for each group of several that were run.
+    found = parts()
+    rows = arena_report._rows(found["a"])
+    numbers = [len(names) for names in groups.values()]
+    assert [row["place"].partition(" of ")[2] for row in rows] == [
+        str(number) for number in numbers for _ in range(number)
+    ]
+    for names in groups.values():
+        part, rows = rows[: len(names)], rows[len(names) :]
+        assert {row["algorithm"] for row in part} == {arena.LINE_UP[n].label for n in names}
+    lines = arena_report._winners(10**4, found)
+    starts = [
+        f"* Trusted: {arena.TRUST[trust]}; {'actions' if trust == 'alone' else 'messages'}: "
+        f"{leak if leak == 'no bound' else f'ε = {leak}'}, T = 10⁴: "
+        for (trust, leak), names in groups.items()
+        if len(names) > 1
+    ]
+    assert len(starts) == 6
+    for line, start in zip(lines[1:-2], starts, strict=True):
+        assert line.startswith(start), line
+
+
+def test_places_are_those_that_common_seeds_leave_open():
+    """Would catch contestants with unequal seeds that are ranked by the means of their own, one
+    place for two that cannot be told apart, and rows that are not in the order of places."""
+    rng = np.random.default_rng(5)
+    # The first ten instances are hard.
+    instance = np.concatenate([np.full(10, 9000.0), np.full(90, 1000.0)])
+    few = instance[:10] + rng.normal(0, 1, 10)
+    finals = {
+        "cdp": instance + 50 + rng.normal(0, 1, 100),
+        "ddp": few,
+        "hdp": instance + 50 + rng.normal(0, 1, 100),
+        "fed_ucb": instance - 500,
+    }
+    assert few.mean() > 4 * finals["cdp"].mean()  # over the seeds of each
+    found = {}
+    for name, values in finals.items():
+        made = made_up(1000, 10, seeds=len(values))
+        found[name] = made.assign(regret=made.regret.copy(data=values[:, None] + 0 * made.regret))
+    rows = arena_report._rows(found)
+    ties = sorted(("cdp", "hdp"), key=lambda name: finals[name][:10].mean())
+    assert [(row["algorithm"], row["place"], row["seeds"]) for row in rows] == [
+        ("DDP-MAB, ring", "1 of 3", 10),
+        *((arena.LINE_UP[name].label, "2–3 of 3", 100) for name in ties),
+        ("Fed_UCB, ring, scaled", "1 of 1", 100),
+    ]
+    # At matched trust alike.
+    places = {"cdp": "2–3 of 3", "ddp": "1 of 3", "hdp": "2–3 of 3"}
+    at_leak = {("messages", n, leak): found[n] for n in places for leak in arena.LEAKS}
+    for row in arena_figures.matched_table("messages", at_leak):
+        name = next(n for n in places if arena.LINE_UP[n].label == row["algorithm"])
+        cell = common.cell(common.interval(finals[name]))
+        assert row["seeds"] == len(finals[name])
+        assert [row[f"ε = {leak:g}"] for leak in arena.LEAKS] == [f"{cell}; {places[name]}"] * 6
+    # So are those that the words of a figure name.
+    entrants = {name: arena.entrant(name, found[name]) for name in ("cdp", "ddp")}
+    assert arena_figures._ends(entrants) == ("ddp", "cdp")
+
+
+def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
+    """Would catch another view's or leak's numbers, an accountant that is not said, and somebody
+    who takes no part and is not named with the reason."""
     found = {
-        f"{name}, {leak:g}": made_up(regret * leak, 0)
+        (view, name, leak): made_up(regret * leak * (1 + i), 0)
+        for i, (view, what) in enumerate(arena.VIEWS.items())
         for name, regret in (("cdp", 400), ("dist_dp_se", 300), ("dp_se", 1))
+        if name in what.makers
         for leak in arena.LEAKS
     }
-    lines = arena_report._at_leaks("T = 10", found)
-    assert [line.partition(" of what others")[0] for line in lines] == [
-        f"* At ε = {leak}" for leak in ("0.1", "0.3", "1", "3", "10", "50")
+    runs = {"a": {"kl_ucb": made_up(2000, 0)}, "b": found}
+    lines = arena_report._at_matched_trust(10, runs)
+    assert lines[0].startswith("**At matched trust, T = 10.** ")
+    heads = [line for line in lines if line.startswith("View: ")]
+    delta = "accountant: ε up to δ = 10⁻⁶."
+    assert heads == [
+        "View: **whoever reads single messages**; accountant: pure ε.",
+        f"View: **whoever sees secure sums and no message**; {delta}",
+        f"View: **an outsider who sees all actions**; {delta}",
     ]
-    for leak, line in zip(arena.LEAKS, lines, strict=True):
-        mean = found[f"dist_dp_se, {leak:g}"].regret.isel(time=-1).mean()
-        assert "told, T = 10: of 2 of 7 contestants, Dist-DP-SE has the smallest mean, " in line
-        assert f" mean, {float(mean):,.0f} [" in line
-        # Who trusts a secure sum stands beside who trusts nobody, and that is said.
-        both = f"a secure sum, ε: {leak:g} / CDP-MAB: nobody: messages are noisy, ε: {leak:g})."
-        assert f"They differ in trust or leak (Dist-DP-SE: {both}" in line
-        missing = "LDP-UCB-L, pooled / LDP-UCB-B, pooled."
-        assert line.endswith(f" Not run, {arena_report.STEPS}: Fed_UCB, ring, scaled / {missing}")
-        assert "Not run, in this run: DDP-MAB, ring / HDP-MAB, 10 stars of 5." in line
-        assert " DP-SE" not in line.replace("Dist-DP-SE", "")
+    said = [line for line in lines if line.startswith("* ")]
+    best = {"messages": "CDP-MAB", "sums": "Dist-DP-SE", "actions": "DP-SE"}
+    first = {"messages": "cdp", "sums": "dist_dp_se", "actions": "dp_se"}
+    numbers = {"messages": 1, "sums": 2, "actions": 3}
+    label = {name: entry.label for name, entry in arena.LINE_UP.items()}
+    told = [(view, leak) for view in arena.VIEWS for leak in (0.1, 1.0, 10.0)]
+    for (view, leak), line in zip(told, said, strict=True):
+        what, mean = arena.VIEWS[view], found[view, first[view], leak].regret.isel(time=-1).mean()
+        assert line.startswith(
+            f"* Leak ε = {leak:g} to {what.who}, T = 10: of {numbers[view]} of 13 contestants, "
+            f"{best[view]} has the smallest mean, {float(mean):,.0f} ["
+        )
+        assert "They differ" not in line
+        reasons = {}
+        for name, why in what.absent.items():
+            reasons.setdefault(why, []).append(label[name])
+        for name in what.makers:
+            if (view, name, leak) not in found:
+                why = arena.STEPS if arena.LINE_UP[name].steps else arena.UNASKED
+                reasons.setdefault(why, []).append(label[name])
+        for why, labels in reasons.items():
+            assert f" Not run, {why}: {' / '.join(labels)}." in line
+        assert line.count("Not run, ") == len(reasons)
+        # Whoever tells nobody anything is no yardstick of actions, which leak all.
+        assert (" Yardstick: KL-UCB by every agent alone" in line) == (view != "actions")
+    # By hand, of one view.
+    assert (
+        " Not run, because no ε covers a share of its noise: Dist-DP-SE. Not run, because they "
+        "tell nobody anything: CDP-MAB alone / DP-SE / AdaP-UCB / Private UCB (tree) / LDP-UCB-L, "
+        "alone / LDP-UCB-B, alone. Not run, because this run leaves them out: DDP-MAB, ring / "
+        "HDP-MAB, 10 stars of 5. Not run, because simulating them slot by slot takes too long: "
+        "Fed_UCB, ring, scaled / LDP-UCB-L, pooled / LDP-UCB-B, pooled."
+    ) in said[0]
+    # A column for each leak, a row for each that takes part.
+    tables = [line for line in lines if line.startswith("| ")]
+    assert (
+        tables[0]
+        == "| algorithm | seeds | " + " | ".join(f"ε = {leak:g}" for leak in arena.LEAKS) + " |"
+    )
+    assert [line.split(" | ")[0][2:] for line in tables] == [
+        *("algorithm", "CDP-MAB"),
+        *("algorithm", "CDP-MAB", "Dist-DP-SE"),
+        *("algorithm", "CDP-MAB", "Dist-DP-SE", "DP-SE"),
+    ]
+    nothing = arena_report._at_matched_trust(10, {"a": runs["a"], "b": {}})
+    assert not any(line.startswith(("View", "|", "* ")) for line in nothing)
+
+
+def test_the_yardstick_is_the_best_that_tells_nobody_anything():
+    """Would catch an estimate in place of the interval's upper end, an interval that is not
+    simultaneous, seeds that are not common, and the wrong side."""
+    base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
+    apart = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # 0 on average
+    edge = 3.495406 * math.sqrt(2.5 / 5)  # of two intervals, which hold together
+    finals = {
+        "cdp": base + apart - 1.01 * edge,
+        "ddp": base + apart - 0.99 * edge,
+    }
+
+    def told(finals):
+        entrants = [arena.entrant(name, run_of(values)) for name, values in finals.items()]
+        return arena_report._yardstick(entrants, run_of(base))
+
+    start = (
+        "Yardstick: KL-UCB by every agent alone, which tells nobody anything, has 30 [10, 50]; "
+        "surely less than that has: "
+    )
+    assert told(finals) == f"{start}CDP-MAB."
+    assert told({"ddp": base + apart + 9}) == f"{start}nobody."
+    # One alone, at 95 %; and on the seeds that both have, though its others are easy.
+    assert told({"ddp": finals["ddp"]}) == f"{start}DDP-MAB, ring."
+    more = np.concatenate([base + apart + 5, np.full(95, -1e6)])
+    assert told({"ddp": more}) == f"{start}nobody."
+    assert told({"ddp": base[:3] - 1 - 0.1 * apart[:3]}) == f"{start}DDP-MAB, ring."
+
+
+def test_who_is_least_where_agents_differ_is_said():
+    """Would catch the numbers of agents alike, and whoever cannot run there left out silently."""
     differ = {
-        f"{name}, {words}": made_up(regret, 0)
+        (name, words): made_up(regret, 0)
         for name, pair in (("cdp", (500, 900)), ("ucb1", (100, 5000)))
         for words, regret in zip(arena.SPREADS, pair, strict=True)
     }
-    (line,) = arena_report._where_agents_differ("T = 10", differ)
+    found = {"cdp": differ["cdp", "agents alike"], "ucb1": differ["ucb1", "agents alike"]}
+    *_, line = arena_report._winners(10, {"a": found, "c": differ})
     assert line.startswith(
-        "* Where agents differ, T = 10: of 2 of 27 contestants, CDP-MAB has the "
+        "* Where agents differ, T = 10: of 2 of 28 contestants, CDP-MAB has the smallest mean, "
+        f"{float(differ['cdp', 'agents differ'].regret.isel(time=-1).mean()):,.0f} ["
     )
     alike = "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
     assert f" Not run, because they are stated for agents alike only: {alike}" in line
-    assert arena_report._where_agents_differ("", {}) == arena_report._at_leaks("", {}) == []
+    assert not any("differ, " in line for line in arena_report._winners(10, {"a": found, "c": {}}))
 
 
 def test_who_does_no_better_than_uniform_play_is_named():
@@ -334,22 +569,39 @@ def test_who_does_no_better_than_uniform_play_is_named():
     values = {name: share * base for name, share in shares.items()}
     values["hdp"] = 0.96 * base + 300 * (-1.0) ** np.arange(20)  # above 0.95 on average only
     values["fed_ucb"] = 1.1 * base[:5]
-    parts = {
-        name: xr.Dataset({"regret": (("seed", "time"), own[:, None])})
-        for name, own in values.items()
-    }
+    parts = {name: run_of(own) for name, own in values.items()}
     lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
     (told,) = (line for line in lines if "uniform play, or worse" in line)
     names = [arena.LINE_UP[name].label for name in ("ddp", "ucb1", "fed_ucb")]
-    assert told == f"* Within 5 % of uniform play, or worse, T = 10⁶: {' / '.join(names)}."
-    assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 27 contestants, ")
+    start = "* Within 5 % of uniform play, or worse, T = 10⁶: "
+    missing = arena.not_run(arena.absent(arena.LINE_UP, parts))
+    assert told == f"{start}{' / '.join(names)}. {missing}"
+    assert missing.startswith("Not run, because this run leaves them out: Dist-DP-SE / Fed1-UCB")
+    assert " / KL-UCB." in missing and "CDP-MAB /" not in missing
+    assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 28 contestants, ")
     assert "(5 seeds, those that all have)." in lines[0]
-    messages = f"* Trusted: {arena.TRUST['message']}, T = 10⁶: "
+    messages = f"* Trusted: {arena.TRUST['message']}; messages: ε = 50, T = 10⁶: "
     assert sum(line.startswith(messages) for line in lines) == 1
     assert not any(line.startswith(f"* Trusted: {arena.TRUST['open']}") for line in lines)
     del parts["ddp"], parts["ucb1"], parts["fed_ucb"]
     lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
-    assert lines[-1].endswith("or worse, T = 10⁶: nobody.")
+    assert lines[-1].startswith(f"{start}nobody. Not run, ")
+
+
+def test_who_was_not_run_is_said_with_the_reason():
+    """Would catch a reason for another, somebody who was run, and a paragraph about nobody."""
+    names = ("cdp", "ucb1", "lcc_ucb", "gosine", "dist_dp_se")
+    found = arena.absent(names, {"cdp"})
+    assert found == {arena.STEPS: ["UCB1", "LCC-UCB", "GosInE"], arena.UNASKED: ["Dist-DP-SE"]}
+    assert arena.absent(names, {"cdp"}, differ=True) == {
+        arena.STEPS: ["UCB1"],
+        arena.ALIKE_ONLY: ["LCC-UCB", "GosInE"],
+        arena.UNASKED: ["Dist-DP-SE"],
+    }
+    assert arena.not_run({"because": ["one", "two"], "so": ["three"]}) == (
+        "Not run, because: one / two. Not run, so: three."
+    )
+    assert arena.absent(names, names) == {} and arena.not_run({}) == ""
 
 
 def test_meters_of_counts_are_left_out_where_that_is_asked_for():
@@ -367,7 +619,8 @@ def test_meters_of_counts_are_left_out_where_that_is_asked_for():
 
 def test_rows_of_the_table_have_their_own_numbers():
     """Would catch a column swapped with another, links with counts told as without, a difference of
-    the wrong sign or on other seeds, and an epsilon of messages told as that of actions."""
+    the wrong sign or on other seeds, and an epsilon of messages told as that of actions,
+    and bits of another than what is sent."""
     cdp, mine = made_up(1000, 10, seeds=6), made_up(3000, 20, seeds=4)
     extra = {"meter": ["used", "counts"], "priced": ("meter", [True, False])}
     links = np.concatenate([mine.links.values, 3 * mine.links.values], axis=2)
@@ -384,22 +637,24 @@ def test_rows_of_the_table_have_their_own_numbers():
         "links at T": (80, 80, 80),
         "links without those of counts": (20, 20, 20),
         "numbers sent": (2000, 2000, 2000),
+        "bits sent": (128_000, 128_000, 128_000),
         "agents that play a worse arm at T": common.interval([0, 1, 2, 3]),
-        "epsilon of messages": row["epsilon of messages"],
-        "epsilon of actions": row["epsilon of actions"],
+        "epsilon of messages": "1",
+        "epsilon of actions": "1",
     }
+    assert list(row)[2:4] == ["epsilon of messages", "epsilon of actions"]
+    # A bit is a bit; one of 100 names has 7; whatever else is sent is a real.
+    sent = {name: arena.final_row(name, mine, cdp)["bits sent"] for name in arena.LINE_UP}
+    assert sent.pop("ldp_bits_pooled") == (2000, 2000, 2000)
+    for name in ("gosine", "lcc_ucb", "lcc_ucb_graph"):
+        assert sent.pop(name) == (14_000, 14_000, 14_000)
+    assert set(sent.values()) == {(128_000, 128_000, 128_000)}
     assert arena.leaks(fmab.cdp_mab(1)) == {"messages": "50", "actions": "50"}
     assert arena.leaks(fmab.ddp_mab(1, "ring")) == {"messages": "50", "actions": "no bound"}
     assert arena.leaks(fmab.dp_se(0.5)) == {"messages": "nothing is told", "actions": "0.5"}
     told = arena.seeds_in_words({"a": cdp, "b": mine, "c": made_up(5, 1, seeds=2)})
     assert told == "6 seeds, 4 or 2 of those that take long"
     assert arena.seeds_in_words({"a": cdp}) == "6 seeds"
-    table = arena_report._table({"fed_ucb": mine, "cdp": cdp, "ddp": made_up(2000, 1)})
-    assert [line.split(" | ")[0] for line in table[2:]] == [
-        "| CDP-MAB",
-        "| DDP-MAB, ring",
-        "| Fed_UCB, ring, scaled",
-    ]
 
 
 @pytest.mark.slow
@@ -465,13 +720,15 @@ def parts():
     near = found["a"]["cdp"]
     found["a"]["ddp"] = near.assign(regret=1.001 * near.regret)
     found["b"] = {
-        f"{name}, {leak:g}": made_up(regret[name] / leak**0.3, told[name])
-        for name in arena.AT_LEAK
+        (view, name, leak): made_up((1 + i) * regret[name] / leak**0.3, told[name])
+        for i, (view, what) in enumerate(arena.VIEWS.items())
+        for name in what.makers
         for leak in arena.LEAKS
     }
     found["c"] = {
-        f"{name}, {words}": made_up(regret[name] * (1 + spread), told[name])
+        (name, words): made_up(regret[name] * (1 + spread), told[name])
         for name in told
+        if not getattr(arena.LINE_UP[name].algorithm, "homogeneous_only", False)
         for words, spread in arena.SPREADS.items()
     }
     return found
