@@ -23,6 +23,7 @@ from experiments import (
 )
 from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
+from fmab_jax.analysis.words import whole
 from fmab_jax.core import graphs
 
 
@@ -741,16 +742,20 @@ def rows_of(path):
 
 
 def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
-    """Would catch a contestant that is dropped, numbers of another leak, part or meter, rows in the
-    other order, and words that name another than the least, the most or the seeds."""
+    """Would catch a contestant that is dropped, numbers of another view, leak, part or meter, rows
+    in the other order, words that name another than the least, the most or the seeds, and somebody
+    who was not run and is not named."""
     kept, found = published(monkeypatch), parts()
     # Who is best of all is alone, and who is best where agents are alike is not where they differ.
-    for label, data in found["b"].items():
-        alone = arena.LINE_UP[label.partition(",")[0]].alone
-        found["b"][label] = data.assign(regret=data.regret * (0.01 if alone else 1))
-    for i, label in enumerate(label for label in found["c"] if label.endswith("differ")):
-        data = found["c"][label]
-        found["c"][label] = data.assign(regret=data.regret * (1 + 7 * i % 5))
+    for key, data in found["b"].items():
+        alone = arena.LINE_UP[key[1]].alone
+        found["b"][key] = data.assign(regret=data.regret * (0.01 if alone else 1))
+    for i, key in enumerate(key for key in found["c"] if key[1] == "agents differ"):
+        data = found["c"][key]
+        found["c"][key] = data.assign(regret=data.regret * (1 + 7 * i % 5))
+    for part in ("a", "b", "c"):  # as at a long horizon
+        for key in [key for key in found[part] if key == "gossip_ucb" or "fed_ucb" in key]:
+            del found[part][key]
     written = arena.draw({10**4: found}, tmp_path)
     assert (
         [path.stem for path in written]
@@ -758,11 +763,13 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         == [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
     )
     last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
-    label = {name: arena.LINE_UP[name].label for name in last}
+    label = {name: entry.label for name, entry in arena.LINE_UP.items()}
     for each in kept.values():
         assert "M = 50 agents, K = 100 arms" in each.caption
         assert "T = 10⁴ slots, 4 seeds" in each.caption
         assert "5 agents are run and their regret is multiplied by 50 / 5" in each.caption
+        steps = f" Not run, {arena.STEPS}: {label['fed_ucb']}"
+        assert (steps in each.caption) and f"Not run, {arena.UNASKED}" not in each.caption
     regret, links, leak, differ = kept.values()
     # Over time.
     rows = {(r["quantity"], r["curve"], r["slot"]): r for r in regret.rows}
@@ -772,66 +779,93 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         more = rows["minus CDP-MAB, same seeds", label[name], 10**4]
         own = common.interval(values - last["cdp"])
         assert [more[key] for key in ("mean", "lower", "upper")] == pytest.approx(own)
-    assert [row["algorithm"] for row in regret.table] == list(label.values())
+    assert [row["algorithm"] for row in regret.table] == [label[name] for name in last]
     most = max(last, key=lambda name: last[name].mean())
     least = min(last, key=lambda name: last[name].mean())
     assert (
-        f"{len(last)} algorithms, by who is trusted. At T = 10⁴ {label[least]} has the least "
-        f"regret, {last[least].mean():,.0f}, and {label[most]} the most, {last[most].mean():,.0f}; "
-        f"CDP-MAB has {last['cdp'].mean():,.0f}."
+        f"26 of 28 algorithms, by who is trusted. At T = 10⁴ the least mean regret on the seeds "
+        f"that all have is that of {label[least]}, which over its own seeds has "
+        f"{last[least].mean():,.0f}; the largest is that of {label[most]}, "
+        f"{last[most].mean():,.0f}. CDP-MAB has {last['cdp'].mean():,.0f}."
     ) == regret.alt
     assert "[figure](arena_leak_T1e4.md)" in regret.caption
+    # A leak of 50 beside one of 1 is said.
+    assert "CDP-MAB, DDP-MAB and HDP-MAB leaks 50, of the others 1; at matched" in regret.caption
     # Against what is sent.
     sent = {name: float(data.numbers_sent.mean()) for name, data in found["a"].items()}
-    assert [row["algorithm"] for row in links.rows] == list(label.values())
+    bits = {name: number * arena.BITS.get(name, 64) for name, number in sent.items()}
+    assert [row["algorithm"] for row in links.rows] == [label[name] for name in last]
     for name, row in zip(last, links.rows, strict=True):
         assert row["numbers sent"][0] == sent[name] == 100 * row["links at T"][0]
+        assert row["bits sent"][0] == bits[name]
         assert row["regret at T"] == common.interval(last[name])
+        assert row["epsilon of messages"] == arena.leaks(arena.LINE_UP[name].algorithm)["messages"]
     telling = [name for name in last if sent[name]]
-    least = min(telling, key=sent.get)
+    least = min(telling, key=bits.get)
     best = min(telling, key=lambda name: last[name].mean())
     assert (
-        f"of those that send anything, {label[least]} sends least, {sent[least]:,.0f} numbers, and "
-        f"has a regret of {last[least].mean():,.0f}; {label[best]} has the least regret, "
-        f"{last[best].mean():,.0f}, with {sent[best]:,.0f} numbers."
+        f"of those that send anything, {label[least]} sends least, {bits[least]:,.0f} bits, and "
+        f"has a regret of {last[least].mean():,.0f}; {label[best]} has the least regret on the "
+        f"seeds that all have, {last[best].mean():,.0f} over its own, with {bits[best]:,.0f} bits."
     ) in links.alt
-    # At a leak.
-    assert [(row["algorithm"], row["epsilon"]) for row in leak.rows] == [
-        (label[name], each) for name in arena.AT_LEAK for each in arena.LEAKS
+    assert "a released bit has 1, an arm's name 7, every other number" in links.caption
+    assert "carries 64." in links.caption
+    # At matched trust.
+    rows = [row for row in leak.rows if not row["why not run"]]
+    cells = [
+        (view, each, name)
+        for view, what in arena.VIEWS.items()
+        for each in arena.LEAKS
+        for name in what.makers
+        if name != "fed_ucb"
     ]
-    cells = [(name, each) for name in arena.AT_LEAK for each in arena.LEAKS]
-    for (name, each), row in zip(cells, leak.rows, strict=True):
-        own = found["b"][f"{name}, {each:g}"]
+    assert leak.table == rows
+    for (view, each, name), row in zip(cells, rows, strict=True):
+        what = arena.VIEWS[view]
+        assert (row["view"], row["accountant"], row["ε"], row["algorithm"], row["seeds"]) == (
+            what.who, what.accountant, each, label[name], 4,
+        )  # fmt: skip
+        own = found["b"][view, name, each]
         assert row["regret at T"] == pytest.approx(common.interval(own.regret.isel(time=-1)))
-        assert row["of"] == (
-            "what agents do" if arena.LINE_UP[name].alone else "what others are told"
-        )
-        assert (row["seeds"], row["agents that play a worse arm at T"]) == (
-            4,
-            common.interval([0, 1, 2, 3]),
-        )
-    told = [name for name in arena.AT_LEAK if not arena.LINE_UP[name].alone]
-    for each in arena.LEAKS:
-        means = {n: float(found["b"][f"{n}, {each:g}"].regret.isel(time=-1).mean()) for n in told}
-        best = min(means, key=means.get)
-        assert f"{label[best]} at ε = {each:g} ({means[best]:,.0f})" in leak.alt
+        assert row["of"] == sum(n != "fed_ucb" for n in what.makers)
+    for view, what in arena.VIEWS.items():
+        missing = {label[name]: why for name, why in what.absent.items()}
+        missing |= {label["fed_ucb"]: arena.STEPS} if "fed_ucb" in what.makers else {}
+        for each in arena.LEAKS:
+            told = {
+                row["algorithm"]: row["why not run"]
+                for row in leak.rows
+                if row["why not run"] and (row["view"], row["ε"]) == (what.who, each)
+            }
+            assert told == missing
+        for why in missing.values():
+            assert f"Not run, {why}: " in leak.caption
+        names = [name for name in what.makers if name != "fed_ucb"]
+        for each in (0.1, 1.0, 50.0):
+            means = {n: float(found["b"][view, n, each].regret.isel(time=-1).mean()) for n in names}
+            best = min(means, key=means.get)
+            told = f"{label[best]} at ε = {each:g} ({means[best]:,.0f})"
+            start = f"{what.who}: " if each == 0.1 else ""
+            assert f"{start}{told}" in leak.alt
+    assert "Whoever reads single messages: Not run, because no ε covers a share" in leak.caption
+    assert "An outsider who sees all actions: Not run, because simulating" in leak.caption
     # Where agents differ.
-    ends = {
-        (name, words): found["c"][f"{name}, {words}"].regret.isel(time=-1).values
-        for name in last
-        for words in arena.SPREADS
-    }
-    order = sorted(last, key=lambda name: ends[name, "agents differ"].mean())
+    ends = {key: data.regret.isel(time=-1).values for key, data in found["c"].items()}
+    names = dict.fromkeys(name for name, _ in found["c"])
+    order = sorted(names, key=lambda name: ends[name, "agents differ"].mean())
     assert [row["algorithm"] for row in differ.rows] == [label[name] for name in order]
     for name, row in zip(order, differ.rows, strict=True):
         for words in arena.SPREADS:
             assert row[words] == pytest.approx(common.interval(ends[name, words]))
     first, final = (ends[name, "agents differ"].mean() for name in (order[0], order[-1]))
     assert differ.alt == (
-        f"Where agents differ, {label[order[0]]} has the least regret, {first:,.0f}, and "
-        f"{label[order[-1]]} the most, {final:,.0f}."
+        f"Where agents differ, the least mean regret on the seeds that all have is that of "
+        f"{label[order[0]]}, {first:,.0f} over its own seeds, and the largest that of "
+        f"{label[order[-1]]}, {final:,.0f}."
     )
     assert "the local best arm of 50 % of the agents" in differ.caption
+    alike = "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
+    assert f"Not run, because they are stated for agents alike only: {alike}" in differ.caption
     # What is drawn: who is best where agents differ stands highest, in both colours.
     page = pictures.Page(narrow=False)
     differ.draw(page)
@@ -843,50 +877,80 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         np.testing.assert_allclose(line.get_xdata(), drawn)
     page = pictures.Page(narrow=False)
     leak.draw(page)
-    for panel, names, words in zip(
-        page.figure.axes,
-        (told, [name for name in arena.AT_LEAK if name not in told]),
-        ("ε of what others are told", "ε of what an agent does, or releases"),
-        strict=True,
-    ):
-        assert panel.get_xlabel() == words
+    for panel, (view, what) in zip(page.figure.axes, arena.VIEWS.items(), strict=True):
+        assert panel.get_title(loc="left") == what.who
+        assert panel.get_xlabel() == f"leak, {what.accountant}"
         lines = {line.get_label(): line for line in panel.lines}
-        assert list(lines) == [label[name] for name in names]
-        for name in names:
+        assert list(lines) == [label[name] for name in what.makers if name != "fed_ucb"]
+        for name in what.makers:
+            if name == "fed_ucb":
+                continue
             drawn = [
-                float(found["b"][f"{name}, {each:g}"].regret.isel(time=-1).mean())
+                float(found["b"][view, name, each].regret.isel(time=-1).mean())
                 for each in arena.LEAKS
             ]
             np.testing.assert_allclose(lines[label[name]].get_ydata(), drawn)
 
 
+def test_names_in_pictures_carry_the_leak_of_their_messages():
+    """Would catch a leak of 50 that stands beside one of 1 without a word, and an epsilon of those
+    that have none or tell nobody anything."""
+    told = {name: arena_figures._with_leak(name) for name in ("cdp", "fed_ucb", "ucb1_pooled")}
+    assert told == {
+        "cdp": "CDP-MAB; ε 50",
+        "fed_ucb": "Fed_UCB, ring, scaled; ε 1",
+        "ucb1_pooled": "UCB1, pooled",
+    }
+    assert arena_figures._with_leak("dp_se") == "DP-SE"
+
+
 def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
-    """Would catch a horizon, a contestant's reading or a setting that is left out of ARENA.md, and
-    links to figures of another horizon."""
+    """Would catch a horizon, a contestant's reading or a setting that is left out of ARENA.md,
+    links to figures of another horizon, and numbers beside that are not those of the table."""
     found = parts()
     settings = {"fed1-M1-f138": None}
-    monkeypatch.setattr(arena_settings, "_row", lambda setting, data: {"algorithm": setting.who})
+    own = {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
+    monkeypatch.setattr(
+        arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
+    )
     results = {"arena": {10**4: found, 10**5: found}, "arena_settings": {10**6: settings}}
     written = arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
     assert {path.name for path in written} == {
-        "arena_T1e4.md", "arena_T1e5.md", "arena_ledger.md", "arena_ledger.csv", "ARENA.md",
+        "arena_T1e4.csv", "arena_T1e4.md", "arena_T1e5.csv", "arena_T1e5.md",
+        "arena_ledger.md", "arena_ledger.csv", "ARENA.md",
     }  # fmt: skip
     page = (tmp_path / "ARENA.md").read_text("utf-8")
+    rows = arena_report._rows(found["a"])
     for T, end in (("10⁴", "T1e4"), ("10⁵", "T1e5")):
         section = (tmp_path / f"arena_{end}.md").read_text("utf-8")
         assert section in page + "\n" and section.startswith(f"## T = {T}\n")
         assert "simultaneous over the contestants of a comparison (Bonferroni)." in section
         for part in ("regret", "links", "leak", "differ"):
             assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
-        assert section.count("* At ε = ") == len(arena.LEAKS)
-        table = [line.split(" | ")[0][2:] for line in section.splitlines() if line[:2] == "| "]
-        order = sorted(found["a"], key=lambda n: float(found["a"][n].regret.isel(time=-1).mean()))
-        assert table[1:] == [arena.LINE_UP[name].label for name in order]
+        assert section.count("* Leak ε = ") == 3 * len(arena.VIEWS)
+        assert section.count("Yardstick: ") == 3 * 2
+        assert (
+            arena_report.TABLE in section and "an arm's name 7, every other number 64." in section
+        )
+        lines = section.splitlines()
+        assert lines[2 : 4 + len(rows)] == common.table_lines(rows)
+        for view in arena.VIEWS:
+            table = common.table_lines(arena_figures.matched_table(view, found["b"]))
+            assert "\n".join(table) in section
+        beside = rows_of(tmp_path / f"arena_{end}.csv")
+        assert [(row["algorithm"], row["place"]) for row in beside] == [
+            (row["algorithm"], row["place"]) for row in rows
+        ]
+        for row, mine in zip(rows, beside, strict=True):
+            head = "regret at T"
+            ends = [float(mine[head + more]) for more in ("", ", lower", ", upper")]
+            assert ends == list(row[head])
     for name, text in arena_report.READINGS.items():
         assert f"**{arena.LINE_UP[name].label}** (`{arena.LINE_UP[name].algorithm.name}`;" in page
         assert text in page
     every = list(arena_settings.settings())
     assert f"Not run: {', '.join(each for each in every if each != 'fed1-M1-f138')}." in page
+    assert "| Fed1-UCB | 10⁵ | 1.0 [0.0, 2.0] | cannot be said: the horizon is not theirs |" in page
     # What is told of one changed reward: 50 of a message of CDP-MAB, and no bound on actions.
     ledger = rows_of(tmp_path / "arena_ledger.csv")
     assert {row["algorithm"] for row in ledger} == {e.label for e in arena.LINE_UP.values()}
@@ -896,6 +960,67 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     assert "* ring: GIS 25 slots, 1,249 links and 2,450 vectors; flooding 25 slots" in page
     assert "* star: GIS 2 slots, 98 links and 2,450 vectors;" in page
     assert "* complete: GIS 1 slot, 1,225 links" in page
+
+
+def test_settings_say_whether_they_agree_with_what_is_known():
+    """Would catch a yes where links alone are off, the wrong side of the axis, another setting's
+    known number, an order that is not looked at, and a verdict at another horizon or on nothing."""
+
+    def row(name, regret, links=0.0, T=None):
+        setting = arena_settings.settings()[name]
+        whole_T = whole(setting.horizon) if T is None else T
+        return {
+            "algorithm": setting.who,
+            "T": whole_T,
+            "regret at T": (regret, regret - 1, regret + 1),
+            "links at T": (links, links, links),
+        }
+
+    def told(name, regret, links=0.0, T=None, **others):
+        rows = {name: row(name, regret, links, T)}
+        rows |= {
+            each.replace("_", "-"): row(each.replace("_", "-"), v) for each, v in others.items()
+        }
+        return arena_settings.agrees(name, rows)
+
+    # Known: 25,100 with 13,000 links.
+    assert told("fed1-M5-f10", 25_100, 13_600) == "yes: regret +0.0 %, links +4.6 %"
+    assert told("fed1-M5-f10", 23_900, 13_000) == "yes: regret -4.8 %, links +0.0 %"
+    assert told("fed1-M5-f10", 26_400, 13_000) == "no: regret +5.2 %, links +0.0 %"
+    assert told("fed1-M5-f10", 25_100, 12_300) == "no: regret +0.0 %, links -5.4 %"
+    cut_ = "cannot be said: the horizon is not theirs"
+    assert told("fed1-M5-f10", 25_100, 13_000, T="10⁴") == cut_
+    # LCC-UCB has to be between the two others, and below the end of the axis: 3,500, or 7,000.
+    pair = {"lcc_10_100_UCB1_pooled": 500, "lcc_10_100_UCB1_alone": 3000}
+    below = "yes: below the end of the axis"
+    assert told("lcc-10-100-LCC-UCB", 1000, **pair) == f"{below}, between the other two"
+    assert told("lcc-10-100-LCC-UCB", 400, **pair) == "no: not between the other two"
+    assert told("lcc-10-100-LCC-UCB", 3100, **pair) == "no: not between the other two"
+    above = "no: above the axis, which ends at 3,500; why is not known"
+    assert told("lcc-10-100-LCC-UCB", 3600, **pair) == above
+    missing = "cannot be said: one of the three was not run"
+    assert told("lcc-10-100-LCC-UCB", 1000) == missing
+    rows = {
+        f"lcc-{size}-{who}": row(f"lcc-{size}-{who}", regret)
+        for size in ("10-100", "10-200")
+        for who, regret in (("LCC-UCB", 6000), ("UCB1-pooled", 700), ("UCB1-alone", 6500))
+    }
+    agrees = {name: arena_settings.agrees(name, rows) for name in rows}
+    assert agrees["lcc-10-200-LCC-UCB"] == f"{below}, between the other two"
+    assert agrees["lcc-10-200-UCB1-pooled"] == agrees["lcc-10-200-UCB1-alone"] == below
+    assert agrees["lcc-10-100-UCB1-pooled"] == below
+    assert agrees["lcc-10-100-UCB1-alone"] == agrees["lcc-10-100-LCC-UCB"] == above
+    # About a tenth, which was read off a picture.
+    for other in ("adap-DP-SE", "adap-tree"):
+        assert told(other, 1000, **{"adap_AdaP_UCB": 140}) == "yes: AdaP-UCB has 0.14 of it"
+        for share in (160, 40):
+            assert told(other, 1000, **{"adap_AdaP_UCB": share}) == (
+                f"no: AdaP-UCB has 0.{share // 10:02} of it; what is known was read off a picture"
+            )
+        assert told(other, 1000) == "cannot be said: AdaP-UCB was not run"
+    assert told("adap-AdaP-UCB", 140) == "see the other two"
+    for name in ("dducb-ring-of-100", "gosine-GosInE", "lcc-graph-100-250"):
+        assert told(name, 5) == "cannot be said: no number is known"
 
 
 def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
@@ -1010,12 +1135,16 @@ def test_the_arenas_figures_are_legible_and_show_the_data(monkeypatch, tmp_path)
     links = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_links_T1e4.csv")}
     assert float(links["UCB1"]["numbers sent"]) == 0 < float(links["GosInE"]["links at T"])
     leaks = {
-        (row["algorithm"], row["epsilon"]): row for row in rows_of(tmp_path / "arena_leak_T1e4.csv")
+        (row["view"], row["algorithm"], row["ε"]): row
+        for row in rows_of(tmp_path / "arena_leak_T1e4.csv")
     }
-    values = found["b"]["dp_se, 0.3"].regret.isel(time=-1).values
-    assert float(leaks["DP-SE", "0.3"]["regret at T"]) == pytest.approx(values.mean())
+    values = found["b"]["actions", "dp_se", 0.3].regret.isel(time=-1).values
+    own = leaks[arena.VIEWS["actions"].who, "DP-SE", "0.3"]
+    assert float(own["regret at T"]) == pytest.approx(values.mean())
+    sums = leaks[arena.VIEWS["sums"].who, "DP-SE", "0.3"]
+    assert (sums["why not run"], sums["seeds"]) == ("because they tell nobody anything", "")
     differ = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_differ_T1e4.csv")}
-    values = found["c"]["ucb1, agents differ"].regret.isel(time=-1).values
+    values = found["c"]["ucb1", "agents differ"].regret.isel(time=-1).values
     assert float(differ["UCB1"]["agents differ"]) == pytest.approx(values.mean())
 
 
