@@ -195,8 +195,9 @@ def _arena() -> str:
         "reference.\n",
         *rows,
         "\n[The arena's report](../figures/ARENA.md) compares them on the paper's instance: regret "
-        "over time, against links, against numbers sent, at an equal leak, and where agents "
-        "differ. [The twins](twins.md) show that each is drawn from the right law.\n",
+        "over time, against links, against bits sent, at matched trust (an equal leak to the same "
+        "view), and where agents differ. "
+        "[The twins](twins.md) show that each is drawn from the right law.\n",
         "[![Regret of all algorithms](../figures/arena_regret_T1e4.png)]"
         "(../figures/arena_regret_T1e4.md)\n",
     ])  # fmt: skip
