@@ -41,6 +41,8 @@ LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
 TOLD = (0.1, 1.0, 10.0)
 SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
 REFERENCE = "cdp"
+# The best of those that tell nobody anything.
+YARDSTICK = "kl_ucb"
 DELTA = 1e-6
 
 # Who is trusted, and with what: the groups of the figures.
@@ -61,7 +63,7 @@ SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 1.0)},
     "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
     "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.005), "c": (0.05, 0.01, 0.0)},
-    "talk": {"a": (0.2, 0.1, 0.0), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
+    "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
 }
 
 
@@ -188,12 +190,15 @@ class View(NamedTuple):
         accountant: In which sense the leak is counted.
         makers: Who takes part, by contestant: what runs at a leak.
         absent: Why other private contestants take no part, by contestant.
+        note: What to know besides; with what a message leaks where the sum over ``all`` agents, or
+            over those of a ``star``, leaks 1.
     """
 
     who: str
     accountant: str
     makers: dict[str, Callable[[float], Any]]
     absent: dict[str, str]
+    note: str
 
 
 _POOLED: dict[str, Callable[[float], Any]] = {
@@ -221,6 +226,7 @@ VIEWS = {
             **_POOLED,
         },
         {"dist_dp_se": "because no ε covers a share of its noise", **_SILENT},
+        "A message of CDP-MAB, DDP-MAB and HDP-MAB has noise for Nε, which is the leak.",
     ),
     "sums": View(
         "whoever sees secure sums and no message",
@@ -236,6 +242,8 @@ VIEWS = {
             **dict.fromkeys(_POOLED, "because they are not made of sums"),
             **_SILENT,
         },
+        "Of a leak of 1, a message of CDP-MAB has noise for {all:.2f}, since its sums are over all "
+        "agents; one of HDP-MAB for {star:.2f}, since every star of five sums up for itself.",
     ),
     "actions": View(
         "an outsider who sees all actions",
@@ -251,6 +259,8 @@ VIEWS = {
             **_ALONE,
         },
         {},
+        "CDP-MAB and HDP-MAB act on sums over all agents. Agents of DDP-MAB wait by the noisy "
+        "means that they send (`private_waiting`).",
     ),
 }
 

@@ -5,6 +5,7 @@ Regret over time, regret against what is sent, regret at matched trust, and agen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from experiments.arena import (
     STAND_INS,
     TRUST,
     VIEWS,
+    YARDSTICK,
     absent,
     absent_of_view,
     entrant,
@@ -55,7 +57,8 @@ def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -
         end = f"T{common.power(horizon)}"
         written += _draw_curves(parts["a"], horizon, folder, f"arena_regret_{end}")
         written += _draw_sent(parts["a"], horizon, folder, f"arena_links_{end}")
-        written += _draw_leaks(parts["b"], horizon, folder, f"arena_leak_{end}")
+        quiet = parts["a"].get(YARDSTICK)
+        written += _draw_leaks(parts["b"], quiet, horizon, folder, f"arena_leak_{end}")
         written += _draw_spreads(parts["c"], horizon, folder, f"arena_differ_{end}")
     return written
 
@@ -300,8 +303,10 @@ def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _draw_leaks(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str) -> list[Path]:
-    """Regret at T against the leak, a panel for each view."""
+def _draw_leaks(
+    parts: Mapping[Any, Any], quiet: Any, horizon: int, folder: Path, name: str
+) -> list[Path]:
+    """Regret at T against the leak, a panel for each view; who tells nothing as a yardstick."""
     members = {
         view: [each for each in what.makers if (view, each, LEAKS[0]) in parts]
         for view, what in VIEWS.items()
@@ -314,19 +319,23 @@ def _draw_leaks(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str)
         for view, names in members.items()
         for each in names
     }
-    low = min(values[:, 1].min() for values in found.values())
+    yardstick = math.nan if quiet is None else float(quiet.regret.isel(time=-1).mean())
+    low = np.nanmin([yardstick, *(values[:, 1].min() for values in found.values())])
     high = max(values[:, 2].max() for values in found.values())
+    # A contestant has one look in all panels.
+    place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(members), across=2, height=2.0)
         for panel, (view, names) in zip(panels, members.items(), strict=True):
             means = {each: found[view, each][:, 0] for each in names}
-            for index, line in enumerate(_lines(names, means)):
+            if view != "actions" and quiet is not None:
+                words = f"{LINE_UP[YARDSTICK].label} alone: nothing told"
+                panel.plot(LEAKS, [yardstick] * len(LEAKS), color="0.6", linewidth=2.4, label=words)
+            for line in _lines(names, means):
                 mean, lower, upper = found[view, line[0]].T
-                own = style.look(index) | {
-                    "marker": style.MARKERS[index % len(style.MARKERS)],
-                    "markersize": 3,
-                }
+                marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
+                own = style.look(place[line[0]]) | {"marker": marker, "markersize": 3}
                 panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
                 panel.plot(LEAKS, mean, label=_label(line), **own)
             panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * high))
@@ -345,7 +354,9 @@ def _draw_leaks(parts: Mapping[Any, Any], horizon: int, folder: Path, name: str)
         f"{_instance(horizon, {key: data for key, data in parts.items() if key[0] in members})}. "
         "Regret at matched trust: above each panel, whose view it is; all of a panel leak the same "
         "ε of one reward to it, over the whole run. Secure sums: the server of CDP-MAB and of "
-        "Dist-DP-SE sees sums over 50 agents, of HDP-MAB over five. Markers: means over the seeds. "
+        "Dist-DP-SE sees sums over 50 agents, of HDP-MAB over five. For the outsider, agents of "
+        "DDP-MAB wait by noisy means. Grey: who tells nobody anything, and leaks by actions alone, "
+        "without bound. Markers: means over the seeds. "
         f"{BARS}. {ONE_LINE}. {' '.join(missing)}"
     ).rstrip()
     rows = matched_rows(parts)

@@ -15,7 +15,7 @@ from typing import Any
 
 import fmab_jax as fmab
 from experiments import arena, arena_figures, arena_protocols, arena_settings, common
-from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS
+from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import graphs
@@ -77,8 +77,6 @@ READINGS = {
 
 
 _, DIFFER = SPREADS
-# The best of those that tell nobody anything.
-YARDSTICK = "kl_ucb"
 STAND_INS = (
     f"Where agents are alone and alike and are simulated slot by slot, {arena.STAND_INS} agents "
     "are run, and their regret and the agents that play a worse arm are multiplied by "
@@ -306,7 +304,10 @@ def _at_matched_trust(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> l
         rows = arena_figures.matched_table(view, runs)
         if not rows:
             continue
-        lines += [f"View: **{what.who}**; accountant: {what.accountant}.", ""]
+        note = what.note.format(
+            all=arena.message_leak(1.0, arena.AGENTS), star=arena.message_leak(1.0, 5)
+        )
+        lines += [f"View: **{what.who}**; accountant: {what.accountant}. {note}", ""]
         lines += [*common.table_lines(rows), ""]
         for leak in arena.TOLD:
             about = f"Leak ε = {leak:g} to {what.who}, {at}"
