@@ -7,6 +7,7 @@ play a worse one at T, each with its interval.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -328,6 +329,35 @@ def student_quantile(freedom: float, level: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def fieller(
+    one: float, two: float, var_one: float, var_two: float, covariance: float, critical: float
+) -> tuple[float, float]:
+    """Returns the ends of all ratios r that a t-test of "one - r two = 0" does not reject.
+
+    Args:
+        one: Mean of the numerator.
+        two: Mean of the denominator.
+        var_one: Variance of the first mean.
+        var_two: Variance of the second mean.
+        covariance: Of the two means.
+        critical: Quantile of the test.
+
+    Returns:
+        NaN where the denominator is not known to be other than 0.
+
+    Source:
+        E. C. Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16(2), 1954.
+    """
+    square = critical**2
+    a = two**2 - square * var_two
+    if a <= 0 or not two:
+        return math.nan, math.nan
+    b = one * two - square * covariance
+    c = one**2 - square * var_one
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return (b - root) / a, (b + root) / a
 
 
 def _blocks(length: int, row: int) -> list[slice]:

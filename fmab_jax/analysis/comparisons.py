@@ -12,6 +12,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -19,26 +20,14 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import summary, words
-from fmab_jax.analysis.bands import student_quantile
-from fmab_jax.analysis.statements import Cost, cost_of, costs
+from fmab_jax.analysis.bands import fieller, student_quantile
+from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question, cost_of
 from fmab_jax.analysis.tables import with_seeds
 from fmab_jax.errors import real, refuse
-
-METHODS = {
-    "paired": "Paired by seed: Student's t of the differences",
-    "Welch": "Independent seeds: Welch's t",
-    "bound": "Single seeds are not kept, so it is unknown how the runs vary together. "
-    "The largest possible error is used",
-    "turned": "The agents are in another order, so that seeds make no pairs. "
-    "The largest possible error is used",
-}
-"""How two runs are compared, and the words for it."""
 
 ALL_PAIRS = 5
 """So many configurations are compared each with each; of more, one parameter at a time."""
 
-# Below that a p-value says nothing that a Student t of real seeds could know.
-_LEAST_P = 1e-15
 QUESTIONS = (
     *("horizon", "agents", "arms", "problem", "spread", "instance_gap"),
     *("fixed_instance", "rewards"),
@@ -47,89 +36,6 @@ QUESTIONS = (
 
 UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
 """What is said where runs answer different questions."""
-
-
-class Comparison(NamedTuple):
-    """What one run's regret at the horizon is beside another's.
-
-    Attributes:
-        first: Name of the first run.
-        second: Name of the second run, the base of percentages.
-        at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
-        method: "paired", "Welch", "bound" or "turned"; see `METHODS`.
-        seeds: Seeds of the first and of the second that are compared.
-        horizon: T, in slots.
-        first_mean: Mean regret of the first at T, in reward summed over agents.
-        second_mean: That of the second.
-        difference: First minus second.
-        lower: Lower end of its confidence interval.
-        upper: Upper end.
-        percent: Difference in per cent of the second's mean; NaN where that is 0.
-        percent_lower: Lower end of its interval (Fieller); NaN where the second's mean is not
-            known to be above 0.
-        percent_upper: Upper end.
-        p_value: Two-sided, of no difference.
-        adjusted: The p-value adjusted by Holm's method for all that are compared together.
-        together: How many those are.
-        level: Confidence level of each interval by itself.
-        varied: The swept parameters that differ, such as "epsilon"; "" for runs by label.
-        note: What to know of the seeds besides; "" for nothing.
-        costs: What the first and the second took: leak, view and links; see `statements.Cost`.
-    """
-
-    first: str
-    second: str
-    at: str
-    method: str
-    seeds: tuple[int, int]
-    horizon: int
-    first_mean: float
-    second_mean: float
-    difference: float
-    lower: float
-    upper: float
-    percent: float
-    percent_lower: float
-    percent_upper: float
-    p_value: float
-    adjusted: float
-    together: int
-    level: float
-    varied: str = ""
-    note: str = ""
-    costs: tuple[Cost, Cost] = (Cost(), Cost())
-
-    @property
-    def shown(self) -> bool:
-        """Whether the adjusted p-value is below 1 - level."""
-        return self.adjusted < 1 - self.level
-
-    @property
-    def sentence(self) -> str:
-        """One plain sentence, with what both took as far as it is known.
-
-        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; leak ε = 1 and 2, links 22.4
-        and 47.1".
-        """
-        took = costs(*self.costs)
-        return f"{self._difference}; {took}" if took else self._difference
-
-    @property
-    def _difference(self) -> str:
-        start = f"With {self.at}: " * bool(self.at)
-        known = math.isfinite(self.percent_lower)
-        ends = (self.percent_lower, self.percent_upper) if known else (self.lower, self.upper)
-        middle, unit = (self.percent, " %") if known else (self.difference, "")
-        if not self.shown:
-            told, interval = _with_ends(middle, *ends)
-            said = f"no difference in regret is shown between {self.first} and {self.second}"
-            line = f"{start}{said}: {told}{unit} {interval}"
-            return line if start else line[0].upper() + line[1:]
-        more = "more" if middle > 0 else "less"
-        if middle < 0:
-            middle, ends = -middle, (-ends[1], -ends[0])
-        told, interval = _with_ends(middle, *ends)
-        return f"{start}{self.first} costs {told}{unit} {more} regret than {self.second} {interval}"
 
 
 class _Finals(NamedTuple):
@@ -145,6 +51,7 @@ class _Finals(NamedTuple):
         error: Standard error of the mean.
         looks: At how many numbers of seeds it might have stopped; 0 for a fixed number.
         cost: What it took.
+        asked: What it was asked.
     """
 
     slot: int
@@ -156,6 +63,7 @@ class _Finals(NamedTuple):
     error: float
     looks: int
     cost: Cost
+    asked: dict[str, Any]
 
 
 def compare(
@@ -283,23 +191,10 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
         reached = max(reached, min(1.0, (many - rank) * comparisons[place].p_value))
         adjusted[place] = reached
     pairs = zip(comparisons, adjusted, strict=True)
-    return [each._replace(adjusted=value, together=many) for each, value in pairs]
-
-
-def p_text(value: float) -> str:
-    """Writes a p-value with its sign: "= 0.032", "< 10⁻¹⁵"."""
-    if value < _LEAST_P:
-        return f"< {words.written(_LEAST_P)}"
-    text = f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
-    return f"= {text}"
-
-
-def how(comparison: Comparison) -> str:
-    """Says how two runs were compared, and over how many seeds."""
-    one, other = comparison.seeds
-    seeds = f"{one:,} seeds each" if one == other else f"{one:,} and {other:,} seeds"
-    note = f" ({comparison.note})" * bool(comparison.note)
-    return f"{METHODS[comparison.method]}; {seeds}{note}"
+    return [
+        replace(each, adjusted=value, together=many, simultaneous="Holm" * (many > 1))
+        for each, value in pairs
+    ]
 
 
 def reference(coordinate: xr.DataArray) -> int:
@@ -439,7 +334,7 @@ def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[C
         shared = [n for i, n in enumerate(dims) if i not in differ and data.sizes[n] > 1]
         pair = _compared(finals(one), finals(other), labels=(labels[0], labels[1]), level=level)
         varied = ", ".join(dims[i] for i in differ)
-        made.append(pair._replace(at=label_of(data, other, shared), varied=varied))
+        made.append(replace(pair, at=label_of(data, other, shared), varied=varied))
     return made
 
 
@@ -512,7 +407,8 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
         none = np.empty(0)
-        return _Finals(last, root, None, none, number, mean, error, _looks(data), cost_of(data))
+        rest = _looks(data), cost_of(data), asked(data)
+        return _Finals(last, root, None, none, number, mean, error, *rest)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
         refuse(f"{field}.regret", "not finite", "finite at the horizon", "complete the sweep")
@@ -521,7 +417,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     error = math.sqrt(float(part.covariance[0]) / number)
     seeds = np.asarray(known[:number], np.int64)
     found = seeds, values, number, float(part.mean[0]), error
-    return _Finals(last, root, *found, _looks(data), cost_of(data))
+    return _Finals(last, root, *found, _looks(data), cost_of(data), asked(data))
 
 
 def _looks(data: xr.Dataset) -> int:
@@ -589,16 +485,16 @@ def _compared(
     if method in ("bound", "turned"):
         low, high = _bound_ratio(first.mean, base, critical * one, critical * two)
     else:
-        low, high = _fieller(first.mean, base, one**2, two**2, covariance, critical)
+        low, high = fieller(first.mean, base, one**2, two**2, covariance, critical)
+    runs = zip(labels, seeds, (first, second), strict=True)
     return Comparison(
-        first=labels[0],
-        second=labels[1],
-        at="",
+        participants=tuple(
+            Participant.of(label, number, run.mean, run.cost) for label, number, run in runs
+        ),
+        question=_question(first, second),
         method=method,
-        seeds=seeds,
-        horizon=first.slot,
-        first_mean=first.mean,
-        second_mean=second.mean,
+        level=level,
+        note=note,
         difference=difference,
         lower=difference - half,
         upper=difference + half,
@@ -607,11 +503,18 @@ def _compared(
         percent_upper=100 * (high - 1),
         p_value=(p_value := min(1.0, times * _two_sided(difference, error, freedom))),
         adjusted=p_value,
-        together=1,
-        level=level,
-        note=note,
-        costs=(first.cost, second.cost),
     )
+
+
+def _question(first: _Finals, second: _Finals) -> Question:
+    """Returns what two runs were asked, which is the same as far as both say so."""
+    told = {
+        name: value for name, value in (second.asked | first.asked).items() if value is not None
+    }
+    told.pop("horizon")
+    problem = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
+    root = first.root_seed if first.root_seed == second.root_seed else None
+    return Question(first.slot, root, problem)
 
 
 def _kept(run: _Finals, places: np.ndarray) -> _Finals:
@@ -637,22 +540,8 @@ def _two_sided(difference: float, error: float, freedom: float) -> float:
     return float(2 * stdtr(freedom, -abs(difference) / error))
 
 
-def _fieller(
-    one: float, two: float, var_one: float, var_two: float, covariance: float, critical: float
-) -> tuple[float, float]:
-    """Returns the ends of all ratios r that a t-test of "one - r two = 0" does not reject."""
-    square = critical**2
-    a = two**2 - square * var_two
-    if a <= 0 or not two:
-        return math.nan, math.nan
-    b = one * two - square * covariance
-    c = one**2 - square * var_one
-    root = math.sqrt(max(b * b - a * c, 0.0))
-    return (b - root) / a, (b + root) / a
-
-
 def _bound_ratio(one: float, two: float, half_one: float, half_two: float) -> tuple[float, float]:
-    """Returns what `_fieller` does where the error of a difference is the sum of both errors."""
+    """Returns what `fieller` does where the error of a difference is the sum of both errors."""
     if two <= half_two:
         return math.nan, math.nan
     least = one - half_one
@@ -673,11 +562,3 @@ def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
         return "the first run", "the second run"
     # Where one has only what the other adds to, all that it has names it.
     return own or "the same without it", theirs or "the same without it"
-
-
-def _with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
-    """Writes a number and its interval with as many decimals as the interval can tell."""
-    half = (high - low) / 2
-    places = min(max(0, math.ceil(-math.log10(half))), 6) if half > 0 else 2
-    texts = [f"{round(each, places) + 0.0:,.{places}f}" for each in (middle, low, high)]
-    return texts[0], f"[{texts[1]}, {texts[2]}]"

@@ -1,16 +1,22 @@
-"""What a sentence about regret has to say besides: what was told, to whom, and what was sent.
+"""From numbers to sentences: what is said of regret, and all that has to be said with it.
 
-A number of regret means little without what it took. `cost_of` reads that from a result; `costs`
-writes it of two runs that are compared. `least` says who of several has the least regret, who took
-no part in that, and whom they trusted.
+A number of regret means little without what it took; `cost_of` reads that from a result. A
+`Statement` has the parts of a sentence: who took part and who did not, on which question, at which
+trust and leak, how large the difference is, how sure, and by which rule. `compare` makes those
+about two, `least` those about several. Text, cells of tables, rows of CSV and HTML are made of the
+record, here and nowhere else. `places` ranks those whose numbers of seeds differ.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -19,7 +25,7 @@ import xarray as xr
 
 from fmab_jax.algorithms.base import known
 from fmab_jax.analysis import words
-from fmab_jax.analysis.bands import student_quantile
+from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.errors import real, refuse
 
 NOTHING = "nothing is told"
@@ -40,11 +46,13 @@ class Cost(NamedTuple):
             anything, "" where the result does not say.
         links: Mean number of links at T, on the meters that are priced; NaN where the result does
             not say.
+        trust: Who is trusted with what, in a few words; "" where that is not known.
     """
 
     leak: float = math.nan
     view: str = ""
     links: float = math.nan
+    trust: str = ""
 
 
 def cost_of(data: xr.Dataset) -> Cost:
@@ -53,7 +61,20 @@ def cost_of(data: xr.Dataset) -> Cost:
     Args:
         data: From `simulate`, or one configuration of a sweep; a summary as well.
     """
-    return Cost(*_leak(data), _links(data))
+    leak, view = _leak(data)
+    return Cost(leak, view, _links(data), _trust(data, leak, view))
+
+
+def _trust(data: xr.Dataset, leak: float, view: str) -> str:
+    """Returns who is trusted with what."""
+    if view == NOTHING:
+        return "nobody: nothing is told"
+    owner = known().get(str(_labels(data).get("algorithm", data.attrs.get("algorithm", ""))))
+    if not view or not owner:
+        return ""
+    # Without noise somebody has to be trusted, whatever the algorithm is made for.
+    open_ = math.isinf(leak) and owner.trusted.startswith("nobody")
+    return f"whoever sees {view}" if open_ else owner.trusted
 
 
 def _leak(data: xr.Dataset) -> tuple[float, str]:
@@ -92,7 +113,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
     rows = json.loads(data.attrs.get("ledger") or "[]")
-    labels = {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
+    labels = _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
         owner = known().get(str(labels.get("algorithm", "")))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
@@ -100,6 +121,11 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     if any(own is None for _, own in about):
         return []
     return [row for row, own in about if own]
+
+
+def _labels(data: xr.Dataset) -> dict[str, Any]:
+    """Returns the swept values of one configuration."""
+    return {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
 
 
 def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
@@ -140,26 +166,6 @@ def _links(data: xr.Dataset) -> float:
     return float(np.asarray(last.values)[priced].sum())
 
 
-def costs(first: Cost, second: Cost) -> str:
-    """Writes what two runs took, such as "leak ε = 6 and 30, links 38.1 and 190".
-
-    What is not known of both is left out.
-    """
-    parts = []
-    if first.view and second.view:
-        leaks = [_leak_said(each) for each in (first, second)]
-        if first.view != second.view:
-            seen = (first.view, second.view)
-            leaks = [
-                text if view == NOTHING else f"{text} ({view})"
-                for text, view in zip(leaks, seen, strict=True)
-            ]
-        parts.append(f"leak {_both(leaks)}")
-    if math.isfinite(first.links) and math.isfinite(second.links):
-        parts.append(f"links {_both([words.short(each.links) for each in (first, second)])}")
-    return ", ".join(parts)
-
-
 def leak_text(cost: Cost) -> str:
     """Writes a leak for a cell of a table: "50", "no bound", "nothing"; "" for unknown."""
     if cost.view == NOTHING:
@@ -169,22 +175,358 @@ def leak_text(cost: Cost) -> str:
     return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"
 
 
-def leaks_text(pair: tuple[Cost, Cost]) -> str:
-    """Writes two leaks for a cell of a table, "6 and 30"; "" where one is not known."""
-    texts = [leak_text(each) for each in pair]
-    return " and ".join(texts) if all(texts) else ""
+class Question(NamedTuple):
+    """What was asked of all that are compared.
+
+    Attributes:
+        horizon: T, in slots; None where it is not said.
+        root_seed: Of all randomness; None where it is unknown, or not the same.
+        problem: Sizes, means and rewards, in words; "" where they are not said.
+    """
+
+    horizon: int | None = None
+    root_seed: int | None = None
+    problem: str = ""
 
 
-def _leak_said(cost: Cost) -> str:
-    bounded = cost.view != NOTHING and math.isfinite(cost.leak)
-    return f"ε = {leak_text(cost)}" if bounded else leak_text(cost)
+UNSAID = Question()
+"""Nothing is said of the question."""
 
 
-def _both(texts: Sequence[str]) -> str:
-    one, other = texts
-    if one == other:
-        return f"{one} each"
-    return f"{one} and {other.removeprefix('ε = ') if one.startswith('ε') else other}"
+class Participant(NamedTuple):
+    """Who takes part in a comparison.
+
+    Attributes:
+        label: Its name.
+        seeds: How many it has.
+        mean: Mean regret at T over the seeds that are compared.
+        leak: What others are told of a reward, as `leak_text` writes it; "" for unknown.
+        view: Who of these is meant, by what is seen, such as "single messages".
+        accountant: "pure", or the delta up to which the leak holds.
+        trust: Who is trusted with what, in words.
+        links: Mean number of links at T; NaN for unknown.
+    """
+
+    label: str
+    seeds: int
+    mean: float
+    leak: str = ""
+    view: str = ""
+    accountant: str | float = "pure"
+    trust: str = ""
+    links: float = math.nan
+
+    @classmethod
+    def of(cls, label: str, seeds: int, mean: float, cost: Cost) -> Participant:
+        """Returns a run under its name, with what it took."""
+        leak = leak_text(cost)
+        return cls(label, seeds, mean, leak, cost.view, "pure", cost.trust, cost.links)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """What has to be alike in a fair comparison: view (or else trust), accountant and leak."""
+        return self.view or self.trust, str(self.accountant), self.leak
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the leak is a number."""
+        return bool(re.match(r"[\d.]", self.leak)) and self.view != NOTHING
+
+    @property
+    def told(self) -> str:
+        """The leak in words: "pure ε = 1", "ε = 1 up to δ = 10⁻⁶", "no bound"."""
+        if not self.bounded:
+            return self.leak
+        pure = self.accountant == "pure"
+        return f"pure ε = {self.leak}" if pure else f"ε = {self.leak}{_up_to(self.accountant)}"
+
+
+class Cell(NamedTuple):
+    """A cell of a table: its text, and what it is sorted by."""
+
+    text: str
+    value: Any
+
+
+METHODS = {
+    "paired": "Paired by seed: Student's t of the differences",
+    "Welch": "Independent seeds: Welch's t",
+    "bound": "Single seeds are not kept, so it is unknown how the runs vary together. "
+    "The largest possible error is used",
+    "turned": "The agents are in another order, so that seeds make no pairs. "
+    "The largest possible error is used",
+}
+"""How two runs are compared, and the words for it."""
+
+# Below that a p-value says nothing that a Student t of real seeds could know.
+_LEAST_P = 1e-15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement(ABC):
+    """What is said of some runs' regret at the horizon; made by `compare` and `least` only.
+
+    Attributes:
+        participants: Who takes part.
+        absent: Who takes no part, by the reason why.
+        question: What all were asked.
+        method: "paired", "Welch", "bound" or "turned"; see `METHODS`.
+        level: Confidence level.
+        together: How many comparisons are decided together.
+        simultaneous: How: "Holm" (p-values), "Bonferroni" (intervals), "" for each by itself.
+        note: What to know of the seeds besides; "" for nothing.
+    """
+
+    participants: tuple[Participant, ...]
+    absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    question: Question = UNSAID
+    method: str = "paired"
+    level: float = 0.95
+    together: int = 1
+    simultaneous: str = ""
+    note: str = ""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """All that is said, in words."""
+
+    @property
+    @abstractmethod
+    def verdict(self) -> str:
+        """What the numbers decide, by the rule, in a word or two."""
+
+    @abstractmethod
+    def _numbers(self) -> dict[str, Any]:
+        """Returns contrast, interval and size, with what each side took."""
+
+    @property
+    @abstractmethod
+    def _took(self) -> str:
+        """What was told to whom, and sent."""
+
+    @property
+    @abstractmethod
+    def _counted(self) -> tuple[int, ...]:
+        """How many seeds are compared."""
+
+    @property
+    def html(self) -> str:
+        """The sentence for a page."""
+        text = f"{self.sentence.removesuffix('.')}."
+        return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")
+
+    @property
+    def how(self) -> str:
+        """By which rule, over how many seeds; for a note or a caption."""
+        numbers = dict.fromkeys(self._counted)
+        seeds = (
+            f"{' and '.join(f'{each:,}' for each in numbers)} seeds{' each' * (len(numbers) == 1)}"
+        )
+        return f"{METHODS[self.method]}; {seeds}{f' ({self.note})' * bool(self.note)}"
+
+    @property
+    def caption(self) -> str:
+        """Rule, level and leak, for the caption of what shows it."""
+        parts = [self.how, f"{100 * self.level:.6g} % intervals"]
+        if self.question.horizon is not None:
+            parts.append(words.counted("T = ", self.question.horizon, "slot"))
+        return "; ".join([*parts, *filter(None, [self._took])])
+
+    def row(self) -> dict[str, Any]:
+        """Returns the record for a CSV file, by names that a program can rely on."""
+        told = "; ".join(f"{why}: {_listed(labels)}" for why, labels in self.absent.items())
+        return {
+            "verdict": self.verdict,
+            "horizon": self.question.horizon,
+            "root_seed": self.question.root_seed,
+            "problem": self.question.problem,
+            **self._numbers(),
+            "method": self.method,
+            "level": self.level,
+            "together": self.together,
+            "simultaneous": self.simultaneous,
+            "absent": told,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Statement):
+    """What one run's regret at the horizon is beside another's.
+
+    Attributes:
+        at: What both share and others do not, such as "ε = 1"; "" for nothing to tell.
+        difference: Mean regret of the first minus that of the second, in reward summed over agents.
+        lower: Lower end of its confidence interval.
+        upper: Upper end.
+        percent: Difference in per cent of the second's mean; NaN where that is 0.
+        percent_lower: Lower end of its interval (Fieller); NaN where the second's mean is not
+            known to be above 0.
+        percent_upper: Upper end.
+        p_value: Two-sided, of no difference.
+        adjusted: The p-value adjusted by Holm's method for all that are compared together.
+        varied: The swept parameters that differ, such as "epsilon"; "" for runs by label.
+    """
+
+    at: str = ""
+    difference: float
+    lower: float
+    upper: float
+    percent: float
+    percent_lower: float
+    percent_upper: float
+    p_value: float
+    adjusted: float
+    varied: str = ""
+
+    @property
+    def first(self) -> str:
+        """Name of the first run."""
+        return self.participants[0].label
+
+    @property
+    def second(self) -> str:
+        """Name of the second run, the base of percentages."""
+        return self.participants[1].label
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """Seeds of the first and of the second that are compared."""
+        return self.participants[0].seeds, self.participants[1].seeds
+
+    _counted = seeds
+
+    @property
+    def horizon(self) -> int | None:
+        """T, in slots."""
+        return self.question.horizon
+
+    @property
+    def first_mean(self) -> float:
+        """Mean regret of the first at T, in reward summed over agents."""
+        return self.participants[0].mean
+
+    @property
+    def second_mean(self) -> float:
+        """That of the second."""
+        return self.participants[1].mean
+
+    @property
+    def shown(self) -> bool:
+        """Whether the adjusted p-value is below 1 - level."""
+        return self.adjusted < 1 - self.level
+
+    @property
+    def verdict(self) -> str:
+        """Whether the first has "more" or "less" regret, or no difference is shown: "not shown"."""
+        return ("more" if self.difference > 0 else "less") if self.shown else "not shown"
+
+    @property
+    def sentence(self) -> str:
+        """One plain sentence, with what both took as far as it is known.
+
+        Such as "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]; leak ε = 1 and 2, links 22.4
+        and 47.1".
+        """
+        return "; ".join(filter(None, [self._difference, self._took, self._trusted]))
+
+    @property
+    def _difference(self) -> str:
+        start = f"With {self.at}: " * bool(self.at)
+        known = math.isfinite(self.percent_lower)
+        ends = (self.percent_lower, self.percent_upper) if known else (self.lower, self.upper)
+        middle, unit = (self.percent, " %") if known else (self.difference, "")
+        if not self.shown:
+            told, interval = _with_ends(middle, *ends)
+            said = f"no difference in regret is shown between {self.first} and {self.second}"
+            line = f"{start}{said}: {told}{unit} {interval}"
+            return line if start else line[0].upper() + line[1:]
+        if self.verdict == "less":
+            middle, ends = -middle, (-ends[1], -ends[0])
+        told, interval = _with_ends(middle, *ends)
+        more = f"{told}{unit} {self.verdict}"
+        return f"{start}{self.first} costs {more} regret than {self.second} {interval}"
+
+    @property
+    def _took(self) -> str:
+        """Writes what both took, such as "leak ε = 6 and 30, links 38.1 and 190"."""
+        first, second = self.participants
+        parts = []
+        if first.view and second.view:
+            leaks = [f"ε = {each.leak}" if each.bounded else each.leak for each in (first, second)]
+            if first.view != second.view:
+                leaks = [
+                    text if each.view == NOTHING else f"{text} ({each.view})"
+                    for text, each in zip(leaks, (first, second), strict=True)
+                ]
+            parts.append(f"leak {_both(leaks)}")
+        if math.isfinite(first.links) and math.isfinite(second.links):
+            parts.append(f"links {_both([words.short(each.links) for each in (first, second)])}")
+        return ", ".join(parts)
+
+    @property
+    def _trusted(self) -> str:
+        """Says that trust is unlike, where a leak of "nothing" or "no bound" does not."""
+        first, second = self.participants
+        if not (first.bounded and second.bounded) or first.trust == second.trust:
+            return ""
+        told = (f"“{each.trust or 'not known'}”" for each in (first, second))
+        return f"trusted: {' and '.join(told)}"
+
+    @property
+    def leaks(self) -> str:
+        """Both leaks, "6 and 30"; "" where one is not known."""
+        texts = [each.leak for each in self.participants]
+        return " and ".join(texts) if all(texts) else ""
+
+    def cells(self) -> dict[str, Cell]:
+        """Returns the cells of a table of comparisons, by their headings; "–" for unknown."""
+        percent = f"{self.percent:+.3g} %" if math.isfinite(self.percent) else "–"
+        ends = f"[{self.percent_lower:+.3g}, {self.percent_upper:+.3g}] %"
+        return {
+            "at": Cell(self.at, ""),
+            "first": Cell(self.first, ""),
+            "second": Cell(self.second, ""),
+            "leaks ε": Cell(self.leaks, self.leaks),
+            "regret, first": Cell(words.short(self.first_mean), self.first_mean),
+            "regret, second": Cell(words.short(self.second_mean), self.second_mean),
+            "difference": Cell(_signed(self.difference), self.difference),
+            "interval": Cell(f"[{_signed(self.lower)}, {_signed(self.upper)}]", self.lower),
+            "per cent": Cell(percent, self.percent),
+            "interval of it": Cell(ends if math.isfinite(self.percent_lower) else "–", ""),
+            "p-value": Cell(p_text(self.p_value).removeprefix("= "), self.p_value),
+            "p-value, Holm": Cell(p_text(self.adjusted).removeprefix("= "), self.adjusted),
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        sides: dict[str, Any] = {}
+        for side, each in zip(("first", "second"), self.participants, strict=True):
+            sides |= {side: each.label, f"{side}_regret": each.mean}
+            sides |= {f"{side}_{name}": getattr(each, name) for name in _TAKEN}
+        own = ("difference", "lower", "upper", "percent", "percent_lower", "percent_upper")
+        numbers = {name: getattr(self, name) for name in (*own, "p_value", "adjusted")}
+        return {"at": self.at} | sides | numbers
+
+
+_TAKEN = ("seeds", "leak", "view", "accountant", "trust", "links")
+"""What a row has of each participant."""
+
+
+def tally(found: Sequence[Comparison]) -> str:
+    """Counts verdicts, for a heading: "3 comparisons: more regret 2, less 0, not shown 1"."""
+    number = Counter(each.verdict for each in found)
+    many = f"{len(found)} comparison{'s' * (len(found) != 1)}"
+    told = f"more regret {number['more']}, less {number['less']}"
+    return f"{many}: {told}, no difference shown {number['not shown']}"
+
+
+def p_text(value: float) -> str:
+    """Writes a p-value with its sign: "= 0.032", "< 10⁻¹⁵"."""
+    if value < _LEAST_P:
+        return f"< {words.written(_LEAST_P)}"
+    text = f"{value:.3f}" if value >= 0.001 else words.written(float(f"{value:.2g}"))
+    return f"= {text}"
 
 
 class Entrant(NamedTuple):
@@ -195,8 +537,9 @@ class Entrant(NamedTuple):
         trust: Who has to be trusted, in words.
         leak: What others are told of a reward, as `leak_text` writes it.
         regret: [seed] regret at T; entrants share their first seeds.
-        view: What that leak is told to, such as "single messages"; "" where it is not said.
-        accountant: "pure", or "δ = 1e-06" where epsilon holds up to delta.
+        view: By what is seen, whom that leak is about, such as "single messages"; "" where it is
+            not said.
+        accountant: "pure", or the delta up to which the leak holds, in (0, 1).
     """
 
     label: str
@@ -204,12 +547,206 @@ class Entrant(NamedTuple):
     leak: str
     regret: np.ndarray
     view: str = ""
-    accountant: str = "pure"
+    accountant: str | float = "pure"
+
+    def at(self, seeds: int) -> Participant:
+        """Returns who takes part, with the mean of its first seeds."""
+        own = self.leak, self.view, self.accountant, self.trust
+        return Participant(self.label, len(self.regret), float(self.regret[:seeds].mean()), *own)
 
     @property
-    def takes(self) -> tuple[str, str, str, str]:
-        """Trust, view, accountant and leak: what has to be alike in a fair comparison."""
-        return self.trust, self.view, self.accountant, self.leak
+    def takes(self) -> tuple[str, ...]:
+        """What has to be alike in a fair comparison; see `Participant.takes`."""
+        return self.at(1).takes
+
+
+class Behind(NamedTuple):
+    """How much more regret one has than the best of several.
+
+    Attributes:
+        label: Its name.
+        more: Mean difference with the ends of its interval: paired, seed by seed, and simultaneous
+            over all that are compared (Bonferroni).
+        percent: The same in per cent of the best one's mean (Fieller); NaN where it has no end.
+    """
+
+    label: str
+    more: tuple[float, float, float]
+    percent: tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Least(Statement):
+    """Who of several has the least mean regret at T.
+
+    Attributes:
+        about: What is compared, such as "At T = 10⁵".
+        mean: Of the best one, with the ends of its interval (Student t, at the level itself).
+        rest: The others beside the best one, the least mean first.
+        seeds: How many seeds all have: the comparison is over these.
+    """
+
+    about: str
+    mean: tuple[float, float, float]
+    rest: tuple[Behind, ...]
+    seeds: int
+
+    @property
+    def best(self) -> str:
+        """Who has the smallest mean."""
+        return self.participants[0].label
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """Who cannot be told from it."""
+        return tuple(each.label for each in self.rest if each.more[1] <= 0)
+
+    @property
+    def next(self) -> Behind | None:
+        """Who is next among those that can be told from it."""
+        return next((each for each in self.rest if each.more[1] > 0), None)
+
+    @property
+    def behind(self) -> str:
+        """Its name; "" for nobody."""
+        return self.next.label if self.next else ""
+
+    @property
+    def more(self) -> tuple[float, float, float]:
+        """How much more it has, with the interval; NaN for nobody."""
+        return self.next.more if self.next else (math.nan,) * 3
+
+    @property
+    def _counted(self) -> tuple[int, ...]:
+        return (self.seeds,)
+
+    @property
+    def most(self) -> int:
+        """How many seeds some of them have."""
+        return max(each.seeds for each in self.participants)
+
+    @property
+    def entrants(self) -> int:
+        """How many take part."""
+        return len(self.participants)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the best one is surely the "least", or others are "alike"."""
+        return "alike" if self.alike else "least"
+
+    @property
+    def sentence(self) -> str:
+        """Says who has the least, over whom and how sure, under which trust, and who is absent."""
+        missing = sum(len(labels) for labels in self.absent.values())
+        among = f" of {self.entrants} of {self.entrants + missing} contestants," * bool(missing)
+        text = f"{', '.join(filter(None, [self.about, self._took]))}:{among} "
+        text += f"{self.best} has the smallest mean, {_interval(self.mean)}"
+        if self.alike:
+            text += f"; cannot be told from it: {_listed(self.alike)}"
+        if self.behind:
+            text += f"; {self.behind} has {_interval(self.more)} more"
+            if self.mean[0]:
+                share = 100 * self.more[0] / self.mean[0]
+                text += f" ({words.short(float(f'{share:.3g}'))} %)"
+        fewer = self.most > self.seeds
+        text += f" ({words.whole(self.seeds)} seeds{', those that all have' * fewer})."
+        if len({each.takes for each in self._named}) > 1:
+            told = (
+                f"{', '.join(filter(None, [f'{each.label}: {each.trust}', each.view]))}, "
+                f"ε: {each.leak}{_up_to(each.accountant) * each.bounded}"
+                for each in self._named
+            )
+            text += f" They differ in trust or leak ({_listed(list(told))})."
+        for why, labels in self.absent.items():
+            text += f" Not run, {why}: {_listed(labels)}."
+        return text
+
+    @property
+    def _took(self) -> str:
+        """Writes what all leak alike: "by whoever reads single messages, pure ε = 1"."""
+        first = self.participants[0]
+        if not first.view or len({each.takes for each in self.participants}) > 1:
+            return ""
+        return f"by whoever {_sees(first.view)}, {first.told}"
+
+    @property
+    def _named(self) -> list[Participant]:
+        """Whose trust and leak have to be said: the best, who is alike, and who is next."""
+        labels, best = {self.best, self.behind, *self.alike}, self.participants[0]
+        # Of one trust, those with another leak answer another question.
+        return [
+            each
+            for each in self.participants
+            if each.label in labels or (each.trust == best.trust and each.takes != best.takes)
+        ]
+
+    def _numbers(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"about": self.about, "best": self.best}
+        found |= {f"best_{name}": getattr(self.participants[0], name) for name in _TAKEN[1:-1]}
+        triples = {"regret": self.mean, "more": self.more}
+        triples["percent"] = self.next.percent if self.next else (math.nan,) * 3
+        for name, triple in triples.items():
+            found |= {f"{name}{end}": x for end, x in zip(("", *_ENDS), triple, strict=True)}
+        found |= {"alike": _listed(self.alike), "behind": self.behind, "seeds": self.seeds}
+        return found | {"entrants": self.entrants, "most_seeds": self.most}
+
+
+_ENDS = ("_lower", "_upper")
+
+
+def least(
+    about: str,
+    entrants: Sequence[Entrant],
+    absent: Mapping[str, Sequence[str]],
+    level: float = 0.95,
+    *,
+    unlike: bool = False,
+    question: Question = UNSAID,
+) -> Least:
+    """Returns who of several has the least mean regret.
+
+    Args:
+        about: What is compared: horizon, problem, and what else all share.
+        entrants: Who takes part, with labels of their own.
+        absent: Who does not, by the reason why; nobody is left out silently.
+        level: Of the intervals, in (0, 1).
+        unlike: Whether entrants may differ in view, accountant or leak (or in trust, where no view
+            is given); the sentence then says so.
+        question: What all were asked, for the record.
+
+    Raises:
+        ValueError: If nobody takes part, one has fewer than two seeds, two have one label, somebody
+            is both there and absent, or leaks are unlike and that is not asked for.
+    """
+    level = _checked(entrants, level, unlike)
+    both = {each.label for each in entrants} & {name for each in absent.values() for name in each}
+    if both:
+        refuse("absent", sorted(both), "who takes no part", "name each once")
+    seeds = min(len(each.regret) for each in entrants)
+    order = sorted(entrants, key=lambda each: each.regret[:seeds].mean())
+    first, rest = order[0], order[1:]
+    at = 1 - (1 - level) / max(1, len(rest))
+    base = first.regret[:seeds]
+    return Least(
+        participants=tuple(each.at(seeds) for each in order),
+        absent={why: tuple(labels) for why, labels in absent.items() if labels},
+        question=question,
+        level=level,
+        together=max(1, len(rest)),
+        simultaneous="Bonferroni",
+        about=about,
+        mean=_mean(base, level),
+        rest=tuple(
+            Behind(
+                each.label,
+                _mean(each.regret[:seeds] - base, at),
+                _percent(each.regret[:seeds], base, at),
+            )
+            for each in rest
+        ),
+        seeds=seeds,
+    )
 
 
 class Place(NamedTuple):
@@ -244,18 +781,16 @@ def places(
     Args:
         entrants: Who takes part, with labels of their own.
         level: Of all intervals together, in (0, 1).
-        unlike: Whether entrants may differ in trust, view, accountant or leak.
+        unlike: Whether entrants may differ in view, accountant or leak (or in trust, where no view
+            is given).
 
     Returns:
         The best rank first; those that share a range are in the order given.
 
     Raises:
-        ValueError: As `least`, or if two have one label.
+        ValueError: As `least`.
     """
     level = _checked(entrants, level, unlike)
-    labels = [each.label for each in entrants]
-    if twice := sorted({each for each in labels if labels.count(each) > 1}):
-        refuse("entrants", twice, "of labels of their own", "name each once")
     pairs = list(combinations(range(len(entrants)), 2))
     at = 1 - (1 - level) / max(1, len(pairs))
     better, worse = [0] * len(entrants), [0] * len(entrants)
@@ -290,116 +825,18 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
         refuse(
             "entrants", lost, "of finite regret", "complete their runs, or say why they are absent"
         )
+    labels = [each.label for each in entrants]
+    if twice := sorted({each for each in labels if labels.count(each) > 1}):
+        refuse("entrants", twice, "of labels of their own", "name each once")
+    for each in entrants:
+        if each.accountant != "pure":
+            remedy = 'give "pure", or the delta of (epsilon, delta)'
+            real("accountant", each.accountant, 0, 1, remedy, open_low=True, open_high=True)
     takes = sorted({each.takes for each in entrants})
     if len(takes) > 1 and not unlike:
         remedy = "compare those of one trust and leak, or pass unlike=True"
         refuse("entrants", takes, "alike in whom they trust and what they leak", remedy)
     return level
-
-
-class Least(NamedTuple):
-    """Who of several has the least mean regret at T.
-
-    Attributes:
-        about: What is compared, such as "At ε = 1 of what others are told".
-        best: Who has the smallest mean.
-        mean: Its mean, with the ends of its interval (Student t, at the level itself).
-        alike: Who cannot be told from it.
-        behind: Who is next among those that can; "" for nobody.
-        more: How much more that one has, with its interval: paired, seed by seed, and simultaneous
-            over all that are compared (Bonferroni).
-        seeds: How many seeds all have: the comparison is over these.
-        most: How many some of them have.
-        takes: Trust and leak, by label, of those that the sentence names, and of those that trust
-            as the best one does and leak otherwise.
-        absent: Who took no part, by the reason why.
-        entrants: How many took part.
-    """
-
-    about: str
-    best: str
-    mean: tuple[float, float, float]
-    alike: tuple[str, ...]
-    behind: str
-    more: tuple[float, float, float]
-    seeds: int
-    most: int
-    takes: dict[str, tuple[str, str]]
-    absent: dict[str, tuple[str, ...]]
-    entrants: int
-
-    @property
-    def sentence(self) -> str:
-        """Says who has the least, over whom and how sure, under which trust, and who is absent."""
-        missing = sum(len(labels) for labels in self.absent.values())
-        among = f" of {self.entrants} of {self.entrants + missing} contestants," * bool(missing)
-        text = f"{self.about}:{among} {self.best} has the smallest mean, {_interval(self.mean)}"
-        if self.alike:
-            text += f"; cannot be told from it: {_listed(self.alike)}"
-        if self.behind:
-            text += f"; {self.behind} has {_interval(self.more)} more"
-            if self.mean[0]:
-                share = 100 * self.more[0] / self.mean[0]
-                text += f" ({words.short(float(f'{share:.3g}'))} %)"
-        fewer = self.most > self.seeds
-        text += f" ({words.whole(self.seeds)} seeds{', those that all have' * fewer})."
-        if len(set(self.takes.values())) > 1:
-            told = _listed(
-                [f"{who}: {trust}, ε: {leak}" for who, (trust, leak) in self.takes.items()]
-            )
-            text += f" They differ in trust or leak ({told})."
-        for why, labels in self.absent.items():
-            text += f" Not run, {why}: {_listed(labels)}."
-        return text
-
-
-def least(
-    about: str,
-    entrants: Sequence[Entrant],
-    absent: Mapping[str, Sequence[str]],
-    level: float = 0.95,
-    *,
-    unlike: bool = False,
-) -> Least:
-    """Returns who of several has the least mean regret.
-
-    Args:
-        about: What is compared: horizon, leak, problem.
-        entrants: Who takes part.
-        absent: Who does not, by the reason why; nobody is left out silently.
-        level: Of the intervals, in (0, 1).
-        unlike: Whether entrants may differ in trust or leak; the sentence then says so.
-
-    Raises:
-        ValueError: If nobody takes part, one has fewer than two seeds, or trust or leak are unlike
-            and that is not asked for.
-    """
-    level = _checked(entrants, level, unlike)
-    seeds = min(len(each.regret) for each in entrants)
-    order = sorted(entrants, key=lambda each: each.regret[:seeds].mean())
-    first, rest = order[0], order[1:]
-    at = 1 - (1 - level) / max(1, len(rest))
-    base = first.regret[:seeds]
-    more = {each.label: _mean(each.regret[:seeds] - base, at) for each in rest}
-    alike = tuple(label for label, found in more.items() if found[1] <= 0)
-    behind = next((label for label, found in more.items() if found[1] > 0), "")
-    named = {first.label, behind, *alike}
-    # Of one trust, those with another leak answer another question.
-    mine = (first.trust, first.leak)
-    named |= {each.label for each in rest if each.trust == mine[0] and each.leak != mine[1]}
-    return Least(
-        about,
-        first.label,
-        _mean(first.regret[:seeds], level),
-        alike,
-        behind,
-        more.get(behind, (math.nan,) * 3),
-        seeds,
-        max(len(each.regret) for each in entrants),
-        {each.label: (each.trust, each.leak) for each in order if each.label in named},
-        {why: tuple(labels) for why, labels in absent.items() if labels},
-        len(entrants),
-    )
 
 
 def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
@@ -410,9 +847,48 @@ def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
     return middle, middle - half, middle + half
 
 
+def _percent(one: np.ndarray, base: np.ndarray, level: float) -> tuple[float, float, float]:
+    """Returns how many per cent more the mean of one is, with its interval (Fieller, paired)."""
+    means, number = (float(one.mean()), float(base.mean())), len(base)
+    spread = np.cov(one, base) / number
+    critical = student_quantile(number - 1, level)
+    ends = fieller(*means, float(spread[0, 0]), float(spread[1, 1]), float(spread[0, 1]), critical)
+    middle = means[0] / means[1] if means[1] else math.nan
+    low, middle, high = (100 * (ratio - 1) for ratio in (ends[0], middle, ends[1]))
+    return middle, low, high
+
+
 def _interval(found: tuple[float, float, float]) -> str:
     middle, low, high = found
     return f"{middle:,.0f} [{low:,.0f}, {high:,.0f}]"
+
+
+def _with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
+    """Writes a number and its interval with as many decimals as the interval can tell."""
+    half = (high - low) / 2
+    places = min(max(0, math.ceil(-math.log10(half))), 6) if half > 0 else 2
+    texts = [f"{round(each, places) + 0.0:,.{places}f}" for each in (middle, low, high)]
+    return texts[0], f"[{texts[1]}, {texts[2]}]"
+
+
+def _signed(value: float) -> str:
+    return f"+{words.short(value)}" if value > 0 else words.short(value)
+
+
+def _both(texts: Sequence[str]) -> str:
+    one, other = texts
+    if one == other:
+        return f"{one} each"
+    return f"{one} and {other.removeprefix('ε = ') if one.startswith('ε') else other}"
+
+
+def _up_to(accountant: str | float) -> str:
+    """Writes up to which delta a leak holds; "" for pure."""
+    return "" if accountant == "pure" else f" up to δ = {words.written(float(accountant))}"
+
+
+def _sees(view: str) -> str:
+    return f"{'reads' if view.endswith('messages') else 'sees'} {view}"
 
 
 def _listed(labels: Sequence[str]) -> str:

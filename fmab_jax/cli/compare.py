@@ -26,12 +26,17 @@ from fmab_jax.errors import Refusal
 if TYPE_CHECKING:
     import xarray as xr
 
-    from fmab_jax.analysis.comparisons import Comparison
+    from fmab_jax.analysis.statements import Comparison
 
 _NOTE = """\
 Regret at T: means over the seeds. Difference: first minus second; per cent: of
 the second. Each {share} interval holds by itself. Leak: ε of one reward in
 what is sent, over the whole run, against whoever sees most; links: mean at T."""
+
+_COLUMNS = (
+    *("first", "second", "leaks ε", "regret, first", "regret, second", "difference", "interval"),
+    *("per cent", "interval of it", "p-value", "p-value, Holm"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +142,7 @@ def _print(
     found: Sequence[Comparison], title: str, options: Any, alone: xr.Dataset | None = None
 ) -> None:
     from fmab_jax.analysis import comparisons
-    from fmab_jax.analysis.words import short
+    from fmab_jax.analysis.statements import tally
 
     if not found:
         told = " ".join(map(visible, options.results))
@@ -148,33 +153,23 @@ def _print(
             raise Refusal.line(f"{told}: {allowed}; {names} changes the question; {remedy}")
         raise Refusal.line(f"{told}: must hold seeds that can be compared; resume the sweep")
     share = f"{100 * found[0].level:.6g} %"
-    headings = ["first", "second", "regret\nfirst", "regret\nsecond", "difference"]
-    headings += [f"interval\n{share}", "per\ncent", f"interval\n{share}", "p-value"]
     several = len(found) > 1
+    wanted = {"at": "at"} if any(each.at for each in found) else {}
+    wanted |= {name: name.replace(" ", "\n") for name in _COLUMNS}
+    wanted["interval"] = wanted["interval of it"] = f"interval\n{share}"
+    if not several:
+        del wanted["p-value, Holm"]
     table = plain_table(title)
-    at = any(each.at for each in found)
-    for heading in [*["at"] * at, *headings, *["p-value\nHolm"] * several]:
+    for heading in wanted.values():
         table.add_column(heading, justify="right", overflow="fold")
     for each in found:
-        known = each.percent_lower == each.percent_lower
-        table.add_row(
-            *[each.at] * at,
-            each.first,
-            each.second,
-            short(each.first_mean),
-            short(each.second_mean),
-            short(each.difference),
-            f"[{short(each.lower)}, {short(each.upper)}]",
-            f"{each.percent:.3g}" if each.percent == each.percent else "-",
-            f"[{each.percent_lower:.3g}, {each.percent_upper:.3g}]" if known else "-",
-            comparisons.p_text(each.p_value).removeprefix("= "),
-            *[comparisons.p_text(each.adjusted).removeprefix("= ")] * several,
-        )
+        cells = each.cells()
+        table.add_row(*(cells[name].text for name in wanted))
     show_table(table)
     print(_NOTE.format(share=share))
     if several:
         print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
-    print("\n".join(dict.fromkeys(f"{comparisons.how(each)}." for each in found)))
-    print()
+    print("\n".join(dict.fromkeys(f"{each.how}." for each in found)))
+    print(f"\n{tally(found)}.")
     for each in found:
         print(f"{each.sentence}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ import xarray as xr
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import comparisons, privacy, statements, words
 from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
-from fmab_jax.analysis.comparisons import Comparison
 from fmab_jax.analysis.overview import overview
+from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import final_table, with_seeds
 from fmab_jax.errors import refuse
 from fmab_jax.plots import captions
@@ -441,7 +441,7 @@ def _price(sources: Sequence[Source], level: float) -> list[Comparison]:
             if name in source.data.seeds.dims and source.data.sizes[name] > 1:
                 made = comparisons.compare_along(source.data, name, level=level)
                 at = [", ".join(filter(None, [source.label, each.at])) for each in made]
-                found += [c._replace(at=where) for c, where in zip(made, at, strict=True)]
+                found += [replace(c, at=where) for c, where in zip(made, at, strict=True)]
     return found
 
 

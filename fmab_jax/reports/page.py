@@ -14,6 +14,7 @@ import html
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -23,7 +24,7 @@ import xarray as xr
 
 from fmab_jax import __version__
 from fmab_jax.analysis import comparisons, statements
-from fmab_jax.analysis.comparisons import Comparison
+from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
 from fmab_jax.errors import Refusal, price, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
@@ -35,6 +36,8 @@ from fmab_jax.sweeps.results import read
 
 # Rows of a table on the page; the sentence below it says what is left out.
 _MOST_ROWS = 300
+# Columns of every table of comparisons.
+_CONTRAST = ("difference", "interval", "per cent", "interval of it")
 # A sentence for each comparison, of so many at the top.
 _HEADLINES = 4
 
@@ -249,7 +252,6 @@ def _question(made: Content) -> str:
 
 
 def _short(made: Content) -> str:
-    lines = []
     known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
@@ -267,10 +269,9 @@ def _short(made: Content) -> str:
             f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
             f"{short(best.row['regret'])} {ends} ({percent}): {best.label}."
         )
-    lines.append(told)
-    lines += [f"{each.sentence}." for each in _headlines(made.compared)]
-    lines += made.events
-    shown = "".join(f"<li>{_e(line)}</li>" for line in lines)
+    found = [each.html for each in _headlines(made.compared)]
+    items = [_e(told), *found, *map(_e, made.events)]
+    shown = "".join(f"<li>{each}</li>" for each in items)
     note = ""
     if made.compared:
         note = _note(
@@ -423,31 +424,24 @@ def _price(made: Content) -> str:
     # Each result has a reference of its own.
     bases = list(dict.fromkeys(each.second for each in made.price))
     base = bases[0] if len(bases) == 1 else "the reference"
-    heads = ["compared with", "leaks ε", "regret", f"regret, {base}", "extra regret", "interval"]
-    heads += ["per cent"]
-    heads = ["at", *heads] if any(each.at for each in made.price) else heads
-    heads += [f"interval, {100 * made.level:.6g} %"]
+    named = {"difference": "extra regret", "regret, first": "regret"}
+    named |= {"regret, second": f"regret, {base}"}
+    named |= {"interval of it": f"interval, {100 * made.level:.6g} %"}
+    chosen = ("leaks ε", "regret, first", "regret, second", *_CONTRAST)
+    where = any(each.at for each in made.price)
+    heads = ["at"] * where + ["compared with"] + [named.get(name, name) for name in chosen]
     rows = []
     for each in made.price:
-        sure = math.isfinite(each.percent_lower)
-        first: list[tuple[str, Any]] = [(each.at, "")] if heads[0] == "at" else []
+        cells = each.cells()
+        first: list[tuple[str, Any]] = [cells["at"]] * where
         first.append((f"{each.first} with {each.second}", ""))
-        values: list[tuple[str, Any]] = [
-            (statements.leaks_text(each.costs), each.costs[0].leak),
-            (short(each.first_mean), each.first_mean),
-            (short(each.second_mean), each.second_mean),
-            (_signed(each.difference), each.difference),
-            (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
-            (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),
-            (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if sure else "–", ""),
-        ]
-        rows.append((first, values))
+        rows.append((first, [_typeset(cells[name]) for name in chosen]))
     shown = [each for each in made.price if each.shown and each.difference > 0]
     largest = max(shown or made.price, key=lambda each: each.difference)
     start = "The largest extra regret that is shown" if shown else "No extra regret is shown"
-    told = f"{start}: {largest.sentence}."
+    told = f"{_e(start)}: {largest.html}"
     if not shown:
-        told = f"{start} of any value of ε that was run. {largest.sentence}."
+        told = f"{_e(start)} of any value of ε that was run. {largest.html}"
     note = (
         "The price of privacy is the extra regret at the horizon beside the reference: the run "
         "without noise, or with the largest ε where there is none. Other parameters are at their "
@@ -456,7 +450,7 @@ def _price(made: Content) -> str:
         f"{statements.LEAK_NOTE}. {_how(made.price)}"
     )
     caption = f"What privacy costs, beside {base}"
-    return f"<p>{_e(told)}</p>\n" + _tabular(caption, heads, rows) + _note(note)
+    return f"<p>{told}</p>\n" + _tabular(caption, heads, rows) + _note(note)
 
 
 def _epsilon(data: xr.Dataset) -> str:
@@ -486,26 +480,14 @@ def _comparisons(made: Content) -> str:
             "These configurations have different sizes or problems. Their regrets answer different "
             "questions, and are not compared."
         )
-    heads = ["first", "second", "leaks ε", "difference", "interval", "per cent", "interval of it"]
-    heads += ["p-value", "p-value, Holm"]
     where = any(each.at for each in made.compared)
-    heads = ["at", *heads] if where else heads
+    names = ["at"] * where + ["first", "second"]
+    numbers = ["leaks ε", *_CONTRAST, "p-value", "p-value, Holm"]
     rows = []
     for each in made.compared:
-        known = math.isfinite(each.percent_lower)
-        first: list[tuple[str, Any]] = [(each.at, "")] * where
-        first += [(each.first, ""), (each.second, "")]
-        values: list[tuple[str, Any]] = [
-            (statements.leaks_text(each.costs), each.costs[0].leak),
-            (_signed(each.difference), each.difference),
-            (f"[{_signed(each.lower)}, {_signed(each.upper)}]", each.lower),
-            (f"{each.percent:+.3g} %" if math.isfinite(each.percent) else "–", each.percent),
-            (f"[{each.percent_lower:+.3g}, {each.percent_upper:+.3g}] %" if known else "–", ""),
-            (comparisons.p_text(each.p_value).removeprefix("= "), each.p_value),
-            (comparisons.p_text(each.adjusted).removeprefix("= "), each.adjusted),
-        ]
-        rows.append((first, values))
-    told = "".join(f"<li>{_e(each.sentence)}.</li>" for each in made.compared)
+        row = each.cells()
+        rows.append(([row[name] for name in names], [_typeset(row[name]) for name in numbers]))
+    told = "".join(f"<li>{each.html}</li>" for each in made.compared)
     alone = len(made.compared) == 1
     number = "one comparison" if alone else f"{len(made.compared)} comparisons"
     adjusted = (
@@ -529,11 +511,17 @@ def _comparisons(made: Content) -> str:
         f"at least {1 - made.level:.3g}: it does not mean that there is none."
     )
     caption = "Differences of mean regret at the horizon"
-    return f"<ul>{told}</ul>\n" + _tabular(caption, heads, rows) + _note(note)
+    count = f"<p>{_e(statements.tally(made.compared))}.</p>\n"
+    return f"{count}<ul>{told}</ul>\n" + _tabular(caption, names + numbers, rows) + _note(note)
 
 
 def _how(found: Iterable[Comparison]) -> str:
-    return " ".join(dict.fromkeys(f"{comparisons.how(each)}." for each in found))
+    return " ".join(dict.fromkeys(f"{each.how}." for each in found))
+
+
+def _typeset(cell: tuple[str, Any]) -> tuple[str, Any]:
+    """Writes minus signs of numbers as people do."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", cell[0]), cell[1]
 
 
 def _ledger(made: Content) -> str:
@@ -745,10 +733,6 @@ def _code(text: str, name: str) -> str:
 
 def _interval(row: Mapping[str, float], name: str) -> str:
     return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
-
-
-def _signed(value: float) -> str:
-    return f"+{short(value)}" if value > 0 else short(value).replace("-", "−")
 
 
 def _e(text: str) -> str:

@@ -11,8 +11,8 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import comparisons, summary
-from fmab_jax.analysis.comparisons import Comparison
+from fmab_jax.analysis import bands, comparisons, statements, summary
+from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question
 
 
 def run(values, root_seed=0, seeds=None, slot=1000, **attrs):
@@ -204,7 +204,7 @@ def test_ends_of_a_bounded_ratio_by_hand(given, ends):
 def test_fiellers_ends_by_hand(given, ends):
     """Would catch a root of another quadratic, variances that are swapped or not scaled by the
     critical value, and ends where the base may be 0."""
-    assert comparisons._fieller(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
+    assert bands.fieller(*given) == pytest.approx(ends, rel=1e-14, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -248,20 +248,15 @@ def test_which_error_two_summaries_have(seeds, first, second, method, freedom):
 )
 def test_p_values_are_written(value, text):
     """Would catch "0.000" or a p-value of twice its size, and one below what t can know."""
-    assert comparisons.p_text(value) == text
+    assert statements.p_text(value) == text
 
 
-def made(**changes):
+def made(costs=(Cost(), Cost()), **changes):
     """A comparison, for its words."""
+    runs = zip(("p = 0.2", "p = 0.4"), (186.0, 100.0), costs, strict=True)
     plain = {
-        "first": "p = 0.2",
-        "second": "p = 0.4",
-        "at": "",
-        "method": "paired",
-        "seeds": (100, 100),
-        "horizon": 1000,
-        "first_mean": 186.0,
-        "second_mean": 100.0,
+        "participants": tuple(Participant.of(name, 100, mean, cost) for name, mean, cost in runs),
+        "question": Question(1000, 0, "agents 5"),
         "difference": 86.0,
         "lower": 85.0,
         "upper": 87.0,
@@ -270,8 +265,6 @@ def made(**changes):
         "percent_upper": 87.0,
         "p_value": 1e-20,
         "adjusted": 1e-20,
-        "together": 1,
-        "level": 0.95,
     }
     return Comparison(**{**plain, **changes})
 
@@ -281,7 +274,10 @@ def made(**changes):
     [
         ({}, "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]"),
         (
-            {"percent": -46.04, "percent_lower": -46.31, "percent_upper": -45.8, "at": "ε = 1"},
+            {
+                **{"percent": -46.04, "percent_lower": -46.31, "percent_upper": -45.8},
+                **{"difference": -86.0, "lower": -87.0, "upper": -85.0, "at": "ε = 1"},
+            },
             "With ε = 1: p = 0.2 costs 46.0 % less regret than p = 0.4 [45.8, 46.3]",
         ),
         (
@@ -428,7 +424,7 @@ def test_an_unknown_root_seed_is_not_zero():
     a, b = regrets(20, 40, 1), regrets(12, 40, 2)
     one, other = (run(values).drop_attrs() for values in (a, b))
     found = fmab.compare(one, other)
-    assert found.method == "Welch" and "a root seed is unknown" in comparisons.how(found)
+    assert found.method == "Welch" and "a root seed is unknown" in found.how
     assert found.p_value == pytest.approx(
         stats.ttest_ind(a, b, equal_var=False).pvalue, rel=1e-9, abs=0
     )
@@ -441,7 +437,7 @@ def test_one_common_seed_is_left_out():
     found = fmab.compare(run(a), run(b, seeds=np.arange(39, 69)))
     known = stats.ttest_ind(a[:39], b, equal_var=False)
     assert found.seeds == (39, 30) and found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
-    assert "one common seed is left out of the first" in comparisons.how(found)
+    assert "one common seed is left out of the first" in found.how
 
 
 def test_a_problem_is_known_by_its_means(uncomputed):
@@ -472,7 +468,7 @@ def test_only_runs_on_the_same_means_are_paired():
     assert same.method == "paired"
     turned = fmab.compare(with_means(a, means), with_means(b, means[[2, 0, 1]]))
     assert turned.method == "turned"
-    assert "The agents are in another order" in comparisons.how(turned)
+    assert "The agents are in another order" in turned.how
     # However the two go together: the standard errors add up.
     half = stats.t.ppf(0.975, 39) * (stats.sem(a) + stats.sem(b))
     assert turned.upper - turned.difference == pytest.approx(half, rel=1e-9)

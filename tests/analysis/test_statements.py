@@ -15,11 +15,13 @@ from fmab_jax.analysis.statements import (
     NOTHING,
     Cost,
     Entrant,
+    Participant,
+    Question,
     cost_of,
-    costs,
     leak_text,
     least,
     places,
+    tally,
 )
 
 
@@ -223,7 +225,7 @@ def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
     """Would catch a secure sum, or a leak of 50, ranked beside others without a word."""
     mixed = entrants(**unlike)
     with pytest.raises(
-        ValueError, match=r"^entrants=\[\('nobody', '', 'pure', '1'\), .*: must be alike in"
+        ValueError, match=r"^entrants=\[\('nobody', 'pure', '1'\), .*: must be alike in"
     ):
         least("All", mixed[::-1] if unlike.get("leak") else mixed[1:] + [entrants(leak="2")[0]], {})
     told = least("All", mixed, {}, unlike=True).sentence

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax.analysis import comparisons
+from fmab_jax.analysis import statements
 from fmab_jax.cli.main import main
 
 
@@ -93,7 +93,7 @@ def test_words_name_two_runs(capsys, words, first, second):
     ends = [f"[{found.lower:.4g}, {found.upper:.4g}]"]
     ends.append(f"[{found.percent_lower:.3g}, {found.percent_upper:.3g}]")
     assert re.findall(r"\[.*?\]", row) == ends and "Each 80 % interval holds" in out
-    assert row.split()[-1] == comparisons.p_text(found.p_value).removeprefix("= ").split()[-1]
+    assert row.split()[-1] == statements.p_text(found.p_value).removeprefix("= ").split()[-1]
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
     assert tail in out.rstrip().split("\n")[-1]
