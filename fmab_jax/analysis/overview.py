@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis import privacy
+from fmab_jax.analysis import privacy, statements
 from fmab_jax.analysis.tables import final_table
-from fmab_jax.analysis.words import epsilon_text, facts, label_text, short
+from fmab_jax.analysis.words import facts, label_text, short
 from fmab_jax.errors import number_of, refuse
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
@@ -131,8 +131,8 @@ def overview(
 ) -> Overview:
     """Returns what every configuration of a result ends with: a table that shows itself.
 
-    Regret at T with its interval, what a message leaks, rounds, links, cost, and how many seeds
-    lost the best arm or play a worse one; the numbers are those of `final_table`.
+    What others are told of a reward, regret at T with its interval, rounds, links, cost, and how
+    many seeds lost the best arm or play a worse one; the numbers are those of `final_table`.
 
     Args:
         data: From `simulate`, `sweep`, `open_sweep` or `load`.
@@ -158,22 +158,24 @@ def overview(
     """
     table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
     dims = [str(name) for name in table.seeds.dims]
-    leaks = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
-    if leaks is not None:
-        spread = leaks.broadcast_like(table.seeds).transpose(*dims)
-        table["message"] = (dims, spread.values)
+    message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
+    if message is not None:
+        spread = message.broadcast_like(table.seeds).transpose(*dims)
+        table["epsilon_message"] = (dims, spread.values)
     rows = []
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
         values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
-        rows.append(values | {"links": cell.links.values.tolist()})
+        leak, values["leak_view"] = statements.leak_of(cell)
+        told = statements.leak_text(statements.Cost(leak, values["leak_view"]))
+        rows.append(values | {"leak": told, "links": cell.links.values.tolist()})
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)
     rows = [row for row in rows if row["seeds"]]
     share = f"{100 * table.attrs['level']:.6g} %"
     meters = table.meter.values.tolist()
     made = "rounds\nmade" if "rounds" in dims else "rounds"
-    headings = [*(["message\nNε"] if leaks is not None else []), "regret\nat T", f"±\n{share}"]
+    headings = ["leak\nε", "regret\nat T", f"±\n{share}"]
     headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
     headings += [f"best arm lost\n{share}", f"worse arm played\n{share}"]
     ledger = data.attrs.get("ledger")
@@ -194,8 +196,7 @@ def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
     """Returns what is found of a configuration by names that a program can rely on."""
     row = dict(row)
     links = row.pop("links")
-    if "message" in row:
-        row["epsilon_message"] = row.pop("message")
+    del row["leak"]  # a text
     return row | {f"links_{meter}": value for meter, value in zip(meters, links, strict=True)}
 
 
@@ -257,16 +258,15 @@ def _sorted(
 
 def _found(row: dict[str, Any], meters: int) -> list[str]:
     seeds = int(row["seeds"])
-    leaks = [epsilon_text(row["message"])] if "message" in row else []
     if seeds < 2:  # no interval
-        return [*leaks, *["-"] * (5 + meters), str(seeds), "-", "-"]
+        return [row["leak"], *["-"] * (5 + meters), str(seeds), "-", "-"]
     half = (row["regret_upper"] - row["regret_lower"]) / 2
     events = [
         f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
         for name in ("best_arm_lost", "worse_arm_played")
     ]
     return [
-        *leaks,
+        row["leak"],
         short(row["regret"]),
         short(half),
         f"{100 * half / row['regret']:.2g}" if row["regret"] else "0",
@@ -286,8 +286,8 @@ def _legend(table: xr.Dataset, share: str) -> str:
     return (
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
-        f"Links are those of completed rounds. Nε is what one message leaks: N agents are heard in "
-        f"a round.\n"
+        f"Links are those of completed rounds.\n"
+        f"{statements.LEAK_NOTE}.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
         f"Cost: {prices}."
     )

@@ -61,7 +61,7 @@ def cost_of(data: xr.Dataset) -> Cost:
     Args:
         data: From `simulate`, or one configuration of a sweep; a summary as well.
     """
-    leak, view = _leak(data)
+    leak, view = leak_of(data)
     return Cost(leak, view, _links(data), _trust(data, leak, view))
 
 
@@ -77,8 +77,12 @@ def _trust(data: xr.Dataset, leak: float, view: str) -> str:
     return f"whoever sees {view}" if open_ else owner.trusted
 
 
-def _leak(data: xr.Dataset) -> tuple[float, str]:
-    """Returns the largest epsilon of what others are told, and what they see."""
+def leak_of(data: xr.Dataset) -> tuple[float, str]:
+    """Returns the largest epsilon of what others are told, and what they see; see `Cost`.
+
+    Args:
+        data: A result of one configuration, or a row of its table of final values.
+    """
     said: Any = data.attrs.get("epsilon_message", math.nan)
     if "epsilon_message" in data.coords and not data.coords["epsilon_message"].ndim:
         said = data.coords["epsilon_message"].values.item()

@@ -10,6 +10,7 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
+from fmab_jax.analysis.statements import leak_of
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.simulate import communication_cost, prices
 
@@ -53,10 +54,12 @@ def final_table(
 
     Returns:
         A Dataset over the swept parameters: ``regret``, ``cost`` and ``rounds_made``, means over
-        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter; ``seeds``,
-        ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and ``worse_arm_played``,
-        each with the Clopper-Pearson ``_lower`` and ``_upper``. Configurations with fewer than 2
-        seeds, of an unfinished sweep, have NaN.
+        the seeds, each with ``_lower`` and ``_upper`` (Student t); ``links`` by meter;
+        ``leak_epsilon``, the epsilon of one reward in what is sent, over the whole run, against
+        whoever sees most of it (0 where nothing is sent, NaN where the result does not say);
+        ``seeds``, ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and
+        ``worse_arm_played``, each with the Clopper-Pearson ``_lower`` and ``_upper``.
+        Configurations with fewer than 2 seeds, of an unfinished sweep, have NaN.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -84,7 +87,7 @@ def final_table(
     dims = list(data.seeds.dims)
     names = [f"{name}{end}" for name in ("regret", "cost", "rounds_made") for end in ("", *_ENDS)]
     shape = data.seeds.shape
-    table = {name: np.full(shape, np.nan) for name in names}
+    table = {name: np.full(shape, np.nan) for name in [*names, "leak_epsilon"]}
     links = np.full((*shape, data.sizes["meter"]), np.nan)
     events = {name: np.zeros(shape, np.int64) for name in (*_EVENTS, "undecided")}
     bounds = {f"{name}{end}": np.full(shape, np.nan) for name in _EVENTS for end in _ENDS}
@@ -92,6 +95,7 @@ def final_table(
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
         seeds = int(cell.seeds)
+        table["leak_epsilon"][place], _ = leak_of(cell)
         if seeds < 2:
             continue
         found, counts, links[place] = final(cell, seeds, both, each, bool(looks))

@@ -547,7 +547,7 @@ def _ledger(made: Content) -> str:
 def _wrong(made: Content) -> str:
     percent = f"{100 * made.level:.6g} %"
     heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
-    heads += ["seeds"]
+    heads += ["leak ε", "seeds"]
     kept = any("regret" in source.data for source in made.sources)
     for words in captions.EVENTS.values():
         heads += [words, f"share, {percent}"] + ["largest regret of these"] * kept
@@ -558,7 +558,8 @@ def _wrong(made: Content) -> str:
         row = cell.row
         if not math.isfinite(row["regret"]):
             continue
-        values: list[tuple[str, Any]] = [(f"{int(row['seeds']):,}", row["seeds"])]
+        values: list[tuple[str, Any]] = [(cell.leak, cell.leak)]
+        values.append((f"{int(row['seeds']):,}", row["seeds"]))
         for event in captions.EVENTS:
             total += int(row[event])
             ends = content.clopper(row[event], row["seeds"], made.level)
@@ -572,7 +573,8 @@ def _wrong(made: Content) -> str:
         "A mean hides rare catastrophes. A seed has lost the best arm when some agent's active "
         "set has none left; it plays a worse arm when some agent has decided for one at the "
         "horizon. Shares: Clopper-Pearson intervals, which never cover less than they say; with "
-        "no such seed they end above 0. Still exploring: seeds that have not decided for an arm."
+        "no such seed they end above 0. Still exploring: seeds that have not decided for an arm. "
+        f"{statements.LEAK_NOTE}."
     )
     if not total:
         note = "No seed listed here went wrong. " + note

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from fmab_jax.analysis.statements import leak_of
 from fmab_jax.errors import refuse
 from fmab_jax.files import checked_path, naming, refuse_taken, temporary_beside, whole_file
 from fmab_jax.run.netcdf import save
@@ -31,10 +32,10 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
 
     netCDF and Zarr keep every variable with its dimensions; labels of mixed kinds, such as "none"
     beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and slot:
-    the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``seed``, ``time`` and
-    the series, with per-seed values repeated in each row; of a summary, a row for each
-    configuration and slot with means, variances and counts. Both are written a configuration at a
-    time. Floats in CSV read back to the same bits.
+    the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``leak_epsilon`` as in
+    `final_table`, ``seed``, ``time`` and the series, with per-seed values repeated in each row; of
+    a summary, a row for each configuration and slot with means, variances and counts. Both are
+    written a configuration at a time. Floats in CSV read back to the same bits.
 
     Args:
         data: The results.
@@ -85,6 +86,7 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         cell = data.isel(dict(zip(dims, place, strict=True)))
         labels = {name: data.attrs[name] for name in _WHAT if name in data.attrs}
         labels |= {name: cell[name].item() for name in dims}
+        labels.setdefault("leak_epsilon", leak_of(cell)[0])
         if "seed" in cell.dims:
             seeds = int(cell.seeds) if "seeds" in cell else cell.sizes["seed"]
             cell = cell.isel(seed=slice(seeds))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,7 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import bands, comparisons, statements, summary
-from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question
+from fmab_jax.analysis import bands, comparisons, summary
 
 
 def run(values, root_seed=0, seeds=None, slot=1000, **attrs):
@@ -58,6 +58,7 @@ def test_shared_seeds_are_paired_as_scipy_pairs_them():
     assert (found.lower, found.upper) == pytest.approx(tuple(ends), rel=1e-9)
     assert found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
     assert found.adjusted == found.p_value and found.together == 1
+    assert found.question == (1000, 0, "") and found.simultaneous == ""
     # Pairs are made by seed, not by place.
     order = np.random.default_rng(0).permutation(40)
     turned = fmab.compare(run(a), run(b[order], seeds=order), level=0.9)
@@ -85,7 +86,10 @@ def test_only_common_seeds_are_paired():
 def test_other_seeds_are_compared_as_welch_does(how):
     """Would catch a pooled variance, or pairs of seeds that only look alike."""
     a, b = regrets(20, 40, 1), 3 * regrets(12, 25, 2)
-    found = fmab.compare(run(a), run(b, **how))
+    found = fmab.compare(run(a, agents=5), run(b, arms=3, **how))
+    # What one of them says both were asked; root seeds that differ are none.
+    root = None if how.get("root_seed") else 0
+    assert found.question == (1000, root, "agents 5, arms 3")
     known = stats.ttest_ind(a, b, equal_var=False)
     assert found.method == "Welch" and found.seeds == (40, 25)
     assert (found.lower, found.upper) == pytest.approx(
@@ -233,79 +237,20 @@ def test_which_error_two_summaries_have(seeds, first, second, method, freedom):
         assert found.p_value == pytest.approx(due, rel=1e-9, abs=0)
 
 
-@pytest.mark.parametrize(
-    "value, text",
-    [
-        (1.0, "= 1.000"),
-        (0.03249, "= 0.032"),
-        (0.001, "= 0.001"),
-        (0.00052, "= 0.00052"),
-        (1.26e-7, "= 1.3×10⁻⁷"),
-        (1e-15, "= 10⁻¹⁵"),
-        (9e-16, "< 10⁻¹⁵"),
-        (0.0, "< 10⁻¹⁵"),
-    ],
-)
-def test_p_values_are_written(value, text):
-    """Would catch "0.000" or a p-value of twice its size, and one below what t can know."""
-    assert statements.p_text(value) == text
-
-
-def made(costs=(Cost(), Cost()), **changes):
-    """A comparison, for its words."""
-    runs = zip(("p = 0.2", "p = 0.4"), (186.0, 100.0), costs, strict=True)
-    plain = {
-        "participants": tuple(Participant.of(name, 100, mean, cost) for name, mean, cost in runs),
-        "question": Question(1000, 0, "agents 5"),
-        "difference": 86.0,
-        "lower": 85.0,
-        "upper": 87.0,
-        "percent": 86.0,
-        "percent_lower": 85.0,
-        "percent_upper": 87.0,
-        "p_value": 1e-20,
-        "adjusted": 1e-20,
-    }
-    return Comparison(**{**plain, **changes})
-
-
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        ({}, "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]"),
-        (
-            {
-                **{"percent": -46.04, "percent_lower": -46.31, "percent_upper": -45.8},
-                **{"difference": -86.0, "lower": -87.0, "upper": -85.0, "at": "ε = 1"},
-            },
-            "With ε = 1: p = 0.2 costs 46.0 % less regret than p = 0.4 [45.8, 46.3]",
-        ),
-        (
-            {"adjusted": 0.2, "percent": 1.2, "percent_lower": 0.1, "percent_upper": 2.3},
-            "No difference in regret is shown between p = 0.2 and p = 0.4: 1 % [0, 2]",
-        ),
-        (
-            {"percent_lower": float("nan")},
-            "p = 0.2 costs 86 more regret than p = 0.4 [85, 87]",
-        ),
-    ],
-    ids=["more", "less", "none", "no percentage"],
-)
-def test_one_plain_sentence(changes, sentence):
-    """Would catch a sign that is not turned with its words, and a verdict without adjustment."""
-    assert made(**changes).sentence == sentence
-
-
 def test_holm_adjusts_as_written_down():
     """Would catch Bonferroni, values out of order, and adjusted values that fall."""
     values = [0.01, 0.04, 0.03, 0.005]
-    found = comparisons.holm([made(p_value=p) for p in values])
+    one = fmab.compare(GOOD, GOOD)
+    found = comparisons.holm([replace(one, p_value=p) for p in values])
     # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, then 0.04 is raised to 0.06.
     assert [each.adjusted for each in found] == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert [each.p_value for each in found] == values
     assert {each.together for each in found} == {4}
-    assert comparisons.holm([made(p_value=0.7)] * 3)[0].adjusted == 1
+    assert {each.simultaneous for each in found} == {"Holm"}
+    assert comparisons.holm([replace(one, p_value=0.7)] * 3)[0].adjusted == 1
     assert comparisons.holm([]) == []
+    (alone,) = comparisons.holm([one])
+    assert (alone.together, alone.simultaneous) == (1, "")
 
 
 def grid(values, **axes):

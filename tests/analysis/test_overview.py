@@ -20,6 +20,20 @@ SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
 PER_ROUND = np.array([3, 7, 5])
 EVENTS = ("best_arm_lost", "worse_arm_played")
+# What is seen is not what is stated of a message; one configuration tells nothing.
+LEDGER = [
+    {
+        **{"title": "CDP-MAB", "who": "the server", "why": "", "source": ""},
+        **{"what": "single messages", "where": where, "leaks": [[leak, 1]]},
+    }
+    for where, leak in (
+        ("participation 0.5, epsilon 0.25", 1.5),
+        ("participation 1.0, epsilon 0.25", None),
+    )
+]
+LEDGER.append({**LEDGER[0], "what": "actions", "where": ""})
+LEAKS = [("1.5", 1.5, "single messages"), ("nothing", 0.0, "nothing is told")]
+LEAKS.append(("no bound", np.inf, "single messages"))
 PRICES = {"server_price": 25.0, "peer_price": 2.0}
 
 
@@ -56,7 +70,10 @@ def result(seeds=SEEDS) -> xr.Dataset:
             "counts": ("meter", ["links", "hops x edges", "edges"]),
             **event,
         },
-        {"title": "CDP-MAB", "agents": 8, "arms": 3, "horizon": 1000, "settings": "{}"},
+        {
+            **{"title": "CDP-MAB", "agents": 8, "arms": 3, "horizon": 1000, "settings": "{}"},
+            "ledger": json.dumps(LEDGER),
+        },
     )
 
 
@@ -82,20 +99,24 @@ def due(data: xr.Dataset, place: tuple[int, int], level: float) -> dict:
 
 def test_each_cell_is_that_of_numpy():
     """Would catch a width for its half, swapped ends or columns, a level that is not passed on,
-    the message of another configuration, and one seed that has an interval."""
+    the leak of another configuration or of actions, what is stated in place of what is seen, and
+    one seed that has an interval."""
     data = result()
     found = fmab.overview(data, level=0.9, **PRICES)
     assert [each.replace("\n", " ") for each in found.headings] == [
-        *("participation", "epsilon", "message Nε", "regret at T", "± 90 %", "±, % of it"),
+        *("participation", "epsilon", "leak ε", "regret at T", "± 90 %", "±, % of it"),
         *("rounds", "links server", "links bound", "links used", "cost", "seeds"),
         *("best arm lost 90 %", "worse arm played 90 %"),
     ]
     # Of [participation, epsilon]; the last has not begun.
-    places, messages = [(0, 0), (0, 1), (1, 0)], ["1", "8", "2"]
+    places, messages = [(0, 0), (0, 1), (1, 0)], [1, 8, 2]
     assert len(found.rows) == len(found.named) == 3
-    for place, message, row, named in zip(places, messages, found.rows, found.named, strict=True):
-        labels = (["0.5", "1"][place[0]], ["0.25", "2"][place[1]], message)
-        assert row[:3] == labels and named["epsilon_message"] == float(message)
+    for place, message, leak, row, named in zip(
+        places, messages, LEAKS, found.rows, found.named, strict=True
+    ):
+        labels = (["0.5", "1"][place[0]], ["0.25", "2"][place[1]], leak[0])
+        assert row[:3] == labels and named["epsilon_message"] == message
+        assert (named["leak_epsilon"], named["leak_view"]) == leak[1:]
         assert named["level"] == 0.9 and named["seeds"] == SEEDS[place]
         if SEEDS[place] < 2:
             assert row[3:] == (*["-"] * 8, "1", "-", "-") and np.isnan(named["regret"])

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import sizes
 import xarray as xr
+from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.analysis.statements import (
     NOTHING,
+    Comparison,
     Cost,
     Entrant,
     Participant,
@@ -20,6 +22,7 @@ from fmab_jax.analysis.statements import (
     cost_of,
     leak_text,
     least,
+    p_text,
     places,
     tally,
 )
@@ -102,12 +105,75 @@ def test_the_ledger_of_a_sweep_is_read_for_one_configuration(rows, coords, view)
     assert cost_of(merged(rows, **coords)).view == view
 
 
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (1.0, "= 1.000"),
+        (0.03249, "= 0.032"),
+        (0.001, "= 0.001"),
+        (0.00052, "= 0.00052"),
+        (1.26e-7, "= 1.3×10⁻⁷"),
+        (1e-15, "= 10⁻¹⁵"),
+        (9e-16, "< 10⁻¹⁵"),
+        (0.0, "< 10⁻¹⁵"),
+    ],
+)
+def test_p_values_are_written(value, text):
+    """Would catch "0.000" or a p-value of twice its size, and one below what t can know."""
+    assert p_text(value) == text
+
+
+def made(costs=(Cost(), Cost()), **changes):
+    """A comparison, for its words."""
+    runs = zip(("p = 0.2", "p = 0.4"), (186.0, 100.0), costs, strict=True)
+    plain = {
+        "participants": tuple(Participant.of(name, 100, mean, cost) for name, mean, cost in runs),
+        "question": Question(1000, 0, "agents 5, arms 3"),
+        "difference": 86.0,
+        "lower": 85.0,
+        "upper": 87.0,
+        "percent": 86.0,
+        "percent_lower": 85.0,
+        "percent_upper": 87.0,
+        "p_value": 1e-20,
+        "adjusted": 1e-20,
+    }
+    return Comparison(**{**plain, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({}, "p = 0.2 costs 86 % more regret than p = 0.4 [85, 87]"),
+        (
+            {
+                **{"percent": -46.04, "percent_lower": -46.31, "percent_upper": -45.8},
+                **{"difference": -86.0, "lower": -87.0, "upper": -85.0, "at": "ε = 1"},
+            },
+            "With ε = 1: p = 0.2 costs 46.0 % less regret than p = 0.4 [45.8, 46.3]",
+        ),
+        (
+            {"adjusted": 0.2, "percent": 1.2, "percent_lower": 0.1, "percent_upper": 2.3},
+            "No difference in regret is shown between p = 0.2 and p = 0.4: 1 % [0, 2]",
+        ),
+        (
+            {"percent_lower": float("nan")},
+            "p = 0.2 costs 86 more regret than p = 0.4 [85, 87]",
+        ),
+    ],
+    ids=["more", "less", "none", "no percentage"],
+)
+def test_one_plain_sentence(changes, sentence):
+    """Would catch a sign that is not turned with its words, and a verdict without adjustment."""
+    assert made(**changes).sentence == sentence
+
+
 def test_what_a_result_does_not_say_is_not_told():
     """Would catch a leak of 0, or no links, where an old file is silent."""
     silent = stated([], 3.0).drop_vars("links")
     assert np.isnan([cost_of(silent).leak, cost_of(silent).links]).all()
     assert cost_of(silent).view == "" and leak_text(cost_of(silent)) == ""
-    assert costs(cost_of(silent), Cost(1.0, "messages", 3.0)) == ""
+    assert made((cost_of(silent), Cost(1.0, "messages", 3.0))).sentence.endswith("[85, 87]")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +209,9 @@ def test_what_a_result_does_not_say_is_not_told():
 )
 def test_leaks_and_links_of_two_runs_are_written(first, second, text):
     """Would catch one leak for both, views left out where they differ, or numbers swapped."""
-    assert costs(first, second) == text
+    found = made((first, second))
+    assert found.sentence == f"{made().sentence}{'; ' * bool(text)}{text}"
+    assert found.caption.endswith(f"T = 1000 slots{'; ' * bool(text)}{text}")
 
 
 def test_runs_and_sweeps_say_what_they_cost():
@@ -163,9 +231,11 @@ def test_runs_and_sweeps_say_what_they_cost():
         assert kept[:2] == found[:2] and kept.links == pytest.approx(found.links, rel=1e-12)
     (told,) = fmab.compare_all(swept["curves"])
     few, all_ = (cost_of(swept["curves"].isel(participation=n)) for n in (0, 1))
-    assert told.costs == (few, all_)
-    assert told.sentence.endswith(f"; {costs(few, all_)}")
-    assert "leak ε = 0.5 and 2, links " in told.sentence
+    pair = zip(told.participants, (few, all_), strict=True)
+    for each, cost in pair:
+        assert (each.view, each.links, each.trust) == cost[1:] and each.leak == leak_text(cost)
+    assert "; leak ε = 0.5 and 2, links " in told.sentence
+    assert told.question.problem.startswith("agents 4, arms 3, problem drawn")
 
 
 def entrants(trust="nobody", leak="1"):
@@ -314,3 +384,184 @@ def test_ranks_of_unlike_trust_are_refused_or_asked_for(field):
     assert places(given, unlike=True)["A"] == (1, 1, 4)
     with pytest.raises(ValueError, match=r"^entrants=\['A'\]: must be of labels of their own"):
         places([given[1], given[1]])
+
+
+TRUSTS = ("nobody: every message is noisy", "a secure sum")
+
+
+@pytest.mark.parametrize(
+    ("leaks", "trusts", "said"),
+    [
+        ((50.0, 1.0), TRUSTS, "; trusted: “nobody: every message is noisy” and “a secure sum”"),
+        ((50.0, 1.0), (TRUSTS[0], ""), "; trusted: “nobody: every message is noisy” and “not known”"),
+        ((50.0, 1.0), TRUSTS[:1] * 2, ""),
+        ((50.0, math.inf), TRUSTS, ""),
+    ],
+)
+def test_unlike_trust_is_said_of_two(leaks, trusts, said):
+    """Would catch a gap between trust models told as one between algorithms."""
+    first, second = (
+        Cost(leak, "messages", trust=trust) for leak, trust in zip(leaks, trusts, strict=True)
+    )
+    assert made((first, second)).sentence.partition("; leak")[2].partition(";")[1:] == (
+        ";" * bool(said),
+        said[1:],
+    )
+
+
+def test_whom_a_run_trusts():
+    """Would catch "nobody" of a run without noise, or of one that pools its rewards."""
+    rows = [("CDP-MAB", "single messages", "")]
+    assert cost_of(merged(rows, algorithm="cdp")).trust == TRUSTS[0]
+    open_ = merged(rows, algorithm="cdp")
+    ledger = json.loads(open_.attrs["ledger"])
+    ledger[0]["leaks"] = [[None, 1]]
+    assert cost_of(open_.assign_attrs(ledger=json.dumps(ledger))).trust == (
+        "whoever sees single messages"
+    )
+    ucb1 = merged([("UCB1", "messages", "")]).assign_attrs(algorithm="ucb1")
+    assert cost_of(ucb1).trust == "pooled: the server, with every reward"
+    assert cost_of(merged([("UCB1", "actions", "")])).trust == "nobody: nothing is told"
+    assert cost_of(merged(rows, algorithm="somebody's")).trust == ""
+
+
+def test_a_record_is_written_as_cells_row_and_html():
+    """Would catch swapped columns, a leak of the other run, an interval of another number, a
+    verdict that is not that of the numbers, and a text that becomes a part of a page."""
+    costs = (Cost(6, "messages", 38.125, "A"), Cost(math.inf, "sums", 190, "B"))
+    found = made(costs, at="<b>", lower=-85.5, percent_lower=-3.25)
+    cells = found.cells()
+    assert [cells[name].text for name in cells] == [
+        *("<b>", "p = 0.2", "p = 0.4", "6 and no bound", "186", "100"),
+        *("+86", "[-85.5, +87]", "+86 %", "[-3.25, +87] %", "< 10⁻¹⁵", "< 10⁻¹⁵"),
+    ]
+    assert list(cells) == [
+        *("at", "first", "second", "leaks ε", "regret, first", "regret, second"),
+        *("difference", "interval", "per cent", "interval of it", "p-value", "p-value, Holm"),
+    ]
+    numbers = {name: each.value for name, each in cells.items() if isinstance(each.value, float)}
+    assert numbers == {
+        **{"regret, first": 186.0, "regret, second": 100.0, "difference": 86.0},
+        **{"interval": -85.5, "per cent": 86.0, "p-value": 1e-20, "p-value, Holm": 1e-20},
+    }
+    row = found.row()
+    assert {name: row[name] for name in row if name not in ("sentence", "note")} == {
+        **{"verdict": "more", "horizon": 1000, "root_seed": 0, "problem": "agents 5, arms 3"},
+        **{"at": "<b>", "first": "p = 0.2", "first_regret": 186.0, "first_seeds": 100},
+        **{"first_leak": "6", "first_view": "messages", "first_accountant": "pure"},
+        **{"first_trust": "A", "first_links": 38.125, "second": "p = 0.4"},
+        **{"second_regret": 100.0, "second_seeds": 100, "second_leak": "no bound"},
+        **{"second_view": "sums", "second_accountant": "pure", "second_trust": "B"},
+        **{"second_links": 190, "difference": 86.0, "lower": -85.5, "upper": 87.0},
+        **{"percent": 86.0, "percent_lower": -3.25, "percent_upper": 87.0, "p_value": 1e-20},
+        **{"adjusted": 1e-20, "method": "paired", "level": 0.95, "together": 1},
+        **{"simultaneous": "", "absent": ""},
+    }
+    assert row["sentence"] == found.sentence
+    assert found.html.startswith("With &lt;b&gt;: p = 0.2 costs 86\N{NO-BREAK SPACE}% more regret ")
+    assert found.html.endswith("190.")
+    assert found.caption == (
+        "Paired by seed: Student's t of the differences; 100 seeds each; 95 % intervals; "
+        "T = 1000 slots; leak ε = 6 (messages) and no bound (sums), links 38.12 and 190"
+    )
+    unknown = made(percent=math.nan, percent_lower=math.nan, percent_upper=math.nan).cells()
+    assert unknown["per cent"].text == unknown["interval of it"].text == "–"
+    assert unknown["leaks ε"].text == ""
+
+
+def test_counts_of_a_heading_are_counts_of_records():
+    """Would catch a verdict without adjustment, and a count of pairs for that of verdicts."""
+    less = {"difference": -86.0, "percent": -86.0}
+    given = [made(), made(adjusted=0.05), made(**less), made(**less), made(**less, adjusted=0.2)]
+    assert [each.verdict for each in given] == ["more", "not shown", "less", "less", "not shown"]
+    assert tally(given) == (
+        "5 comparisons: more regret 1, less 2, no difference shown 2"
+    )
+    assert tally(given[:1]) == "1 comparison: more regret 1, less 0, no difference shown 0"
+
+
+def at_matched_trust(**changes):
+    """Three whose messages leak 1 to whoever reads them; they differ in the words of their trust."""
+    found = [each._replace(view="single messages", trust=each.label) for each in entrants()]
+    return [found[0]._replace(**changes), *found[1:]]
+
+
+def test_matched_trust_is_named_once():
+    """Would catch view, accountant or leak unsaid, said of each, or said where they differ."""
+    absent = {"too slow": ["D"]}
+    said = "of 3 of 4 contestants, A has the smallest mean, 25 [4, 46]; B has 2 [2, 2] more (8 %) "
+    said += "(4 seeds, those that all have)."
+    found = least("T = 9", at_matched_trust(), absent)
+    assert found.sentence == (
+        f"T = 9, by whoever reads single messages, pure ε = 1: {said} Not run, too slow: D."
+    )
+    given = [each._replace(view="secure sums", accountant=1e-6) for each in at_matched_trust()]
+    assert least("T = 9", given, absent).sentence.startswith(
+        "T = 9, by whoever sees secure sums, ε = 1 up to δ = 10⁻⁶: of 3"
+    )
+    open_ = [each._replace(leak="no bound") for each in at_matched_trust()]
+    assert least("All", open_, {}).sentence.startswith(
+        "All, by whoever reads single messages, no bound: A has"
+    )
+    for changes, told in (
+        ({"view": "sums"}, "B: B, sums, ε: 1"),
+        ({"leak": "50"}, "B: B, single messages, ε: 50"),
+        ({"accountant": 1e-6}, "B: B, single messages, ε: 1 up to δ = 10⁻⁶"),
+    ):
+        mixed = at_matched_trust(**changes)
+        with pytest.raises(ValueError, match="must be alike in whom they trust"):
+            least("T = 9", mixed, {})
+        assert least("T = 9", mixed, absent, unlike=True).sentence == (
+            f"T = 9: {said} They differ in trust or leak (A: A, single messages, ε: 1 / {told}). "
+            "Not run, too slow: D."
+        )
+
+
+def test_the_record_of_several():
+    """Would catch sizes of another base, an interval that is not simultaneous, seeds of the
+    smallest, a rule or the absent left out, and somebody who is both there and absent."""
+    rng = np.random.default_rng(1)
+    base = rng.gamma(4, 10, 30)
+    far = 1.5 * base + rng.normal(0, 2, 30)
+    given = [
+        Entrant("B", "x", "1", np.append(far, 9.0), "single messages"),
+        Entrant("A", "x", "1", base, "single messages"),
+        Entrant("C", "x", "1", base + rng.normal(0.4, 2, 30), "single messages"),
+    ]
+    found = least("T", given, {"slow": ["D", "E"]}, 0.9, question=Question(10, 0, "p"))
+    row = found.row()
+    level = 1 - 0.1 / 2
+    known = stats.ttest_rel(far, base).confidence_interval(level)
+    assert (row["more_lower"], row["more_upper"]) == pytest.approx(tuple(known), rel=1e-9)
+    assert row["percent"] == pytest.approx(100 * (far.mean() / base.mean() - 1), rel=1e-12)
+    for end in ("percent_lower", "percent_upper"):
+        gone = stats.ttest_rel(far, (1 + row[end] / 100) * base)
+        assert gone.pvalue == pytest.approx(1 - level, rel=1e-6)
+    assert row["percent_lower"] < row["percent"] < row["percent_upper"]
+    assert (found.alike, found.behind, found.verdict) == (("C",), "B", "alike")
+    known = stats.t.interval(0.9, 29, base.mean(), stats.sem(base))
+    assert (row["regret_lower"], row["regret_upper"]) == pytest.approx(known, rel=1e-9)
+    expected = {
+        **{"verdict": "alike", "horizon": 10, "root_seed": 0, "problem": "p", "about": "T"},
+        **{"best": "A", "best_leak": "1", "best_view": "single messages"},
+        **{"best_accountant": "pure", "best_trust": "x", "alike": "C", "behind": "B"},
+        **{"seeds": 30, "most_seeds": 31, "entrants": 3, "method": "paired", "level": 0.9},
+        **{"together": 2, "simultaneous": "Bonferroni", "absent": "slow: D / E"},
+        **{"regret": base.mean(), "more": pytest.approx((far - base).mean())},
+    }
+    assert {name: row[name] for name in expected} == expected
+    assert {*row} - {*expected} == {
+        *("regret_lower", "regret_upper", "more_lower", "more_upper", "sentence"),
+        *("percent", "percent_lower", "percent_upper"),
+    }
+    assert found.caption == (
+        "Paired by seed: Student's t of the differences; 30 seeds each; 90 % intervals; "
+        "T = 10 slots; by whoever reads single messages, pure ε = 1"
+    )
+    alone = least("T", given[:2], {})
+    assert alone.verdict == "least" and alone.row()["alike"] == ""
+    with pytest.raises(ValueError, match=r"^absent=\['C'\]: must be who takes no part; "):
+        least("T", given, {"slow": ["C"]})
+    for wrong in ("impure", 0, 1.5):
+        with pytest.raises(ValueError, match=r"^accountant=.*; give \"pure\", or the delta"):
+            least("T", [each._replace(accountant=wrong) for each in given], {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 
@@ -35,8 +36,17 @@ def swept(root_seed=0, seeds=12, **axes):
             "seeds": (list(axes), np.full(shape, seeds)),
         },
         {**coords, **zeros, "seed": np.arange(seeds), "time": [1000]},
-        {"root_seed": root_seed, "title": "CDP-MAB", "settings": "{}", "agents": 5},
+        {
+            **{"root_seed": root_seed, "title": "CDP-MAB", "settings": "{}", "agents": 5},
+            "ledger": json.dumps(LEDGER if "epsilon" in axes else []),
+        },
     )
+
+
+LEDGER = [
+    {"title": "CDP-MAB", "what": "single messages", "where": f"epsilon {e}", "leaks": [[5 * e, 1]]}
+    for e in (0.1, 1.0)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -85,15 +95,15 @@ def test_words_name_two_runs(capsys, words, first, second):
     data = swept()
     found = fmab.compare(data.sel(first), data.sel(second), labels=("a", "b"), level=0.8)
     out = said(capsys, f"compare {words} --level 0.8").out
-    row = re.split(r"\s{2,}", next(x for x in out.split("\n") if f"{found.percent:.3g}" in x))
-    numbers = [float(each.replace(",", "")) for each in row if re.fullmatch(r"-?[\d.,]+", each)]
+    cells = found.cells()
+    leaks = " and ".join(f"{5 * each['epsilon']:g}" for each in (first, second))
+    leaks = leaks if first["epsilon"] != second["epsilon"] else leaks
+    heads, row = (re.split(r"\s{2,}", out.split("\n")[n].strip()) for n in (2, 4))
+    assert row[2:] == [leaks, *(cells[name].text for name in list(cells)[4:-1])]
+    numbers = [float(each.removesuffix(" %").replace(",", "")) for each in row[3:6] + row[7:8]]
     expected = [found.first_mean, found.second_mean, found.difference, found.percent]
-    assert numbers[:4] == pytest.approx(expected, rel=6e-3)
-    row = " ".join(row)
-    ends = [f"[{found.lower:.4g}, {found.upper:.4g}]"]
-    ends.append(f"[{found.percent_lower:.3g}, {found.percent_upper:.3g}]")
-    assert re.findall(r"\[.*?\]", row) == ends and "Each 80 % interval holds" in out
-    assert row.split()[-1] == statements.p_text(found.p_value).removeprefix("= ").split()[-1]
+    assert numbers == pytest.approx(expected, rel=6e-3)
+    assert heads == 0 and "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
     assert tail in out.rstrip().split("\n")[-1]

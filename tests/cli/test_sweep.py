@@ -143,9 +143,9 @@ def test_a_sweep_prints_what_it_keeps(made: tuple[Path, str], eps: xr.Dataset) -
     assert made[1].startswith(f"{store}: 4 configurations, 1 compilation, ")
     assert made[1].endswith(f"\nnext: fmab show {store}, fmab plot {store} --help\n")
     head = [line.split() for line in made[1].split("\n")[3:5]]
-    columns = ["message", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
+    columns = ["leak", "regret", "±", "±,", "%", "rounds", "links", "best", "arm", "lost"]
     assert head[0] == [*columns, "worse", "arm", "played"]
-    columns = ["epsilon", "rounds", "Nε", "at", "T", "95", "%", "of", "it", "made", "server"]
+    columns = ["epsilon", "rounds", "ε", "at", "T", "95", "%", "of", "it", "made", "server"]
     assert head[1] == [*columns, "cost", "seeds", *2 * ["95", "%"]]
     assert "CDP-MAB, M = 4 agents, K = 3 arms, T = 20,000 slots\n" in made[1]
     assert len(files("eps")) == 12

@@ -52,11 +52,13 @@ def test_csv_has_all_digits_of_the_final_table(swept, written, capsys):
     ]
     for row, (spread, epsilon) in zip(rows, places, strict=True):
         cell = table.isel(spread=spread, epsilon=epsilon)
-        for name in ("regret", "regret_lower", "regret_upper", "cost", "seeds", "undecided"):
+        names = ("regret", "regret_lower", "regret_upper", "cost", "seeds", "undecided")
+        for name in (*names, "leak_epsilon"):
             assert float(row[name]) == float(cell[name]), name
         assert float(row["links_server"]) == float(cell.links.sel(meter="server"))
         assert float(row["level"]) == 0.95
         assert float(row["epsilon_message"]) == (4 if epsilon == 0 else np.inf)
+        assert float(row["leak_epsilon"]) == (4 if epsilon == 0 else np.inf)
 
 
 def test_html_is_well_formed_and_has_the_numbers(written, capsys):
@@ -69,7 +71,7 @@ def test_html_is_well_formed_and_has_the_numbers(written, capsys):
     row = next(csv.DictReader(io.StringIO(shown(capsys, written, "csv"))))
     found = dict(zip(heads, first, strict=True))
     assert float(found["regret at T"].replace(",", "")) == round(float(row["regret"]), 1)
-    assert found["seeds"] == "20" and found["message Nε"] == "4"
+    assert found["seeds"] == "20" and found["leak ε"] == "4"
 
 
 def test_latex_has_no_letter_that_pdflatex_lacks(written, capsys):

@@ -463,7 +463,8 @@ def test_what_a_script_can_read():
         "b": ["</script>", None, True, "\u2028"],
     }
     assert "<" not in text and "\u2028" not in text
-    assert [page._signed(each) for each in (5.0, 0.0, -5.25)] == ["+5", "0", "−5.25"]
+    told = [page._typeset((each, 7)) for each in ("+5", "[-5.25, -0.1] %", "CDP-2", "1e-05")]
+    assert told == [("+5", 7), ("[−5.25, −0.1] %", 7), ("CDP-2", 7), ("1e-05", 7)]
     half = {"regret_lower": 1.0, "regret_upper": 2000.4}
     assert page._interval(half, "regret") == "[1, 2,000]"
 
@@ -532,8 +533,9 @@ def test_the_headlines_have_each_parameter_and_no_unknown_percentage():
     """Would catch one headline of six pairs, and a percentage that is not known in front."""
 
     def pair(percent, varied):
-        empty = dict.fromkeys(comparisons.Comparison._fields, 0.0)
-        return comparisons.Comparison(**{**empty, "percent": percent, "varied": varied})
+        names = ("difference", "lower", "upper", "percent_lower", "percent_upper")
+        empty = dict.fromkeys((*names, "p_value", "adjusted"), 0.0)
+        return Comparison(participants=(), percent=percent, varied=varied, **empty)
 
     alone = [pair(value, "epsilon") for value in (math.nan, 1, 5, -9, 3, 2)]
     assert [each.percent for each in page._headlines(alone)] == [-9, 5, 3, 2]

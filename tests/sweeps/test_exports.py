@@ -95,8 +95,10 @@ def test_tables_of_curves_hold_a_row_for_each_cell_seed_and_slot(
     data = swept["curves"]
     frame = table(export(data, tmp_path / f"x{ending}"))
     sizes = ["algorithm", "agents", "arms"]
-    assert frame.columns[:7].tolist() == [*sizes, "epsilon", "horizon", "seed", "time"]
+    assert frame.columns[:7].tolist() == [*sizes, "epsilon", "horizon", "leak_epsilon", "seed"]
     assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 800}
+    # All four agents are heard.
+    assert frame.leak_epsilon.tolist() == [2.0] * 400 + [math.inf] * 400
     labels = [
         (epsilon, horizon, seed, slot)
         for epsilon in ("0.5", "none")
@@ -127,7 +129,7 @@ def test_tables_of_summaries_hold_a_row_for_each_cell_and_slot(
     data = swept["summary"]
     frame = table(export(data, tmp_path / f"x{ending}"))
     sizes = ["algorithm", "agents", "arms"]
-    assert frame.columns[:6].tolist() == [*sizes, "epsilon", "horizon", "time"]
+    assert frame.columns[:6].tolist() == [*sizes, "epsilon", "horizon", "leak_epsilon"]
     assert frame.groupby(sizes).size().to_dict() == {("cdp", 4, 3): 40}
     assert frame.epsilon.tolist() == ["0.5"] * 20 + ["none"] * 20
     assert frame.horizon.tolist() == ([2000] * 10 + [20_000] * 10) * 2
@@ -148,7 +150,8 @@ def test_a_single_run_is_exported_too(tmp_path: Path) -> None:
     )
     frame = table(export(data, tmp_path / "x.parquet"))
     what = {"algorithm": "cdp", "agents": 4, "arms": 3, "horizon": 20_000, "epsilon": 0.5}
-    assert frame.columns[:7].tolist() == [*what, "seed", "time"]
+    what["leak_epsilon"] = 2.0
+    assert frame.columns[:8].tolist() == [*what, "seed", "time"]
     assert frame[list(what)].drop_duplicates().to_dict("records") == [what]
     np.testing.assert_array_equal(frame.seed, np.repeat(np.arange(20), 10))
     np.testing.assert_array_equal(frame.time, np.tile(data.time.values, 20))
