@@ -160,14 +160,15 @@ def overview(
     dims = [str(name) for name in table.seeds.dims]
     message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
     if message is not None:
-        spread = message.broadcast_like(table.seeds).transpose(*dims)
-        table["epsilon_message"] = (dims, spread.values)
+        message = message.broadcast_like(table.seeds).transpose(*dims)
     rows = []
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
         values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
         leak, values["leak_view"] = statements.leak_of(cell)
         told = statements.leak_text(statements.Cost(leak, values["leak_view"]))
+        if message is not None:
+            values["epsilon_message"] = message.values[place].item()
         rows.append(values | {"leak": told, "links": cell.links.values.tolist()})
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)

@@ -13,6 +13,7 @@ Examples:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -155,7 +156,7 @@ def _print(
     share = f"{100 * found[0].level:.6g} %"
     several = len(found) > 1
     wanted = {"at": "at"} if any(each.at for each in found) else {}
-    wanted |= {name: name.replace(" ", "\n") for name in _COLUMNS}
+    wanted |= {name: re.sub(",? ", "\n", name) for name in _COLUMNS}
     wanted["interval"] = wanted["interval of it"] = f"interval\n{share}"
     if not several:
         del wanted["p-value, Holm"]
@@ -170,6 +171,6 @@ def _print(
     if several:
         print(f"p-values of all {len(found)} together are adjusted by Holm's method.")
     print("\n".join(dict.fromkeys(f"{each.how}." for each in found)))
-    print(f"\n{tally(found)}.")
+    print(f"\n{tally(found)}." if several else "")
     for each in found:
         print(f"{each.sentence}.")

@@ -511,7 +511,7 @@ def _comparisons(made: Content) -> str:
         f"at least {1 - made.level:.3g}: it does not mean that there is none."
     )
     caption = "Differences of mean regret at the horizon"
-    count = f"<p>{_e(statements.tally(made.compared))}.</p>\n"
+    count = "" if alone else f"<p>{_e(statements.tally(made.compared))}.</p>\n"
     return f"{count}<ul>{told}</ul>\n" + _tabular(caption, names + numbers, rows) + _note(note)
 
 

@@ -89,7 +89,7 @@ def test_other_seeds_are_compared_as_welch_does(how):
     found = fmab.compare(run(a, agents=5), run(b, arms=3, **how))
     # What one of them says both were asked; root seeds that differ are none.
     root = None if how.get("root_seed") else 0
-    assert found.question == (1000, root, "agents 5, arms 3")
+    assert found.question == (1000, root, "arms 3, agents 5")
     known = stats.ttest_ind(a, b, equal_var=False)
     assert found.method == "Welch" and found.seeds == (40, 25)
     assert (found.lower, found.upper) == pytest.approx(

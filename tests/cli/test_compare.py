@@ -11,7 +11,6 @@ import pytest
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax.analysis import statements
 from fmab_jax.cli.main import main
 
 
@@ -97,13 +96,22 @@ def test_words_name_two_runs(capsys, words, first, second):
     out = said(capsys, f"compare {words} --level 0.8").out
     cells = found.cells()
     leaks = " and ".join(f"{5 * each['epsilon']:g}" for each in (first, second))
-    leaks = leaks if first["epsilon"] != second["epsilon"] else leaks
-    heads, row = (re.split(r"\s{2,}", out.split("\n")[n].strip()) for n in (2, 4))
+    lines = out.split("\n")
+    row = re.split(r"\s{2,}", lines[5].strip())
     assert row[2:] == [leaks, *(cells[name].text for name in list(cells)[4:-1])]
     numbers = [float(each.removesuffix(" %").replace(",", "")) for each in row[3:6] + row[7:8]]
     expected = [found.first_mean, found.second_mean, found.difference, found.percent]
     assert numbers == pytest.approx(expected, rel=6e-3)
-    assert heads == 0 and "Each 80 % interval holds" in out
+    ends = [line.split() for line in lines[2:4]]
+    assert ends == [
+        ["leaks", "regret", "regret", "interval", "per", "interval"],
+        [
+            *("first", "second", "ε", "first", "second", "difference"),
+            *("80", "%", "cent"),
+            *("80", "%", "p-value"),
+        ],
+    ]
+    assert "Each 80 % interval holds" in out
     assert "Paired by seed: Student's t of the differences; 12 seeds each." in out
     tail = found.sentence.partition(" regret than ")[0].removeprefix("a costs ")
     assert tail in out.rstrip().split("\n")[-1]
@@ -121,7 +129,8 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
     assert "p-values of all 3 together are adjusted by Holm's method." in out
     sentences = [each.sentence for each in fmab.compare_all(swept(), level=0.9)]
     assert len(sentences) == 3 and sentences[0].startswith("With p = 1: ε = 0.1 costs ")
-    assert out.rstrip().split("\n")[-3:] == [f"{each}." for each in sentences]
+    count = "3 comparisons: more regret 0, less 3, no difference shown 0"
+    assert out.rstrip().split("\n")[-4:] == [f"{each}." for each in (count, *sentences)]
 
 
 @pytest.mark.parametrize(

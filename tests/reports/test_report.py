@@ -22,7 +22,7 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
-from fmab_jax.analysis import comparisons
+from fmab_jax.analysis.statements import Comparison
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.run import Options as RunOptions
