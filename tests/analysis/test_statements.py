@@ -395,12 +395,8 @@ TRUSTS = ("nobody: every message is noisy", "a secure sum")
 @pytest.mark.parametrize(
     ("leaks", "trusts", "said"),
     [
-        ((50.0, 1.0), TRUSTS, "; trusted: “nobody: every message is noisy” and “a secure sum”"),
-        (
-            (50.0, 1.0),
-            (TRUSTS[0], ""),
-            "; trusted: “nobody: every message is noisy” and “not known”",
-        ),
+        ((50.0, 1.0), TRUSTS, " trusted: “nobody: every message is noisy” and “a secure sum”"),
+        ((50.0, 1.0), ("", TRUSTS[1]), " trusted: “not known” and “a secure sum”"),
         ((50.0, 1.0), TRUSTS[:1] * 2, ""),
         ((50.0, math.inf), TRUSTS, ""),
     ],
