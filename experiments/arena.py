@@ -154,8 +154,8 @@ STEPS = "because simulating them slot by slot takes too long"
 ALIKE_ONLY = "because they are stated for agents alike only"
 UNASKED = "because this run leaves them out"
 
-PURE = "pure ε"
-AT_DELTA = f"ε up to δ = {written(DELTA)}"
+# What a leak is called, by how it is counted.
+ACCOUNTANTS: dict[str | float, str] = {"pure": "pure ε", DELTA: f"ε up to δ = {written(DELTA)}"}
 
 
 @functools.cache
@@ -186,19 +186,29 @@ class View(NamedTuple):
     """Whose view is matched: all that take part leak the same to it.
 
     Attributes:
-        who: Who sees what.
-        accountant: In which sense the leak is counted.
+        sees: What is seen.
+        accountant: In which sense the leak is counted: "pure", or up to which delta.
         makers: Who takes part, by contestant: what runs at a leak.
         absent: Why other private contestants take no part, by contestant.
         note: What to know besides; with what a message leaks where the sum over ``all`` agents, or
             over those of a ``star``, leaks 1.
     """
 
-    who: str
-    accountant: str
+    sees: str
+    accountant: str | float
     makers: dict[str, Callable[[float], Any]]
     absent: dict[str, str]
     note: str
+
+    @property
+    def who(self) -> str:
+        """Whose view it is."""
+        return statements.whoever(self.sees)
+
+    @property
+    def leak(self) -> str:
+        """What the leak is called."""
+        return ACCOUNTANTS[self.accountant]
 
 
 _POOLED: dict[str, Callable[[float], Any]] = {
@@ -217,8 +227,8 @@ _ALONE: dict[str, Callable[[float], Any]] = {
 _SILENT = dict.fromkeys(_ALONE, "because they tell nobody anything")
 VIEWS = {
     "messages": View(
-        "whoever reads single messages",
-        PURE,
+        "single messages",
+        "pure",
         {
             "cdp": lambda leak: fmab.cdp_mab(epsilon_message=leak),
             "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
@@ -229,8 +239,8 @@ VIEWS = {
         "A message of CDP-MAB, DDP-MAB and HDP-MAB has noise for Nε, which is the leak.",
     ),
     "sums": View(
-        "whoever sees secure sums and no message",
-        AT_DELTA,
+        "secure sums and no message",
+        DELTA,
         {
             "cdp": _summed(fmab.cdp_mab, AGENTS),
             # Each star sums up for itself.
@@ -246,8 +256,8 @@ VIEWS = {
         "agents; one of HDP-MAB for {star:.2f}, since every star of five sums up for itself.",
     ),
     "actions": View(
-        "an outsider who sees all actions",
-        AT_DELTA,
+        "actions alone",
+        DELTA,
         {
             "cdp": _summed(fmab.cdp_mab, AGENTS),
             "ddp": lambda leak: fmab.ddp_mab(
@@ -411,7 +421,7 @@ def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[statements
             "",
             f"{leak:g}",
             parts[view, name, leak].regret.isel(time=-1).values,
-            what.who,
+            what.sees,
             what.accountant,
         )
         for name in what.makers

@@ -269,7 +269,7 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
             if not entrants:
                 continue
             places = statements.places(entrants, common.LEVEL)
-            start = {"view": what.who, "accountant": what.accountant, "ε": leak}
+            start = {"view": what.who, "accountant": what.leak, "ε": leak}
             for each in entrants:
                 first, last = places[each.label][:2]
                 rows.append(
@@ -341,7 +341,7 @@ def _draw_leaks(
             panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * high))
             panel.margins(x=0.04)
             panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
-            panel.set_xlabel(f"leak, {VIEWS[view].accountant}", labelpad=2)
+            panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
             panel.set_ylabel(REGRET, labelpad=2)
             _legend(panel, 0.95)
 

@@ -307,10 +307,10 @@ def _at_matched_trust(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> l
         note = what.note.format(
             all=arena.message_leak(1.0, arena.AGENTS), star=arena.message_leak(1.0, 5)
         )
-        lines += [f"View: **{what.who}**; accountant: {what.accountant}. {note}", ""]
+        lines += [f"View: **{what.who}**; accountant: {what.leak}. {note}", ""]
         lines += [*common.table_lines(rows), ""]
         for leak in arena.TOLD:
-            about = f"Leak ε = {leak:g} to {what.who}, {at}"
+            about = f"At matched trust, {at}"
             entrants = arena.matched(view, leak, runs)
             if not entrants:
                 continue

@@ -245,6 +245,11 @@ class Participant(NamedTuple):
         return f"pure ε = {self.leak}" if pure else f"ε = {self.leak}{_up_to(self.accountant)}"
 
 
+def whoever(view: str) -> str:
+    """Names whom a leak is about by what is seen: "whoever reads single messages"."""
+    return f"whoever {'reads' if view.endswith('messages') else 'sees'} {view}"
+
+
 class Cell(NamedTuple):
     """A cell of a table: its text, and what it is sorted by."""
 
@@ -672,7 +677,7 @@ class Least(Statement):
         first = self.participants[0]
         if not first.view or len({each.takes for each in self.participants}) > 1:
             return ""
-        return f"by whoever {_sees(first.view)}, {first.told}"
+        return f"by {whoever(first.view)}, {first.told}"
 
     @property
     def _named(self) -> list[Participant]:
@@ -889,10 +894,6 @@ def _both(texts: Sequence[str]) -> str:
 def _up_to(accountant: str | float) -> str:
     """Writes up to which delta a leak holds; "" for pure."""
     return "" if accountant == "pure" else f" up to δ = {words.written(float(accountant))}"
-
-
-def _sees(view: str) -> str:
-    return f"{'reads' if view.endswith('messages') else 'sees'} {view}"
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -131,7 +131,7 @@ def test_all_that_take_part_leak_what_is_asked_for(view):
             own = {key for key in arena.stated(entry.algorithm) if not key.startswith("epsilon")}
             for key in own:
                 assert getattr(maker(leak), key) == getattr(entry.algorithm, key), (name, key)
-    assert what.accountant == {"messages": "pure ε"}.get(view, "ε up to δ = 10⁻⁶")
+    assert what.leak == {"messages": "pure ε"}.get(view, "ε up to δ = 10⁻⁶")
     assert arena.DELTA == 1e-6
 
 
@@ -217,7 +217,7 @@ SEEDS = {
     "rounds": {10**4: (1000, 1000, 1000), 10**5: (1000, 1000, 1000), 10**6: (1000, 1000, 1000)},
     "pooled": {10**4: (1000, 200, 200), 10**5: (100, 40, 40), 10**6: (40, 10, 10)},
     "alone": {10**4: (1000, 100, 50), 10**5: (100, 20, 10), 10**6: (40, 5, 0)},
-    "talk": {10**4: (200, 50, 50), 10**5: (100, 10, 10), 10**6: (0, 0, 0)},
+    "talk": {10**4: (200, 50, 50), 10**5: (40, 10, 10), 10**6: (0, 0, 0)},
 }
 
 
@@ -463,11 +463,15 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
     assert lines[0].startswith("**At matched trust, T = 10.** ")
     heads = [line for line in lines if line.startswith("View: ")]
     delta = "accountant: ε up to δ = 10⁻⁶."
-    assert heads == [
-        "View: **whoever reads single messages**; accountant: pure ε.",
-        f"View: **whoever sees secure sums and no message**; {delta}",
-        f"View: **an outsider who sees all actions**; {delta}",
+    starts = [
+        "View: **whoever reads single messages**; accountant: pure ε. A message of CDP-MAB",
+        # As the ledger's own inverse has it.
+        f"View: **whoever sees secure sums and no message**; {delta} Of a leak of 1, a message of "
+        "CDP-MAB has noise for 2.63, since its sums are over all agents; one of HDP-MAB for 1.28,",
+        f"View: **whoever sees actions alone**; {delta} CDP-MAB and HDP-MAB act on sums over all",
     ]
+    for head, start in zip(heads, starts, strict=True):
+        assert head.startswith(start)
     said = [line for line in lines if line.startswith("* ")]
     best = {"messages": "CDP-MAB", "sums": "Dist-DP-SE", "actions": "DP-SE"}
     first = {"messages": "cdp", "sums": "dist_dp_se", "actions": "dp_se"}
@@ -476,9 +480,10 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
     told = [(view, leak) for view in arena.VIEWS for leak in (0.1, 1.0, 10.0)]
     for (view, leak), line in zip(told, said, strict=True):
         what, mean = arena.VIEWS[view], found[view, first[view], leak].regret.isel(time=-1).mean()
+        own = f"pure ε = {leak:g}" if view == "messages" else f"ε = {leak:g} up to δ = 10⁻⁶"
         assert line.startswith(
-            f"* Leak ε = {leak:g} to {what.who}, T = 10: of {numbers[view]} of 13 contestants, "
-            f"{best[view]} has the smallest mean, {float(mean):,.0f} ["
+            f"* At matched trust, T = 10, by {what.who}, {own}: of {numbers[view]} of 13 "
+            f"contestants, {best[view]} has the smallest mean, {float(mean):,.0f} ["
         )
         assert "They differ" not in line
         reasons = {}
@@ -823,7 +828,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
     for (view, each, name), row in zip(cells, rows, strict=True):
         what = arena.VIEWS[view]
         assert (row["view"], row["accountant"], row["ε"], row["algorithm"], row["seeds"]) == (
-            what.who, what.accountant, each, label[name], 4,
+            what.who, what.leak, each, label[name], 4,
         )  # fmt: skip
         own = found["b"][view, name, each]
         assert row["regret at T"] == pytest.approx(common.interval(own.regret.isel(time=-1)))
@@ -848,7 +853,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
             start = f"{what.who}: " if each == 0.1 else ""
             assert f"{start}{told}" in leak.alt
     assert "Whoever reads single messages: Not run, because no ε covers a share" in leak.caption
-    assert "An outsider who sees all actions: Not run, because simulating" in leak.caption
+    assert "Whoever sees actions alone: Not run, because simulating" in leak.caption
     # Where agents differ.
     ends = {key: data.regret.isel(time=-1).values for key, data in found["c"].items()}
     names = dict.fromkeys(name for name, _ in found["c"])
@@ -879,7 +884,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
     leak.draw(page)
     for panel, (view, what) in zip(page.figure.axes, arena.VIEWS.items(), strict=True):
         assert panel.get_title(loc="left") == what.who
-        assert panel.get_xlabel() == f"leak, {what.accountant}"
+        assert panel.get_xlabel() == f"leak, {what.leak}"
         lines = {line.get_label(): line for line in panel.lines}
         assert list(lines) == [label[name] for name in what.makers if name != "fed_ucb"]
         for name in what.makers:
@@ -927,7 +932,7 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
         assert "simultaneous over the contestants of a comparison (Bonferroni)." in section
         for part in ("regret", "links", "leak", "differ"):
             assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
-        assert section.count("* Leak ε = ") == 3 * len(arena.VIEWS)
+        assert section.count("* At matched trust, T = ") == 3 * len(arena.VIEWS)
         assert section.count("Yardstick: ") == 3 * 2
         assert (
             arena_report.TABLE in section and "an arm's name 7, every other number 64." in section
