@@ -312,6 +312,7 @@ def _draw_leaks(
         for view, what in VIEWS.items()
     }
     members = {view: names for view, names in members.items() if names}
+    # Who takes part in several views looks the same in all.
     found = {
         (view, each): np.array(
             [common.interval(parts[view, each, leak].regret.isel(time=-1)) for leak in LEAKS]
@@ -362,12 +363,13 @@ def _draw_leaks(
     rows = matched_rows(parts)
     listed = []
     for view in members:
+        best = []
         for leak in (LEAKS[0], 1.0, LEAKS[-1]):
             least = statements.least("", matched(view, leak, parts), {}, common.LEVEL)
-            listed.append(f"{least.best} at ε = {leak:g} ({least.mean[0]:,.0f})")
-        listed[-3] = f"{VIEWS[view].who}: {listed[-3]}"
-    told = ", ".join(listed)
-    alt = f"The least mean regret, on the seeds that all of a panel have: {told}."
+            best.append(f"{least.best} at ε = {leak:g} ({least.mean[0]:,.0f})")
+        listed.append(f"to {VIEWS[view].who}, {', '.join(best)}")
+    told = "; ".join(listed)
+    alt = f"The least mean regret at a leak, on the seeds that all of a panel have: {told}."
     shown = [row for row in rows if not row["why not run"]]
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, shown), folder)
 

@@ -748,8 +748,8 @@ def rows_of(path):
 
 def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
     """Would catch a contestant that is dropped, numbers of another view, leak, part or meter, rows
-    in the other order, words that name another than the least, the most or the seeds, and somebody
-    who was not run and is not named."""
+    in the other order, words that name another than the least, the most or the seeds, somebody who
+    was not run and is not named, and one look for two or two for one in the panels of a figure."""
     kept, found = published(monkeypatch), parts()
     # Who is best of all is alone, and who is best where agents are alike is not where they differ.
     for key, data in found["b"].items():
@@ -850,7 +850,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
             means = {n: float(found["b"][view, n, each].regret.isel(time=-1).mean()) for n in names}
             best = min(means, key=means.get)
             told = f"{label[best]} at ε = {each:g} ({means[best]:,.0f})"
-            start = f"{what.who}: " if each == 0.1 else ""
+            start = f"to {what.who}, " if each == 0.1 else ", "
             assert f"{start}{told}" in leak.alt
     assert "Whoever reads single messages: Not run, because no ε covers a share" in leak.caption
     assert "Whoever sees actions alone: Not run, because simulating" in leak.caption
@@ -882,6 +882,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         np.testing.assert_allclose(line.get_xdata(), drawn)
     page = pictures.Page(narrow=False)
     leak.draw(page)
+    looks = {}
     for panel, (view, what) in zip(page.figure.axes, arena.VIEWS.items(), strict=True):
         assert panel.get_title(loc="left") == what.who
         assert panel.get_xlabel() == f"leak, {what.leak}"
@@ -894,7 +895,13 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
                 float(found["b"][view, name, each].regret.isel(time=-1).mean())
                 for each in arena.LEAKS
             ]
-            np.testing.assert_allclose(lines[label[name]].get_ydata(), drawn)
+            line = lines[label[name]]
+            np.testing.assert_allclose(line.get_ydata(), drawn)
+            looks.setdefault(name, set()).add(
+                (line.get_color(), line.get_linestyle(), line.get_marker())
+            )
+    # Everybody looks the same in all panels, and nobody like another.
+    assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks) == 12
 
 
 def test_names_in_pictures_carry_the_leak_of_their_messages():
