@@ -312,7 +312,6 @@ def _draw_leaks(
         for view, what in VIEWS.items()
     }
     members = {view: names for view, names in members.items() if names}
-    # Who takes part in several views looks the same in all.
     found = {
         (view, each): np.array(
             [common.interval(parts[view, each, leak].regret.isel(time=-1)) for leak in LEAKS]

@@ -887,6 +887,11 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         assert panel.get_title(loc="left") == what.who
         assert panel.get_xlabel() == f"leak, {what.leak}"
         lines = {line.get_label(): line for line in panel.lines}
+        # Who tells nobody anything is the yardstick of what is told, not of actions.
+        quiet = lines.pop("KL-UCB alone: nothing told", None)
+        assert (quiet is None) == (view == "actions")
+        if quiet is not None:
+            assert set(quiet.get_ydata()) == {pytest.approx(last["kl_ucb"].mean())}
         assert list(lines) == [label[name] for name in what.makers if name != "fed_ucb"]
         for name in what.makers:
             if name == "fed_ucb":
