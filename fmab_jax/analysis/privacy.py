@@ -29,8 +29,9 @@ from fmab_jax.run.batches import exchange_of
 DELTA = 1e-6
 """Delta of (epsilon, delta)-privacy, where none is given."""
 
-# Smallest delta that double precision resolves.
-_LEAST = 1e-12
+LEAST_DELTA = 1e-12
+"""Smallest delta that double precision resolves."""
+
 # More variables hide no less: from here on fewer stand for them.
 _MOST_TERMS = 10**6
 # A term of a sum that is smaller than the largest by e to this is left out.
@@ -41,6 +42,7 @@ _ONCE = (
     "One reward changed, the arms as they were; a changed arm may shift later rewards and is not "
     "covered. n rewards of an agent count n times."
 )
+_UP_TO = "Up to δ: the hockey-stick divergence at ε is at most δ."
 _CUT = "Rounds that the horizon cuts in their wait have sent their data, too."
 
 
@@ -117,7 +119,7 @@ def privacy_ledger(
             who=row.who,
             what=row.what,
             epsilon=float(row.epsilon),
-            epsilon_at_delta=_at(row.epsilon, row.over, delta),
+            epsilon_at_delta=epsilon_at(row.epsilon, row.over, delta),
             delta=delta,
             over=row.over,
             why=row.why,
@@ -146,15 +148,15 @@ def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> floa
     """
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of variables")
     scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
-    return _at(1.0 / scale, agents, _delta(delta))
+    return epsilon_at(1.0 / scale, agents, _delta(delta))
 
 
 def _delta(value: float) -> float:
-    return real("delta", value, _LEAST, 1.0, "give a chance such as 1e-6", open_high=True)
+    return real("delta", value, LEAST_DELTA, 1.0, "give a chance such as 1e-6", open_high=True)
 
 
-def _at(epsilon: float, over: int, delta: float) -> float:
-    """Returns epsilon at delta where noises of scale 1 / epsilon add up."""
+def epsilon_at(epsilon: float, over: int, delta: float) -> float:
+    """Returns epsilon at delta where so many noises of scale 1 / epsilon add up; 0 for others."""
     if math.isinf(epsilon) or epsilon == 0.0 or not over:
         return float(epsilon)
     return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
@@ -187,6 +189,133 @@ def _sum_epsilon(terms: int, shift: float, delta: float) -> float:
     x = brentq(lambda x: chance(x) - delta, low, high, xtol=1e-14 * high, maxiter=500)
     found = x + shift - abs(x) + density(abs(x)) - density(x + shift)
     return min(max(found, 0.0), shift)
+
+
+def laplace_share_epsilon(left: int, shares: int, scale: float, delta: float = DELTA) -> float:
+    """Returns the epsilon of a number in [0, 1] plus some shares of one Laplace variable, to delta.
+
+    A share is the difference of two Gamma(1 / shares) variables. What is left of the variable falls
+    fastest next to 0. So the event of the hockey-stick divergence is an interval around 0 if
+    epsilon exceeds that of the whole variable, else a half-line; it is integrated numerically, as
+    an integral of a positive function. Without delta the epsilon is that of
+    `fmab_jax.core.laplace.share_epsilon`.
+
+    Args:
+        left: Shares that are not known, in [1, shares].
+        shares: Of the whole variable, in [1, 1000].
+        scale: Of the whole variable, > 0.
+        delta: In [1e-12, 1).
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        Of two agents each knows half of the noise. Then no epsilon holds without delta.
+
+        >>> from fmab_jax.analysis.privacy import laplace_share_epsilon
+        >>> from fmab_jax.core.laplace import share_epsilon
+        >>> share_epsilon(1.0, 1, 2), round(laplace_share_epsilon(1, 2, 1.0, 1e-3), 2)
+        (inf, 2.39)
+    """
+    shares = count("shares", shares, 1, 1000, "give all shares of the variable")
+    left = count("left", left, 1, shares, "leave one share that is not known")
+    scale = real("scale", scale, 0.0, 1e300, "give the scale of a variable", open_low=True)
+    delta = _delta(delta)
+    if left == shares:
+        return epsilon_at(1.0 / scale, 1, delta)
+    return _share_epsilon(left / shares, 1.0 / scale, delta)
+
+
+@functools.lru_cache(maxsize=256)
+def _share_epsilon(shape: float, shift: float, delta: float) -> float:
+    """Returns the epsilon of a shift of a variance-gamma variable of shape below 1."""
+    from scipy.integrate import quad
+    from scipy.optimize import brentq
+
+    density = _share_density(shape)
+    # Makes the density next to 0 a constant, whatever the shape.
+    power = max(1.0, 0.5 / shape)
+
+    def gain(x: float) -> float:
+        return density(abs(x)) - density(abs(x - shift))
+
+    def place(epsilon: float, sign: int, far: float) -> float:
+        """Returns how far from 0 the log ratio of the densities falls to epsilon."""
+        ends = -690.0, math.log(far)
+        if gain(sign * math.exp(ends[0])) <= epsilon:
+            return 0.0
+        if gain(sign * far) >= epsilon:
+            return far
+        return math.exp(brentq(lambda t: gain(sign * math.exp(t)) - epsilon, *ends, xtol=1e-12))
+
+    def divergence(epsilon: float) -> float:
+        total = 0.0
+        for sign, far in ((1, 0.5 * shift), (-1, 750.0)):
+            end = place(epsilon, sign, far)
+
+            def inside(v: float, sign: int = sign) -> float:
+                x = sign * v**power
+                if x == 0.0:
+                    return 0.0
+                rise = power * v ** (power - 1.0)
+                return math.exp(density(abs(x))) * rise * -math.expm1(min(epsilon - gain(x), 0.0))
+
+            if end > 0.0:
+                parts = sorted({*(min(end, each) for each in (1e-3, 1.0, 10.0, 60.0)), end})
+                edges = [0.0, *(each ** (1.0 / power) for each in parts)]
+                for low, high in zip(edges, edges[1:], strict=False):
+                    total += quad(inside, low, high, epsabs=0.0, epsrel=1e-9, limit=200)[0]
+        return total
+
+    if divergence(0.0) <= delta:
+        return 0.0
+    high = max(1.0, shift)
+    while divergence(high) > delta:
+        high *= 2.0
+    return float(brentq(lambda e: divergence(e) - delta, 0.0, high, xtol=1e-10, rtol=1e-10))
+
+
+def _share_density(shape: float) -> Callable[[float], float]:
+    """Returns the log density of a difference of two Gamma(shape) variables, at x > 0."""
+    from scipy.special import gammaln, kve
+
+    order = shape - 0.5
+    constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
+
+    def density(x: float) -> float:
+        x = max(x, 1e-300)
+        return order * math.log(x) + math.log(kve(abs(order), x)) - x - constant
+
+    return density
+
+
+def noise_tail(noises: float, at: np.ndarray) -> np.ndarray:
+    """Returns the chance that a sum of standard Laplace variables exceeds each number.
+
+    Args:
+        noises: How many, a whole number; or a fraction, for shares of one.
+        at: Numbers.
+    """
+    from scipy.integrate import quad
+    from scipy.special import gammaincc
+
+    if noises >= 1:
+        _, log_tail = _laplace_sum(int(noises))
+
+        def above(x: float) -> float:
+            return math.exp(log_tail(x) - x)
+    else:
+        # The other variable is y = u^(1 / noises), whose law has no pole then.
+        def above(x: float) -> float:
+            def inside(u: float) -> float:
+                y = u ** (1.0 / noises)
+                return float(gammaincc(noises, x + y)) * math.exp(-y)
+
+            found = quad(inside, 0.0, 40.0**noises, epsabs=0.0, epsrel=1e-9, limit=200)[0]
+            return float(found) / math.gamma(noises + 1.0)
+
+    found = np.array([above(abs(float(x))) for x in at])
+    return np.where(np.asarray(at) >= 0.0, found, 1.0 - found)
 
 
 def _laplace_sum(terms: int) -> tuple[Callable[[float], float], Callable[[float], float]]:
@@ -348,7 +477,7 @@ def _range(leaks: Sequence[tuple[float, int]], delta: float) -> str:
     if all(over <= 1 for _, over in leaks):
         return text
     # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
-    ends = [_at(epsilon, over, delta) for epsilon, over in leaks]
+    ends = [epsilon_at(epsilon, over, delta) for epsilon, over in leaks]
     return f"{text}, and {_from_to([min(ends), max(ends)])} up to δ = {written(delta)}"
 
 
