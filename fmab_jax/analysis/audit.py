@@ -293,11 +293,13 @@ class _Statistic(NamedTuple):
 
 def _codes(values: Float[np.ndarray, "run number"]) -> Int[np.ndarray, " run"]:
     """Returns a number for each sequence; two sequences may share one, which weakens an event."""
-    odd = np.random.default_rng(1).integers(-(2**62), 2**62, values.shape[1]) | 1
+    drawn = np.random.default_rng(1).integers(-(2**61), 2**61, size=values.shape[1])
+    odd: Any = 2 * drawn + 1
     # Agents that explore share a slot: halves.
     whole = np.rint(2.0 * values).astype(np.int64)
-    with np.errstate(over="ignore"):
-        return np.asarray(np.sum(whole * odd[None, :], axis=1))
+    # Sums are taken modulo 2^64.
+    codes: Int[np.ndarray, " run"] = np.sum(whole * odd[None, :], axis=1)
+    return codes
 
 
 class _Event(NamedTuple):
@@ -380,7 +382,8 @@ def _sides(
     source: Source, streams: Sequence[Stream], batch: int
 ) -> Iterator[tuple[int, int, Numbers]]:
     """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
-    for data in sorted({each for s in streams for each in (s.without, s.with_it)}):
+    every: set[Any] = {each for s in streams for each in (s.without, s.with_it)}
+    for data in sorted(every):
         drawn: Any = source.drawn(data, batch)
         for place, stream in enumerate(streams):
             for side, mine in enumerate((stream.without, stream.with_it)):
@@ -413,7 +416,8 @@ def _chosen(pilot: list[Numbers], how: _How) -> _Event:
     winner = max(screened, key=lambda event: (event.certain, event.bound))
     # What was learned on one half is judged on the other.
     rest = [each.values[half:] for each in pilot] if tables else [each.values for each in pilot]
-    tried = [_event(each, rest, how) for each in (best, winner.statistic, *tables)]
+    close = [best._replace(centre=centre) for centre in (0.0, 1.0) if not first.counts]
+    tried = [_event(each, rest, how) for each in (best, *close, winner.statistic, *tables)]
     return max(tried, key=lambda event: (event.certain, event.bound))
 
 
@@ -517,10 +521,10 @@ def _ratio(more: Any, less: Any, how: _How) -> Any:
 def _exact(stream: Stream, how: _How) -> float:
     """Returns the bound, about, on a reward under noise that is exactly that of the claim.
 
-    That is Laplace noise of scale 1 / epsilon on a sum, epsilon being the pure one.
+    That is Laplace noise on a sum, of a scale of which the reward is so many.
     """
-    epsilon, noises = stream.claim, 2 if stream.waiting else stream.noises
-    if math.isinf(epsilon) or epsilon == 0.0 or noises is None:
+    epsilon, noises = stream.shift, stream.noises
+    if not 0.0 < epsilon < math.inf or math.isinf(stream.claim) or noises is None:
         return math.nan
     if not noises:
         p = np.array([1.0 / (1.0 + math.exp(-min(epsilon, 700.0)))])
@@ -528,15 +532,15 @@ def _exact(stream: Stream, how: _How) -> float:
     elif stream.waiting:
         # The difference of two noises, one for each arm, outweighs the reward or not.
         p, q = np.array([0.5]), privacy.noise_tail(2, np.array([epsilon]))
-    elif noises < 1:
-        # The law is steepest next to 0: an interval around what is seen without noise.
-        wide = epsilon * np.geomspace(1e-4, 0.5, 60)
-        p = 1.0 - 2.0 * privacy.noise_tail(noises, wide)
-        q = privacy.noise_tail(noises, epsilon - wide) - privacy.noise_tail(noises, epsilon + wide)
     else:
-        beyond = np.linspace(0.0, 40.0 + 10.0 * math.sqrt(noises), 400)
+        beyond = np.linspace(0.0, 40.0 + 10.0 * math.sqrt(noises), 400 if noises >= 1 else 60)
         at = np.concatenate([np.linspace(0.0, epsilon, 9), epsilon + beyond])
         p, q = (privacy.noise_tail(noises, at - shift) for shift in (epsilon, 0.0))
+        if noises < 1:
+            # The law is steepest next to 0: intervals around what is seen without noise, too.
+            wide = epsilon * np.geomspace(1e-4, 0.5, 60)
+            ends = [privacy.noise_tail(noises, x) for x in (epsilon - wide, epsilon + wide, wide)]
+            p, q = np.append(p, 1.0 - 2.0 * ends[2]), np.append(q, ends[0] - ends[1])
     found = _ratio(np.round(how.runs * p), np.round(how.runs * q), how)
     return max(0.0, float(np.max(found)))
 
@@ -548,8 +552,9 @@ def _told(event: _Event, names: list[str]) -> str:
         inside = (table.values >= event.threshold) == event.above
         likelier = ("without", "with")[event.likelier]
         other = " or a rare one" if (event.threshold <= 0.0) == event.above else ""
-        upto = f" up to {names[table.first - 1]}"
-        return f"one of {int(inside.sum())} sequences of pulls{upto}{other}, likelier {likelier} it"
+        upto = f"{names[0]} to {names[table.first - 1]}" if table.first > 1 else names[0]
+        told = f"{int(inside.sum())} sequences" if inside.sum() != 1 else "1 sequence"
+        return f"pulls of {upto} in a set of {told}{other}, likelier {likelier} the reward"
     parts: list[str] = []
     for weight, name in zip(event.statistic.weights, names, strict=True):
         if weight:
@@ -558,8 +563,8 @@ def _told(event: _Event, names: list[str]) -> str:
             parts.append(f"{sign}{factor}({name})")
     side = "at least" if event.above else "below"
     words = " ".join(parts)
-    if len(parts) > 4:
-        words = f"pulls of arm 2 up to {names[len(parts) - 1]}"
+    if len(parts) > 2:
+        words = f"pulls of arm 2, {names[0]} to {names[len(parts) - 1]}"
     told = words.strip("()") if len(parts) == 1 else words
     if event.statistic.centre is not None:
         told = f"distance of {told} from {event.statistic.centre:g}"

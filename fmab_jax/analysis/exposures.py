@@ -8,6 +8,7 @@ whole run. All of it comes from the functions that a simulation calls.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,8 +57,9 @@ class Stream(NamedTuple):
         with_it: Names the neighbouring one.
         heard: Epochs, or slots, of which something is seen; none for whole runs.
         waiting: What is seen is the arm that is pulled while messages travel.
-        noises: Laplace variables of scale 1 / claim on the number in which the reward is first
-            seen; a fraction for a share of one; 0 for one random bit; None if that is not known.
+        noises: Laplace variables on the number in which the reward is first seen; a fraction for a
+            share of one; 0 for one random bit; None if that is not known.
+        shift: The reward in units of their scale.
     """
 
     who: str
@@ -69,6 +71,7 @@ class Stream(NamedTuple):
     heard: tuple[int, ...] = ()
     waiting: bool = False
     noises: float | None = None
+    shift: float = math.nan
 
 
 class Numbers(NamedTuple):
@@ -108,9 +111,13 @@ class Unseen(NamedTuple):
 class Source(Protocol):
     """What draws runs of one view."""
 
-    view: str
-    size: int
-    """Runs of a batch."""
+    @property
+    def view(self) -> str:
+        """As in `VIEWS`."""
+
+    @property
+    def size(self) -> int:
+        """Runs of a batch."""
 
     def groups(self) -> list[list[Stream]]:
         """Returns what is seen; of several streams in a group, the one that tells most counts."""
@@ -137,8 +144,8 @@ def exposed(
     """
     sources: dict[Any, list[Source]] = {}
     unseen = []
-    for row in sorted(ledger_of(algorithm, exchange), key=lambda row: row.epsilon):
-        view, made = _placed(algorithm, exchange, row)
+    rows = sorted(ledger_of(algorithm, exchange), key=lambda row: row.epsilon)
+    for row, view, made in ((r, *each) for r in rows for each in _placed(algorithm, exchange, r)):
         if view not in (*views, ""):
             continue
         if isinstance(made, str):
@@ -157,32 +164,36 @@ def exposed(
     return sorted(every, key=lambda source: VIEWS.index(source.view)), unseen
 
 
-def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> tuple[str, Any]:
-    """Returns which view a row is about, and who shows it with which details, or why nobody can."""
+def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
+    """Returns which views a row is about, and who shows each with which details, or why nobody."""
     if row.who in (ACTIONS, OUTSIDE):
-        return "actions", (_actions, ())
+        # What an agent does alone follows from its noisy sums.
+        behind = isinstance(algorithm, Elimination) and exchange.alone
+        sums = [("messages", (_uploads_of, _Sight("messages")))] if behind else []
+        return [*sums, ("actions", (_actions, ()))]
     if isinstance(algorithm, index.IndexPolicy):
         if type(algorithm).release is not index.IndexPolicy.release and row.who in ANYBODY:
-            return "messages", (_released_rewards, ())
-        return "messages", "a policy does not say which part of its state it sends"
+            return [("messages", (_released_rewards, ()))]
+        return [("messages", "a policy does not say which part of its state it sends")]
     if not isinstance(algorithm, Elimination):
-        return "", "its loop is its own"
+        return [("", "its loop is its own")]
     if algorithm.sums_securely:
         # Whoever is no server has a share of the noise.
         left = exchange.agents - (row.who != SERVER)
-        return "sums", (_uploads_of, _Sight("sums", shares=(left, exchange.agents)))
+        return [("sums", (_uploads_of, _Sight("sums", shares=(left, exchange.agents))))]
     found = [view for view in exchange.views if view.who == row.who]
     if row.who == ANYBODY[1]:
         found = [View(row.who, 1)]
     if not found:
-        return "", "nothing in the exchange tells what that is"
+        return [("", "nothing in the exchange tells what that is")]
     (view,) = found[:1]
     if view.over == 1:
         if view.what != View("", 1).what and row.what == view.what:
-            return "messages", "weighted sums of single messages, which leak no more than these"
-        return "messages", (_uploads_of, _Sight("messages"))
+            why = "weighted sums of single messages, which leak no more than these"
+            return [("messages", why)]
+        return [("messages", (_uploads_of, _Sight("messages")))]
     redrawn = exchange.reporting < exchange.agents and not row.what.startswith("one round")
-    return "sums", (_uploads_of, _Sight("sums", view.over, view.inside, redrawn))
+    return [("sums", (_uploads_of, _Sight("sums", view.over, view.inside, redrawn)))]
 
 
 class _Sight(NamedTuple):
@@ -245,29 +256,31 @@ class Uploads:
         filling, alone, sight = self.trial.filling, self.trial.alone, self.sight
         one, some = ("noisy sum", "noisy sums") if alone else ("upload", "uploads")
         noises: float | None = 1
+        shift = float(self.row.epsilon)
         if sight.shares is not None:
             left, shares = sight.shares
             one, some = "sum over agents", "sums over agents"
             if left < shares:
+                shift = 1.0 / float(scheduled(self.trial, 1).scale[0]) if self.trial.noisy else 0.0
                 one, some = f"{one} less one share", f"{some} less one share each"
                 noises = left / shares
         elif sight.view == "sums":
             less = " less its own message" * sight.inside
             one, some = f"sum over {sight.over} agents{less}", f"sums over {sight.over}{less}"
-            left = np.asarray(self.weights)[np.asarray(self.weights) > 0.0]
-            noises = len(left) if np.ptp(left) == 0.0 and not sight.redrawn else None
+            kept = np.asarray(self.weights)[np.asarray(self.weights) > 0.0]
+            noises = len(kept) if np.ptp(kept) == 0.0 and not sight.redrawn else None
         last = self.rounds - 1
         every = tuple(range(self.rounds))
 
         def stream(words: str, changed: int, heard: tuple[int, ...], **other: Any) -> list[Stream]:
-            named = {"noises": noises} | other
+            named = {"noises": noises, "shift": shift} | other
             row = self.row
             return [Stream(row.who, words, row.epsilon, row.over, -1, changed, heard, **named)]
 
         found = []
         if not sight.redrawn:
             found += [stream(f"one {one}", 0, (0,))]
-        if last:
+        if last and (sight.view == "messages" or sight.redrawn):
             found += [stream(f"{last + 1} {some}, reward of round 1", 0, every)]
         if last and not sight.redrawn:
             found += [stream(f"{last + 1} {some}, reward of round {last + 1}", last, every)]
@@ -293,27 +306,27 @@ class Uploads:
             heard = _heard(self.root, seed, np.int32(self.reporting), **counts)
         return jax.device_get((found, heard))
 
-    def _drawn_shares(self, data: int, batch: int) -> tuple[epochs.Uploads, None]:
+    def _drawn_shares(self, data: int, batch: int) -> tuple[Any, None]:
         """Draws what is left of the noise; a simulation draws the sum of all shares in one."""
         assert self.sight.shares is not None
         left, shares = self.sight.shares
         rng = np.random.default_rng([int(self.root), data + 1, batch])
         shape = (self.rounds, self.size, _ARMS)
         noise = rng.standard_gamma(left / shares, shape) - rng.standard_gamma(left / shares, shape)
-        fresh, scales = [], []
-        for epoch in planned(self.trial, self.rounds):
-            fresh.append(float(epoch.fresh))
-            scales.append(float(self.trial.filling.noise_scale(epoch)))
-        sums = np.array(scales)[:, None, None] * noise
+        schedule = scheduled(self.trial, self.rounds)
+        sums = schedule.scale[:, None, None] * noise
         if data >= 0:
             sums[data, :, _ARM] += 1.0
-        length = np.array(fresh)
+        length = schedule.pulls if self.trial.filling.remembers else schedule.fresh
         played = np.zeros(shape[:2], np.int32)
-        return epochs.Uploads(sums / length[:, None, None], length, played), None
+        sent: Any = sums / length[:, None, None]
+        known: Any = length
+        return epochs.Uploads(sent, known, played), None  # type: ignore[arg-type]
 
     def seen(self, stream: Stream, drawn: Any) -> Numbers:
         """Returns what is seen of a batch."""
         uploads, heard = drawn
+        changed: Any = stream.with_it
         rounds = list(stream.heard)
         length: Any = uploads.length
         sums = (uploads.sent * length[:, None, None])[rounds]
@@ -334,7 +347,7 @@ class Uploads:
             for k in range(_ARMS)
         ]
         values = np.moveaxis(split, 1, 0).reshape(split.shape[1], -1)
-        after = next(place for place, round_ in enumerate(rounds) if round_ >= stream.with_it)
+        after = next(place for place, round_ in enumerate(rounds) if round_ >= changed)
         first = after * agents * _ARMS + _ARM
         return Numbers(values, np.repeat(lengths, agents * _ARMS), names, first)
 
@@ -374,15 +387,39 @@ def _heard(
     return jnp.moveaxis(jax.vmap(one)(jnp.arange(runs, dtype=jnp.uint32)), 1, 0)
 
 
-def planned(trial: EliminationTrial, rounds: int) -> list[epochs.Epoch]:
-    """Returns the first epochs of a trial, as they are while no arm leaves."""
-    trial = jax.tree.map(jnp.asarray, trial).settled(_instance(jnp.zeros(_ARMS), ()))
-    before, pulls, found = jnp.int32(0), jnp.float64(0.0), []
-    for _ in range(rounds):
-        before, epoch = epochs.planned(trial, _ARMS, before, jnp.int32(_ARMS), pulls)
-        pulls = epoch.pulls
-        found.append(epoch)
-    return found
+class Schedule(NamedTuple):
+    """The first rounds of elimination, [round] each, as they are while no arm leaves.
+
+    Attributes:
+        pulls: Of each arm by the end of a round's epoch.
+        fresh: Of that epoch.
+        radius: Confidence radius of the round.
+        scale: Of the noise on a sum of the epoch's rewards.
+    """
+
+    pulls: Any
+    fresh: Any
+    radius: Any
+    scale: Any
+
+
+def scheduled(trial: EliminationTrial, rounds: int) -> Schedule:
+    """Returns the first rounds of a trial."""
+    found: Any = _planned(trial, rounds=rounds)
+    return Schedule(*map(np.asarray, found))
+
+
+@partial(jax.jit, static_argnames="rounds")
+def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
+    trial = trial.settled(_instance(jnp.zeros(_ARMS), ()))
+
+    def round_of(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Schedule]:
+        number, epoch = epochs.planned(trial, _ARMS, carry[0], jnp.int32(_ARMS), carry[1])
+        radius = jnp.asarray(trial.filling.radius(epoch), jnp.float64)
+        scale = jnp.asarray(trial.filling.noise_scale(epoch), jnp.float64)
+        return (number, epoch.pulls), Schedule(epoch.pulls, epoch.fresh, radius, scale)
+
+    return jax.lax.scan(round_of, (jnp.int32(0), jnp.float64(0.0)), None, length=rounds)[1]
 
 
 def _instance(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Instance:
@@ -458,7 +495,8 @@ class Waits:
     def groups(self) -> list[list[Stream]]:
         """Returns the wait of the first round."""
         row, words = self.row, "arm pulled while waiting"
-        return [[Stream(row.who, words, row.epsilon, row.over, -1, 0, (0,), waiting=True)]]
+        shared = row.epsilon, row.over, -1, 0, (0,)
+        return [[Stream(row.who, words, *shared, waiting=True, noises=2, shift=row.epsilon)]]
 
     def drawn(self, data: int, batch: int) -> Any:
         """Returns a batch of runs, as `Uploads` does."""
@@ -482,13 +520,14 @@ class Releases:
 
     def groups(self) -> list[list[Stream]]:
         """Returns what there is to see."""
-        noises = 0 if self.trial.own.get("bits", 0.0) > 0.0 else 1
+        bits = self.trial.own.get("bits", 0.0) > 0.0
+        noise: Any = {"noises": 0 if bits else 1, "shift": self.row.epsilon}
         row, every = self.row, tuple(range(_UPLOADS))
         one, some = "one released reward", f"{_UPLOADS} released rewards, the last differs"
         shared = row.epsilon, row.over, -1
         return [
-            [Stream(row.who, one, *shared, 0, (0,), noises=noises)],
-            [Stream(row.who, some, *shared, 2, every, noises=noises)],
+            [Stream(row.who, one, *shared, 0, (0,), **noise)],
+            [Stream(row.who, some, *shared, 2, every, **noise)],
         ]
 
     def drawn(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
@@ -618,7 +657,8 @@ class Actions:
         for place, (data, noises) in enumerate(self.tried):
             words = self.words.format(data.when)
             shared = row.who, words, row.epsilon, row.over
-            found.append(Stream(*shared, (place, 0), (place, 1), noises=noises))
+            told: Any = {"noises": noises, "shift": row.epsilon}
+            found.append(Stream(*shared, (place, 0), (place, 1), **told))
         return [found]
 
     def drawn(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
@@ -721,12 +761,12 @@ def _rounds_of(
         exchange = algorithm.exchange(1)
     problem = Problem([0.0] * _ARMS, exchange.agents)
 
-    def bound(horizon: int) -> tuple[EliminationTrial, list[epochs.Epoch], list[int]]:
+    def bound(horizon: int) -> tuple[EliminationTrial, Schedule, list[int]]:
         trial = algorithm.bind(problem, horizon, exchange=exchange)
         most = int(min(_MOST_ROUNDS, _budget(algorithm, trial)))
-        rounds = planned(trial, most)
-        near = [r for r in range(most) if 2.0 * algorithm.radius(rounds[r]) <= _FAR_ENOUGH]
-        return trial, rounds, near[:_DECISIONS]
+        rounds = scheduled(trial, most)
+        near = np.flatnonzero(2.0 * rounds.radius <= _FAR_ENOUGH)[:_DECISIONS]
+        return trial, rounds, near.tolist()
 
     trial, rounds, decisive = bound(_HORIZON)
     found: list[Source] = []
@@ -739,14 +779,17 @@ def _rounds_of(
     if not decisive:
         return found or "no arm can leave in the first rounds"
 
-    def ends(rounds: list[epochs.Epoch]) -> list[int]:
-        wait = int(exchange.wait)
-        return [_ARMS * int(e.pulls) + r * wait for r, e in enumerate(rounds[: decisive[-1] + 1])]
-
     wait = int(exchange.wait)
-    trial, rounds, decisive = bound(ends(rounds)[-1] + wait + 1)
+
+    def ends(rounds: Schedule, last: int) -> list[int]:
+        return [_ARMS * int(pulls) + r * wait for r, pulls in enumerate(rounds.pulls[: last + 1])]
+
+    # A shorter horizon has shorter epochs: all of them fit.
+    trial, rounds, decisive = bound(ends(rounds, decisive[-1])[-1] + wait + 1)
+    if not decisive:
+        return found or "no arm can leave in the first rounds"
     grid, stretches, names = [0], [], []
-    for round_, end in enumerate(ends(rounds), start=1):
+    for round_, end in enumerate(ends(rounds, decisive[-1]), start=1):
         grid += [end, end + wait, end + wait + 1]
         if wait:
             stretches.append((end, end + wait))
@@ -760,18 +803,17 @@ def _rounds_of(
     heaviest = 1.0 / exchange.reporting if trial.scarce else float(weights.max())
     per_agent = (weights / weights.max())[: exchange.reporting]
     for at in decisive:
-        epoch = rounds[at]
         noise = np.zeros(1)
         if trial.noisy:
             terms = 1 if algorithm.sums_securely or trial.alone else len(per_agent)
             terms *= at + 1 if algorithm.remembers else 1
             gammas = [rng.standard_gamma(2.0 * terms, 10**6) for _ in range(2)]
-            noise = float(algorithm.noise_scale(epoch)) * (gammas[0] - gammas[1])
-        held = epoch.pulls if algorithm.remembers else epoch.fresh
+            noise = rounds.scale[at] * (gammas[0] - gammas[1])
+        held = (rounds.pulls if algorithm.remembers else rounds.fresh)[at]
         alike = not trial.scarce and np.ptp(per_agent) == 0.0
         for chance in _CHANCES if trial.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
-            lead = 2.0 * float(algorithm.radius(epoch)) - max(short, 0.0) / float(held)
+            lead = 2.0 * float(rounds.radius[at]) - max(short, 0.0) / float(held)
             data = _Data((min(max(lead, 0.0), 1.0), 0.0), at + 1)
             tried.append((data, 2.0 * terms if trial.noisy and alike else None))
     row_of = int(np.argmax(trial.reward_weights)) if np.size(trial.reward_weights) else 0
@@ -785,6 +827,6 @@ def _rounds_of(
         np.searchsorted(slots, np.array(stretches)),
         tuple(names),
         tuple(tried),
-        f"arms pulled in {len(rounds[: decisive[-1] + 1])} rounds, reward of round {{}}",
+        f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
     )
     return [*found, whole]

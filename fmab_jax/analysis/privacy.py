@@ -36,6 +36,8 @@ LEAST_DELTA = 1e-12
 _MOST_TERMS = 10**6
 # A term of a sum that is smaller than the largest by e to this is left out.
 _NOTHING = 60.0
+# Numbers that are closer to 0 are not told from it.
+_CLOSEST = 1e-300
 _WIDTH = 80
 _TWICE = "One pull changed, arm and reward, counts twice; n rewards of an agent, n times."
 _ONCE = (
@@ -215,7 +217,7 @@ def laplace_share_epsilon(left: int, shares: int, scale: float, delta: float = D
         >>> from fmab_jax.analysis.privacy import laplace_share_epsilon
         >>> from fmab_jax.core.laplace import share_epsilon
         >>> share_epsilon(1.0, 1, 2), round(laplace_share_epsilon(1, 2, 1.0, 1e-3), 2)
-        (inf, 2.39)
+        (inf, 2.75)
     """
     shares = count("shares", shares, 1, 1000, "give all shares of the variable")
     left = count("left", left, 1, shares, "leave one share that is not known")
@@ -233,7 +235,10 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     from scipy.optimize import brentq
 
     density = _share_density(shape)
-    # Makes the density next to 0 a constant, whatever the shape.
+    # What lies closer to 0 than numbers reach must be less than delta.
+    if density(_CLOSEST) + math.log(_CLOSEST / shape) > math.log(delta) - 10.0:
+        return math.inf
+    # The density of the power of a number is a constant next to 0, whatever the shape.
     power = max(1.0, 0.5 / shape)
 
     def gain(x: float) -> float:
@@ -264,7 +269,7 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
                 parts = sorted({*(min(end, each) for each in (1e-3, 1.0, 10.0, 60.0)), end})
                 edges = [0.0, *(each ** (1.0 / power) for each in parts)]
                 for low, high in zip(edges, edges[1:], strict=False):
-                    total += quad(inside, low, high, epsabs=0.0, epsrel=1e-9, limit=200)[0]
+                    total += quad(inside, low, high, epsabs=0.0, epsrel=1e-7, limit=200)[0]
         return total
 
     if divergence(0.0) <= delta:
@@ -283,7 +288,7 @@ def _share_density(shape: float) -> Callable[[float], float]:
     constant = 0.5 * math.log(math.pi) + float(gammaln(shape)) + order * math.log(2.0)
 
     def density(x: float) -> float:
-        x = max(x, 1e-300)
+        x = max(x, _CLOSEST)
         return order * math.log(x) + math.log(kve(abs(order), x)) - x - constant
 
     return density
@@ -462,6 +467,8 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
             titles.setdefault(note, {})[row.get("title", "")] = None
     every = {row.get("title", "") for row in covered}
     lines = []
+    if any(over > 1 for row in covered for _, over in row["leaks"]):
+        lines.append(_UP_TO)
     for note in sorted(titles, key=[_TWICE, _ONCE, _CUT].index):
         whose = "" if len(titles[note]) == len(every) else f"{', '.join(titles[note])}: "
         lines += textwrap.wrap(f"{whose}{note}", _WIDTH)
