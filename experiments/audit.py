@@ -1,36 +1,45 @@
-"""Audits the noise as it is, and six mechanisms that are broken; docs/privacy_audit.md explains.
+"""Audits every algorithm that claims privacy, and mechanisms that are broken.
 
-Every row is the finding of an audit that tells most; of waits, the finding about what is played.
-What is broken must be caught, and what is not must stay within its claim, close to it. Un-noised
-waiting, for which nothing is claimed, must be shown to have no finite epsilon. Broken mechanisms
-keep the ledger, and so the claim, of what they break.
+docs/privacy_audit.md explains. Every row of the table is the finding that tells most of one view:
+single messages, sums over agents, or actions. What is broken must be caught, and what is not must
+stay within its claim. Un-noised waiting, for which nothing is claimed, must be shown to have no
+finite epsilon. Broken mechanisms keep the ledger, and so the claim, of what they break; or they
+keep the mechanism, and claim too much. A second table lists what no run can show.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import jax.numpy as jnp
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
 from experiments import common, pictures
+from fmab_jax.algorithms.adap_ucb import AdaPUCB
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.cdp_mab import CDP
 from fmab_jax.algorithms.families.epochs import Epoch, Scalar
 from fmab_jax.analysis.audit import Audit, Finding
+from fmab_jax.analysis.privacy import epsilon_at
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.plots import style
 
-AGENTS, CLAIMS = 50, (0.5, 1.0, 2.0, 4.0)
+AGENTS, FEW_AGENTS, CLAIMS = 50, 6, (0.5, 1.0, 2.0, 4.0)
 # As many runs of each data set for each seed of the other experiments.
 RUNS_PER_SEED, FEWEST = 2000, 100_000
+# Whole runs take longer than messages, and runs of agents that talk longest: parts of the runs.
+WHOLE, TALKING = 0.25, 0.1
+# Delta of claims about sums, which two million runs can speak about.
+DELTA = 0.01
 # Runs in a bin below which its log ratio is not drawn.
 FEW = 50
 
@@ -96,6 +105,59 @@ class Silent(CDP):
     ledger = CDP.ledger
 
 
+@dataclass(frozen=True)
+class Bare(fmab.adap_ucb):
+    """AdaP-UCB whose episodes are released without noise, though it claims some."""
+
+    name: ClassVar[str] = "adap_bare"
+
+    @staticmethod
+    def update(state: Any, pulls: Any, rewards: Any, slot: Any, own: Any) -> Any:
+        """Counts; noise is drawn for an infinite epsilon."""
+        return AdaPUCB.update(state, pulls, rewards, slot, own | {"epsilon": jnp.float64(math.inf)})
+
+    ledger = AdaPUCB.ledger
+
+
+@dataclass(frozen=True)
+class Trusting(CDP):
+    """CDP-MAB that claims for an agent what holds for an outsider who sees the sum."""
+
+    name: ClassVar[str] = "cdp_trusting"
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Returns a noise more than an agent does not know."""
+        return tuple(
+            row._replace(over=row.over + 1) if row.who == "the agents" else row
+            for row in super().ledger(exchange)
+        )
+
+
+@dataclass(frozen=True)
+class Whole(fmab.dist_dp_se):
+    """Dist-DP-SE that claims for an agent what holds for the server."""
+
+    name: ClassVar[str] = "dist_whole"
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Returns epsilon for everybody."""
+        return tuple(row._replace(epsilon=self.noise_level) for row in super().ledger(exchange))
+
+
+@dataclass(frozen=True)
+class Hasty(CDP):
+    """CDP-MAB that claims the epsilon of sums at a tenth for every delta."""
+
+    name: ClassVar[str] = "cdp_hasty"
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Returns that epsilon, as if it were pure."""
+        return tuple(
+            row._replace(epsilon=epsilon_at(row.epsilon, row.over, 0.1), over=0)
+            for row in super().ledger(exchange)
+        )
+
+
 @contextmanager
 def one_noise() -> Iterator[None]:
     """Has the noise of every round be that of the first."""
@@ -111,92 +173,162 @@ def one_noise() -> Iterator[None]:
         keys.stream_key = usual
 
 
-UNNOISED, NOISED = "un-noised waiting", "private waiting"
+class Case(NamedTuple):
+    """What is audited.
+
+    Attributes:
+        make: Returns the algorithm.
+        agents: M.
+        view: As in ``fmab_jax.audit``; all if None.
+        delta: Likewise.
+        part: Of the runs.
+        within: What to audit it in.
+    """
+
+    make: Callable[[], Any]
+    agents: int = FEW_AGENTS
+    view: str | None = None
+    delta: float = 0.0
+    part: float = 1.0
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+ONE = 1.0 / FEW_AGENTS
+UNNOISED, NOISED, FIRST = "un-noised waiting", "DDP-MAB, private waiting", "CDP-MAB, claim 1"
+SOUND = {
+    **{
+        f"CDP-MAB, claim {claim:g}": Case(partial(fmab.cdp_mab, claim / AGENTS), AGENTS, "messages")
+        for claim in CLAIMS
+    },
+    "CDP-MAB, claim 50": Case(partial(fmab.cdp_mab, 1.0), AGENTS, "messages", 0.0, TALKING),
+    "CDP-MAB, sums": Case(partial(fmab.cdp_mab, ONE), view="sums", part=WHOLE),
+    "CDP-MAB, sums, δ": Case(partial(fmab.cdp_mab, ONE), 6, "sums", DELTA, WHOLE),
+    "CDP-MAB, actions": Case(partial(fmab.cdp_mab, ONE), view="actions", part=WHOLE),
+    "CDP-MAB, actions, δ": Case(partial(fmab.cdp_mab, ONE), 6, "actions", DELTA, WHOLE),
+    "CDP-MAB, p = 0.5": Case(partial(fmab.cdp_mab, 2 * ONE, participation=0.5), part=WHOLE),
+    NOISED: Case(
+        partial(fmab.ddp_mab, ONE, "ring", private_waiting=True), view="actions", part=WHOLE
+    ),
+    "DDP-MAB, gossip": Case(
+        partial(fmab.ddp_mab, ONE, "ring", protocol="gossip", private_waiting=True),
+        *(FEW_AGENTS, "messages", 0.0, WHOLE),
+    ),
+    "HDP-MAB": Case(partial(fmab.hdp_mab, ONE, "3,3:complete"), part=WHOLE),
+    "HDP-MAB, δ": Case(partial(fmab.hdp_mab, ONE, "3,3:complete"), 6, "sums", DELTA, WHOLE),
+    "Single-agent MAB": Case(partial(fmab.single_mab, 1.0), part=WHOLE),
+    "DP-SE": Case(partial(fmab.dp_se, 1.0), part=WHOLE),
+    "Dist-DP-SE": Case(partial(fmab.dist_dp_se, 1.0), 5, part=WHOLE),
+    "LDP-UCB": Case(partial(fmab.ldp_ucb, 1.0), part=WHOLE),
+    "LDP-UCB, bits": Case(partial(fmab.ldp_ucb, 1.0, bits=True), part=WHOLE),
+    "AdaP-UCB": Case(partial(fmab.adap_ucb, 1.0), part=WHOLE),
+    "Private UCB": Case(partial(fmab.tree_ucb, 1.0), part=WHOLE),
+    "Fed_UCB": Case(partial(fmab.fed_ucb, 1.0), 2, part=TALKING),
+    "Uniform play": Case(fmab.uniform_play, 1, part=TALKING),
+}
 BROKEN = {
-    "noise a tenth too small": Quiet,
-    "noise scaled by S_r, not n_r": OverAll,
-    "one noise for all rounds": Reused,
-    "claim epsilon, not N epsilon": Modest,
-    "no noise": Silent,
-    UNNOISED: fmab.ddp_mab,
+    "noise a tenth too small": Case(partial(Quiet, ONE), view="messages"),
+    "noise scaled by S_r, not n_r": Case(partial(OverAll, ONE), view="messages"),
+    "one noise for all rounds": Case(partial(Reused, ONE), view="messages", within=one_noise),
+    "claim epsilon, not N epsilon": Case(partial(Modest, ONE), view="messages"),
+    "no noise": Case(partial(Silent, ONE), view="messages", part=WHOLE),
+    "no noise, who leaves": Case(partial(Silent, ONE), view="actions", part=WHOLE),
+    "no noise on episodes": Case(partial(Bare, 1.0), view="actions", part=TALKING),
+    "own message not taken out": Case(partial(Trusting, 0.5), 2, "sums", DELTA, WHOLE),
+    "own share not taken out": Case(partial(Whole, 1.0), 5, "sums", 0.0, WHOLE),
+    "δ a tenth of what it is": Case(partial(Hasty, ONE), 6, "sums", DELTA, WHOLE),
+    UNNOISED: Case(partial(fmab.ddp_mab, ONE, "ring"), view="actions", part=WHOLE),
 }
+CASES = SOUND | BROKEN
+# Each compiles programs of its own: quickly, a sound one, what is pulled, and two that are caught.
+QUICK = (FIRST, "AdaP-UCB", "noise a tenth too small", UNNOISED)
 
 
-def broken(what: str, runs: int, agents: int = 6) -> Audit:
-    """Audits a mechanism of `BROKEN`, at a claim of about 1."""
-    owner: Any = BROKEN[what]
-    made = owner(epsilon=1 / agents, **({"graph": "ring"} if owner is fmab.ddp_mab else {}))
-    with one_noise() if owner is Reused else nullcontext():
-        return fmab.audit(made, agents, runs=runs)
+def audited(what: str, runs: int) -> Audit:
+    """Audits one of `CASES`."""
+    case = CASES[what]
+    with case.within():
+        return fmab.audit(
+            case.make(),
+            case.agents,
+            view=case.view,
+            delta=case.delta,
+            runs=max(FEWEST, round(case.part * runs)) if runs >= FEWEST else runs,
+        )
 
 
-def waiting(runs: int, agents: int = 6) -> Audit:
-    """Audits agents that go by the noisy means that they send, at a claim of 1."""
-    return fmab.audit(fmab.ddp_mab(1 / agents, "ring", private_waiting=True), agents, runs=runs)
-
-
-def worst(found: Audit) -> Finding:
+def worst(findings: Iterable[Finding]) -> Finding:
     """Returns the finding that tells most against the claim."""
-    return max(found.findings, key=lambda each: (each.infinite, each.lower / each.claim))
 
+    def tells(each: Finding) -> tuple[bool, float]:
+        return each.infinite, each.lower if each.claim == 0.0 else each.lower / each.claim
 
-def _sound(claim: float, runs: int) -> Audit:
-    """Audits CDP-MAB as it is."""
-    return fmab.audit(fmab.cdp_mab(claim / AGENTS), AGENTS, runs=runs)
-
-
-AUDITS: dict[str, Callable[[int], Audit]] = {
-    **{f"as it is, claim {claim:g}": partial(_sound, claim) for claim in CLAIMS},
-    NOISED: waiting,
-    **{what: partial(broken, what) for what in BROKEN},
-}
-# Each compiles programs of its own: quickly, a sound one, one that is caught, and waits.
-QUICK = ("as it is, claim 1", NOISED, "noise a tenth too small", UNNOISED)
+    return max(findings, key=tells)
 
 
 @functools.cache
-def audits(runs: int, names: tuple[str, ...] = tuple(AUDITS)) -> dict[str, Audit]:
+def audits(runs: int, names: tuple[str, ...] = tuple(CASES)) -> dict[str, Audit]:
     """Returns audits, by what is audited."""
-    return {what: AUDITS[what](runs) for what in names}
+    return {what: audited(what, runs) for what in names}
 
 
 def sweep(
-    horizon: int, seeds: int, store: Path | None = None, names: tuple[str, ...] = tuple(AUDITS)
+    horizon: int, seeds: int, store: Path | None = None, names: tuple[str, ...] = tuple(CASES)
 ) -> dict[str, Audit]:
     """Returns audits; they have nothing to do with a horizon, and are not stored."""
     return audits(max(FEWEST, RUNS_PER_SEED * seeds), names)
 
 
 def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
-    """Returns the table."""
+    """Returns the table: the worst finding of each row of a ledger in each view."""
     made = []
     for what, audit in found.items():
-        # What is played while waiting comes last.
-        each = audit.findings[-1] if what == NOISED else worst(audit)
-        caught = "yes" if audit.contradicted else "no"
-        if what == UNNOISED and each.infinite:
-            caught = "no finite epsilon"
-        claim = "none" if each.claim == float("inf") else f"{each.claim:.4g}"
-        made.append(
-            {
-                "mechanism": what,
-                "claim": claim,
-                "lower bound": "infinite" if each.infinite else f"{each.lower:.4f}",
-                "share of the claim": "" if each.infinite else f"{each.share:.3f}",
-                "caught": caught,
-                "seen": each.stream,
-                "event": each.event,
-            }
-        )
+        kinds = dict.fromkeys((each.view, each.who) for each in audit.findings)
+        for kind in kinds:
+            each = worst(one for one in audit.findings if (one.view, one.who) == kind)
+            share = "" if each.infinite or not 0.0 < each.share < math.inf else f"{each.share:.3f}"
+            made.append(
+                {
+                    "mechanism": what,
+                    "who": each.who,
+                    "claim": "none" if math.isinf(each.claim) else f"{each.claim:.4g}",
+                    "δ": f"{audit.delta:g}",
+                    "lower bound": "infinite" if each.infinite else f"{each.lower:.4f}",
+                    "share of the claim": share,
+                    "if exact": "" if math.isnan(each.exact) else f"{each.exact:.4f}",
+                    "verdict": each.verdict,
+                    "runs": f"{audit.runs}",
+                    "view": each.view,
+                    "seen": each.stream,
+                    "event": each.event,
+                }
+            )
     return made
+
+
+def unseen(found: dict[str, Audit]) -> list[dict[str, str]]:
+    """Returns what is claimed and no run can show."""
+    return [
+        {
+            "mechanism": what,
+            "who": row.who,
+            "sees": row.what,
+            "claim": "none" if math.isinf(row.epsilon) else f"{row.epsilon:.4g}",
+            "why no run shows it": row.why,
+        }
+        for what, audit in found.items()
+        for row in audit.unseen
+    ]
 
 
 def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     """Draws the first audit at a claim of 1, with the table of all of them beside."""
     found = next(iter(results.values()))
-    table, first = rows(found), found["as it is, claim 1"]
-    of_broken = [row["caught"] for row in table if row["mechanism"] in BROKEN]
-    caught, bare = of_broken.count("yes"), of_broken.count("no finite epsilon")
+    table, first = rows(found), found[FIRST]
+    of_broken = [found[what] for what in BROKEN if what in found]
+    caught = sum(each.contradicted for each in of_broken)
+    sound = [audit for what, audit in found.items() if what not in BROKEN]
+    wrong = sum(each.contradicted for each in sound)
+    bare = UNNOISED in found and any(each.infinite for each in found[UNNOISED].findings)
     one = first.findings[0]
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, at a claim of {one.claim:.4g}: {one.stream}. "
@@ -205,9 +337,10 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         f"with reward 1 to those with reward 0, where both have at least {FEW}; a mechanism that "
         "keeps its claim stays between plus and minus the claim. The table has all audits: all "
         f"bounds of one together are wrong with a chance of {first.level:g} at most. Largest "
-        f"finite bound that so many runs can show: {first.most:.3g}. Of {len(of_broken)} broken "
-        f"mechanisms, {caught} are contradicted, and {bare}, for which nothing is claimed, is "
-        "shown to have no finite epsilon."
+        f"finite bound that so many runs can show: {first.most:.3g}. Of {len(sound)} audits of "
+        f"mechanisms as they are, {wrong} {'is' if wrong == 1 else 'are'} contradicted. Of "
+        f"{len(of_broken)} that are broken or bare, {caught} are"
+        + (f"; {UNNOISED}, for which nothing is claimed, has no finite epsilon." if bare else ".")
     )
     bins = _bins(first, one)
     seen = [bin["log ratio"] for bin in bins if bin["log ratio"] != ""]
@@ -220,8 +353,13 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
     def page(page: pictures.Page) -> None:
         _draw(page, one, bins)
 
-    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, table), folder)
-    return [*written, common.save_rows(table, folder / "audit_mechanisms.csv")]
+    heads = ("mechanism", "who", "claim", "δ", "lower bound", "verdict", "seen")
+    told = [{head: row[head] for head in heads} for row in table]
+    written = pictures.publish(pictures.Picture("audit", page, caption, alt, bins, told), folder)
+    written.append(common.save_rows(table, folder / "audit_mechanisms.csv"))
+    if hidden := unseen(found):
+        written.append(common.save_rows(hidden, folder / "audit_unseen.csv"))
+    return written
 
 
 def _bins(audit: Audit, one: Finding) -> list[dict[str, Any]]:

@@ -813,7 +813,7 @@ def _rounds_of(
         alike = not trial.scarce and np.ptp(per_agent) == 0.0
         for chance in _CHANCES if trial.noisy else _CHANCES[:1]:
             short = float(np.quantile(noise, 1.0 - chance)) * heaviest
-            lead = 2.0 * float(rounds.radius[at]) - max(short, 0.0) / float(held)
+            lead = 2.0 * float(rounds.radius[at]) + (0.5 * heaviest - max(short, 0.0)) / held
             data = _Data((min(max(lead, 0.0), 1.0), 0.0), at + 1)
             tried.append((data, 2.0 * terms if trial.noisy and alike else None))
     row_of = int(np.argmax(trial.reward_weights)) if np.size(trial.reward_weights) else 0

@@ -1,13 +1,15 @@
 """Tries to contradict the privacy that an algorithm claims.
 
-Neighbouring data, which differ in one reward, are sent through the simulated
-messages many times; an event that one of them makes far likelier bounds epsilon
-from below, whatever the noise is (docs/privacy_audit.md). The exit status is 1
-if a claim is contradicted.
+Neighbouring data, which differ in one reward, are sent through the simulation
+many times; an event that one of them makes far likelier bounds epsilon from
+below, whatever the noise is (docs/privacy_audit.md). What is seen is single
+messages, sums over agents, or the arms pulled over a whole run. The exit status
+is 1 if a claim is contradicted.
 
 Examples:
-  fmab audit cdp --epsilon 0.02 --agents 50 --out audit
-  fmab audit ddp --graph ring --agents 6
+  fmab audit cdp --epsilon 0.02 --agents 50 --view messages --out audit
+  fmab audit cdp --epsilon 0.1 --agents 10 --view sums --delta 0.01
+  fmab audit adap_ucb --view actions
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from fmab_jax.files import checked_path, refuse_taken
 from fmab_jax.parameters import UNSET, parameters_of
 
 _LEGEND = """\
-lower bound   on epsilon, from how often an event, chosen on other runs, happened
-              for either data set; together wrong with a chance of {level:g} at most;
-              so many runs can show {most:.3g} at most, if it is finite
-if exact      about what noise exactly as claimed would show"""
+claim         of the privacy ledger, for one changed reward{up_to}
+lower bound   on epsilon{at}, from how often an event, chosen on other runs,
+              happened for either data set; together wrong with a chance of
+              {level:g} at most; so many runs can show {most:.3g} at most, if it is finite
+if exact      about what noise exactly as claimed would show, where that is known"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,10 @@ class Options(stated.Plugged):
 
     agents: Annotated[Count, shown("as for fmab run")] = None
     """M, agents."""
+    view: Annotated[str | None, arg(metavar="VIEW"), shown("all of them")] = None
+    """What is seen: messages, sums or actions."""
+    delta: Annotated[Number, shown("0")] = 0.0
+    """Of (epsilon, delta): the bound is on epsilon up to delta; 0 for pure privacy."""
     runs: Annotated[Count, shown("2000000")] = 2_000_000
     """Runs of each of the two data sets."""
     level: Annotated[Number, shown("1e-6")] = 1e-6
@@ -51,11 +58,7 @@ class Options(stated.Plugged):
 
 def command(words: list[str]) -> Command:
     """Returns the command that words state."""
-    from fmab_jax.analysis.audit import auditable
-
-    return stated.command_of(
-        "fmab audit", words, Options, several=False, known=auditable(), drawn=False
-    )
+    return stated.command_of("fmab audit", words, Options, several=False, drawn=False)
 
 
 def execute(call: Call) -> None:
@@ -74,6 +77,8 @@ def execute(call: Call) -> None:
         found = audit(
             algorithm,
             options.agents,
+            view=options.view,
+            delta=options.delta,
             runs=options.runs,
             level=options.level,
             root_seed=options.root_seed,
@@ -82,16 +87,23 @@ def execute(call: Call) -> None:
     facts += [counted("M = ", found.agents, "agent")]
     print(f"{', '.join(facts)}; {found.runs:,} runs of each data set\n")
     table = plain_table()
-    for heading in ("what is seen", "claim", "lower bound", "share", "if exact", "verdict"):
+    for heading in ("who", "what is seen", "claim", "lower bound", "share", "if exact", "verdict"):
         table.add_column(heading, overflow="fold")
     for each in found.findings:
         claim = "none" if each.claim == float("inf") else written(each.claim)
         share = f"{each.share:.3f}" if 0 < each.share < float("inf") else "-"
         exact = f"{each.exact:.4f}" if each.exact == each.exact else "-"
         lower = "infinite" if each.infinite else f"{each.lower:.4f}"
-        table.add_row(each.stream, claim, lower, share, exact, each.verdict)
+        table.add_row(each.who, each.stream, claim, lower, share, exact, each.verdict)
     show_table(table, whole=False)
-    print(f"\n{_LEGEND.format(level=found.level, most=found.most)}")
+    for row in found.unseen:
+        print(f"not shown: {row.who}, {row.what}: {row.why}")
+    pure = found.delta == 0.0
+    up_to = "" if pure else f",\n              up to delta = {found.delta:g}: its hockey-stick"
+    up_to += "" if pure else "\n              divergence at epsilon is at most delta"
+    at = "" if pure else " at delta"
+    told = _LEGEND.format(level=found.level, most=found.most, up_to=up_to, at=at)
+    print(f"\n{told}")
     if path is not None:
         from fmab_jax.plots.audit import plot_audit
         from fmab_jax.plots.runs import save_figure
