@@ -270,14 +270,28 @@ def _noise_doubles(numbers: Numbers) -> str:
 
 def _audit(numbers: Numbers) -> str:
     rows = numbers.table("audit_mechanisms").rows
-    heads = [head for head in rows[0] if head != "event"]
+    heads = (
+        "mechanism",
+        "who",
+        "seen",
+        "claim",
+        "δ",
+        "lower bound",
+        "share of the claim",
+        "verdict",
+    )
     return "\n".join(common.table_lines([{head: row[head] for head in heads} for row in rows]))
+
+
+def _unseen(numbers: Numbers) -> str:
+    return "\n".join(common.table_lines(list(numbers.table("audit_unseen").rows)))
 
 
 BLOCKS = (
     Block("docs/reproduction.md", "readings", _readings),
     Block("docs/reproduction.md", "found", _found),
     Block("docs/privacy_audit.md", "audit", _audit),
+    Block("docs/privacy_audit.md", "audit_unseen", _unseen),
 )
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ _ARM = 1
 _SLOTS, _MOST_ROUNDS, _DECISIONS = 32, 30, 2
 _FAR_ENOUGH = 0.95
 # How often noise leads to a decision, in the data sets that are tried.
-_CHANCES = (0.5, 0.1, 0.01, 1e-3, 1e-4)
+_CHANCES = (0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 
 
 class Stream(NamedTuple):
@@ -108,6 +108,7 @@ class Unseen(NamedTuple):
     why: str
 
 
+@runtime_checkable
 class Source(Protocol):
     """What draws runs of one view."""
 

@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 import fmab_jax as fmab
-from experiments.audit import BROKEN, broken, waiting, worst
+from experiments.audit import BROKEN, SOUND, audited, worst
 from fmab_jax.analysis import audit as module
+from fmab_jax.analysis import exposures
+from fmab_jax.analysis.privacy import noise_tail
 from fmab_jax.cli.main import main
+from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal
 
 QUICK = 200_000
@@ -34,7 +38,8 @@ def checked(found: module.Audit, least: float) -> None:
 
 def test_a_right_claim_is_nearly_reached() -> None:
     """Would catch an audit that is blind, or noise too large or too small, in any stream."""
-    found = fmab.audit(fmab.cdp_mab(0.04, participation=0.5), 100, runs=QUICK)
+    algorithm = fmab.cdp_mab(0.04, participation=0.5)
+    found = fmab.audit(algorithm, 100, view="messages", runs=QUICK)
     assert [each.claim for each in found.findings] == [2.0] * 5
     checked(found, 0.95)
     skipped = found.findings[-1]
@@ -47,37 +52,47 @@ def test_a_right_claim_is_nearly_reached() -> None:
 @pytest.mark.parametrize("claim", [0.5, 1.0, 2.0, 4.0])
 def test_right_claims_are_reached_to_three_percent(claim: float) -> None:
     """Would catch noise that is 3 % off, for any claim, in single uploads and in joint ones."""
-    checked(fmab.audit(fmab.cdp_mab(claim / 50), 50), 0.97)
+    checked(fmab.audit(fmab.cdp_mab(claim / 50), 50, view="messages"), 0.97)
 
 
 @pytest.mark.parametrize(
-    "what",
+    ("what", "runs", "stream"),
     [
-        "noise scaled by S_r, not n_r",
-        pytest.param("un-noised waiting", marks=pytest.mark.slow),
+        ("noise scaled by S_r, not n_r", QUICK, "3 uploads, reward of round 3"),
+        # Who leaves follows from the data: one reward of 6 agents' decides.
+        ("no noise, who leaves", 2000, "arms pulled in 2 rounds, reward of round 1"),
+        ("own message not taken out", 20_000, "one sum over 2 agents less its own message"),
+        ("δ a tenth of what it is", 20_000, "one sum over 6 agents less its own message"),
+        pytest.param("un-noised waiting", 2000, "arm pulled while waiting", marks=pytest.mark.slow),
     ],
 )
-def test_a_broken_mechanism_is_caught(what: str) -> None:
-    """Would catch an audit of the first round alone, and one that does not look at waits."""
-    found = broken(what, QUICK)
-    one = worst(found)
-    assert one.infinite == (what == "un-noised waiting")
-    if one.infinite:
-        # The messages themselves keep their claim; nothing is claimed for the wait.
-        assert (one.stream, one.happened) == ("arm played while waiting", (0, QUICK))
+def test_a_broken_mechanism_is_caught(what: str, runs: int, stream: str) -> None:
+    """Would catch an audit of the first round alone, of messages alone, of waits that are not
+    looked at, of an agent that forgets what it knows, and of a delta that is left out."""
+    found = audited(what, runs)
+    one = worst(found.findings)
+    assert one.stream == stream or found.delta > 0.0 and one.stream.startswith("3 sums")
+    assert one.infinite == (what in ("un-noised waiting", "no noise, who leaves"))
+    if what == "un-noised waiting":
+        # Nothing is claimed for the wait.
+        assert one.happened == (0, found.runs)
         assert not found.contradicted and math.isinf(one.claim)
     else:
-        assert found.contradicted and one.stream == "3 uploads, reward of round 3"
+        assert found.contradicted
 
 
 def test_private_waiting_has_the_claim_of_messages() -> None:
     """Would catch waits that are audited for nothing, and a bound that no bit can show.
 
-    The arm of the larger sum is played. With the reward that is the other one where a difference of
+    The arm of the larger sum is pulled. With the reward that is the other one where a difference of
     two Laplace variables exceeds the claim; without it either is as likely.
     """
-    one = waiting(QUICK).findings[-1]
-    assert (one.stream, one.claim) == ("arm played while waiting", pytest.approx(1.0))
+    source = sources(fmab.ddp_mab(1 / 6, "ring", private_waiting=True), 6, "actions")[0]
+    assert isinstance(source, exposures.Waits)
+    with own_settings():
+        how = module._How(QUICK, 1e-7, 0.0)
+        (one,) = module._findings(source, how)
+    assert (one.stream, one.claim) == ("arm pulled while waiting", pytest.approx(1.0))
     tail = 0.75 * math.exp(-1.0)
     assert one.exact == pytest.approx(math.log(0.5 / tail), abs=0.05)
     assert one.lower == pytest.approx(one.exact, abs=0.02)
@@ -97,96 +112,295 @@ def test_a_claim_is_that_of_the_ledger() -> None:
         def noise_scale(epoch: Any) -> Any:
             return 0.5 * fmab.cdp_mab.noise_scale(epoch)
 
-    found = fmab.audit(Unstated(0.2), 5, runs=1000)
+    found = fmab.audit(Unstated(0.2), 5, view="messages", runs=1000)
     assert all(math.isinf(each.claim) for each in found.findings) and not found.contradicted
     # No finding of so many runs is larger.
-    tail = module.LEVEL / (2 * len(found.findings))
+    how = module._How(1000, module.LEVEL / (2 * len(found.findings)), 0.0)
     grid = np.arange(1001)
-    every = module._ratio(grid[:, None], np.broadcast_to(grid, (1001, 1001)), 1000, tail)
+    every = module._ratio(grid[:, None], np.broadcast_to(grid, (1001, 1001)), how)
     assert found.most == pytest.approx(every.max())
+    assert [each.most for each in found.findings] == [found.most] * 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", BROKEN)
 def test_all_broken_mechanisms_are_caught(what: str) -> None:
-    """Would catch an audit that six ways to break a mechanism slip through."""
-    found = broken(what, 2 * QUICK)
+    """Would catch an audit that one of the ways to break a mechanism slips through."""
+    found = audited(what, 2 * QUICK)
     assert found.contradicted or what == "un-noised waiting"
-    certain = {"one noise for all rounds", "no noise", "un-noised waiting"}
+    certain = {"one noise for all rounds", "un-noised waiting", "no noise on episodes"}
+    certain |= {"no noise", "no noise, who leaves"}
     assert any(each.infinite for each in found.findings) == (what in certain)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("algorithm", "claim"),
-    [
-        (fmab.single_mab(1.0), 1.0),
-        (fmab.dp_se(1.0), 1.0),
-        (fmab.dist_dp_se(1.0), 1.0),
-        (fmab.hdp_mab(0.01), 1.0),
-        (fmab.ddp_mab(0.02), 1.0),
-        (fmab.ldp_ucb(1.0), 1.0),
-        (fmab.ldp_ucb(1.0, bits=True, pooled=True), 1.0),
-    ],
-    ids=lambda each: getattr(each, "name", None),
-)
-def test_every_noise_keeps_its_claim(algorithm: Any, claim: float) -> None:
-    """Would catch the wrong scale, or the wrong claim, of any algorithm of the package."""
-    found = fmab.audit(algorithm, runs=QUICK)
-    claimed = [each for each in found.findings if math.isfinite(each.claim)]
-    assert [each.claim for each in claimed] == pytest.approx([claim] * len(claimed))
+@pytest.mark.parametrize("what", SOUND)
+def test_every_claim_is_kept(what: str) -> None:
+    """Would catch the wrong scale, or the wrong claim, of any algorithm of the package; and a
+    bound that is far from what the noise as claimed would show."""
+    found = audited(what, 2 * QUICK)
     assert not found.contradicted
-    assert max(each.share for each in claimed) > 0.94
+    for each in found.findings:
+        assert each.lower <= each.claim
+        if not math.isnan(each.exact):
+            assert each.lower > 0.85 * each.exact, each
+    assert any(each.out_of_reach for each in found.findings) == (what == "CDP-MAB, claim 50")
 
 
 def test_no_noise_and_bits() -> None:
     """Would catch a claim where there is none, and a bit that is kept too often or too rarely."""
-    bare = fmab.audit(fmab.ldp_ucb(None), 2, runs=1000)
+    bare = fmab.audit(fmab.ldp_ucb(None), 2, view="messages", runs=1000)
     assert all(each.infinite and math.isinf(each.claim) for each in bare.findings)
     assert not bare.contradicted
-    bits = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, runs=QUICK)
+    bits = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", runs=QUICK)
     for each in bits.findings:
         assert 0.95 < each.share <= 1.0
         kept = max(each.happened)
         assert stats.binomtest(kept, QUICK, 1 / (1 + math.exp(-1))).pvalue > 1e-6
 
 
-def test_limits_are_clopper_and_pearsons() -> None:
-    """Would catch one-sided limits of the wrong tail, and an infinite bound from few runs."""
-    for more, less in ((90, 10), (100, 0), (1, 99), (0, 100)):
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_limits_are_clopper_and_pearsons(delta: float) -> None:
+    """Would catch one-sided limits of the wrong tail, an infinite bound from few runs, and a delta
+    that is left out, or taken off the wrong chance: P > e^epsilon Q + delta."""
+    for more, less in ((90, 10), (100, 0), (1, 99), (0, 100), (40, 30)):
         high = stats.binomtest(less, 100, alternative="less").proportion_ci(0.999).high
         low = stats.binomtest(more, 100, alternative="greater").proportion_ci(0.999).low
         with np.errstate(divide="ignore"):
-            wanted = np.log(low) - np.log(high)
-        assert module._ratio(more, less, 100, 1e-3) == pytest.approx(wanted, rel=1e-9)
+            wanted = np.log(max(low - delta, 0.0)) - np.log(high)
+        found = module._ratio(more, less, module._How(100, 1e-3, delta))
+        assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_a_claim_at_delta_is_that_of_the_ledger() -> None:
+    """Would catch a pure epsilon that is held against a bound at delta, or the reverse."""
+    found = fmab.audit(fmab.cdp_mab(1 / 6), 6, view="sums", delta=0.01, runs=1000)
+    row = fmab.privacy_ledger(fmab.cdp_mab(1 / 6), 6, delta=0.01)[1]
+    assert [each.claim for each in found.findings] == [row.epsilon_at_delta] * 2
+    assert {each.who for each in found.findings} == {row.who} == {"the agents"}
+    assert module.claimed(1.0, 5, 0.0) == 1.0
+    # One noise, by hand.
+    assert module.claimed(1.0, 1, 0.01) == pytest.approx(1.0 + 2.0 * math.log1p(-0.01))
+
+
+def test_what_no_run_can_speak_about_is_out_of_reach() -> None:
+    """Would catch a claim of 50 that a thousand runs are said to be within, or contradict."""
+    found = fmab.audit(fmab.cdp_mab(50 / 6), 6, view="messages", runs=1000)
+    for each in found.findings:
+        assert each.lower <= each.most < 6.0 < each.claim
+        assert each.verdict == f"out of reach: so many runs show {found.most:.3g} at most"
+    assert not found.contradicted
+
+
+def sources(algorithm: Any, agents: int, view: str) -> list[Any]:
+    """Returns what shows an algorithm."""
+    with own_settings():
+        return exposures.exposed(algorithm, algorithm.exchange(agents), 0, (view,))[0]
+
+
+def test_what_no_run_shows_is_said() -> None:
+    """Would catch a row of a ledger that vanishes, and a reason that is another's."""
+    with own_settings():
+        for algorithm, views, hidden in (
+            (fmab.fed_ucb(1.0), ["actions"], ("neighbours", 1.0, "which part of its state")),
+            (
+                fmab.ddp_mab(0.25, "ring", protocol="gossip"),
+                ["messages", "actions"],
+                ("every agent", 1.0, "no more than these"),
+            ),
+            (fmab.dist_dp_se(1.0), ["sums", "sums", "actions"], None),
+            (fmab.single_mab(1.0), ["messages", "actions"], None),
+            (fmab.cdp_mab(1.0, participation=0.5), ["messages", "sums", "sums", "actions"], None),
+        ):
+            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, exposures.VIEWS)
+            assert [each.view for each in found] == views
+            told = [(row.who, row.epsilon, row.why) for row in unseen]
+            assert len(told) == (hidden is not None)
+            if hidden:
+                assert told[0][:2] == hidden[:2] and hidden[2] in told[0][2]
+
+
+def test_what_has_a_loop_of_its_own_is_refused() -> None:
+    """Would catch an audit of nothing that ends well."""
+
+    @dataclass(frozen=True)
+    class Own(fmab.Algorithm):
+        """Neither family."""
+
+        name = "own"
+
+        def exchange(self, agents: int) -> Any:
+            return fmab.ucb1().exchange(agents)
+
+        def bind(self, *given: Any, **named: Any) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(Refusal, match="its loop is its own"):
+        fmab.audit(Own(), 2)
+    with pytest.raises(Refusal, match="view='sums': must be one that single lets anybody see"):
+        fmab.audit(fmab.single_mab(1.0), 2, view="sums")
+    with pytest.raises(Refusal, match="algorithm='cdp': must be an algorithm"):
+        fmab.audit("cdp")
+    with pytest.raises(Refusal, match="view='message': must be one of messages, sums, actions"):
+        fmab.audit(fmab.cdp_mab(1.0), view="message")
+    with pytest.raises(Refusal, match="delta=1e-13: must be 0, or at least 1e-12"):
+        fmab.audit(fmab.cdp_mab(1.0), delta=1e-13)
+
+
+def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
+    """Would catch a changed reward in another slot, of another arm, or of every pull of it; and
+    regret that is read as the wrong arm. UCB1 by hand on the rewards that are given."""
+    (source,) = sources(fmab.ucb1(alpha=0.5), 3, "actions")
+    assert len(source.tried) == 6
+    for place, (data, _) in enumerate(source.tried):
+        for changed in (0, 1):
+            pulls, sums, played = np.zeros(2), np.zeros(2), []
+            for slot in range(1, 33):
+                with np.errstate(all="ignore"):
+                    index = sums / pulls + np.sqrt(0.5 * np.log(slot) / pulls)
+                arm = int(np.argmax(np.where(pulls > 0, index, np.inf)))
+                reward = data.base[arm]
+                if changed and slot == 2:
+                    reward = data.value
+                    assert arm == 1 and abs(data.value - data.base[1]) == 1.0
+                pulls[arm], sums[arm] = pulls[arm] + 1, sums[arm] + reward
+                played.append(arm)
+            with own_settings():
+                drawn = source.drawn((place, changed), 0)[:5]
+            assert drawn.tolist() == [played] * 5
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "rest"),
+    [
+        (fmab.cdp_mab(None), 2.0),
+        # Every agent has rows of its own, and the one whose reward differs is heard, or not.
+        (fmab.cdp_mab(None, participation=0.5), 2.0),
+        (fmab.single_mab(None), 0.5),
+        (fmab.hdp_mab(None, "1,3:complete", weights="components"), 2.0),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_one_reward_decides_who_leaves(algorithm: Any, rest: float) -> None:
+    """Would catch data that are far from a decision, a reward that is added for each agent, to the
+    wrong arm or in the wrong round: without noise the second arm leaves, and with the reward not.
+
+    Where half of the agents are heard, the reward is, in half of the runs.
+    """
+    (source,) = [each for each in sources(algorithm, 4, "actions")]
+    with own_settings():
+        for place, (data, _) in enumerate(source.tried):
+            without, changed = (source.drawn((place, side), 0) for side in (0, 1))
+            at = source.names.index(f"after round {data.when}")
+            # Both arms are explored until then.
+            assert (without[:, :at] == rest).all() and (changed[:, :at] == rest).all()
+            assert (without[:, at:] == 0.0).all()
+            stays = changed[:, at] == rest
+            share = 0.5 if "0.5" in str(algorithm.settings()) else 1.0
+            assert stats.binomtest(int(stays.sum()), len(stays), share).pvalue > 1e-6
+
+
+def test_sums_are_over_others_and_those_who_are_drawn() -> None:
+    """Would catch an agent's own message left in, that of the agent whose reward differs taken out,
+    a sum over all where half are heard, or the same agents drawn in every round and run."""
+    (source,) = sources(fmab.cdp_mab(0.25), 4, "sums")
+    assert np.asarray(source.weights).tolist() == [1.0, 0.0, 1.0, 1.0]
+    (source,) = sources(fmab.cdp_mab(0.25, participation=0.5), 4, "sums")[1:]
+    (stream,) = source.groups()[0]
+    assert "less its own message, reward of round 1" in stream.words
+    with own_settings():
+        uploads, heard = source.drawn(-1, 0)
+    assert (heard.sum(axis=2) == 2).all()
+    for round_ in range(3):
+        for agent in range(4):
+            times = int(heard[round_, :, agent].sum())
+            assert stats.binomtest(times, source.size, 0.5).pvalue > 1e-6
+    both = int((heard[0, :, 0] & heard[1, :, 0]).sum())
+    assert stats.binomtest(both, source.size, 0.25).pvalue > 1e-6
+    seen = source.seen(stream, (uploads, heard))
+    run, round_, arm = 7, 2, 1
+    sent = uploads.sent[round_, 4 * run : 4 * run + 4, arm] * uploads.length[round_]
+    due = sum(sent[agent] for agent in (0, 2, 3) if heard[round_, run, agent])
+    assert seen.values[run, 2 * round_ + arm] == pytest.approx(due, rel=1e-12)
+    weighted = fmab.hdp_mab(0.25, "1,3:complete", weights="components")
+    found = {each.row.who: each for each in sources(weighted, 4, "sums")}
+    # The agent that is alone weighs three times as much as the others, one of whom looks.
+    assert np.asarray(found["the agents"].weights) == pytest.approx([1.0, 0.0, 1 / 3, 1 / 3])
+
+
+def test_what_is_left_of_shares_and_the_own_one_are_the_whole_noise() -> None:
+    """Would catch shares of another shape or scale: left and own add up to a Laplace variable."""
+    _, insider = sources(fmab.dist_dp_se(0.5), 5, "sums")
+    if insider.sight.shares[0] == 5:
+        insider = sources(fmab.dist_dp_se(0.5), 5, "sums")[0]
+    with own_settings():
+        uploads, _ = insider.drawn(-1, 0)
+        with_it, _ = insider.drawn(1, 0)
+    left = uploads.sent * uploads.length[:, None, None]
+    rng = np.random.default_rng(3)
+    own = 2.0 * (rng.standard_gamma(0.2, left.shape) - rng.standard_gamma(0.2, left.shape))
+    for noise in (left + own)[0, :, 1], (left + own)[2, :, 0]:
+        assert stats.kstest(noise, stats.laplace(scale=2.0).cdf).pvalue > 1e-6
+    moved = with_it.sent[1, :, 1] * with_it.length[1] - 1.0 + own[1, :, 1]
+    assert stats.kstest(moved, stats.laplace(scale=2.0).cdf).pvalue > 1e-6
 
 
 def test_exact_noise_has_the_tails_that_it_is_compared_with() -> None:
-    """Would catch a wrong law of one noise, or of two."""
+    """Would catch a wrong law of one noise, of two, or of a share of one."""
     x = np.array([-3.0, -0.5, 0.0, 0.7, 4.0])
-    assert module._tail(x, 1) == pytest.approx(stats.laplace.sf(x), rel=1e-12)
+    assert noise_tail(1, x) == pytest.approx(stats.laplace.sf(x), rel=1e-12)
     grid = np.linspace(-40.0, 40.0, 400_001)
     both = [np.trapezoid(stats.laplace.pdf(grid) * stats.laplace.sf(at - grid), grid) for at in x]
-    assert module._tail(x, 2) == pytest.approx(both, rel=1e-6)
+    assert noise_tail(2, x) == pytest.approx(both, rel=1e-6)
+    share = [
+        quad(lambda g, at=at: stats.gamma.sf(at + g, 0.8) * stats.gamma.pdf(g, 0.8), 0.0, 60.0)[0]
+        for at in x
+    ]
+    assert noise_tail(0.8, x) == pytest.approx(share, rel=1e-5)
 
 
-class Coins(module._Slots):
+def test_a_sequence_tells_more_than_its_parts() -> None:
+    """Would catch a table of ratios with swapped sides, or one that is read at another sequence.
+
+    Two bits are fair coins; with the reward they are equal more often.
+    """
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, (2, 40_000))
+    second = np.where(rng.random((2, 40_000)) < [[0.5], [0.8]], first, 1 - first)
+    sides = [np.stack(each, axis=1).astype(float) for each in zip(first, second, strict=True)]
+    pilot = [exposures.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
+    event = module._chosen(pilot, module._How(40_000, 1e-3, 0.0))
+    assert module._told(event, ["a", "b"]).startswith("pulls of a to b in a set of 2 sequences")
+    assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
+    score = event.statistic.of(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
+    assert score[:2] == pytest.approx([math.log(0.8 / 0.5)] * 2, abs=0.1)
+    assert score[2:] == pytest.approx([math.log(0.2 / 0.5), 0.0], abs=0.1)
+
+
+class Coins:
     """Something to see: a number, larger by the reward; notes which batches are drawn."""
 
+    view, size = "messages", 100
+
     def __init__(self) -> None:
-        object.__setattr__(self, "drawn_", [])
+        self.drawn_: list[tuple[int, int]] = []
 
-    def streams(self) -> list[module._Stream]:
-        return [module._Stream("one", 0, (0,)), module._Stream("other", 2, (0, 1, 2))]
+    def groups(self) -> list[list[Any]]:
+        shared = 1.0, 1, -1
+        return [
+            [exposures.Stream("one", "first", *shared, 0, (0,), noises=1, shift=1.0)],
+            [exposures.Stream("other", "last", *shared, 2, (0, 1, 2), noises=1, shift=1.0)],
+        ]
 
-    def drawn(self, changed: int, batch: int) -> np.ndarray:
-        self.drawn_.append((changed, batch))  # type: ignore[attr-defined]
-        rng = np.random.default_rng([changed + 1, batch])
-        return rng.laplace(size=(module._BATCH, 3)) + (np.arange(3) == changed)
+    def drawn(self, data: int, batch: int) -> np.ndarray:
+        self.drawn_.append((data, batch))
+        rng = np.random.default_rng([data + 1, batch])
+        return rng.laplace(size=(self.size, 3)) + (np.arange(3) == data)
 
-    def seen(self, stream: module._Stream, drawn: np.ndarray) -> module._Seen:
+    def seen(self, stream: Any, drawn: np.ndarray) -> Any:
         heard = list(stream.heard)
-        return module._Seen(drawn[:, heard], np.ones(len(heard)), [f"x{t}" for t in heard])
+        names = [f"x{t}" for t in heard]
+        return exposures.Numbers(drawn[:, heard], np.ones(len(heard)), names, len(heard) - 1)
 
 
 @pytest.mark.parametrize(
@@ -197,19 +411,21 @@ def test_an_event_is_counted_on_other_runs(
 ) -> None:
     """Would catch runs that an event is chosen on and counted on, which claims too much; more runs
     than are asked for; and two data sets that share their noise."""
-    monkeypatch.setattr(module, "_BATCH", 100)
     monkeypatch.setattr(module, "_PILOT", 1000)
     source: Any = Coins()
-    found = module._findings(source, module._Claims(1.0, math.inf), runs, 1e-3)
+    found = module._findings(source, module._How(runs, 1e-3, 0.0))
     first, second = [*range(pilots)], [*range(10, 10 + counted)]
     assert source.drawn_ == [(side, batch) for batch in first + second for side in (-1, 0, 2)]
     data = {side: [source.drawn(side, batch) for batch in second] for side in (-1, 0, 2)}
     for each, changed in zip(found, (0, 2), strict=True):
-        match = re.fullmatch(rf"x{changed}: (at least|below) \S+", each.event)
+        told = rf"(distance of )?x{changed}( from [01])?: (at least|below) \S+"
+        match = re.fullmatch(told, each.event)
         assert match
         sides = [np.concatenate(data[side])[:runs, changed] for side in (-1, changed)]
+        if match[1]:
+            sides = [np.abs(side - float(match[2][-1])) for side in sides]
         above = [int((side >= each.threshold).sum()) for side in sides]
-        side = above if match[1] == "at least" else [runs - number for number in above]
+        side = above if match[3] == "at least" else [runs - number for number in above]
         assert each.happened == tuple(side)
         tail = [stats.beta.ppf(1e-3, max(side), runs - max(side) + 1)]
         tail += [stats.beta.ppf(1 - 1e-3, min(side) + 1, runs - min(side))]
@@ -223,7 +439,9 @@ def test_an_event_is_counted_on_other_runs(
     ("words", "line"),
     [
         ("audit", "no command: must be one of "),
-        ("audit ucb1", "ucb1: must be one of cdp, ddp, dist_dp_se, dp_se, hdp, ldp_ucb, single;"),
+        ("audit cdpp", "cdpp: must be one of adap_ucb, cdp, "),
+        ("audit cdp --view all", "--view all: must be one of messages, sums, actions"),
+        ("audit cdp --delta 1", "--delta 1: must be a number in [0, 1)"),
         ("audit cdp --runs 10", "--runs 10: must be a whole number in [1,000, 1,000,000,000]"),
         ("audit cdp --level 0", "--level 0: must be a number in (0, 0.5]"),
         ("audit cdp --epsilon -1", "--epsilon -1: must be a number in (0, 1e+100]"),
@@ -247,28 +465,25 @@ def test_wrong_words_end_in_one_line(
     assert err.startswith(f"fmab: {line}")
 
 
-def test_what_has_no_noise_is_refused() -> None:
-    """Would catch an audit of nothing that ends well."""
-    for bad in (fmab.ucb1(), fmab.adap_ucb(1.0), "cdp"):
-        with pytest.raises(Refusal, match="must be one with noise: cdp, ddp, dist_dp_se"):
-            fmab.audit(bad)
-
-
 @pytest.mark.slow
 def test_the_command_tells_the_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a table of other numbers than those of the audit, and a missing figure."""
     monkeypatch.chdir(tmp_path)
-    words = "audit ddp --epsilon 0.5 --graph ring --agents 6 --runs 1e5 --out audit"
-    assert main(words.split()) == 0
+    monkeypatch.setenv("COLUMNS", "200")
+    words = "audit ddp --epsilon 0.5 --graph ring --protocol gossip --agents 6 --delta 0.01"
+    assert main([*words.split(), "--runs", "1e5", "--out", "audit"]) == 0
     out, _ = capsys.readouterr()
-    found = fmab.audit(fmab.ddp_mab(0.5, graph="ring"), 6, runs=10**5)
+    algorithm = fmab.ddp_mab(0.5, graph="ring", protocol="gossip")
+    found = fmab.audit(algorithm, 6, delta=0.01, runs=10**5)
     table = re.sub(r"\s+", " ", out)
     for each in found.findings[:1] + found.findings[-1:]:
         lower = "infinite" if each.infinite else f"{each.lower:.4f}"
-        claim = "none" if math.isinf(each.claim) else "3"
-        assert f"{each.stream} {claim} {lower} " in table
+        claim = "none" if math.isinf(each.claim) else f"{each.claim:.6g}"
+        assert f"{each.who} {each.stream} {claim} {lower} " in table
+    assert "not shown: every agent, averages that hold the message: weighted sums" in table
+    assert "up to delta = 0.01: its hockey-stick divergence at epsilon is at most delta" in table
     assert Path("audit.png").stat().st_size > 10_000
 
 
@@ -277,13 +492,14 @@ def test_a_contradicted_claim_ends_with_status_1(
 ) -> None:
     """Would catch a wrong claim that ends with status 0, a figure that needs noise, and an option
     that does not reach the audit."""
-    wrong = broken("no noise", 1000)
+    wrong = audited("no noise", 1000)
     assert len(fmab.plot_audit(wrong).axes) == 2
     asked: list[Any] = []
     monkeypatch.setattr(module, "audit", lambda *given, **how: asked.append((*given, how)) or wrong)
     words = "audit cdp --epsilon 0.25 --agents 7 --runs 5e3 --level 0.01 --root-seed 3"
-    assert main(words.split()) == 1
-    assert asked == [(fmab.cdp_mab(0.25), 7, {"runs": 5000, "level": 0.01, "root_seed": 3})]
+    assert main([*words.split(), "--view", "messages", "--delta", "1e-3"]) == 1
+    how = {"view": "messages", "delta": 1e-3, "runs": 5000, "level": 0.01, "root_seed": 3}
+    assert asked == [(fmab.cdp_mab(0.25), 7, how)]
     out, err = capsys.readouterr()
     assert "contradicted: no finite epsilon" in re.sub(r"\s+", " ", out)
     assert err == "fmab: the claim is contradicted: one upload, epsilon is not finite, not 1\n"

@@ -6,8 +6,10 @@ import dataclasses
 import doctest
 import json
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,7 +25,11 @@ import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, known
 from fmab_jax.analysis import privacy
-from fmab_jax.analysis.privacy import laplace_sum_epsilon, privacy_ledger
+from fmab_jax.analysis.privacy import (
+    laplace_share_epsilon,
+    laplace_sum_epsilon,
+    privacy_ledger,
+)
 from fmab_jax.core import exchanges, laplace
 from fmab_jax.errors import Refusal
 from fmab_jax.run import batches, simulate
@@ -438,7 +444,8 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     ]
     assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
-    assert notes == [" ".join(f"{lines[-2]} {lines[-1]}".split())]
+    assert notes == [" ".join(" ".join(lines[-3:]).split())]
+    assert lines[-3].startswith("Up to δ: the hockey-stick divergence")
     options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2}
     mixed = uncomputed(["ddp", "tree_ucb"], problem, **options)
     text = " ".join(" ".join(privacy.told(mixed.attrs["ledger"])).split())
@@ -602,3 +609,83 @@ def test_shares_by_quadrature(left: int, shares: int, epsilon: float) -> None:
     further = [ratio(x) for x in (0.01, 0.3, 2.0, 9.0)]
     assert max(further) < expected and further == sorted(further, reverse=True)
     assert min(further) > epsilon
+
+
+ACCOUNTANT = json.loads(Path(__file__).with_name("accountant.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "sum"], ids=str)
+def test_sums_agree_with_another_accountant(row: dict[str, Any]) -> None:
+    """Would catch another divergence, shift or delta than dp-accounting has for sums of Laplace
+    variables; its losses are rounded up to 1e-4, and its grid is one of 4,000 points."""
+    found = laplace_sum_epsilon(row["terms"], 1 / row["reach"], row["delta"])
+    assert found == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
+
+
+@pytest.mark.parametrize("row", [row for row in ACCOUNTANT if row["kind"] == "share"], ids=str)
+def test_shares_agree_with_another_accountant(row: dict[str, Any]) -> None:
+    """Would catch a half-line where an interval tells more, and a law of another shape."""
+    found = laplace_share_epsilon(row["left"], row["shares"], 1 / row["reach"], row["delta"])
+    assert found == pytest.approx(row["epsilon"], rel=3e-4, abs=1.1e-4)
+    pure = laplace.share_epsilon(row["reach"], row["left"], row["shares"])
+    assert found < pure
+
+
+def test_shares_end_at_the_whole_variable_and_at_the_pure_epsilon() -> None:
+    """Would catch an integral that loses what lies next to 0, or that ends too early."""
+    assert laplace_share_epsilon(5, 5, 1.0, 1e-3) == laplace_sum_epsilon(1, 1.0, 1e-3)
+    pure = laplace.share_epsilon(1.0, 4, 5)
+    small = [laplace_share_epsilon(4, 5, 1.0, delta) for delta in (1e-3, 1e-6, 1e-9, 1e-12)]
+    assert (
+        small == sorted(small) and small[-1] == pytest.approx(pure, abs=1e-4) and small[-1] < pure
+    )
+    # The total variation distance.
+    far = privacy.noise_tail(0.8, np.array([0.5]))[0]
+    assert laplace_share_epsilon(4, 5, 1.0, 1.0 - 2.0 * far + 1e-6) == 0.0
+    assert 0.0 < laplace_share_epsilon(4, 5, 1.0, 1.0 - 2.0 * far - 1e-6) < 1e-4
+    # Of one share of a thousand nearly all lies closer to 0 than numbers reach.
+    assert laplace_share_epsilon(1, 1000, 1.0, 1e-3) == math.inf
+    for bad in ((0, 5, 1.0), (6, 5, 1.0), (1, 5, 0.0)):
+        with pytest.raises(Refusal, match="left=|scale="):
+            laplace_share_epsilon(*bad)
+
+
+def test_units_of_a_claim_cover_what_another_accountant_has() -> None:
+    """Would catch n rewards of an agent that count less than they leak: in one sum, or in n.
+
+    The ledger says n epsilon; up to delta also n e^((n - 1) epsilon) delta.
+    """
+    compositions = [row for row in ACCOUNTANT if row["kind"] == "composition"]
+    for row in compositions:
+        one = rows_of(fmab.single_mab(row["reach"]))[ACTIONS].epsilon
+        # Each in a message of its own: less than n epsilon, and as much in the end.
+        assert row["epsilon"] <= row["times"] * one
+        if row["delta"] == 1e-6 and row["times"] * one >= 2:
+            assert row["epsilon"] > (0.99 if one == 1.0 else 0.4) * row["times"] * one
+    five = {
+        row["delta"]: row for row in ACCOUNTANT if (row.get("terms"), row.get("reach")) == (5, 5)
+    }
+    for delta in (1e-6, 1e-4, 1e-2):
+        # All in one sum of five agents' noise, five rewards of one agent.
+        one = privacy_ledger(fmab.cdp_mab(0.2), 5, delta)[2]
+        assert (one.who, one.over, one.epsilon) == (OUTSIDE, 5, pytest.approx(1.0))
+        widened = 5 * math.exp(4 * one.epsilon_at_delta) * delta
+        true = [row["epsilon"] for at, row in five.items() if at >= widened]
+        assert all(epsilon <= 5 * one.epsilon_at_delta for epsilon in true)
+    assert five and any(5 * math.exp(4 * 0.775) * 1e-6 <= at for at in five)
+
+
+def test_up_to_delta_is_said_as_it_is() -> None:
+    """Would catch an epsilon up to delta that is printed, or written about, as one that fails with
+    a small probability; and a note where no row has one."""
+    note = "Up to δ: the hockey-stick divergence at ε is at most δ."
+    assert note in lines_of(fmab.cdp_mab(0.5))
+    for none in (fmab.dp_se(0.5), fmab.cdp_mab(0.5, participation=0.5)):
+        assert ("up to δ" in lines_of(none)) == (note in lines_of(none))
+    assert note not in lines_of(fmab.dp_se(0.5))
+    docs = Path(__file__).parents[2] / "docs"
+    for page in ("privacy_audit.md", "privacy.md", "semantics.md"):
+        text = " ".join((docs / page).read_text(encoding="utf-8").split())
+        assert "hockey-stick divergence at $\\varepsilon$ is at most $\\delta$" in text
+        assert not re.search(r"(fail|hold)s? (but for|except) .{0,30}(probability|chance)", text)
+        assert "may fail with" not in text
