@@ -146,6 +146,9 @@ def exposed(
     sources: dict[Any, list[Source]] = {}
     unseen = []
     rows = sorted(ledger_of(algorithm, exchange), key=lambda row: row.epsilon)
+    if not _of_a_family(algorithm, exchange):
+        why = "its loop is its own"
+        return [], [Unseen(row.who, row.what, float(row.epsilon), why) for row in rows]
     for row, view, made in ((r, *each) for r in rows for each in _placed(algorithm, exchange, r)):
         if view not in (*views, ""):
             continue
@@ -165,6 +168,14 @@ def exposed(
     return sorted(every, key=lambda source: VIEWS.index(source.view)), unseen
 
 
+def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
+    """Tells whether the loop is one whose rewards can be given."""
+    if not isinstance(algorithm, (Elimination, index.IndexPolicy)):
+        return False
+    trial = algorithm.bind(Problem([0.0] * _ARMS, exchange.agents), _SLOTS, exchange=exchange)
+    return isinstance(trial, (EliminationTrial, index.IndexTrial))
+
+
 def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
     """Returns which views a row is about, and who shows each with which details, or why nobody."""
     if row.who in (ACTIONS, OUTSIDE):
@@ -176,8 +187,7 @@ def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[s
         if type(algorithm).release is not index.IndexPolicy.release and row.who in ANYBODY:
             return [("messages", (_released_rewards, ()))]
         return [("messages", "a policy does not say which part of its state it sends")]
-    if not isinstance(algorithm, Elimination):
-        return [("", "its loop is its own")]
+    assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
         # Whoever is no server has a share of the noise.
         left = exchange.agents - (row.who != SERVER)
@@ -202,7 +212,7 @@ class _Sight(NamedTuple):
 
     Attributes:
         view: "messages" or "sums".
-        over: Agents of a sum; 1 for single messages, or where only one sum is ever drawn.
+        over: Agents of a sum; 1 for single messages, and for a secure sum.
         inside: Whether whoever sees it takes an own message out.
         redrawn: Whether the agents of the sum are drawn anew each round.
         shares: Shares of the noise that are not known, and all of them, of a secure sum.
@@ -617,7 +627,6 @@ class _Data(NamedTuple):
         base: Reward of each arm.
         when: Epoch, or slot, of the reward that differs.
         value: The reward itself; of an epoch it is 1 more than that of its arm.
-        chance: How often noise leads to a decision, for elimination.
     """
 
     base: tuple[float, ...]
@@ -719,9 +728,8 @@ def _actions(
     """Returns what shows actions, or why nothing does."""
     if isinstance(algorithm, Elimination):
         return _rounds_of(algorithm, exchange, row, root)
-    if isinstance(algorithm, index.IndexPolicy):
-        return [_slots_of(algorithm, exchange, row, root)]
-    return "its loop is its own"
+    assert isinstance(algorithm, index.IndexPolicy)
+    return [_slots_of(algorithm, exchange, row, root)]
 
 
 def _slots_of(

@@ -21,9 +21,12 @@ import fmab_jax as fmab
 from experiments import __main__ as command
 from experiments import common, pictures, readings
 from experiments.verdicts import Data
+from fmab_jax.algorithms.base import known
 from fmab_jax.algorithms.families.epochs import Epoch
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
+from fmab_jax.analysis.exposures import Unseen
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.run import batches, schema
@@ -762,12 +765,12 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
     """Catches bins of another data set, a table that another file replaces, and log ratios of the
     wrong sign or of bins with hardly a run."""
     audit, kept = import_module("experiments.audit"), drawn(monkeypatch)
-    first = fmab.audit(fmab.cdp_mab(0.02), 50, runs=20_000)
-    audit.draw({10**4: {"as it is, claim 1": first}}, tmp_path)
+    first = fmab.audit(fmab.cdp_mab(0.02), 50, view="messages", runs=20_000)
+    audit.draw({10**4: {audit.FIRST: first}}, tmp_path)
     legible(kept["audit"], 7.0)
     legible(kept["audit_column"], 8.5 / 2.54)
     words_of(tmp_path / "audit.md")
-    assert "| as it is, claim 1 | 1 |" in (tmp_path / "audit.md").read_text("utf-8")
+    assert "| CDP-MAB, claim 1 | the server | 1 |" in (tmp_path / "audit.md").read_text("utf-8")
     with (tmp_path / "audit.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     edges, none, all_ = first.findings[0].histogram
@@ -778,7 +781,8 @@ def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path)
         assert (told == "") == (min(zero, unit) < audit.FEW)
         assert told == "" or float(told) == pytest.approx(math.log(unit / zero))
     with (tmp_path / "audit_mechanisms.csv").open(encoding="utf-8") as file:
-        assert next(csv.DictReader(file))["mechanism"] == "as it is, claim 1"
+        assert next(csv.DictReader(file))["mechanism"] == "CDP-MAB, claim 1"
+    assert not (tmp_path / "audit_unseen.csv").exists()
 
 
 def test_large_numbers_are_counted_in_a_power_that_the_label_tells():
@@ -1014,11 +1018,12 @@ def test_intervals_are_those_of_final_tables(monkeypatch):
     assert json.dumps(own)  # plain numbers, for the CSV file
 
 
-def finding(stream, claim, lower, infinite=False, histogram=((0, 1, 3), (40, 60), (50, 90))):
+def finding(stream, claim, lower, infinite=False, histogram=((0, 1, 3), (40, 60), (50, 90)), **own):
     """Returns a made-up finding of an audit."""
     edges, none, all_ = histogram
     counts = Histogram(np.array(edges, float), np.array(none), np.array(all_))
-    return Finding(stream, claim, lower, 0.0, infinite, f"event {stream}", 1.5, (1, 2), counts)
+    shared = f"event {stream}", 1.5, (1, 2), counts
+    return Finding(stream, claim, lower, math.nan, infinite, *shared, **{"who": "all"} | own)
 
 
 def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
@@ -1027,34 +1032,62 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
     audit, kept = import_module("experiments.audit"), published(monkeypatch)
     inf = math.inf
 
-    def made(*findings):
-        return Audit(fmab.cdp_mab(1), 50, 200, 1e-6, findings, 7.25)
+    def made(*findings, **own):
+        return Audit(fmab.cdp_mab(1), 50, 200, 1e-6, findings, 7.25, **own)
 
+    hidden = Unseen("neighbours", "counts", 0.5, "nobody knows")
     found = {
-        "as it is, claim 1": made(finding("first", 1.0, 0.96), finding("second", 2.0, 1.9)),
-        audit.NOISED: made(finding("sent", 1.0, 0.99), finding("played", 4.0, 1.0)),
+        audit.FIRST: made(finding("first", 1.0, 0.96), finding("second", 2.0, 1.9)),
+        # What another one sees, and in another view, are rows of their own.
+        "DDP-MAB, private waiting": made(
+            *(finding("sent", 1.0, 0.99), finding("played", 4.0, 1.0, view="actions")),
+            *(finding("told", 3.0, 1.5, who="one"), finding("said", 3.0, 2.0, who="one")),
+            **{"delta": 0.01, "unseen": (hidden,)},
+        ),
+        "CDP-MAB, claim 50": made(finding("much", 50.0, 7.0, most=7.25)),
+        "Uniform play": made(finding("played", 0.0, 0.0), finding("wrong", 0.0, 0.25)),
         "no noise": made(finding("one", 1.0, 5.5), finding("two", 1.0, 0.1, True)),
         "claim epsilon, not N epsilon": made(finding("low", 1.0, 1.5), finding("high", 1.0, 5.9)),
         audit.UNNOISED: made(finding("waits", inf, 0.0, True)),
         "noise a tenth too small": made(finding("x", 1.0, 0.9)),
     }
-    rows = {row["mechanism"]: row for row in audit.rows(found)}
-    assert [tuple(row.values())[1:-1] for row in rows.values()] == [
-        ("1", "0.9600", "0.960", "no", "first"),
-        ("4", "1.0000", "0.250", "no", "played"),
-        ("1", "infinite", "", "yes", "two"),
-        ("1", "5.9000", "5.900", "yes", "high"),
-        ("none", "infinite", "", "no finite epsilon", "waits"),
-        ("1", "0.9000", "0.900", "no", "x"),
+    heads = ("who", "claim", "δ", "lower bound", "share of the claim", "verdict", "seen")
+    assert [tuple(row[head] for head in heads) for row in audit.rows(found)] == [
+        ("all", "1", "0", "0.9600", "0.960", "within the claim", "first"),
+        ("all", "1", "0.01", "0.9900", "0.990", "within the claim", "sent"),
+        ("all", "4", "0.01", "1.0000", "0.250", "within the claim", "played"),
+        ("one", "3", "0.01", "2.0000", "0.667", "within the claim", "said"),
+        (
+            "all",
+            "50",
+            "0",
+            "7.0000",
+            "0.140",
+            "out of reach: so many runs show 7.25 at most",
+            "much",
+        ),
+        ("all", "0", "0", "0.2500", "", "contradicted", "wrong"),
+        ("all", "1", "0", "infinite", "", "contradicted: no finite epsilon", "two"),
+        ("all", "1", "0", "5.9000", "5.900", "contradicted", "high"),
+        ("all", "none", "0", "infinite", "", "no finite epsilon, none claimed", "waits"),
+        ("all", "1", "0", "0.9000", "0.900", "within the claim", "x"),
+    ]
+    assert audit.unseen(found) == [
+        {
+            **{"mechanism": "DDP-MAB, private waiting", "who": "neighbours", "sees": "counts"},
+            **{"claim": "0.5", "why no run shows it": "nobody knows"},
+        }
     ]
     audit.draw({10**4: found}, tmp_path)
+    assert "nobody knows" in (tmp_path / "audit_unseen.csv").read_text("utf-8")
     picture = kept["audit"]
     for words in (
         "at a claim of 1: first. 200 runs of each of two data sets",
         "Event: event first; epsilon is at least 0.96.",
         "where both have at least 50;",
         "wrong with a chance of 1e-06 at most. Largest finite bound that so many runs can show: "
-        "7.25. Of 4 broken mechanisms, 2 are contradicted, and 1, for which",
+        "7.25. Of 4 audits of mechanisms as they are, 1 is contradicted. Of 4 that are broken or "
+        "bare, 2 are; un-noised waiting, for which nothing is claimed, has no finite epsilon.",
     ):
         assert words in picture.caption
     narrow, wide = picture.rows
@@ -1077,10 +1110,38 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         assert float(audit.Silent.noise_scale(epoch)) == 0 < usual
     told = audit.Modest(0.1).privacy(exchange.server(50))
     assert told == {"epsilon": 0.1, "epsilon_message": 0.1}
+    # What claims too much says so of the row that it is about.
+    claims = [
+        (row.who, row.epsilon, row.over) for row in audit.Trusting(0.1).ledger(exchange.server(5))
+    ]
+    assert claims[1] == ("the agents", 0.5, 5) and claims[0][2] == 1
+    whole = audit.Whole(0.5).ledger(audit.Whole(0.5).exchange(5))
+    assert {row.epsilon for row in whole} == {0.5}
+    hasty = audit.Hasty(0.1).ledger(exchange.server(5))
+    assert [row.over for row in hasty] == [0] * 3
+    assert hasty[2].epsilon == laplace_sum_epsilon(5, 2.0, 0.1)
     asked = []
     monkeypatch.setattr(audit, "audits", lambda runs, names: asked.append(runs))
     audit.sweep(10**4, 20), audit.sweep(10**4, 1000)
     assert asked == [100_000, 2_000_000]
+
+
+def test_every_algorithm_that_claims_privacy_is_audited():
+    """Would catch an algorithm whose claims nobody tries to contradict, or a broken one that is
+    listed among those that are sound."""
+    audit = import_module("experiments.audit")
+    each_made = [(case, case.make()) for case in audit.SOUND.values()]
+    names = {each.name for _, each in each_made}
+    for name, owner in sorted(known().items()):
+        private = "epsilon" in owner.__dataclass_fields__
+        rows = fmab.privacy_ledger(owner(0.5) if private else owner(), 6)
+        assert any(math.isfinite(row.epsilon) for row in rows) == (name in names), name
+    assert names.isdisjoint({"cdp_quiet", "cdp_hasty", "adap_bare"})
+    # Of every algorithm all views are looked at, or each by itself.
+    for name in names:
+        views = {case.view for case, each in each_made if each.name == name}
+        assert None in views or "actions" in views
+    assert set(audit.QUICK) <= set(audit.CASES) and audit.FIRST in audit.QUICK
 
 
 def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_path):
