@@ -468,8 +468,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_bad_input_is_refused_in_one_exact_line(
     attempt: Callable[[], Any], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Would catch a value let through, another exception, a line without its range or remedy."""
+    """Would catch a value let through, another exception, a line without its range or remedy, and
+    one that comes after a program was compiled or read from a cache."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(batches, "executable", None)
     with pytest.raises(ValueError) as caught:
         attempt()
     assert str(caught.value) == line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -200,6 +201,101 @@ def test_tables_of_the_readme_are_whole() -> None:
         assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command
     for variable in VARIABLES:
         assert f"`{variable.name}`" in readme, variable.name
+
+
+# What stands behind a sentence of the README: `path::function`, as pytest calls them.
+HELD = re.compile(r"<!-- test: (.*?) -->", re.S)
+
+
+def promises(text: str) -> list[tuple[str, list[str]]]:
+    """Returns the sentences of "What you can rely on", each with the tests named after it.
+
+    What stands between two comments is a sentence; where there are several, or no comment follows,
+    they have no tests.
+    """
+    (section,) = re.findall(r"^## What you can rely on\n(.*?)^## ", text, re.M | re.S)
+    made = []
+    for part in re.split(r"\n\n|^\* ", section, flags=re.M):
+        part = re.sub(r"^\*\*[^*]+\*\*", "", part.strip())
+        *held, rest = re.split(HELD, part)
+        pairs = [*zip(held[::2], held[1::2], strict=True), (rest, "")]
+        for words, names in pairs:
+            sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z`*])", " ".join(words.split()))
+            named = [each.strip() for each in names.split(",") if each.strip()]
+            # One comment is about one sentence, the last before it.
+            made += [(each, []) for each in sentences[:-1]]
+            made += [(sentences[-1], named)] * bool(sentences[-1] or named)
+    return made
+
+
+def in_the_default_run(names: set[str], session: pytest.Session) -> set[str]:
+    """Returns those tests that `python -m pytest` runs, in part or as a whole."""
+    mine = {item.nodeid.partition("[")[0] for item in session.items}
+    if "not slow" == session.config.getoption("markexpr"):
+        names = names - mine
+        found = {name for name in mine}
+    else:
+        found = set()
+    if names:  # only some files were collected
+        files = sorted({name.partition("::")[0] for name in names})
+        files = [file for file in files if (ROOT / file).is_file()]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *files],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+        )
+        found |= {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
+    return found
+
+
+def test_every_promise_of_the_readme_names_its_tests(request: pytest.FixtureRequest) -> None:
+    """Would catch a promise without a test, and a test that is no more, or that is left out of the
+    default run without a word."""
+    found = promises((ROOT / "README.md").read_text("utf-8"))
+    wanted = {name for _, names in found for name in names}
+    default = in_the_default_run(wanted, request.session)
+    for sentence, names in found:
+        if sentence.startswith("Not promised: "):
+            assert not names, sentence
+            continue
+        assert names, f"no test holds: {sentence}"
+        for name in names:
+            assert name in default or "-m slow" in sentence, (name, sentence)
+    assert len(found) >= 13
+
+
+def test_sentences_and_their_tests_are_told_apart() -> None:
+    """Would catch a sentence that hides before another's comment, or behind the last one."""
+    text = """## What you can rely on
+
+Each of `a` and b. <!-- test: x.py::test_a -->
+
+* **A name.** First, at 1e-6 and
+  more. <!-- test: x.py::test_b,
+  y.py::test_c --> Second one. Third. <!-- test: x.py::test_d -->
+* **Other.** Fourth. <!-- test: x.py::test_e --> Fifth.
+
+Not promised: sixth.
+
+## Speed
+"""
+    assert promises(text) == [
+        ("Each of `a` and b.", ["x.py::test_a"]),
+        ("First, at 1e-6 and more.", ["x.py::test_b", "y.py::test_c"]),
+        ("Second one.", []),
+        ("Third.", ["x.py::test_d"]),
+        ("Fourth.", ["x.py::test_e"]),
+        ("Fifth.", []),
+        ("Not promised: sixth.", []),
+    ]
+
+
+def test_the_page_of_meanings_has_every_algorithm() -> None:
+    """Would catch an algorithm of the package whose meaning is nowhere said."""
+    page = (ROOT / "docs/semantics.md").read_text("utf-8")
+    for name, owner in base.installed().items():
+        assert owner.title in page or f"`{name}_mab`" in page, name
 
 
 def test_main_and_test_commands_are_marked_once() -> None:

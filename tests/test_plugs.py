@@ -26,7 +26,7 @@ from scipy import stats
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Outcome
-from fmab_jax.analysis import words
+from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws
 from fmab_jax.errors import Refusal
@@ -462,7 +462,43 @@ def random_digits() -> jax.Array:
     return jnp.asarray(np.random.randint(3, size=30))
 
 
+@jax.custom_batching.custom_vmap
+def crowded(slots: jax.Array) -> jax.Array:
+    """Returns the slots, by how many trials there are in the batch."""
+    return slots
+
+
+@crowded.def_vmap
+def _crowded(size: int, batched: Any, slots: jax.Array) -> tuple[jax.Array, bool]:
+    return slots / size, batched[0]
+
+
+@dataclass(frozen=True)
+class Unwritten(Bare):
+    """An algorithm whose description cannot be written."""
+
+    name = "unwritten"
+
+    def describe(self) -> dict[str, Any]:
+        """No JSON."""
+        return {"weights": np.ones(2)}
+
+
+def slow_linear(rng: np.random.Generator, means: np.ndarray, horizon: int) -> float:
+    """Another law: half a slot's regret more or less."""
+    return float(horizon * rng.uniform(0.4, 0.6))
+
+
 BROKEN = {
+    "a field without a hash": (Bare(regret=[]), "value", "no hash"),
+    "a description of arrays": (Unwritten(), "value", "a description that is not JSON"),
+    "a share of its batch": (Bare(regret=lambda t, key: crowded(t)), "batch", "regret of seed 0"),
+    "another law": (
+        Bare(regret=lambda t, key: 0.6 * t),
+        "law",
+        "Kolmogorov-Smirnov",
+        {"reference": slow_linear, "runs": 100},
+    ),
     "a scalar for rows": (own_policy(lambda s, t, o: jnp.int32(0)), "outcome", "choose returns"),
     "reals for arms": (
         own_policy(lambda s, t, o: jnp.zeros(s.pulls.shape[0])),
@@ -521,10 +557,10 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_breaks_the_contract_is_named_with_its_sentence(what: str) -> None:
     """Would catch a broken plug-in that passes, or that ends in somebody else's error."""
-    algorithm, promise, seen = BROKEN[what]
+    algorithm, promise, seen, *more = BROKEN[what]
     problem = fmab.Problem(MEANS, agents=3)
     with pytest.raises(Refusal) as caught:
-        fmab.check_algorithm(algorithm, problem, horizon=30, seeds=8)
+        fmab.check_algorithm(algorithm, problem, horizon=30, seeds=8, **(more or [{}])[0])
     told = str(caught.value)
     name, _, said = told.partition(" ")
     # A trial without a family is named by its class where it is traced.
@@ -532,6 +568,39 @@ def test_what_breaks_the_contract_is_named_with_its_sentence(what: str) -> None:
     assert said.startswith("breaks the contract of algorithms: ")
     assert PROMISES[promise] in told and seen in told.partition("Seen: ")[2], told
     assert "\n" not in told
+
+
+def test_every_promise_is_broken_by_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a promise that nothing looks at: there may be one device, which needs another."""
+    assert {promise for _, promise, *_ in BROKEN.values()} == set(PROMISES) - {"devices"}
+    first = jax.devices()[0]
+    monkeypatch.setattr(conformance, "checked_devices", lambda _: (first, first))
+    run_trials = batches.run_trials
+
+    def uneven(work: Any, batch: int, used: tuple[Any, ...]) -> Any:
+        for start, outcome in run_trials(work, batch, used[:1]):
+            yield start, outcome._replace(regret=outcome.regret * len(used))
+
+    monkeypatch.setattr(batches, "run_trials", uneven)
+    straight = Bare(regret=lambda t, key: 0.1 * t)
+    with pytest.raises(Refusal, match=PROMISES["devices"] + " Seen: regret of seed 0"):
+        fmab.check_algorithm(straight, fmab.Problem(MEANS, agents=3), horizon=30, seeds=8)
+
+
+@pytest.mark.parametrize("run", ["simulate", "sweep"])
+@pytest.mark.parametrize("what", ["no number", "negative regret", "falling regret"])
+def test_every_run_looks_at_its_regret(what: str, run: str) -> None:
+    """Would catch a check of the contract that only `check_algorithm` makes."""
+    algorithm, promise, seen = BROKEN[what]
+    problem = fmab.Problem(MEANS, agents=3)
+    with pytest.raises(Refusal) as caught:
+        if run == "simulate":
+            fmab.simulate(algorithm, problem, 30, 8)
+        else:
+            fmab.sweep(lambda epsilon: algorithm, problem, epsilon=[1, 2], horizon=30, seeds=8)
+    told = str(caught.value)
+    assert told.startswith("bare breaks the contract of algorithms: ") and seen in told
+    assert PROMISES[promise] in told
 
 
 def elimination(**more: Any) -> Any:

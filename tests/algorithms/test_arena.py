@@ -191,14 +191,16 @@ def problem_named(name):
     return problem_of(means)
 
 
-def p_values(algorithm, name, runs):
+def p_values(algorithm, name, runs, first=0):
     """Of regret at three slots, the package against the twin with Python's own numbers."""
     _, twin, means = SETTINGS[name]
-    times = [40, 150, HORIZON]
-    ours = fmab.simulate(algorithm, problem_named(name), HORIZON, runs, times=times).regret.values
+    times, seeds = [40, 150, HORIZON], range(first, first + runs)
+    ours = fmab.simulate(algorithm, problem_named(name), HORIZON, seeds, times=times).regret.values
     theirs = np.empty((runs, 3))
     for i in range(runs):
-        run = twin(twins.Chance(means, i, SMOOTH.get(name, 0.0)), AGENTS, len(means[0]), HORIZON)
+        run = twin(
+            twins.Chance(means, first + i, SMOOTH.get(name, 0.0)), AGENTS, len(means[0]), HORIZON
+        )
         theirs[i] = np.cumsum(gaps_of(means)[run.actions].sum(axis=1))[np.array(times) - 1]
     # The last digits are those of another order of sums.
     ours, theirs = ours.round(9), theirs.round(9)

@@ -132,6 +132,35 @@ def test_more_seeds_and_other_orders_change_no_seed():
     assert not set(digests(other)) & set(digests(few))
 
 
+def test_runs_with_the_same_seeds_share_means_and_uniforms():
+    """Would catch means, rewards or noise that depend on the algorithm: runs would not be paired.
+
+    Agents on a ring do what those of a server do, and wait besides. Where both find the best arm in
+    time, what they pay beside the waits is the same, if and only if they draw the same.
+    """
+    problem = fmab.Problem.uniform(**sizes.SMALL)
+
+    def run(algorithm, **more):
+        more = {"sum_agents": False} | more
+        return fmab.simulate(algorithm, problem, 20_000, 200, times=1, **more)
+
+    served, ring = run(fmab.cdp_mab(1.0)), run(fmab.ddp_mab(1.0, "ring"))
+    found = (served.final_gap.values == 0) & (ring.final_gap.values == 0)
+    found &= (served.active_arms.values == 1) & (ring.active_arms.values == 1)
+    assert found.sum() > 100
+    paid = (served.regret - (ring.regret - ring.waiting_regret)).values[found, -1]
+    assert np.abs(paid).max() < 1e-6 < ring.waiting_regret.values[found, -1].max()
+    final = served.regret.values[:, -1]
+
+    def agrees(other):
+        return np.corrcoef(final, other.regret.values[:, -1])[0, 1]
+
+    # Totals over agents are drawn by uniforms of their own; the means are still the same.
+    summed = run(fmab.cdp_mab(1.0), sum_agents=True)
+    assert (summed.regret != served.regret).mean() > 0.05 and agrees(summed) > 0.8
+    assert abs(agrees(run(fmab.cdp_mab(1.0), root_seed=1))) < 0.4
+
+
 ON_DEVICES = """
 import sys, numpy as np, jax
 sys.path.insert(0, sys.argv[1])
