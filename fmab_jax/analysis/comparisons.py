@@ -7,9 +7,11 @@ single seeds are not kept: then the bound is used that holds however the two go 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +25,8 @@ from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question, cost_of
 from fmab_jax.analysis.tables import with_seeds
-from fmab_jax.errors import real, refuse
+from fmab_jax.core import laws
+from fmab_jax.errors import Refusal, real, refuse
 
 ALL_PAIRS = 5
 """So many configurations are compared each with each; of more, one parameter at a time."""
@@ -33,6 +36,10 @@ QUESTIONS = (
     *("fixed_instance", "rewards"),
 )
 """Parameters whose values are different questions, not better or worse answers."""
+
+_ONE_INSTANCE = "the instance of seed "
+# Of a long value in a refusal, so many letters are shown.
+_PART = 24
 
 UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
 """What is said where runs answer different questions."""
@@ -79,9 +86,9 @@ def compare(
     of the differences), where their means are the same, agent by agent. Runs with other root seeds,
     or without common seeds, are independent (Welch's t). One common seed is left out of the longer
     run. A missing root seed is unknown: such runs are taken for independent, and ``note`` says so.
-    Of summaries (``keep="summary"``) single seeds are not kept, and the same agents in another
-    order make no pairs; the standard error of the difference is then at most the sum of both, which
-    is used: interval and p-value are too large rather than too small.
+    Of summaries (``keep="summary"``) single seeds are not kept, and of the same agents in another
+    order common seeds make no pairs; the standard error of the difference is then at most the sum
+    of both, which is used: interval and p-value are too large rather than too small.
     After ``until``, all possible looks are paid for (Bonferroni).
 
     The interval of the percentage is Fieller's: it holds 0 exactly where that of the difference
@@ -127,10 +134,7 @@ def compare(
         remedy = "regret grows with time: compare runs of one horizon"
         refuse("second.time", finals[1].slot, f"{finals[0].slot}, the first's last slot", remedy)
     turned = _turned(*both)
-    mine, theirs = map(asked, both)
-    if turned:  # all but the order of the means has to be alike
-        mine.pop("problem", None)
-    _refuse_unlike(mine, theirs)
+    _refuse_unlike(*(_asked_but_order(asked(data), turned) for data in both))
     return _compared(*finals, labels=(labels[0], labels[1]), level=level, turned=turned)
 
 
@@ -215,51 +219,146 @@ def reference(coordinate: xr.DataArray) -> int:
 def asked(data: xr.Dataset) -> dict[str, Any]:
     """Returns what a run was asked, as far as it says so: values by names of `QUESTIONS`.
 
+    A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
+    the seed that drew it for all. ``means`` is a digest of the means that come along.
+
     Args:
         data: A result of one configuration.
     """
     study = json.loads(data.attrs.get("study") or "{}")
     config = json.loads(data.attrs.get("config") or "{}")
+    at = {
+        str(name): values.values.reshape(-1).tolist()[0]
+        for name, values in data.coords.items()
+        if name in QUESTIONS and values.size == 1
+    }
+    # A label stands for what the study states; two studies may give one label to two values.
+    for name, labels in json.loads(data.attrs.get("labels") or "{}").items():
+        if at.get(name) in labels and isinstance(study.get(name), list):
+            study[name] = study[name][labels.index(at[name])]
+            if isinstance(study[name], dict) or study[name] == "Drawn":
+                del at[name]
     problem = study.get("problem", config.get("problem"))
     known = {name: value for name, value in study.items() if name != "problem"}
     if isinstance(problem, dict):
         known |= problem
         means = problem.get("means", problem.get("probabilities"))
         if isinstance(means, list):  # a run keeps what of a study is a digest
-            means = hashlib.sha256(np.ascontiguousarray(means, "<f8").tobytes()).hexdigest()
+            means = _digest(means)
         known["problem"] = means or "drawn"
     elif problem == "Drawn":
         known["problem"] = "drawn"
-    known |= data.attrs
-    known |= {
-        str(name): values.values.reshape(-1).tolist()[0]
-        for name, values in data.coords.items()
-        if name in QUESTIONS and values.size == 1
-    }
+    known |= data.attrs | at
     found = {name: known[name] for name in QUESTIONS if name in known}
+    found = {name: None if value == "none" else value for name, value in found.items()}
+    if found.get("problem") == "drawn" and found.get("fixed_instance") is not None:
+        if "root_seed" in known:
+            own = int(found["fixed_instance"]), int(known["root_seed"])
+            found["problem"] = f"{_ONE_INSTANCE}{own[0]} under root seed {own[1]}"
+    if "means" in data:
+        found["means"] = _digest(data.means.values)
     slots = data["slot"] if "slot" in data.coords else data["time"]
     found["horizon"] = int(slots.values.reshape(-1)[-1])
-    return {name: None if value == "none" else value for name, value in found.items()}
+    return found
 
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Tells whether two runs were asked the same, as far as both say so; see `asked`."""
+    return not _unlike(one, other)
 
-    def differ(mine: Any, theirs: Any) -> bool:
-        # A law may be a text in one and a table in the other.
-        written = isinstance(mine, (dict, list)), isinstance(theirs, (dict, list))
-        return bool(written[0] == written[1] and mine != theirs)
 
-    return not any(differ(one[name], other[name]) for name in one if name in other)
+def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Returns in what two runs were asked otherwise, as far as both say so."""
+    return [name for name in one if name in other and _differ(name, one, other)]
+
+
+def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    mine, theirs = one[name], other[name]
+    if name == "rewards":
+        return mine != theirs and _other_law(_law(mine), _law(theirs))
+    if name == "problem":
+        drawn = [str(each).startswith(_ONE_INSTANCE) for each in (mine, theirs)]
+        if drawn[0] != drawn[1] and "drawn" not in (mine, theirs):
+            # One is told by the seed that drew it, the other by its means.
+            mine, theirs = _means_of(one), _means_of(other)
+    return bool(mine != theirs)
+
+
+def _means_of(asked: Mapping[str, Any]) -> str:
+    """Returns the digest of fixed means; "" where they cannot be drawn here."""
+    if not str(asked["problem"]).startswith(_ONE_INSTANCE):
+        return str(asked["problem"])
+    seeds = asked["problem"].removeprefix(_ONE_INSTANCE).split(" under root seed ")
+    size = [asked.get(name) for name in ("agents", "arms", "spread", "instance_gap")]
+    return _drawn_means(*size, *map(int, seeds))
+
+
+@functools.lru_cache
+def _drawn_means(
+    agents: Any, arms: Any, spread: Any, instance_gap: Any, seed: int, root_seed: int
+) -> str:
+    from fmab_jax.core.problems import Problem
+
+    try:  # the law of rewards has no part in their means
+        drawn = Problem.heterogeneous(agents, arms, spread or 0.0, instance_gap)
+        return _digest(drawn.fixed(seed, root_seed).means)
+    except Refusal:
+        return ""
+
+
+def _digest(means: Any) -> str:
+    """Returns what a study keeps of fixed means, or of probabilities: one row for equal ones."""
+    rows = np.atleast_2d(np.asarray(means, "<f8"))
+    rows = rows[:1] if (rows == rows[:1]).all() else rows
+    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
+
+
+def _law(said: Any) -> Any:
+    """Returns the table of a law of rewards; words that name none as they are."""
+    if isinstance(said, str):
+        try:
+            said = laws.law_of(said).describe()
+        except Refusal:
+            return said
+    return json.loads(json.dumps(said))
+
+
+def _other_law(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return mine != theirs
+    if isinstance(theirs, dict):
+        mine, theirs = theirs, mine
+    if not isinstance(mine, dict):
+        return bool(mine != theirs)
+    # A label is all that one says; of a law that is not loaded here it tells nothing.
+    owner = laws.KNOWN.get(mine.get("law"))
+    fields = {name: value for name, value in mine.items() if name != "law"}
+    try:
+        return owner is not None and owner(**fields).label() != theirs
+    except (TypeError, ValueError):
+        return False
 
 
 def _refuse_unlike(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Refuses two runs that were asked different questions."""
-    for name in mine:
-        if name in theirs and not alike({name: mine[name]}, {name: theirs[name]}):
-            remedy = "the regret of another problem is another question: compare runs of one"
-            short = [str(each[name])[:12] for each in (theirs, mine)]
-            refuse(f"second.{name}", short[0], f"{short[1]}, the first's", remedy)
+    for name in _unlike(mine, theirs):
+        remedy = "the regret of another problem is another question: compare runs of one"
+        second, first = _told_apart(str(theirs[name]), str(mine[name]))
+        refuse(f"second.{name}", second, f"{first}, the first's", remedy)
+
+
+def _told_apart(one: str, other: str) -> list[str]:
+    """Cuts two texts to a part in which they differ."""
+    start = max(0, len(os.path.commonprefix([one, other])) - _PART // 2)
+    return [
+        "…" * bool(start) + text[start : start + _PART] + "…" * (len(text) > start + _PART)
+        for text in (one, other)
+    ]
+
+
+def _asked_but_order(asked: Mapping[str, Any], turned: bool) -> dict[str, Any]:
+    """Returns what a run was asked; without the means where only their order differs."""
+    return {n: v for n, v in asked.items() if not (turned and n in ("problem", "means"))}
 
 
 def _turned(first: xr.Dataset, second: xr.Dataset) -> bool:
@@ -283,17 +382,26 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
     single = {label: _single(f"runs[{label!r}]", data) for label, data in runs.items()}
     finals = {label: _finals(f"runs[{label!r}]", data) for label, data in single.items()}
     questions = {label: asked(data) for label, data in single.items()}
+
+    def same(one: str, other: str) -> bool:
+        turned = _turned(single[one], single[other])
+        return alike(*(_asked_but_order(questions[each], turned) for each in (one, other)))
+
     # Of each question, the first run is the base.
     base_of: dict[str, str] = {}
     for label in finals:
         bases = dict.fromkeys(base_of.values())
-        same = (each for each in bases if alike(questions[each], questions[label]))
-        base_of[label] = next(same, label)
+        base_of[label] = next((each for each in bases if same(each, label)), label)
     pairs = [(label, base) for label, base in base_of.items() if label != base]
     if len(finals) <= ALL_PAIRS:
         pairs = [(a, b) for a, b in combinations(finals, 2) if base_of[a] == base_of[b]]
     found = [
-        _compared(finals[one], finals[other], labels=(one, other), level=level)
+        _compared(
+            *(finals[one], finals[other]),
+            labels=(one, other),
+            level=level,
+            turned=_turned(single[one], single[other]),
+        )
         for one, other in pairs
     ]
     return holm(found), len(set(base_of.values())) > 1
@@ -440,13 +548,15 @@ def _compared(
         # A stop that depends on the results, or unknown pairs: no covariance can be used.
         apart = not unknown and first.root_seed != second.root_seed
         method = "Welch" if apart and not looks else "bound"
-    elif turned:
+    elif unknown and turned:
         method = "turned"
     elif unknown:
         note = "a root seed is unknown, so the runs are taken for independent"
     elif first.root_seed == second.root_seed:
         common, mine, other = np.intersect1d(first.seeds, second.seeds, return_indices=True)
-        if len(common) > 1:
+        if len(common) > 1 and turned:
+            method = "turned"
+        elif len(common) > 1:
             method, seeds = "paired", (len(common), len(common))
             first, second = _kept(first, mine), _kept(second, other)
             covariance = _covariance(first.values, second.values) / len(common)

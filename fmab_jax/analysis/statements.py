@@ -10,6 +10,7 @@ record, here and nowhere else. `places` ranks those whose numbers of seeds diffe
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import math
 import re
@@ -23,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from fmab_jax.algorithms.base import known
+from fmab_jax.algorithms.base import Algorithm, algorithms_in, known, modules
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import fieller, student_quantile
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import Refusal, real, refuse
 
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
@@ -69,7 +70,7 @@ def _trust(data: xr.Dataset, leak: float, view: str) -> str:
     """Returns who is trusted with what."""
     if view == NOTHING:
         return "nobody: nothing is told"
-    owner = known().get(str(_labels(data).get("algorithm", data.attrs.get("algorithm", ""))))
+    owner = _owner(str(_labels(data).get("algorithm", data.attrs.get("algorithm", ""))))
     if not view or not owner:
         return ""
     # Without noise somebody has to be trusted, whatever the algorithm is made for.
@@ -119,7 +120,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     rows = json.loads(data.attrs.get("ledger") or "[]")
     labels = _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
-        owner = known().get(str(labels.get("algorithm", "")))
+        owner = _owner(str(labels.get("algorithm", "")))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
     about = [(row, _about(row.get("where", ""), labels)) for row in rows]
     if any(own is None for _, own in about):
@@ -130,6 +131,17 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 def _labels(data: xr.Dataset) -> dict[str, Any]:
     """Returns the swept values of one configuration."""
     return {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
+
+
+def _owner(name: str) -> type[Algorithm] | None:
+    """Returns an algorithm by name; the package's own also where some plug-in cannot be loaded."""
+    try:
+        return known().get(name)
+    except Refusal:
+        rooms = (importlib.import_module(f"fmab_jax.algorithms.{each}") for each in modules())
+        return next(
+            (each for room in rooms for each in algorithms_in(room) if each.name == name), None
+        )
 
 
 def _about(where: str, labels: Mapping[str, Any]) -> bool | None:

@@ -39,6 +39,8 @@ _SHARED = (
     *("algorithm", "title", "epsilon", "epsilon_message", "agents", "arms", "horizon"),
     *("reporting", "wait"),
 )
+# Axes whose labels stand for values that only the study states.
+_WORDED = ("problem", "rewards")
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4
@@ -563,6 +565,9 @@ class _Grid:
         if by:
             shared["settings_by"] = json.dumps(by)
         shared["ledger"] = json.dumps(self._ledger())
+        labels = {name: labels for name, labels, _ in self.header["dims"] if name in _WORDED}
+        if labels:
+            shared["labels"] = json.dumps(labels)
         made_by = {f"{name}_version": version for name, version in made_by.items()}
         return {
             **shared,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax.algorithms import base
 from fmab_jax.analysis import bands, comparisons, summary
 
 
@@ -427,6 +429,180 @@ def test_only_runs_on_the_same_means_are_paired():
     for unlike in (other, means[:2], 0.5 * means):
         with pytest.raises(ValueError, match=r"^second\.problem='.*: must be .*, the first's; "):
             fmab.compare(with_means(a, means), with_means(b, unlike))
+
+
+def test_agents_in_another_order_are_compared_as_such_everywhere():
+    """Would catch runs by label that are told to be of other problems, or paired seed by seed."""
+    means = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.2]])
+    runs = {
+        "a": with_means(regrets(20, 40, 1, 0.8), means),
+        "b": with_means(regrets(12, 40, 2, 0.8), means),
+        "c": with_means(regrets(16, 40, 3, 0.8), means[[2, 0, 1]]),
+    }
+    found = {(each.first, each.second): each for each in fmab.compare_all(runs)}
+    assert {pair: each.method for pair, each in found.items()} == {
+        ("a", "b"): "paired",
+        ("a", "c"): "turned",
+        ("b", "c"): "turned",
+    }
+    alone = fmab.compare(runs["b"], runs["c"], labels=("b", "c"))
+    assert (found["b", "c"].lower, found["b", "c"].p_value) == (alone.lower, alone.p_value)
+    # Also where each is compared with the first alone.
+    many = {name: runs["a"] for name in "vwxyz"} | {"turned": runs["c"]}
+    assert [each.method for each in fmab.compare_all(many)] == ["paired"] * 4 + ["turned"]
+
+
+@pytest.mark.parametrize("how", [{"root_seed": 1}, {"seeds": np.arange(100, 140)}])
+def test_independent_runs_of_agents_in_another_order_are_independent(how):
+    """Would catch the largest possible error where no seed is common to both."""
+    means = np.array([[0.9, 0.1], [0.4, 0.6]])
+    a, b = regrets(20, 40, 1), regrets(12, 40, 2)
+    found = fmab.compare(with_means(a, means), with_means(b, means[::-1], **how))
+    known = stats.ttest_ind(a, b, equal_var=False)
+    assert found.method == "Welch"
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-9, abs=0)
+    # One of which nobody knows may be the same.
+    foreign = with_means(b, means[::-1])
+    del foreign.attrs["root_seed"]
+    assert fmab.compare(with_means(a, means), foreign).method == "turned"
+
+
+def test_means_that_come_along_are_compared():
+    """Would catch runs on other means that are paired where a file lacks its configuration."""
+    a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
+    means = np.array([[0.9, 0.1], [0.4, 0.6]])
+    bare = with_means(b, means).drop_attrs().assign_attrs(root_seed=0)
+    assert fmab.compare(with_means(a, means), bare).method == "paired"
+    other = bare.assign(means=bare.means * 0.5)
+    with pytest.raises(
+        ValueError, match=r"^second\.means='[0-9a-f]{24}…': must be [0-9a-f]{24}…, "
+    ):
+        fmab.compare(with_means(a, means), other)
+    # As many equal rows as agents are the one row that they share.
+    shared = with_means(a, means[:1]).drop_attrs().assign_attrs(root_seed=0)
+    spelt = shared.drop_vars("means").assign(means=(("row", "arm"), means[[0, 0, 0]]))
+    assert fmab.compare(shared, spelt).method == "paired"
+
+
+LOW, HIGH = ([0.9, 0.2, 0.1], [0.9, 0.8, 0.1])
+
+
+def of_sweep(made, values, **place):
+    """One configuration of a sweep of which nothing was computed, with these regrets."""
+    cell = made.isel(place)
+    kept = {name: cell[name] for name in cell.coords if not cell[name].ndim}
+    return run(values, **cell.attrs).assign_coords(kept)
+
+
+def test_problems_are_known_by_what_their_labels_stand_for(uncomputed):
+    """Would catch two problems under one label that are paired, and one under two refused."""
+    how = {"epsilon": 1, "horizon": 1000, "seeds": 2, "times": 3}
+    low, high = (fmab.Problem(means, agents=4) for means in (LOW, HIGH))
+    first = uncomputed("cdp", {"easy": low, "hard": high}, **how)
+    second = uncomputed("cdp", [high, low], **how)
+    third = uncomputed("cdp", {"easy": high, "hard": low}, **how)
+    a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
+    easy = of_sweep(first, a, problem=0)
+    assert str(easy.problem.values) == "easy"
+    for made, place in ((second, 1), (third, 1)):
+        assert fmab.compare(easy, of_sweep(made, b, problem=place)).method == "paired"
+        with pytest.raises(ValueError, match=r"^second\.problem='[0-9a-f]{24}…': must be [0-9a-f]"):
+            fmab.compare(easy, of_sweep(made, b, problem=0))
+    # A run of its own on the same means, too.
+    alone = with_means(b, [LOW], agents=4)
+    assert fmab.compare(easy, alone).method == "paired"
+
+
+def test_laws_are_known_by_what_they_are(uncomputed):
+    """Would catch a law in words that is never another than a table, and a label that is."""
+    how = {"epsilon": None, "horizon": 1000, "seeds": 2, "times": 3, "agents": 4, "arms": 3}
+    swept = uncomputed("cdp", rewards=["gaussian:0.1", "gaussian:0.2", "bernoulli"], **how)
+    narrow, wide, coins = (of_sweep(swept, regrets(20, 40, 1, 0.8), rewards=i) for i in range(3))
+    table = {"kind": "uniform", "rewards": {"law": "gaussian", "sd": 0.1}}
+    told = run(regrets(12, 40, 2, 0.8), config=json.dumps({"problem": table}))
+    worded = run(regrets(12, 40, 2, 0.8), rewards="gaussian:0.1")
+    # A file of before: the label alone.
+    label = str(swept.rewards.values[0])
+    old = run(regrets(12, 40, 2, 0.8)).assign_coords(rewards=label)
+    for other in (told, worded, old):
+        assert fmab.compare(narrow, other).method == "paired"
+        for unlike in (wide, coins):
+            with pytest.raises(ValueError, match=r"^second\.rewards="):
+                fmab.compare(unlike, other)
+            with pytest.raises(ValueError, match=r"^second\.rewards="):
+                fmab.compare(other, unlike)
+    # What a plug-in that is not loaded calls its law is not known to be another.
+    foreign = run(regrets(12, 40, 2, 0.8)).assign_attrs(rewards="three points")
+    table["rewards"] = {"law": "three-point", "middle": 0.5}
+    unloaded = run(regrets(12, 40, 2, 0.8), config=json.dumps({"problem": table}))
+    assert fmab.compare(foreign, unloaded).method == "paired"
+
+
+def test_a_fixed_instance_is_known_by_its_seeds_and_by_its_means(uncomputed):
+    """Would catch instances of other root seeds for one, and one for others than its own means."""
+    how = {"horizon": 1000, "seeds": 2, "times": 3, "agents": 4, "arms": 3}
+    a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
+    seven, same, other_root = (
+        of_sweep(uncomputed("cdp", epsilon=e, fixed_instance=7, root_seed=root, **how), values)
+        for e, root, values in ((1, 0, a), (2, 0, b), (1, 3, b))
+    )
+    assert fmab.compare(seven, same).method == "paired"
+    with pytest.raises(
+        ValueError, match=r"^second\.problem='.*root seed 3': must be .*root seed 0, "
+    ):
+        fmab.compare(seven, other_root)
+    drawn = fmab.Problem.uniform(agents=4, arms=3)
+    for problem, root, alike in (
+        (drawn.fixed(7), 0, True),
+        (drawn.fixed(7, root_seed=3), 0, False),
+        (drawn.fixed(8), 0, False),
+    ):
+        alone = with_means(b, problem.means, root_seed=root, agents=4)
+        if alike:
+            assert fmab.compare(seven, alone).method == "paired"
+            assert fmab.compare(alone, seven).method == "paired"
+        else:
+            with pytest.raises(ValueError, match=r"^second\.problem="):
+                fmab.compare(seven, alone)
+    # Means that each seed draws are no instance.
+    with pytest.raises(ValueError, match=r"^second\.(problem|fixed_instance)="):
+        fmab.compare(seven, of_sweep(uncomputed("cdp", epsilon=1, **how), b))
+
+
+@pytest.mark.parametrize(
+    "one, other, parts",
+    [
+        ("10", "20", ("10", "20")),
+        ("a" * 64, "a" * 63 + "b", ("…" + "a" * 13, "…" + "a" * 12 + "b")),
+        ("x" + "a" * 63, "y" + "a" * 63, ("x" + "a" * 23 + "…", "y" + "a" * 23 + "…")),
+        ("a" * 40, "a" * 40 + "b", ("…" + "a" * 12, "…" + "a" * 12 + "b")),
+    ],
+)
+def test_values_that_differ_look_different(one, other, parts):
+    """Would catch a refusal that says "must be X" of an X: both values cut before they differ."""
+    assert comparisons._told_apart(one, other) == list(parts)
+
+
+def test_a_broken_plug_in_of_somebody_else_breaks_no_comparison(monkeypatch):
+    """Would catch an entry point that cannot be loaded ending a comparison of other results."""
+    ledger = [
+        {"title": title, "what": what, "leaks": [[leak, ""]], "where": ""}
+        for title, what, leak in (("CDP-MAB", "single messages", 5.0), ("DP-SE", "a sum", 9.0))
+    ]
+    told = json.dumps(ledger)
+    one = run(regrets(20, 40, 1, 0.8), ledger=told).assign_coords(algorithm="cdp")
+
+    def broken(**_):
+        return [metadata.EntryPoint("mine", "no_such_module_anywhere", "fmab_jax.algorithms")]
+
+    monkeypatch.setattr(metadata, "entry_points", broken)
+    base.installed.cache_clear()
+    try:
+        found = fmab.compare(one, one, labels=("a", "b"))
+    finally:
+        monkeypatch.undo()
+        base.installed.cache_clear()
+    assert "leak ε = 5 each" in found.sentence
 
 
 def test_runs_of_other_sizes_are_refused_by_name():
