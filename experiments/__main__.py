@@ -37,6 +37,7 @@ NAMES = (
     "readings",
     "audit",
     "maps",
+    "multiverse",
     "claims",
     "arena",
     "arena_settings",
@@ -130,12 +131,17 @@ def run(
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
     experiment = import_module(f"experiments.{name}")
-    if name in ("maps", "claims"):
+    if name in ("maps", "multiverse", "claims"):
         # They judge what the others have simulated, and some sweeps of their own.
         data = experiment.Data(
             lambda other: results_of(other, horizons, seeds, runs, quick), horizons, seeds, runs
         )
-        simulated, written = 0.0, experiment.judge(data, folder)
+        more: tuple[Any, ...] = ()
+        if name == "claims":
+            more = (import_module("experiments.multiverse").shares(folder),)
+        elif quick and name == "multiverse":
+            more = (experiment.QUICK,)
+        simulated, written = 0.0, experiment.judge(data, folder, *more)
     elif name == "pages":
         # Only what was drawn into figures/ is told on the pages.
         own = folder.resolve() == (experiment.ROOT / "figures").resolve()

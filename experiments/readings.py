@@ -16,6 +16,7 @@ import numpy as np
 import fmab_jax as fmab
 from experiments import common
 from fmab_jax.algorithms.ddp_mab import DDP
+from fmab_jax.algorithms.hdp_mab import HDP
 from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
@@ -34,6 +35,18 @@ class Late(DDP):
         """Returns the exchange with one more slot of waiting."""
         found = super().exchange(agents)
         return replace(found, wait=found.wait + 1)
+
+
+@dataclass(frozen=True)
+class LateHybrid(HDP):
+    """HDP-MAB whose agents wait until the farthest is d hops away, d slots a round, not d - 1."""
+
+    name: ClassVar[str] = "hdp_late"
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the exchange with one more slot of waiting, where anybody has to be heard."""
+        found = super().exchange(agents)
+        return replace(found, wait=found.wait + (len(found.sinks) < agents))
 
 
 def _kept(store: Path | None, name: str) -> Path | None:

@@ -1,0 +1,618 @@
+"""A multiverse: the paper's sentences under every reading that the paper leaves open.
+
+A verdict on one reading may be a verdict on the reading. So each sentence of CLAIMS.md is judged
+again, by its own row's code, in every combination of what the text does not settle, and the share
+of readings in which it holds is told:
+
+* T, which is never stated;
+* the gap that a budgeted schedule is built for: theorems define it as the instance's own smallest,
+  section VII does not say what was run. Open for sentences of section VII;
+* the instance: "the means are randomly generated from [0,1]" may mean anew for each seed, or one
+  draw for all; and R = 4 removes all arms, as section VII says, only where gaps are 1/16 or more;
+* the delay: d_G - 1 slots in the proof of theorem 3, d_G in section V-B2;
+* the meter: links of agents, as edges or as what carries data. Theorems say which; open elsewhere.
+
+A reading counts for a sentence only where it can change its numbers. Rows know nothing of this:
+they ask `fmab.sweep`, `gaps_of` and `Exchange.on` as always, and are answered as the reading says.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import functools
+import itertools
+import re
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xarray as xr
+from matplotlib.patches import Patch
+
+import fmab_jax as fmab
+from experiments import claims, claims_theory, common, pictures, verdicts
+from experiments.readings import Late, LateHybrid
+from experiments.verdicts import FAILS, HOLDS, OPEN, Finding
+from fmab_jax.algorithms.base import named
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Problem
+
+NAME = "multiverse"
+# Of each configuration, from those of the other experiments where a reading is theirs.
+SEEDS = 200
+WIDE = 1 / 16
+ANY = "any"  # in place of what cannot change a sentence's numbers
+PART = "holds in part"
+KINDS = (HOLDS, PART, OPEN, FAILS)
+
+
+class Reading(NamedTuple):
+    """One way to read what the paper leaves open besides T; the first of each in `READINGS`."""
+
+    gap: str = "own"
+    instance: str = "as in CLAIMS"
+    delay: str = "d_G - 1"
+    meter: str = "edges"
+
+
+def _one(problem: Problem) -> Problem:
+    """Returns one draw from U[0, 1] for all seeds."""
+    return Problem.heterogeneous(
+        problem.agents, problem.arms, problem.spread, rewards=problem.rewards
+    ).fixed(0)
+
+
+def _wide(problem: Problem) -> Problem:
+    """Returns means whose smallest gap is 1/16; of a problem that is fixed, one draw of them."""
+    found = Problem.heterogeneous(
+        problem.agents, problem.arms, problem.spread, WIDE, rewards=problem.rewards
+    )
+    return found if problem.drawn else found.fixed(0)
+
+
+BASE = Reading()
+INSTANCES: dict[str, Callable[[Problem], Problem] | None] = {
+    BASE.instance: None,
+    "one for all seeds": _one,
+    "smallest gap 1/16": _wide,
+}
+# In the names of stores.
+WORDS = dict(zip(INSTANCES, ("", "one", "wide"), strict=True))
+GAPS = {BASE.gap: None, "1/16": WIDE}
+DELAYS = {BASE.delay: {}, "d_G": {fmab.ddp_mab: Late, fmab.hdp_mab: LateHybrid}}
+# Asked for on one meter, links are told on another: GIS has two meters, SAC has two.
+METERS = {
+    BASE.meter: {"used": "bound", "sac": "edges"},
+    "what carries data": {"bound": "used", "edges": "sac"},
+}
+READINGS: dict[str, tuple[str, ...]] = {
+    name: tuple(each)
+    for name, each in zip(Reading._fields, (GAPS, INSTANCES, DELAYS, METERS), strict=True)
+}
+# Quickly, what needs no runs of its own.
+QUICK = ("gap", "meter")
+OPEN_IN: dict[str, Callable[[str], bool]] = {
+    "gap": lambda section: section.startswith("VII"),
+    "meter": lambda section: not re.search("Theorem|Corollary|Appendix|proof", section),
+}
+
+
+class Data(NamedTuple):
+    """What the other experiments can simulate; `load` asks `fmab.sweep` anew at each call."""
+
+    load: Callable[[str], Mapping[int, Any]]
+    horizons: Sequence[int]
+    seeds: int
+    runs: Path | None
+
+
+class Sentence(NamedTuple):
+    """A sentence, as a row of CLAIMS.md has it."""
+
+    section: str
+    quote: str
+    measured: str
+
+
+class Outcome(NamedTuple):
+    """What a reading says of a sentence.
+
+    Attributes:
+        verdict: One of `KINDS`; "" where nothing is counted.
+        numbers: What it was found from, to be compared with that of other readings.
+    """
+
+    verdict: str
+    numbers: tuple[Any, ...]
+
+
+class Told(NamedTuple):
+    """One reading of a sentence, with `ANY` for what cannot change it, and the verdict."""
+
+    sentence: Sentence
+    T: str
+    reading: Reading
+    verdict: str
+
+
+# --- the world as a reading has it --------------------------------------------------------------
+
+
+class World(verdicts.Data):
+    """Results under one reading; what rows are judged on."""
+
+    def __init__(self, reading: Reading, data: Data, swept: dict[Any, xr.Dataset]) -> None:
+        super().__init__(data.load, data.horizons, data.seeds, data.runs)
+        self.reading, self.swept = reading, swept
+        # Before anything is replaced.
+        self.sweep: Callable[..., xr.Dataset] = fmab.sweep
+        self.meters_asked: set[str] = set()
+        self._looks: dict[tuple[int, ...], World] = {}
+
+    def at(self, horizons: Sequence[int]) -> World:
+        """Returns the same world, looked at at some horizons."""
+        if (horizons := tuple(horizons)) not in self._looks:
+            other = copy.copy(self)
+            other.horizons, other._own = horizons, {}
+            self._looks[horizons] = other
+        return self._looks[horizons]
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Has sweeps, gaps of instances, and links be as the reading has them."""
+        gaps_of, on = claims_theory.gaps_of, Exchange.on
+        meters = METERS[self.reading.meter]
+
+        def gaps(problem: Problem, instances: int) -> Any:
+            return gaps_of(self._instance(problem), instances)
+
+        def links(exchange: Exchange, meter: str) -> int:
+            self.meters_asked.add(meter)
+            return on(exchange, meters.get(meter, meter))
+
+        places = [
+            module
+            for name, module in list(sys.modules.items())
+            if name.startswith("experiments.") and vars(module).get("gaps_of") is gaps_of
+        ]
+        with ExitStack() as stack:
+            for owner, name, other in (
+                (fmab, "sweep", self.swept_as_read),
+                (Exchange, "on", links),
+                *((module, "gaps_of", gaps) for module in places),
+            ):
+                stack.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, other)
+            yield
+
+    def swept_as_read(
+        self, algorithm: Any, problem: Any = None, *, seeds: int, store: Any = None, **settings: Any
+    ) -> xr.Dataset:
+        """Runs what is stated as the reading has it; reads it where that is what others run."""
+        few = min(seeds, max(2, seeds * min(SEEDS, self.seeds) // self.seeds))
+        changes, read = self._changed(algorithm, problem, settings)
+
+        def run() -> xr.Dataset:
+            if not changes:
+                found = self.sweep(algorithm, problem, seeds=seeds, store=store, **settings)
+                return found.isel(seed=slice(few)) if "seed" in found.dims else found
+            place = None
+            if store is not None:
+                place = Path(store).with_name("-".join([NAME, *changes, Path(store).name]))
+            return self.sweep(*read[:2], seeds=few, store=place, **read[2])
+
+        # Readings that differ in what does not change a sweep share it.
+        key = store, changes, str(settings.get("horizon"))
+        found = self.swept.get(key) if store is not None else None
+        if found is None:
+            found = run()
+            self.swept |= {key: found} if store is not None else {}
+        return self._answer(found, settings)
+
+    def _changed(
+        self, algorithm: Any, problem: Any, settings: Mapping[str, Any]
+    ) -> tuple[tuple[str, ...], tuple[Any, Any, dict[str, Any]]]:
+        """Returns which of the reading's choices change what is stated, and how it reads then."""
+        changes, settings = [], dict(settings)
+        late = _late(algorithm, DELAYS[self.reading.delay])
+        if late is not algorithm:
+            changes.append("late")
+        if INSTANCES[self.reading.instance] is not None:
+            changes.append(WORDS[self.reading.instance])
+            problem = self._instances(problem)
+        gap = GAPS[self.reading.gap]
+        if gap is not None and "rounds" in settings and "schedule_gap" not in settings:
+            changes.append("gap")
+            settings["schedule_gap"] = gap
+        return tuple(changes), (late, problem, settings)
+
+    def _instance(self, problem: Problem) -> Problem:
+        read = INSTANCES[self.reading.instance]
+        return problem if read is None else read(problem)
+
+    def _instances(self, problem: Any) -> Any:
+        """Returns a problem, several, or whoever makes them, with the reading's instances."""
+        if isinstance(problem, Problem):
+            return self._instance(problem)
+        if isinstance(problem, Mapping):
+            return {label: self._instances(each) for label, each in problem.items()}
+        if not callable(problem):
+            raise TypeError(f"problem = {problem!r}: state a Problem, a mapping, or a maker")
+
+        @functools.wraps(problem)
+        def made(*given: Any, **options: Any) -> Problem:
+            return self._instance(problem(*given, **options))
+
+        return made
+
+    def _answer(self, found: xr.Dataset, settings: Mapping[str, Any]) -> xr.Dataset:
+        """Answers every gap of a budget with the reading's, and every meter."""
+        gaps = settings.get("schedule_gap")
+        if isinstance(gaps, Mapping) and "schedule_gap" in found.dims:
+            wanted = [label for label, gap in gaps.items() if gap == GAPS[self.reading.gap]]
+            found = _answered(
+                found, "schedule_gap", {each: label for each in gaps for label in wanted}
+            )
+        if "meter" in found.dims:
+            there = found.meter.values.tolist()
+            meters = {a: b for a, b in METERS[self.reading.meter].items() if {a, b} <= {*there}}
+            found = _answered(found, "meter", meters)
+        return found
+
+
+def _answered(found: xr.Dataset, dim: str, answers: Mapping[Any, Any]) -> xr.Dataset:
+    """Returns results in which some labels of a dimension have the cells of others."""
+    labels = found[dim].values.tolist()
+    cells = [labels.index(answers.get(label, label)) for label in labels]
+    return found.isel({dim: cells}).assign_coords({dim: found[dim]})
+
+
+def _late(algorithm: Any, late: Mapping[Any, Any]) -> Any:
+    """Returns who is stated, with other waits; the very same where nobody waits otherwise."""
+    if isinstance(algorithm, Mapping):
+        found = {label: _late(each, late) for label, each in algorithm.items()}
+        return found if any(found[label] is not algorithm[label] for label in found) else algorithm
+    if isinstance(algorithm, list | tuple):
+        names = [each if isinstance(each, str) else each.name for each in algorithm]
+        stated = dict(zip(names, algorithm, strict=True))
+        found = _late(stated, late)
+        return algorithm if found is stated else found
+    made = named(algorithm) if isinstance(algorithm, str) else algorithm
+    return late.get(made, algorithm)
+
+
+# --- verdicts -----------------------------------------------------------------------------------
+
+
+def sentence_of(row: Any) -> Sentence:
+    """Returns the sentence of a row, measured or settled."""
+    return Sentence(row.section, row.quote, getattr(row, "measured", None) or row.why)
+
+
+def outcome_of(findings: Sequence[Finding]) -> Outcome:
+    """Returns the verdict of all findings that count, and their numbers."""
+    counted = [each for each in findings if each.counted]
+    numbers = tuple(
+        (each.verdict, *((name, *(f"{v:.6g}" for v in m)) for name, m in each.numbers.items()))
+        for each in counted
+    )
+    return Outcome(kind_of(each.verdict for each in counted), numbers)
+
+
+def kind_of(found: Iterable[str]) -> str:
+    """Returns which of `KINDS` some verdicts are together; "" of none."""
+    kinds = set(found)
+    if {HOLDS, FAILS} <= kinds or PART in kinds:
+        return PART
+    return next((each for each in (FAILS, OPEN, HOLDS) if each in kinds), "")
+
+
+Ask = Callable[[Reading, Sequence[int]], Sequence[Finding]]
+
+
+def judged(
+    ask: Ask, horizons: Sequence[int], vary: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, Reading], Outcome]:
+    """Judges a sentence in every reading that can change its numbers.
+
+    Args:
+        ask: Returns the findings of a reading at some horizons.
+        horizons: T, all of them.
+        vary: What else may be read in several ways, and how, as `READINGS` has it.
+
+    Returns:
+        The outcome by T and reading; `ANY` stands for what changes nothing, or for all T at once
+        where a sentence compares them.
+    """
+    places = _places(ask, horizons)
+
+    def outcome(place: Sequence[int], reading: Reading) -> Outcome:
+        return outcome_of(ask(reading, place))
+
+    found = {(name, BASE): outcome(place, BASE) for name, place in places.items()}
+    open_: dict[str, Sequence[str]] = {}
+    for dimension, values in vary.items():
+        changes = False
+        for value, (name, place) in itertools.product(values[1:], places.items()):
+            reading = BASE._replace(**{dimension: value})
+            found[name, reading] = outcome(place, reading)
+            changes |= found[name, reading] != found[name, BASE]
+        if changes:
+            open_[dimension] = values
+    told = {}
+    for chosen in itertools.product(*open_.values()):
+        reading = BASE._replace(**dict(zip(open_, chosen, strict=True)))
+        shown = Reading(*(getattr(reading, d) if d in open_ else ANY for d in Reading._fields))
+        for name, place in places.items():
+            if (name, reading) not in found:
+                found[name, reading] = outcome(place, reading)
+            told[name, shown] = found[name, reading]
+    return told
+
+
+def _places(ask: Ask, horizons: Sequence[int]) -> dict[str, Sequence[int]]:
+    """Returns at which horizons a sentence is judged one by one: all, or all at once.
+
+    One by one where all horizons together find what each finds alone.
+    """
+    whole = ask(BASE, horizons)
+    try:
+        parts = [ask(BASE, (horizon,)) for horizon in horizons]
+    except (LookupError, ValueError):  # it needs several
+        return {ANY: horizons}
+    alone = sorted(each.condition for part in parts for each in part)
+    if alone != sorted(each.condition for each in whole):
+        return {ANY: horizons}
+    if len(horizons) > 1 and all(outcome_of(part) == outcome_of(whole) for part in parts):
+        return {ANY: horizons}
+    return {common.whole(horizon): (horizon,) for horizon in horizons}
+
+
+def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]:
+    """Judges every sentence; those that arithmetic settles where their links have two meters."""
+    swept: dict[Any, xr.Dataset] = {}
+    worlds: dict[Reading, World] = {}
+
+    def world(reading: Reading) -> World:
+        if reading not in worlds:
+            worlds[reading] = World(reading, data, swept)
+        return worlds[reading]
+
+    found = []
+    for row in claims.ROWS:
+
+        def ask(reading: Reading, horizons: Sequence[int], row: Any = row) -> Sequence[Finding]:
+            with world(reading).entered():
+                return row.judge(world(reading).at(horizons))
+
+        open_in = {
+            name: READINGS[name]
+            for name in vary
+            if OPEN_IN.get(name, lambda section: True)(row.section)
+        }
+        for (T, reading), outcome in judged(ask, data.horizons, open_in).items():
+            found.append(Told(sentence_of(row), T, reading, outcome.verdict))
+    return [*found, *(_settled(world) if "meter" in vary else ())]
+
+
+def _settled(world: Callable[[Reading], World]) -> Iterator[Told]:
+    """Judges, on each meter, the sentences that arithmetic settles and a meter changes."""
+    for row in claims.SETTLED:
+        if not OPEN_IN["meter"](row.section):
+            continue
+        found = {}
+        for meter in METERS:
+            own = world(BASE._replace(meter=meter))
+            own.meters_asked.clear()
+            with own.entered():
+                found[meter] = row.verdict()
+            if not own.meters_asked & {name for swap in METERS.values() for name in swap}:
+                break
+        if len(set(found.values())) == 1:
+            continue
+        for meter, (_, words) in found.items():
+            kind = words if words in KINDS else PART if words.startswith(HOLDS) else OPEN
+            reading = Reading(ANY, ANY, ANY, meter)
+            yield Told(sentence_of(row), ANY, reading, kind)
+
+
+# --- shares -------------------------------------------------------------------------------------
+
+
+def counts_of(told: Iterable[Told]) -> dict[Sentence, Counter[str]]:
+    """Returns how many readings say what of each sentence."""
+    found: dict[Sentence, Counter[str]] = {}
+    for each in told:
+        own = found.setdefault(each.sentence, Counter())
+        if each.verdict:
+            own[each.verdict] += 1
+    return found
+
+
+def shares(folder: Path) -> dict[Sentence, str]:
+    """Returns, by sentence, "holds in 9 of 12 readings", from a folder's multiverse.csv.
+
+    Sentences are told apart by what is measured; none where the file is not there.
+    """
+    path = folder / f"{NAME}.csv"
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    told = [
+        Told(Sentence(row["section"], row["quote"], row["measured"]), "", BASE, row["verdict"])
+        for row in rows
+    ]
+    return {sentence: _share(count) for sentence, count in counts_of(told).items()}
+
+
+def _share(count: Counter[str]) -> str:
+    number = sum(count.values())
+    return f"holds in {count[HOLDS]} of {number} reading{'s' * (number != 1)}"
+
+
+def turned(told: Sequence[Told]) -> dict[str, int]:
+    """Returns how many sentences change their verdict with each of what is open, all else alike."""
+    found: dict[str, set[Sentence]] = {name: set() for name in ("T", *Reading._fields)}
+    for name in found:
+        alike: dict[Any, set[str]] = {}
+        for each in told:
+            rest = {"T": each.T} | each.reading._asdict()
+            del rest[name]
+            alike.setdefault((each.sentence, *rest.values()), set()).add(each.verdict)
+        found[name] = {key[0] for key, kinds in alike.items() if len(kinds - {""}) > 1}
+    return {name: len(each) for name, each in found.items()}
+
+
+# --- the figure ---------------------------------------------------------------------------------
+
+# Dark, light, nearly white, and the contrary: told apart without colour, too.
+LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.9", "#D55E00"), strict=True))
+ROW = 0.118  # inches
+MOST = 68  # letters of a label
+SYMBOLS = {
+    r"\epsilon": "ε", r"\Delta": "Δ", r"\geq": "≥", r"\leq": "≤", r"\approx": "≈", r"\log": "log",
+    r"\triangle": "Δ", r"\ ": " ", "{-{3/2}}": "(-3/2)", "_{C}(T)": "_C(T)", "_{D}(T)": "_D(T)",
+    "_{H}(T)": "_H(T)", "$": "", "  ": " ", "``": "“", "''": "”",
+}  # fmt: skip
+PARTS = ("I", "IV", "V", "VI", "VII-A", "VII-B", "VII-C", "Appendix")
+
+
+def part_of(section: str) -> str:
+    """Returns the part of the paper that a section belongs to."""
+    found = re.match("VII-[A-Z]|[IV]+|Appendix", section)
+    return found[0] if found else section
+
+
+def words_of(sentence: Sentence, most: int) -> str:
+    """Writes the beginning of a sentence without LaTeX, or of what is measured in its place."""
+    text = sentence.quote
+    for symbol, sign in SYMBOLS.items():
+        text = text.replace(symbol, sign)
+    text = sentence.measured if re.search(r"[\\{}]", text) else text.strip()
+    return textwrap.shorten(text, most, placeholder=" …")
+
+
+def judge(data: Data, folder: Path, vary: Sequence[str] = tuple(READINGS)) -> list[Path]:
+    """Judges every sentence in every reading; draws the shares, a row for each sentence."""
+    return pictures.publish(picture_of(verdicts_of(data, vary), data, vary), folder)
+
+
+def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> pictures.Picture:
+    """Returns the picture of the shares, its words and its numbers."""
+    order = _ordered(dict.fromkeys(each.sentence for each in told))
+    counts = counts_of(told)
+    numbers = {sentence: place for place, sentence in enumerate(order, 1)}
+
+    def page(page: pictures.Page) -> None:
+        x = "share of the readings that count for a sentence (%)"
+        axes = page.panels([""], [""], x, ROW * len(order) + 0.4)[0, 0]
+        for place, sentence in enumerate(order):
+            left, count = 0.0, counts[sentence]
+            total = sum(count.values())
+            for kind in KINDS:
+                share = 100 * count[kind] / total if total else 0.0
+                axes.barh(place, share, 0.74, left, color=LOOKS[kind], linewidth=0)
+                left += share
+            axes.text(101, place, f"{count[HOLDS]}/{total}", va="center", fontsize=pictures.SMALL)
+            if place and part_of(sentence.section) != part_of(order[place - 1].section):
+                axes.axhline(place - 0.5, color="0.4", linewidth=0.5)
+        labels = [
+            f"{numbers[each]}  {each.section}"
+            + ("" if page.narrow else f": {words_of(each, MOST - len(each.section))}")
+            for each in order
+        ]
+        axes.set_yticks(range(len(order)), labels, fontsize=pictures.SMALL)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(False, axis="y")
+        axes.set(xlim=(0, 112), ylim=(len(order) - 0.4, -0.6))
+        axes.set_xticks([0, 25, 50, 75, 100])
+        page.handles = [Patch(facecolor=LOOKS[kind], label=kind) for kind in KINDS]
+
+    found = _found(told, counts)
+    rows = [
+        {
+            "number": numbers[each.sentence],
+            **each.sentence._asdict(),
+            "T": each.T,
+            **each.reading._asdict(),
+            "verdict": each.verdict,
+        }
+        for each in sorted(told, key=lambda each: numbers[each.sentence])
+        if each.verdict
+    ]
+    table = [
+        {
+            "": numbers[sentence],
+            "section": sentence.section,
+            "the paper's words": claims.quoted(sentence.quote),
+            "open": ", ".join(_open(told, sentence)) or "nothing",
+            "readings": sum(counts[sentence].values()),
+            **{kind: counts[sentence][kind] for kind in KINDS},
+        }
+        for sentence in order
+    ]
+    return pictures.Picture(NAME, page, _caption(data, vary, found), found, rows, table)
+
+
+def _ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Returns sentences in the order of the paper's sections, the appendices last."""
+    places = {part: place for place, part in enumerate(PARTS)}
+
+    def place(sentence: Sentence) -> tuple[int, str]:
+        part = part_of(sentence.section)
+        return places.get(part, len(places)), sentence.section.partition(",")[0]
+
+    return sorted(sentences, key=place)
+
+
+def _open(told: Sequence[Told], sentence: Sentence) -> list[str]:
+    """Lists what is open for a sentence."""
+    own = [each for each in told if each.sentence == sentence]
+    names = {"T": {each.T for each in own}}
+    names |= {f: {getattr(each.reading, f) for each in own} for f in Reading._fields}
+    return [name for name, values in names.items() if len(values) > 1]
+
+
+def _found(told: Sequence[Told], counts: Mapping[Sentence, Counter[str]]) -> str:
+    """Says how many sentences hold in every reading, in none and in some, and what turns them."""
+    several = {s: c for s, c in counts.items() if sum(c.values())}
+    always = sum(c[HOLDS] == sum(c.values()) for c in several.values())
+    never = sum(c[HOLDS] == 0 for c in several.values())
+    fails = sum(c[FAILS] == sum(c.values()) for c in several.values())
+    turns = sorted(turned(told).items(), key=lambda each: -each[1])
+    listed = ", ".join(f"{name} {number}" for name, number in turns)
+    return (
+        f"Of {len(several)} sentences {always} hold in every reading, {never} in none ({fails} of "
+        f"them fail in every one), {len(several) - always - never} in some. Sentences whose "
+        f"verdict changes with one choice, all others alike: {listed}."
+    )
+
+
+def _caption(data: Data, vary: Sequence[str], found: str) -> str:
+    horizons = [common.whole(T) for T in data.horizons]
+    listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
+    ways = {
+        "gap": "the gap Δ that a budget is built for (the instance's own smallest, which the "
+        "theorems mean, or 1/16; for sentences of section VII)",
+        "instance": "the instance (as in CLAIMS.md: U[0, 1] drawn anew for each seed, or a row's "
+        "own; one draw from U[0, 1] for all seeds; drawn with a smallest gap of 1/16)",
+        "delay": "the delay of a round (d_G - 1 slots or d_G)",
+        "meter": "the meter of links between agents (edges: diameter × edges of GIS, edges of "
+        "components; or what carries data: edges of GIS that do, hops to the sinks; not for "
+        "theorems, which say it)",
+    }
+    read = "; ".join([f"T ({listed} slots)", *(ways[name] for name in vary)])
+    return (
+        f"Sentences of CLAIMS.md over the readings that the paper leaves open, T = {listed} slots, "
+        f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration. Open are {read}. A reading "
+        "counts for a sentence only where it changes its numbers; at the right, the readings in "
+        "which the sentence holds, and how many count. Each is judged by the sentence's rule in "
+        f"CLAIMS.md, by {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
+        f"row's conditions. {found} Numbers at the left are those of the table."
+    )
