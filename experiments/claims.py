@@ -7,7 +7,7 @@ rule, `claims_theory` and `claims_measured` have the measured rows, `claims_sett
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,17 @@ __all__ = ["BOUNDS", "ROWS", "Data", "judge"]
 ROWS: list[Row] = [*THEORY, *EXPERIMENTS]
 
 
-def judge(data: Data, folder: Path) -> list[Path]:
-    """Judges every sentence; writes CLAIMS.md, and every number of it as CSV."""
+def judge(
+    data: Data, folder: Path, readings: Mapping[tuple[str, str, str], str] | None = None
+) -> list[Path]:
+    """Judges every sentence; writes CLAIMS.md, and every number of it as CSV.
+
+    Args:
+        data: Results.
+        folder: To write into.
+        readings: In how many readings a sentence holds, by section, quotation and what is measured;
+            `multiverse` has them.
+    """
     found, bounds = ([row.judge(data) for row in rows] for rows in (ROWS, BOUNDS))
     settled = [each.verdict() for each in SETTLED]
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +57,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         *_summary(found, bounds, settled),
         "## Measured",
         "",
-        *_table(ROWS, found),
+        *_table(ROWS, found, readings),
         "## Bounds with explicit constants",
         "",
         "The paper's orders have no constants. These are the provable ones of docs/theory.md: a bound below the regret would "
@@ -105,11 +114,14 @@ def _summary(
     ]
 
 
-def _table(rows: list[Row], found: list[list[Finding]]) -> list[str]:
-    lines = [
-        "| section | the paper's words | measured | found | verdict | see |",
-        "|---|---|---|---|---|---|",
-    ]
+def _table(
+    rows: list[Row],
+    found: list[list[Finding]],
+    readings: Mapping[tuple[str, str, str], str] | None = None,
+) -> list[str]:
+    heads = ["section", "the paper's words", "measured", "found", "verdict", "see"]
+    heads += ["[readings](multiverse.md)"] if readings else []
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row, findings in zip(rows, found, strict=True):
         told = "<br>".join(f"{each.condition}: {each.told}" for each in findings)
         note = f"<br>{row.note}" if row.note else ""
@@ -121,6 +133,8 @@ def _table(rows: list[Row], found: list[list[Finding]]) -> list[str]:
             verdict_of(findings),
             row.see,
         )
+        if readings:
+            cells += (readings.get((row.section, row.quote, row.measured), ""),)
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 

@@ -31,6 +31,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
 from matplotlib.patches import Patch
 
@@ -387,7 +388,8 @@ def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]
     for row in claims.ROWS:
 
         def ask(reading: Reading, horizons: Sequence[int], row: Any = row) -> Sequence[Finding]:
-            with world(reading).entered():
+            # A share of none is no number, which decides nothing.
+            with world(reading).entered(), np.errstate(invalid="ignore", divide="ignore"):
                 return row.judge(world(reading).at(horizons))
 
         open_in = {
@@ -434,21 +436,29 @@ def counts_of(told: Iterable[Told]) -> dict[Sentence, Counter[str]]:
     return found
 
 
+def read(folder: Path) -> list[Told]:
+    """Returns what a folder's multiverse.csv tells; nothing where it is not there."""
+    path = folder / f"{NAME}.csv"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8") as file:
+        return [
+            Told(
+                Sentence(*(row[name] for name in Sentence._fields)),
+                row["T"],
+                Reading(*(row[name] for name in Reading._fields)),
+                row["verdict"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
 def shares(folder: Path) -> dict[Sentence, str]:
     """Returns, by sentence, "holds in 9 of 12 readings", from a folder's multiverse.csv.
 
-    Sentences are told apart by what is measured; none where the file is not there.
+    Rows with one quotation are told apart by what is measured.
     """
-    path = folder / f"{NAME}.csv"
-    if not path.exists():
-        return {}
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    told = [
-        Told(Sentence(row["section"], row["quote"], row["measured"]), "", BASE, row["verdict"])
-        for row in rows
-    ]
-    return {sentence: _share(count) for sentence, count in counts_of(told).items()}
+    return {sentence: _share(count) for sentence, count in counts_of(read(folder)).items()}
 
 
 def _share(count: Counter[str]) -> str:
@@ -471,6 +481,7 @@ def turned(told: Sequence[Told]) -> dict[str, int]:
 
 # --- the figure ---------------------------------------------------------------------------------
 
+CHOICES = {"T": "T"} | {name: f"the {name}" for name in Reading._fields}
 # Dark, light, nearly white, and the contrary: told apart without colour, too.
 LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.9", "#D55E00"), strict=True))
 ROW = 0.118  # inches
@@ -510,8 +521,7 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
     numbers = {sentence: place for place, sentence in enumerate(order, 1)}
 
     def page(page: pictures.Page) -> None:
-        x = "share of the readings that count for a sentence (%)"
-        axes = page.panels([""], [""], x, ROW * len(order) + 0.4)[0, 0]
+        axes = page.panels([""], [""], "share of readings (%)", ROW * len(order) + 0.4)[0, 0]
         for place, sentence in enumerate(order):
             left, count = 0.0, counts[sentence]
             total = sum(count.values())
@@ -534,7 +544,6 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
         axes.set_xticks([0, 25, 50, 75, 100])
         page.handles = [Patch(facecolor=LOOKS[kind], label=kind) for kind in KINDS]
 
-    found = _found(told, counts)
     rows = [
         {
             "number": numbers[each.sentence],
@@ -551,13 +560,14 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
             "": numbers[sentence],
             "section": sentence.section,
             "the paper's words": claims.quoted(sentence.quote),
-            "open": ", ".join(_open(told, sentence)) or "nothing",
+            "open": _open(told, sentence),
             "readings": sum(counts[sentence].values()),
             **{kind: counts[sentence][kind] for kind in KINDS},
         }
         for sentence in order
     ]
-    return pictures.Picture(NAME, page, _caption(data, vary, found), found, rows, table)
+    words = found(told)
+    return pictures.Picture(NAME, page, _caption(data, vary, words), words, rows, table)
 
 
 def _ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
@@ -571,48 +581,62 @@ def _ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
     return sorted(sentences, key=place)
 
 
-def _open(told: Sequence[Told], sentence: Sentence) -> list[str]:
+def _open(told: Sequence[Told], sentence: Sentence) -> str:
     """Lists what is open for a sentence."""
     own = [each for each in told if each.sentence == sentence]
     names = {"T": {each.T for each in own}}
-    names |= {f: {getattr(each.reading, f) for each in own} for f in Reading._fields}
-    return [name for name, values in names.items() if len(values) > 1]
+    names |= {name: {getattr(each.reading, name) for each in own} for name in Reading._fields}
+    return ", ".join(name for name, values in names.items() if len(values) > 1) or "nothing"
 
 
-def _found(told: Sequence[Told], counts: Mapping[Sentence, Counter[str]]) -> str:
+def found(told: Sequence[Told]) -> str:
     """Says how many sentences hold in every reading, in none and in some, and what turns them."""
-    several = {s: c for s, c in counts.items() if sum(c.values())}
-    always = sum(c[HOLDS] == sum(c.values()) for c in several.values())
-    never = sum(c[HOLDS] == 0 for c in several.values())
-    fails = sum(c[FAILS] == sum(c.values()) for c in several.values())
+    counts = {sentence: count for sentence, count in counts_of(told).items() if count}
+    always = sum(count[HOLDS] == sum(count.values()) for count in counts.values())
+    never = [count for count in counts.values() if not count[HOLDS]]
+    fail = sum(count[FAILS] == sum(count.values()) for count in never)
     turns = sorted(turned(told).items(), key=lambda each: -each[1])
-    listed = ", ".join(f"{name} {number}" for name, number in turns)
+    listed = ", ".join(f"{CHOICES[name]} in {number}" for name, number in turns)
     return (
-        f"Of {len(several)} sentences {always} hold in every reading, {never} in none ({fails} of "
-        f"them fail in every one), {len(several) - always - never} in some. Sentences whose "
-        f"verdict changes with one choice, all others alike: {listed}."
+        f"Of {len(counts)} sentences {always} hold in every reading, "
+        f"{len(counts) - always - len(never)} in some, {len(never)} in none; {fail} fail in every "
+        f"reading. Sentences whose verdict is turned by one choice, all others alike: {listed}."
     )
 
 
-def _caption(data: Data, vary: Sequence[str], found: str) -> str:
+def depending(told: Sequence[Told]) -> list[dict[str, Any]]:
+    """Returns the sentences that hold in some readings only, each with what is open, as rows."""
+    counts = counts_of(told)
+    return [
+        {
+            "section": sentence.section,
+            "the paper's words": claims.quoted(sentence.quote),
+            "open": _open(told, sentence),
+            "holds in": f"{count[HOLDS]} of {sum(count.values())}",
+        }
+        for sentence in _ordered(counts)
+        if 0 < (count := counts[sentence])[HOLDS] < sum(count.values())
+    ]
+
+
+def _caption(data: Data, vary: Sequence[str], words: str) -> str:
     horizons = [common.whole(T) for T in data.horizons]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
     ways = {
-        "gap": "the gap Δ that a budget is built for (the instance's own smallest, which the "
-        "theorems mean, or 1/16; for sentences of section VII)",
-        "instance": "the instance (as in CLAIMS.md: U[0, 1] drawn anew for each seed, or a row's "
+        "gap": "the gap Δ that a budget is built for (own: the instance's smallest, which theorems "
+        "mean; or 1/16; open in section VII)",
+        "instance": "the instance (as in CLAIMS.md: drawn from U[0, 1] for each seed, or a row's "
         "own; one draw from U[0, 1] for all seeds; drawn with a smallest gap of 1/16)",
         "delay": "the delay of a round (d_G - 1 slots or d_G)",
         "meter": "the meter of links between agents (edges: diameter × edges of GIS, edges of "
-        "components; or what carries data: edges of GIS that do, hops to the sinks; not for "
-        "theorems, which say it)",
+        "components; what carries data: edges of GIS that do, hops to the sinks; theorems say it)",
     }
     read = "; ".join([f"T ({listed} slots)", *(ways[name] for name in vary)])
     return (
         f"Sentences of CLAIMS.md over the readings that the paper leaves open, T = {listed} slots, "
         f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration. Open are {read}. A reading "
-        "counts for a sentence only where it changes its numbers; at the right, the readings in "
-        "which the sentence holds, and how many count. Each is judged by the sentence's rule in "
-        f"CLAIMS.md, by {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
-        f"row's conditions. {found} Numbers at the left are those of the table."
+        "counts for a sentence only where it changes its numbers; at the right of a bar, how many "
+        "readings it holds in, of how many that count. Each is judged by the sentence's rule in "
+        f"CLAIMS.md, with {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
+        f"row's conditions. {words} Numbers at the left are those of the table."
     )

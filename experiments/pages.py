@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import common
+from experiments import common, multiverse
 from experiments.verdicts import HOLDS, Measured
 from fmab_jax.files import whole_file
 
@@ -268,6 +268,11 @@ def _noise_doubles(numbers: Numbers) -> str:
     return ", ".join(told) if told else "at no leak of the map"
 
 
+def _multiverse(numbers: Numbers) -> str:
+    told = multiverse.read(numbers.folder)
+    return "\n".join([multiverse.found(told), "", *common.table_lines(multiverse.depending(told))])
+
+
 def _audit(numbers: Numbers) -> str:
     rows = numbers.table("audit_mechanisms").rows
     heads = (
@@ -289,6 +294,7 @@ def _unseen(numbers: Numbers) -> str:
 
 BLOCKS = (
     Block("docs/reproduction.md", "readings", _readings),
+    Block("docs/reproduction.md", "multiverse", _multiverse),
     Block("docs/reproduction.md", "found", _found),
     Block("docs/privacy_audit.md", "audit", _audit),
     Block("docs/privacy_audit.md", "audit_unseen", _unseen),

@@ -1,0 +1,478 @@
+"""The multiverse: which readings a sentence is judged in, what each changes, and what is told."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+from legibility import drawn, legible
+
+import fmab_jax as fmab
+from experiments import __main__ as command
+from experiments import claims, claims_bounds, claims_theory, multiverse, pictures, verdicts
+from experiments.fig06_rounds import GAPS as FIGURE_GAPS
+from experiments.multiverse import ANY, BASE, PART, READINGS, Reading, Sentence, Told
+from experiments.readings import Late, LateHybrid
+from experiments.verdicts import FAILS, HOLDS, OPEN, Finding, Measured
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.sweeps.study import state
+
+HORIZONS = (10**4, 10**5)
+FIGURES = Path(multiverse.__file__).parents[1] / "figures"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What is asked of `fmab.sweep`: (study, store, seeds) each; a made-up result for it."""
+    found = []
+
+    def sweep(algorithm, problem=None, *, store=None, seeds, **settings):
+        study = state(algorithm, problem, seeds=seeds, **settings)
+        found.append((study, store, seeds))
+        dims = [axis.name for axis in study.axes]
+        shape = [len(axis.values) for axis in study.axes]
+        regret = np.arange(np.prod([*shape, seeds]), dtype=float).reshape([*shape, seeds])
+        coords = {axis.name: list(axis.labels) for axis in study.axes}
+        return xr.Dataset({"regret": ([*dims, "seed"], regret)}, coords)
+
+    monkeypatch.setattr(fmab, "sweep", sweep, raising=False)
+    return found
+
+
+def world(seeds=1000, runs=Path("runs"), load=None, **reading):
+    """Returns the world of a reading."""
+    data = multiverse.Data(load or {}.__getitem__, HORIZONS, seeds, runs)
+    return multiverse.World(Reading(**reading), data, {})
+
+
+UNIFORM = fmab.Problem.uniform(6, 4)
+
+
+def run(own, algorithm="cdp", problem=UNIFORM, **settings):
+    """Asks for a sweep of its own in a world."""
+    settings = {"epsilon": 1, "horizon": 10**4} | settings
+    with own.entered():
+        return own.own("mine", algorithm, problem, **settings)
+
+
+def problems(study):
+    """Returns the problem of each cell."""
+    return [point.config.problem for point in study.points]
+
+
+def test_what_a_reading_leaves_is_read_from_the_runs_of_others(asked, tmp_path):
+    """Would catch runs of the base done again with few seeds in the store of the others, which
+    hold a thousand, and seeds that are not the first ones: readings are paired by seed."""
+    found = run(world(runs=tmp_path), rounds=[2, 3])
+    ((study, store, seeds),) = asked
+    assert (store, seeds) == (tmp_path / "claims_mine", 1000)
+    assert set(problems(study)) == {UNIFORM}
+    assert found.regret.values.tolist() == [list(range(200)), list(range(1000, 1200))]
+    # Fewer than are compared are all of them.
+    assert run(world(seeds=30, runs=tmp_path)).sizes["seed"] == 30
+
+
+def test_instances_are_one_draw_for_all_or_have_a_smallest_gap(asked, tmp_path):
+    """Would catch instances of the base under another reading, one for each agent, a draw that is
+    not that of the figures' seed 0, and a row's own instance that stays."""
+    own = UNIFORM.fixed(3)
+    with_spread = {"problem": fmab.Problem.heterogeneous, "agents": 6, "arms": 4}
+    differ = fmab.Problem.heterogeneous(6, 4, 1.0)
+    for name, wanted, fixed in (
+        ("one for all seeds", UNIFORM.fixed(0), UNIFORM.fixed(0)),
+        ("smallest gap 1/16", fmab.Problem.with_gap(6, 4, 1 / 16), None),
+    ):
+        asked.clear()
+        worlds = [world(runs=tmp_path, instance=name) for _ in range(3)]
+        run(worlds[0])
+        run(worlds[1], problem={"a": UNIFORM, "b": own})
+        run(worlds[2], **with_spread, spread={"alike": 0, "apart": 1})
+        (one, store, seeds), (two, _, _), (three, _, _) = asked
+        assert problems(one) == [wanted] and seeds == 200
+        assert store.name.startswith("multiverse-") and store.name.endswith("-claims_mine")
+        assert problems(two) == [wanted, fixed or wanted.fixed(0)]
+        apart = differ.fixed(0) if fixed else fmab.Problem.heterogeneous(6, 4, 1.0, 1 / 16)
+        assert problems(three) == [wanted, apart] and three.axes[0].labels == ("alike", "apart")
+    # The spread moves no global mean.
+    assert differ.fixed(0).means.mean(axis=0) == pytest.approx(UNIFORM.fixed(0).means[0])
+
+
+def test_rows_are_told_the_gaps_of_the_instances_that_were_run(asked):
+    """Would catch regret of one instance held against the gaps of another, in any module."""
+    usual, mine = claims_theory.gaps_of(UNIFORM, 3), UNIFORM.fixed(0)
+    gaps = {}
+    for name in READINGS["instance"]:
+        with world(instance=name).entered():
+            gaps[name] = claims_bounds.gaps_of(UNIFORM, 3)
+            assert (claims_theory.gaps_of(UNIFORM, 3) == gaps[name]).all()
+    assert (gaps["as in CLAIMS"] == usual).all() and np.ptp(usual, axis=0).max() > 0
+    best = mine.means[0].max()
+    assert gaps["one for all seeds"] == pytest.approx(np.tile(best - mine.means[0], (3, 1)))
+    assert np.sort(gaps["smallest gap 1/16"])[:, 1] == pytest.approx(1 / 16)
+
+
+def test_delays_are_those_of_who_waits(asked, tmp_path):
+    """Would catch waits of the base under the other delay, another algorithm in a label's place,
+    and runs of a server done again for a delay that it does not have."""
+    late = {"delay": "d_G", "runs": tmp_path}
+    everybody = {"CDP": fmab.cdp_mab, "DDP": fmab.ddp_mab, "HDP": fmab.hdp_mab}
+    run(world(**late), everybody)
+    run(world(**late), "ddp", graph=["ring", "complete"])
+    run(world(**late), ["cdp", "hdp"])
+    run(world(**late))
+    run(world(**late), {"CDP": fmab.cdp_mab})
+    kinds = [[type(point.config.algorithm) for point in study.points] for study, _, _ in asked]
+    assert kinds[0] == [fmab.cdp_mab, Late, LateHybrid] and kinds[1] == [Late, Late]
+    assert asked[0][0].axes[0].labels == ("CDP", "DDP", "HDP")
+    assert asked[2][0].axes[0].labels == ("cdp", "hdp") and kinds[2][1] is LateHybrid
+    assert [point.config.exchange.wait for point in asked[1][0].points] == [3, 1]
+    assert [store.name for _, store, _ in asked] == [
+        "multiverse-late-claims_mine", "multiverse-late-claims_mine",
+        "multiverse-late-claims_mine", "claims_mine", "claims_mine",
+    ]  # fmt: skip
+
+
+def test_hybrids_wait_a_slot_longer_where_anybody_has_to_be_heard():
+    """Would catch a wait for nobody, and components of which the nearest decides."""
+    for components, slots in (("3x2:ring", 1), ("6x1:ring", 3), ("6x1:star", 1), ("1x6", 0)):
+        assert LateHybrid(1, components=components).exchange(6).wait == slots
+        assert fmab.hdp_mab(1, components=components).exchange(6).wait == max(0, slots - 1)
+
+
+def test_a_budget_is_built_for_the_gap_of_the_reading(asked, tmp_path):
+    """Would catch a budget for the instance's own gap under the other reading, and a gap that is
+    answered for another one."""
+    for gap, wanted in (("own", None), ("1/16", 1 / 16)):
+        asked.clear()
+        run(world(runs=tmp_path, gap=gap), rounds=[2, 3])
+        run(world(runs=tmp_path, gap=gap))
+        found = run(world(runs=tmp_path, gap=gap), rounds=[2, 3], schedule_gap=FIGURE_GAPS)
+        (swept, store, _), (none, plain, _), (both, third, _) = asked
+        assert {p.config.algorithm.schedule_gap for p in swept.points} == {wanted}
+        assert store.name == ("multiverse-gap-" if wanted else "") + "claims_mine"
+        # Where there is no budget, or both gaps are there, nothing has to be run.
+        assert plain.name == third.name == "claims_mine"
+        assert {p.config.algorithm.schedule_gap for p in none.points} == {None}
+        (axis,) = (axis for axis in both.axes if axis.name == "schedule_gap")
+        place = list(axis.values).index(wanted)
+        label = list(FIGURE_GAPS)[place]
+        every = found.regret.transpose("schedule_gap", "rounds", "seed")
+        assert found.schedule_gap.values.tolist() == list(FIGURE_GAPS)
+        assert (every[0].values == every[1].values).all()
+        first = 2000 * place if axis is both.axes[0] else 1000 * place
+        assert float(found.regret.sel(schedule_gap=label, rounds=2)[0]) == first
+
+
+def test_links_are_told_on_the_meter_of_the_reading():
+    """Would catch meters that are exchanged, links to a server that change, and a meter that is
+    not there."""
+    links = xr.Dataset(
+        {"links": ("meter", [7, 10, 20, 30, 40])},
+        {"meter": ["server", "bound", "used", "edges", "sac"]},
+    )
+    alone = links.sel(meter=["server", "bound"])
+    for meter, wanted in (
+        ("edges", [7, 10, 10, 30, 30]),
+        ("what carries data", [7, 20, 20, 40, 40]),
+    ):
+        own = world(meter=meter)
+        told = own._answer(links, {})
+        assert told.links.values.tolist() == wanted
+        assert told.meter.values.tolist() == links.meter.values.tolist()
+        assert own._answer(alone, {}).links.values.tolist() == [7, 10]
+        ring, five = (
+            fmab.ddp_mab(1, "ring").exchange(50),
+            fmab.hdp_mab(1, "5x1:complete").exchange(5),
+        )
+        usual = {name: ring.on(name) for name in ("bound", "used")}
+        with own.entered():
+            counted = [
+                e.on(m)
+                for e, m in ((ring, "bound"), (ring, "used"), (five, "edges"), (five, "sac"))
+            ]
+            assert five.on("server") == 1
+        carried = meter != "edges"
+        assert counted == [usual["used" if carried else "bound"]] * 2 + [4 if carried else 10] * 2
+        assert {name: ring.on(name) for name in usual} == usual == {"bound": 1250, "used": 1249}
+
+
+def test_nothing_is_left_replaced():
+    """Would catch rows of CLAIMS.md that are judged in another world, once one has failed here."""
+    before = fmab.sweep, Exchange.on, claims_theory.gaps_of, claims_bounds.gaps_of
+    other = world(**{name: values[-1] for name, values in READINGS.items()})
+    with pytest.raises(KeyError), other.entered():
+        assert claims_bounds.gaps_of is not before[3] and Exchange.on is not before[1]
+        raise KeyError
+    assert before == (fmab.sweep, Exchange.on, claims_theory.gaps_of, claims_bounds.gaps_of)
+
+
+# --- which readings count -----------------------------------------------------------------------
+
+
+def finding(value, verdict=HOLDS, condition="all", counted=True):
+    number = Measured(value, value, value)
+    return Finding(condition, "", (verdict,) * 3, {"x": number}, counted)
+
+
+VARY = {name: values for name, values in READINGS.items() if name in ("gap", "delay", "meter")}
+
+
+def test_a_reading_counts_only_where_it_changes_numbers():
+    """Would catch readings that are counted though they cannot matter, readings of two choices at
+    once left out, and a verdict that is another reading's."""
+
+    def ask(reading, horizons):
+        # The delay changes nothing, the meter only a number if the gap is the own one.
+        wide, carried = reading.gap == "1/16", reading.meter != "edges"
+        return [
+            finding(
+                T * (1 + wide) + carried,
+                FAILS if wide and carried and T > 10**4 else HOLDS,
+                f"T = {T}",
+            )
+            for T in horizons
+        ]
+
+    told = multiverse.judged(ask, HORIZONS, VARY)
+    assert len(told) == 8 and all(reading.delay == reading.instance == ANY for _, reading in told)
+    failed = {(T, r.gap, r.meter) for (T, r), outcome in told.items() if outcome.verdict == FAILS}
+    assert failed == {("10⁵", "1/16", "what carries data")}
+
+
+def test_horizons_are_readings_only_of_sentences_about_each():
+    """Would catch a sentence that compares horizons judged at one of them, one whose horizon is its
+    own counted three times, and one that needs several refused."""
+
+    def each(reading, horizons):
+        return [finding(T, condition=f"T = {T}") for T in horizons]
+
+    def own(reading, horizons):
+        return [finding(7.0)]
+
+    def compared(reading, horizons):
+        verdict = FAILS if len(horizons) > 1 else HOLDS
+        return [finding(horizons[-1] / horizons[0], verdict)]
+
+    def several(reading, horizons):
+        return [finding(horizons[1] - horizons[0])]
+
+    def partly(reading, horizons):
+        return [finding(T, condition=f"T = {T}", counted=T > 10**4) for T in horizons]
+
+    found = {
+        ask: {T: o.verdict for (T, _), o in multiverse.judged(ask, HORIZONS, {}).items()}
+        for ask in (each, own, compared, several, partly)
+    }
+    assert found[each] == {"10⁴": HOLDS, "10⁵": HOLDS}
+    assert found[own] == found[several] == {ANY: HOLDS} and found[compared] == {ANY: FAILS}
+    assert found[partly] == {"10⁴": "", "10⁵": HOLDS}
+    told = [Told(Sentence("IV", "q", "m"), T, BASE, v) for T, v in found[partly].items()]
+    assert multiverse.counts_of(told) == {Sentence("IV", "q", "m"): Counter({HOLDS: 1})}
+
+
+def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
+    """Would catch a sentence counted as true, or as open, one of whose conditions fails."""
+    for verdict, kinds in (
+        (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
+        (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), (PART, [PART]), ("", []),
+    ):  # fmt: skip
+        assert multiverse.kind_of(kinds) == verdict
+
+
+def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
+    """Would catch Δ read otherwise where theorems define it, rows without a verdict, and findings
+    of another row."""
+    seen = {}
+
+    def row(section):
+        def judge(data):
+            seen.setdefault(section, set()).add(data.reading)
+            value = hash(tuple(data.reading)) % 10**6
+            return [
+                finding(value, HOLDS if data.reading.gap == "own" else FAILS, f"T = {T}")
+                for T in data.horizons
+            ]
+
+        return verdicts.Row(section, "words", section, judge, "")
+
+    sections = ("IV-B, Theorem 2", "IV-B", "VII-A2")
+    monkeypatch.setattr(claims, "ROWS", [row(section) for section in sections])
+    monkeypatch.setattr(claims, "SETTLED", [])
+    data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
+    told = multiverse.verdicts_of(data)
+    count = Counter(each.sentence.section for each in told)
+    # T x instance x delay; x meter; x gap.
+    assert count == {sections[0]: 12, sections[1]: 24, sections[2]: 48}
+    gaps = {section: {reading.gap for reading in own} for section, own in seen.items()}
+    assert gaps == dict(zip(sections, ({"own"}, {"own"}, {"own", "1/16"}), strict=True))
+    assert {each.verdict for each in told if each.reading.gap == "1/16"} == {FAILS}
+    assert {each.verdict for each in told if each.reading.gap != "1/16"} == {HOLDS}
+    few = multiverse.verdicts_of(data, multiverse.QUICK)
+    assert Counter(each.sentence.section for each in few) == dict(
+        zip(sections, (2, 4, 8), strict=True)
+    )
+
+
+def test_settled_sentences_are_those_that_a_meter_changes(monkeypatch):
+    """Would catch a cost judged on one meter, theorems, which say theirs, and sentences without
+    links."""
+    quotes = {
+        "the communication cost gradually increases": (HOLDS, FAILS),
+        "or the fully-decentralized setting(case 3)": (HOLDS, FAILS),
+        "has the smallest communication cost": (HOLDS, HOLDS),
+        r"O( (c_2M\max_{q\in Q}\{d_G^q\} +c_1Q) \log T)": None,
+        "the unbalanced agent distribution may cause a large delay": None,
+        "significantly reduces the burden of the uplink": None,
+    }
+    rows = [row for row in claims.SETTLED if row.quote in quotes]
+    assert len(rows) == len(quotes)
+    monkeypatch.setattr(claims, "ROWS", [])
+    monkeypatch.setattr(claims, "SETTLED", rows)
+    told = multiverse.verdicts_of(multiverse.Data({}.__getitem__, HORIZONS, 40, None))
+    found = {}
+    for each in told:
+        assert each.reading._replace(meter=ANY) == Reading(ANY, ANY, ANY, ANY) and each.T == ANY
+        found.setdefault(each.sentence.quote, {})[each.reading.meter] = each.verdict
+    wanted = {q: dict(zip(READINGS["meter"], v, strict=True)) for q, v in quotes.items() if v}
+    assert found == wanted
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def made_up(number=60):
+    """Returns readings of many sentences; the first holds always, the second never."""
+    told = []
+    for place in range(number):
+        formula = rf"words number {place} that $\epsilon$ go on and on, \sum_{{k}}"
+        plain = f"words number {place} without a formula, and go on beyond the end of the line"
+        sentence = Sentence(
+            f"VII-{'ABC'[place % 3]}{place % 4}" if place % 2 else "VI-D2, Corollary 3",
+            formula if place % 5 else plain,
+            f"what is measured of {place}, which is told where the words are a formula",
+        )
+        kinds = (HOLDS, PART, OPEN, FAILS, "")
+        for T, gap in itertools.product(("10⁴", "10⁵", "10⁶"), ("own", "1/16")):
+            kind = kinds[3 * place] if place < 2 else kinds[(place + (T == "10⁵")) % 5]
+            told.append(Told(sentence, T, Reading(gap, ANY, ANY, ANY), kind))
+    return told
+
+
+def test_shares_are_those_of_the_file(tmp_path):
+    """Would catch shares of another sentence with the same words, readings that are not judged
+    counted, and a share of what does not hold."""
+    same = Sentence("IV", "q", "one"), Sentence("IV", "q", "another")
+    told = [
+        Told(same[0], T, Reading(gap, ANY, ANY, ANY), verdict)
+        for T, gap, verdict in (
+            ("10⁴", "own", HOLDS), ("10⁴", "1/16", FAILS), ("10⁵", "own", HOLDS),
+            ("10⁵", "1/16", OPEN), ("10⁶", "own", ""),
+        )
+    ] + [Told(same[1], ANY, Reading(*[ANY] * 4), PART)]  # fmt: skip
+    data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
+    picture = multiverse.picture_of(told, data, tuple(READINGS))
+    multiverse.common.save_rows(picture.rows, tmp_path / "multiverse.csv")
+    assert multiverse.shares(tmp_path) == {
+        same[0]: "holds in 2 of 4 readings", same[1]: "holds in 0 of 1 reading",
+    }  # fmt: skip
+    assert multiverse.shares(tmp_path / "nowhere") == {}
+    first = picture.table[0]
+    assert (first["open"], first["readings"]) == ("T, gap", 4)
+    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 1, 1]
+    # The gap turns the verdict at both T, T at one gap; the second sentence has one reading.
+    assert multiverse.turned(told) == {"T": 1, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
+    assert (
+        "Of 2 sentences 0 hold in every reading, 1 in none (0 of them fail in every one), 1 in some"
+        in picture.alt
+    )
+    assert "T 1, gap 1, instance 0" in picture.alt
+    assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
+
+
+def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
+    """Would catch labels that leave the page, are too small or cover each other, and bars of
+    another sentence."""
+    kept, told = drawn(monkeypatch), made_up()
+    data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
+    picture = multiverse.picture_of(told, data, tuple(READINGS))
+    pictures.publish(picture, tmp_path)
+    legible(kept["multiverse"], pictures.PAGE)
+    legible(kept["multiverse_column"], pictures.COLUMN)
+    assert max(figure.get_figheight() for figure in kept.values()) < 9.2
+    (axes,) = kept["multiverse"].axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert not any(re.search(r"[\\$]", label) for label in labels)
+    ends = [text.get_text() for text in axes.texts]
+    for place, row in enumerate(picture.table):
+        assert labels[place].startswith(f"{row['']}  {row['section']}")
+        assert ends[place] == f"{row[HOLDS]}/{row['readings']}"
+        widths = [
+            bar.get_width()
+            for bar in axes.patches
+            if abs(bar.get_y() + bar.get_height() / 2 - place) < 0.01
+        ]
+        total = row["readings"] or 1
+        assert widths == pytest.approx([100 * row[kind] / total for kind in multiverse.KINDS])
+
+
+def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path, capsys):
+    """Would catch the share of another row, a column without shares, and a run that does not look
+    them up, or looks in another folder."""
+    rows = [
+        verdicts.Row("IV", f"words {i}", "what", lambda data: [finding(1.0)], "fig04")
+        for i in (0, 1)
+    ]
+    for name, value in (("ROWS", rows), ("BOUNDS", rows[:1]), ("SETTLED", [])):
+        monkeypatch.setattr(claims, name, value)
+    data = verdicts.Data({}.__getitem__, [10**4], 20, None)
+    share = {("IV", "words 1", "what"): "holds in 3 of 4 readings"}
+    page = claims.judge(data, tmp_path, share)[0].read_text("utf-8")
+    assert page.count("| see | [readings](multiverse.md) |") == 1
+    assert "| fig04 | holds in 3 of 4 readings |" in page.split("words 1")[1].split("\n")[0]
+    assert "| fig04 |  |" in page.split("words 0")[1].split("\n")[0]
+    assert "readings" not in claims.judge(data, tmp_path)[0].read_text("utf-8")
+
+    judged = []
+
+    def module(**more):
+        def judge(data, *given):
+            judged.append(given)
+            return []
+
+        return SimpleNamespace(judge=judge, **more)
+
+    modules = {
+        "claims": module(Data=verdicts.Data),
+        "multiverse": module(
+            Data=multiverse.Data, QUICK=("gap",), shares=lambda folder: {"shares of": folder}
+        ),
+    }
+    monkeypatch.setattr(command, "import_module", lambda name: modules[name.partition(".")[2]])
+    for name, quick in (("claims", False), ("multiverse", False), ("multiverse", True)):
+        command.run(name, [10**4], 7, tmp_path, tmp_path, quick)
+    assert judged == [(tmp_path, {"shares of": tmp_path}), (tmp_path,), (tmp_path, ("gap",))]
+
+
+def test_the_published_figure_is_of_the_sentences_of_claims():
+    """Would catch a published share that its readings do not give, a sentence that is missing, and
+    a caption that counts others."""
+    told = multiverse.read(FIGURES)
+    assert len(set(told)) == len(told) > len(claims.ROWS)
+    counts = multiverse.counts_of(told)
+    sentences = [multiverse.sentence_of(row) for row in claims.ROWS]
+    assert [s for s in sentences if s not in counts] == []
+    page = (FIGURES / "multiverse.md").read_text("utf-8")
+    assert multiverse.found(told) in page
+    for number, sentence in enumerate(multiverse._ordered(counts), 1):
+        count = counts[sentence]
+        cells = [str(number), sentence.section, claims.quoted(sentence.quote)]
+        start, total = f"| {' | '.join(cells)} |", sum(count.values())
+        (line,) = (line for line in page.splitlines() if line.startswith(start))
+        ends = " | ".join(str(n) for n in (total, *(count[kind] for kind in multiverse.KINDS)))
+        assert line.endswith(f"| {ends} |")
