@@ -196,7 +196,7 @@ class World(verdicts.Data):
     ) -> xr.Dataset:
         """Runs what is stated as the reading has it; reads it where that is what others run."""
         few = min(seeds, max(2, seeds * min(SEEDS, self.seeds) // self.seeds))
-        changes, read = self._changed(algorithm, problem, settings)
+        changes, stated = self._changed(algorithm, problem, settings)
 
         def run() -> xr.Dataset:
             if not changes:
@@ -205,7 +205,7 @@ class World(verdicts.Data):
             place = None
             if store is not None:
                 place = Path(store).with_name("-".join([NAME, *changes, Path(store).name]))
-            return self.sweep(*read[:2], seeds=few, store=place, **read[2])
+            return self.sweep(*stated[:2], seeds=few, store=place, **stated[2])
 
         # Readings that differ in what does not change a sweep share it.
         key = store, changes, str(settings.get("horizon"))
@@ -566,7 +566,7 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
         }
         for sentence in order
     ]
-    words = found(told)
+    words = summary(told)
     return pictures.Picture(NAME, page, _caption(data, vary, words), words, rows, table)
 
 
@@ -589,7 +589,7 @@ def _open(told: Sequence[Told], sentence: Sentence) -> str:
     return ", ".join(name for name, values in names.items() if len(values) > 1) or "nothing"
 
 
-def found(told: Sequence[Told]) -> str:
+def summary(told: Sequence[Told]) -> str:
     """Says how many sentences hold in every reading, in none and in some, and what turns them."""
     counts = {sentence: count for sentence, count in counts_of(told).items() if count}
     always = sum(count[HOLDS] == sum(count.values()) for count in counts.values())
@@ -631,11 +631,11 @@ def _caption(data: Data, vary: Sequence[str], words: str) -> str:
         "meter": "the meter of links between agents (edges: diameter × edges of GIS, edges of "
         "components; what carries data: edges of GIS that do, hops to the sinks; theorems say it)",
     }
-    read = "; ".join([f"T ({listed} slots)", *(ways[name] for name in vary)])
+    choices = "; ".join([f"T ({listed} slots)", *(ways[name] for name in vary)])
     return (
         f"Sentences of CLAIMS.md over the readings that the paper leaves open, T = {listed} slots, "
-        f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration. Open are {read}. A reading "
-        "counts for a sentence only where it changes its numbers; at the right of a bar, how many "
+        f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration. Open are {choices}. A "
+        "reading counts for a sentence only where it changes its numbers; beside a bar, how many "
         "readings it holds in, of how many that count. Each is judged by the sentence's rule in "
         f"CLAIMS.md, with {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
         f"row's conditions. {words} Numbers at the left are those of the table."

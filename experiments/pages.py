@@ -270,7 +270,9 @@ def _noise_doubles(numbers: Numbers) -> str:
 
 def _multiverse(numbers: Numbers) -> str:
     told = multiverse.read(numbers.folder)
-    return "\n".join([multiverse.found(told), "", *common.table_lines(multiverse.depending(told))])
+    return "\n".join(
+        [multiverse.summary(told), "", *common.table_lines(multiverse.depending(told))]
+    )
 
 
 def _audit(numbers: Numbers) -> str:

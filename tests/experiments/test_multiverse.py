@@ -387,11 +387,10 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 1, 1]
     # The gap turns the verdict at both T, T at one gap; the second sentence has one reading.
     assert multiverse.turned(told) == {"T": 1, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
-    assert (
-        "Of 2 sentences 0 hold in every reading, 1 in none (0 of them fail in every one), 1 in some"
-        in picture.alt
-    )
-    assert "T 1, gap 1, instance 0" in picture.alt
+    assert "Of 2 sentences 0 hold in every reading, 1 in some, 1 in none; 0 fail" in picture.alt
+    assert "T in 1, the gap in 1, the instance in 0" in picture.alt
+    (row,) = multiverse.depending(told)
+    assert (row["section"], row["open"], row["holds in"]) == ("IV", "T, gap", "2 of 4")
     assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
 
 
@@ -468,7 +467,7 @@ def test_the_published_figure_is_of_the_sentences_of_claims():
     sentences = [multiverse.sentence_of(row) for row in claims.ROWS]
     assert [s for s in sentences if s not in counts] == []
     page = (FIGURES / "multiverse.md").read_text("utf-8")
-    assert multiverse.found(told) in page
+    assert multiverse.summary(told) in page
     for number, sentence in enumerate(multiverse._ordered(counts), 1):
         count = counts[sentence]
         cells = [str(number), sentence.section, claims.quoted(sentence.quote)]
