@@ -145,15 +145,26 @@ class Told(NamedTuple):
 
 
 class World(verdicts.Data):
-    """Results under one reading; what rows are judged on."""
+    """Results under one reading; what rows are judged on.
+
+    Attributes:
+        asked: Names of what was asked for: experiments, sweeps, meters, and "gaps".
+    """
 
     def __init__(self, reading: Reading, data: Data, swept: dict[Any, xr.Dataset]) -> None:
-        super().__init__(data.load, data.horizons, data.seeds, data.runs)
-        self.reading, self.swept = reading, swept
+        super().__init__(data.load, data.horizons, min(SEEDS, data.seeds), data.runs)
+        self.reading, self.swept, self.all_seeds = reading, swept, data.seeds
         # Before anything is replaced.
         self.sweep: Callable[..., xr.Dataset] = fmab.sweep
-        self.meters_asked: set[str] = set()
+        self.asked: set[str] = set()
         self._looks: dict[tuple[int, ...], World] = {}
+        load = self.load
+
+        def noted(name: str) -> Mapping[int, Any]:
+            self.asked.add(name)
+            return load(name)
+
+        self.load = noted
 
     def at(self, horizons: Sequence[int]) -> World:
         """Returns the same world, looked at at some horizons."""
@@ -163,6 +174,12 @@ class World(verdicts.Data):
             self._looks[horizons] = other
         return self._looks[horizons]
 
+    def own(self, name: str, algorithm: Any, problem: Any, **settings: Any) -> xr.Dataset:
+        """Returns a sweep that only verdicts need; stated for all seeds, as others run it."""
+        self.asked.add(name)
+        seeds = settings.pop("seeds", self.seeds) * self.all_seeds // self.seeds
+        return super().own(name, algorithm, problem, seeds=seeds, **settings)
+
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Has sweeps, gaps of instances, and links be as the reading has them."""
@@ -170,10 +187,11 @@ class World(verdicts.Data):
         meters = METERS[self.reading.meter]
 
         def gaps(problem: Problem, instances: int) -> Any:
+            self.asked.add("gaps")
             return gaps_of(self._instance(problem), instances)
 
         def links(exchange: Exchange, meter: str) -> int:
-            self.meters_asked.add(meter)
+            self.asked.add(meter)
             return on(exchange, meters.get(meter, meter))
 
         places = [
@@ -195,7 +213,7 @@ class World(verdicts.Data):
         self, algorithm: Any, problem: Any = None, *, seeds: int, store: Any = None, **settings: Any
     ) -> xr.Dataset:
         """Runs what is stated as the reading has it; reads it where that is what others run."""
-        few = min(seeds, max(2, seeds * min(SEEDS, self.seeds) // self.seeds))
+        few = min(seeds, max(2, seeds * self.seeds // self.all_seeds))
         changes, stated = self._changed(algorithm, problem, settings)
 
         def run() -> xr.Dataset:
@@ -299,15 +317,22 @@ def outcome_of(findings: Sequence[Finding]) -> Outcome:
     """Returns the verdict of all findings that count, and their numbers."""
     counted = [each for each in findings if each.counted]
     numbers = tuple(
-        (each.verdict, *((name, *(f"{v:.6g}" for v in m)) for name, m in each.numbers.items()))
+        (
+            each.verdict,
+            *((name, *(f"{v:.6g}" for v in m)) for name, m in each.numbers.items()),
+            "" if each.numbers else each.told,
+        )
         for each in counted
     )
     return Outcome(kind_of(each.verdict for each in counted), numbers)
 
 
 def kind_of(found: Iterable[str]) -> str:
-    """Returns which of `KINDS` some verdicts are together; "" of none."""
-    kinds = set(found)
+    """Returns which of `KINDS` some verdicts are together; "" of none.
+
+    What is not proved, or not contradicted, is not decided.
+    """
+    kinds = {each if each in KINDS else PART if each.startswith(HOLDS) else OPEN for each in found}
     if {HOLDS, FAILS} <= kinds or PART in kinds:
         return PART
     return next((each for each in (FAILS, OPEN, HOLDS) if each in kinds), "")
@@ -387,40 +412,51 @@ def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]
     found = []
     for row in claims.ROWS:
 
-        def ask(reading: Reading, horizons: Sequence[int], row: Any = row) -> Sequence[Finding]:
+        @functools.cache
+        def ask(reading: Reading, horizons: tuple[int, ...], row: Any = row) -> Sequence[Finding]:
             # A share of none is no number, which decides nothing.
             with world(reading).entered(), np.errstate(invalid="ignore", divide="ignore"):
                 return row.judge(world(reading).at(horizons))
 
+        world(BASE).asked.clear()
+        ask(BASE, tuple(data.horizons))
+        # Who asks for nothing is told the same in every world.
         open_in = {
             name: READINGS[name]
-            for name in vary
+            for name in (vary if world(BASE).asked else ())
             if OPEN_IN.get(name, lambda section: True)(row.section)
         }
-        for (T, reading), outcome in judged(ask, data.horizons, open_in).items():
+        for (T, reading), outcome in judged(ask, tuple(data.horizons), open_in).items():
             found.append(Told(sentence_of(row), T, reading, outcome.verdict))
     return [*found, *(_settled(world) if "meter" in vary else ())]
 
 
 def _settled(world: Callable[[Reading], World]) -> Iterator[Told]:
     """Judges, on each meter, the sentences that arithmetic settles and a meter changes."""
+    meters = {name for swap in METERS.values() for name in swap}
     for row in claims.SETTLED:
         if not OPEN_IN["meter"](row.section):
             continue
         found = {}
         for meter in METERS:
             own = world(BASE._replace(meter=meter))
-            own.meters_asked.clear()
+            own.asked.clear()
             with own.entered():
-                found[meter] = row.verdict()
-            if not own.meters_asked & {name for swap in METERS.values() for name in swap}:
+                found[meter] = outcome_of(_computed(row))
+            if not own.asked & meters:
                 break
-        if len(set(found.values())) == 1:
-            continue
-        for meter, (_, words) in found.items():
-            kind = words if words in KINDS else PART if words.startswith(HOLDS) else OPEN
-            reading = Reading(ANY, ANY, ANY, meter)
-            yield Told(sentence_of(row), ANY, reading, kind)
+        if len(set(found.values())) > 1:
+            for meter, outcome in found.items():
+                reading = Reading(ANY, ANY, ANY, meter)
+                yield Told(sentence_of(row), ANY, reading, outcome.verdict)
+
+
+def _computed(row: Any) -> Sequence[Finding]:
+    """Returns the findings of a sentence that arithmetic settles."""
+    if hasattr(row, "judge"):
+        return row.judge(None)
+    told, words = row.verdict()
+    return [Finding("", told, (words,) * 3)]
 
 
 # --- shares -------------------------------------------------------------------------------------

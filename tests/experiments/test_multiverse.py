@@ -281,42 +281,46 @@ def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
     for verdict, kinds in (
         (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
         (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), (PART, [PART]), ("", []),
+        (OPEN, [HOLDS, "not proved"]), (FAILS, ["not contradicted", FAILS]),
+        (PART, ["holds by edges only"]),
     ):  # fmt: skip
         assert multiverse.kind_of(kinds) == verdict
 
 
 def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
-    """Would catch Δ read otherwise where theorems define it, rows without a verdict, and findings
-    of another row."""
+    """Would catch Δ read otherwise where theorems define it, findings of another row, rows that see
+    more seeds than the readings have, and rows that ask for nothing judged again and again."""
     seen = {}
 
-    def row(section):
+    def row(section, asks=True):
         def judge(data):
-            seen.setdefault(section, set()).add(data.reading)
-            value = hash(tuple(data.reading)) % 10**6
-            return [
-                finding(value, HOLDS if data.reading.gap == "own" else FAILS, f"T = {T}")
-                for T in data.horizons
-            ]
+            assert data.load("runs") == "of others" if asks else True
+            assert data.seeds == 200
+            seen.setdefault(section, []).append(data.reading)
+            places = (READINGS[name].index(value) for name, value in data.reading._asdict().items())
+            value = sum(3**power * place for power, place in enumerate(places))
+            verdict = HOLDS if data.reading.gap == "own" else FAILS
+            return [finding(value, verdict, f"T = {T}") for T in data.horizons]
 
         return verdicts.Row(section, "words", section, judge, "")
 
     sections = ("IV-B, Theorem 2", "IV-B", "VII-A2")
-    monkeypatch.setattr(claims, "ROWS", [row(section) for section in sections])
+    rows = [row(section) for section in sections]
+    monkeypatch.setattr(claims, "ROWS", [*rows, row("V", asks=False)])
     monkeypatch.setattr(claims, "SETTLED", [])
-    data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
+    data = multiverse.Data({"runs": "of others"}.__getitem__, HORIZONS, 1000, None)
     told = multiverse.verdicts_of(data)
     count = Counter(each.sentence.section for each in told)
     # T x instance x delay; x meter; x gap.
-    assert count == {sections[0]: 12, sections[1]: 24, sections[2]: 48}
+    assert count == dict(zip((*sections, "V"), (12, 24, 48, 2), strict=True))
+    assert len(seen.pop("V")) == 3
     gaps = {section: {reading.gap for reading in own} for section, own in seen.items()}
     assert gaps == dict(zip(sections, ({"own"}, {"own"}, {"own", "1/16"}), strict=True))
     assert {each.verdict for each in told if each.reading.gap == "1/16"} == {FAILS}
     assert {each.verdict for each in told if each.reading.gap != "1/16"} == {HOLDS}
     few = multiverse.verdicts_of(data, multiverse.QUICK)
-    assert Counter(each.sentence.section for each in few) == dict(
-        zip(sections, (2, 4, 8), strict=True)
-    )
+    count = Counter(each.sentence.section for each in few)
+    assert count == dict(zip((*sections, "V"), (2, 4, 8, 2), strict=True))
 
 
 def test_settled_sentences_are_those_that_a_meter_changes(monkeypatch):
