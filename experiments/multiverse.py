@@ -42,6 +42,7 @@ from experiments.verdicts import FAILS, HOLDS, OPEN, Finding
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
+from fmab_jax.errors import Refusal
 
 NAME = "multiverse"
 # Of each configuration, from those of the other experiments where a reading is theirs.
@@ -389,6 +390,8 @@ def _places(ask: Ask, horizons: Sequence[int]) -> dict[str, Sequence[int]]:
     whole = ask(BASE, horizons)
     try:
         parts = [ask(BASE, (horizon,)) for horizon in horizons]
+    except Refusal:
+        raise
     except (LookupError, ValueError):  # it needs several
         return {ANY: horizons}
     alone = sorted(each.condition for part in parts for each in part)

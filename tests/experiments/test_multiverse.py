@@ -21,6 +21,7 @@ from experiments.multiverse import ANY, BASE, PART, READINGS, Reading, Sentence,
 from experiments.readings import Late, LateHybrid
 from experiments.verdicts import FAILS, HOLDS, OPEN, Finding, Measured
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.errors import Busy
 from fmab_jax.sweeps.study import state
 
 HORIZONS = (10**4, 10**5)
@@ -274,6 +275,14 @@ def test_horizons_are_readings_only_of_sentences_about_each():
     assert found[partly] == {"10⁴": "", "10⁵": HOLDS}
     told = [Told(Sentence("IV", "q", "m"), T, BASE, v) for T, v in found[partly].items()]
     assert multiverse.counts_of(told) == {Sentence("IV", "q", "m"): Counter({HOLDS: 1})}
+
+    def refused(reading, horizons):
+        if len(horizons) == 1:
+            raise Busy("runs", "main", "wait")
+        return [finding(7.0)]
+
+    with pytest.raises(Busy):
+        multiverse.judged(refused, HORIZONS, {})
 
 
 def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
