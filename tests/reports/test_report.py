@@ -181,6 +181,9 @@ def test_the_best_configuration_and_what_its_command_computes(written, grid):
     assert "It computes all 6 configurations" in made({"": grid.isel(epsilon=[0, 1])})[1]
 
 
+VERDICTS = {"more": "more regret", "less": "less", "not shown": "no difference shown"}
+
+
 def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
     """Would catch another reference, an unpaired test, a lost adjustment, or a wrong sentence."""
     reader = Reader(written)
@@ -191,6 +194,10 @@ def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
         ["no round budget", "ε = 1", "no noise"],
         ["no noise", "R = 2", "no round budget"],
     ]
+    told = plain(reader.text)
+    verdicts = [each.verdict for each in fmab.compare_all(grid)]
+    count = ", ".join(f"{w} {verdicts.count(v)}" for v, w in VERDICTS.items())
+    assert f"3 comparisons: {count}." in told
     leaks = [row[heads.index("leaks ε")] for row in rows]
     assert leaks == ["0.5 and no bound", "5 and no bound", "no bound and no bound"]
     final = grid.regret.values[..., -1]
@@ -231,12 +238,13 @@ def test_the_ledger_and_what_went_wrong_are_told(written, grid):
         {"": (unlucky, None)}, title=None, level=0.9, server_price=1.0, peer_price=1.0
     )
     heads, rows = table(Reader(page.page(made)), "Seeds that went wrong")
-    assert heads[3:6] == ["lost the best arm", "share, 90 %", "largest regret of these"]
-    assert rows[0][3] == "2"
+    assert heads[2:4] == ["leak ε", "seeds"] and rows[0][2:4] == ["0.5", "20"]
+    assert heads[4:7] == ["lost the best arm", "share, 90 %", "largest regret of these"]
+    assert rows[0][4] == "2"
     low, high = stats.binomtest(2, 20).proportion_ci(0.9, "exact")
-    assert rows[0][4] == f"[{100 * low:.2g}, {100 * high:.2g}] %"
+    assert rows[0][5] == f"[{100 * low:.2g}, {100 * high:.2g}] %"
     worst = grid.regret.values[0, 0, [3, 5], -1].max()
-    assert float(rows[0][5].replace(",", "")) == pytest.approx(worst, rel=5e-4)
+    assert float(rows[0][6].replace(",", "")) == pytest.approx(worst, rel=5e-4)
 
 
 def json_ledger(data):
