@@ -526,8 +526,8 @@ class Releases:
     row: Seen
     trial: index.IndexTrial
     root: np.uint32
+    size: int
     view: ClassVar[str] = "messages"
-    size: ClassVar[int] = BATCH
 
     def groups(self) -> list[list[Stream]]:
         """Returns what there is to see."""
@@ -580,7 +580,7 @@ def _released_rewards(
     """Returns what shows released rewards."""
     problem = Problem([0.0] * _ARMS, exchange.agents)
     trial = algorithm.bind(problem, _HORIZON, exchange=exchange)
-    return [Releases(row, replace(trial, room=BATCH, shared=False), root)]
+    return [Releases(row, replace(trial, room=BATCH, shared=False), root, BATCH)]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,12 @@ QUICK = 200_000
 TIGHT = ("one upload", "3 uploads", "uploads of rounds 1 and 3, reward of round 1")
 
 
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws no more runs than a test asks for."""
+    monkeypatch.setattr(exposures, "BATCH", 2**13)
+
+
 def checked(found: module.Audit, least: float) -> None:
     """Holds every tight finding to a share of the claim, and all to the claim."""
     assert not found.contradicted
@@ -61,7 +67,10 @@ def test_right_claims_are_reached_to_three_percent(claim: float) -> None:
         ("noise scaled by S_r, not n_r", QUICK, "3 uploads, reward of round 3"),
         # Who leaves follows from the data: one reward of 6 agents' decides.
         ("no noise, who leaves", 2000, "arms pulled in 2 rounds, reward of round 1"),
-        ("own message not taken out", 20_000, "one sum over 2 agents less its own message"),
+        pytest.param(
+            *("own message not taken out", 20_000, "one sum over 2 agents less its own message"),
+            marks=pytest.mark.slow,
+        ),
         ("δ a tenth of what it is", 20_000, "one sum over 6 agents less its own message"),
         pytest.param("un-noised waiting", 2000, "arm pulled while waiting", marks=pytest.mark.slow),
     ],
@@ -277,7 +286,9 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
         # Every agent has rows of its own, and the one whose reward differs is heard, or not.
         (fmab.cdp_mab(None, participation=0.5), 2.0),
         (fmab.single_mab(None), 0.5),
-        (fmab.hdp_mab(None, "1,3:complete", weights="components"), 2.0),
+        pytest.param(
+            fmab.hdp_mab(None, "1,3:complete", weights="components"), 2.0, marks=pytest.mark.slow
+        ),
     ],
     ids=lambda each: getattr(each, "name", None),
 )
