@@ -331,7 +331,7 @@ def _other_law(mine: Any, theirs: Any) -> bool:
     if not isinstance(mine, dict):
         return bool(mine != theirs)
     # A label is all that one says; of a law that is not loaded here it tells nothing.
-    owner = laws.KNOWN.get(mine.get("law"))
+    owner = laws.KNOWN.get(str(mine.get("law")))
     fields = {name: value for name, value in mine.items() if name != "law"}
     try:
         return owner is not None and owner(**fields).label() != theirs
