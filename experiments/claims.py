@@ -1,33 +1,38 @@
 """The paper's sentences, section by section, each with a verdict that is computed from data.
 
-Three lists: what is measured, what arithmetic settles, and what is not judged. `verdicts` has the
-rule, `claims_theory` and `claims_measured` have the measured rows, `claims_settled` the others.
+Five lists: what is measured, bounds, what arithmetic settles, misprints, and what is not judged.
+`verdicts` has the rule; `claims_theory` and `claims_measured` have the measured rows,
+`claims_bounds`, `claims_settled` and `claims_misprints` the others. Page, table and counts are made
+here, from the findings alone.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments import common
 from experiments.claims_bounds import ROWS as BOUNDS
 from experiments.claims_measured import ROWS as EXPERIMENTS
+from experiments.claims_misprints import MISPRINTS
 from experiments.claims_settled import SETTLED, UNMEASURED
 from experiments.claims_theory import ROWS as THEORY
 from experiments.verdicts import (
-    FAILS,
-    HOLDS,
     LARGE,
     LEVEL,
     SCALES,
+    SMALL,
     TOLERANCE,
+    UNJUDGED,
     Data,
     Finding,
     Row,
-    combined,
     counts,
+    lines_of,
+    stated_of,
     verdict_of,
 )
 from fmab_jax.files import whole_file
@@ -35,6 +40,14 @@ from fmab_jax.files import whole_file
 __all__ = ["BOUNDS", "ROWS", "Data", "judge"]
 
 ROWS: list[Row] = [*THEORY, *EXPERIMENTS]
+
+
+class Judged(NamedTuple):
+    """A sentence, what was found, and the list in which it stands."""
+
+    list: str
+    row: Any
+    findings: list[Finding]
 
 
 def judge(
@@ -48,16 +61,22 @@ def judge(
         readings: In how many readings a sentence holds, by section, quotation and what is measured;
             `multiverse` has them.
     """
-    found, bounds = ([row.judge(data) for row in rows] for rows in (ROWS, BOUNDS))
-    settled = [each.verdict() for each in SETTLED]
+    rows = {
+        "measured": ROWS,
+        "bounds with explicit constants": BOUNDS,
+        "settled by arithmetic": SETTLED,
+        "misprints": MISPRINTS,
+    }
+    found = {name: [row.judge(data) for row in listed] for name, listed in rows.items()}
     folder.mkdir(parents=True, exist_ok=True)
     page, table = folder / "CLAIMS.md", folder / "claims.csv"
+    measured, bounds, settled, misprints = found.values()
     lines = [
         *_head(data),
-        *_summary(found, bounds, settled),
+        *_summary(found),
         "## Measured",
         "",
-        *_table(ROWS, found, readings),
+        *_table(ROWS, measured, readings),
         "## Bounds with explicit constants",
         "",
         "The paper's orders have no constants. These are the provable ones of docs/theory.md: a bound below the regret would "
@@ -65,11 +84,20 @@ def judge(
         "",
         *_table(BOUNDS, bounds),
         *_settled(settled),
+        *_misprints(misprints),
         *_unmeasured(),
     ]
     with whole_file(page) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    _write([*ROWS, *BOUNDS], [*found, *bounds], table)
+    judged = [
+        Judged(name, row, findings)
+        for name, listed in rows.items()
+        for row, findings in zip(listed, found[name], strict=True)
+    ]
+    unjudged = [
+        Judged(UNJUDGED, row, [Finding("", row.why, (UNJUDGED,) * 3)]) for row in UNMEASURED
+    ]
+    _write([*judged, *unjudged], table)
     return [page, table]
 
 
@@ -90,26 +118,26 @@ def _head(data: Data) -> list[str]:
         "interval that lies across an edge decides nothing. Where half or twice the tolerance would change the verdict, "
         "the row says so.",
         "",
+        "Behind each verdict stands in brackets how large the effect is, over all conditions that count. "
+        f"An order that holds by less than {100 * SMALL:g} % says so and is counted apart. Where only a consequence of a sentence could be "
+        "tested, or too few runs could have failed it, it is *not contradicted*. [claims.csv](claims.csv) has every number, the rule "
+        "by which it was judged, and what it was held against.",
+        "",
     ]
 
 
-def _summary(
-    found: list[list[Finding]], bounds: list[list[Finding]], settled: list[tuple[str, str]]
-) -> list[str]:
+def _summary(found: dict[str, list[list[Finding]]]) -> list[str]:
     def told(verdicts: Iterable[str]) -> str:
         return ", ".join(f"{number} {kind}" for kind, number in counts(verdicts).items())
 
-    words = [verdict for _, verdict in settled]
-    plain = {verdict: words.count(verdict) for verdict in dict.fromkeys(words)}
-    others = sum(n for verdict, n in plain.items() if verdict not in (HOLDS, FAILS))
     return [
         "| list | sentences |",
         "|---|---|",
-        f"| measured | {len(found)}: {told(map(combined, found))} |",
-        f"| bounds with explicit constants | {len(bounds)}: {told(map(combined, bounds))} |",
-        f"| settled by arithmetic | {len(settled)}: {plain.get(HOLDS, 0)} {HOLDS}, "
-        f"{plain.get(FAILS, 0)} {FAILS}, {others} in part or not proved |",
-        f"| not judged | {len(UNMEASURED)} |",
+        *(
+            f"| {name} | {len(rows)}: {told(map(stated_of, rows))} |"
+            for name, rows in found.items()
+        ),
+        f"| {UNJUDGED} | {len(UNMEASURED)} |",
         "",
     ]
 
@@ -123,7 +151,7 @@ def _table(
     heads += ["[readings](multiverse.md)"] if readings else []
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row, findings in zip(rows, found, strict=True):
-        told = "<br>".join(f"{each.condition}: {each.told}" for each in findings)
+        told = lines_of(findings, "<br>")
         note = f"<br>{row.note}" if row.note else ""
         cells = (
             row.section,
@@ -139,7 +167,7 @@ def _table(
     return [*lines, ""]
 
 
-def _settled(settled: list[tuple[str, str]]) -> list[str]:
+def _settled(settled: list[list[Finding]]) -> list[str]:
     lines = [
         "## Settled by arithmetic",
         "",
@@ -148,8 +176,26 @@ def _settled(settled: list[tuple[str, str]]) -> list[str]:
         "| section | the paper's words | what settles it | computed | verdict |",
         "|---|---|---|---|---|",
     ]
-    for each, (told, verdict) in zip(SETTLED, settled, strict=True):
-        cells = (each.section, quoted(each.quote), each.why, told, f"**{verdict}**")
+    for each, findings in zip(SETTLED, settled, strict=True):
+        told = lines_of(findings, "<br>")
+        cells = (each.section, quoted(each.quote), each.why, told, verdict_of(findings))
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _misprints(misprints: list[list[Finding]]) -> list[str]:
+    lines = [
+        "## Misprints",
+        "",
+        "Slips of the print: typing errors, lost factors, conditions that contradict each other. They are no failures: what "
+        "is meant is judged in the other lists, or follows all the same.",
+        "",
+        "| section | the paper's words | what is meant | printed, and what follows | verdict |",
+        "|---|---|---|---|---|",
+    ]
+    for each, findings in zip(MISPRINTS, misprints, strict=True):
+        told = lines_of(findings, "<br>")
+        cells = (each.section, quoted(each.quote), each.meant, told, verdict_of(findings))
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
@@ -170,15 +216,38 @@ def quoted(words: str) -> str:
     return f"“{inside}”".replace("|", r"\|")
 
 
-def _write(rows: list[Row], found: list[list[Finding]], path: Path) -> None:
-    """Writes every finding with its numbers, a row each."""
-    heads = ("row", "section", "quote", "condition", "quantity", "estimate", "lower", "upper")
+HEADS = (
+    "row", "section", "quote", "condition", "quantity", "estimate", "lower", "upper", "counted",
+    *(f"verdict at {name}" for name in SCALES),
+    "list", "rule", "against", "effect", "seeds", "of seeds", "told", "verdict",
+)  # fmt: skip
+
+
+def _write(judged: Sequence[Judged], path: Path) -> None:
+    """Writes every finding with its numbers, a row each.
+
+    A number that is told besides has no rule. `effect` is what the verdict's brackets are made of;
+    `seeds` is how many met a condition, `of seeds` of how many.
+    """
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([*heads, "counted", *(f"verdict at {name}" for name in SCALES)])
-        for number, (row, findings) in enumerate(zip(rows, found, strict=True), 1):
+        writer.writerow(HEADS)
+        for number, (name, row, findings) in enumerate(judged, 1):
+            verdict = UNJUDGED if name == UNJUDGED else verdict_of(findings)
             for each in findings:
-                numbers: dict[str, Any] = dict(each.numbers) or {"": ("", "", "")}
-                for quantity, measured in numbers.items():
-                    start = (number, row.section, row.quote, each.condition, quantity)
-                    writer.writerow([*start, *measured, each.counted, *each.verdicts])
+                for quantity, measured, rule in _quantities(each):
+                    against = "" if math.isnan(each.against) or not rule else each.against
+                    effect = each.effects.get(quantity, "") if rule else ""
+                    few = each.seeds.get(quantity, ("", ""))
+                    start = (number, row.section, row.quote, each.condition, quantity, *measured)
+                    end = (name, rule, against, effect, *few, each.told, verdict)
+                    writer.writerow([*start, each.counted, *each.verdicts, *end])
+
+
+def _quantities(finding: Finding) -> list[tuple[str, Any, str]]:
+    """Returns name, number and rule of all that a finding tells; of one without numbers a blank."""
+    judged = [(name, number, finding.rule) for name, number in finding.numbers.items()]
+    besides = [(name, number, "") for name, number in finding.besides.items()]
+    if not judged:
+        return [("", ("", "", ""), finding.rule), *besides]
+    return [*judged, *besides]

@@ -10,7 +10,11 @@ The rule, for every row:
   more; twice that is stricter, half of it is milder.
 
 An interval that lies across an edge decides nothing. A row whose verdict changes at half or at
-twice the tolerance says so.
+twice the tolerance says so. Every verdict says how large the effect is, and an order that holds by
+less than 1 % is counted apart.
+
+A `Finding` is the record: sentence, table cell, row of the CSV and count in the head are made from
+it, here and in `claims`.
 """
 
 from __future__ import annotations
@@ -30,10 +34,34 @@ from fmab_jax.analysis.bands import lost_interval, student_quantile
 
 LEVEL = 0.99
 TOLERANCE, LARGE = 0.05, 1.0
+# An order that holds by less says so.
+SMALL = 0.01
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
+# What is asked is a consequence of the sentence, or too few runs could have failed it.
+NOT_CONTRADICTED = "not contradicted"
+# The steps that are printed do not give it, and neither do ours.
+NOT_PROVED = "not proved"
+MISPRINT, UNJUDGED = "misprint", "not judged"
+HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
 PARTLY_HOLDS, SOMETIMES = f"{HOLDS} or {OPEN}", "holds under some conditions only"
 PARTLY_FAILS = f"{FAILS} or is {OPEN}"
-KINDS = (HOLDS, PARTLY_HOLDS, SOMETIMES, PARTLY_FAILS, FAILS, OPEN)
+KINDS = (
+    HOLDS,
+    HOLDS_LITTLE,
+    PARTLY_HOLDS,
+    NOT_CONTRADICTED,
+    SOMETIMES,
+    PARTLY_FAILS,
+    FAILS,
+    NOT_PROVED,
+    OPEN,
+    MISPRINT,
+    UNJUDGED,
+)
+# Names of the rules, as claims.csv has them.
+ORDER, ALIKE, NO_MORE, VALUE, PROBABLE = "order", "alike", "no more", "value", "probable"
+LARGER, AT_MOST, AT_LEAST, EXACTLY = "large", "at most", "at least", "exactly"
+PLAIN, PRINT = f"{ORDER}, no share", f"{EXACTLY}, a print"
 SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
 
 
@@ -56,8 +84,12 @@ class Finding(NamedTuple):
         condition: Under which.
         told: What was measured, in words.
         verdicts: At half the tolerance, at it, and at twice of it; alike where there is none.
-        numbers: What was measured, by name.
+        numbers: What was measured, by name; the rule is applied to each of them.
         counted: Whether it is part of the row's verdict.
+        rule: By which of the rules it was judged.
+        against: What the numbers are held against; NaN where the rule has no such number.
+        besides: What is told besides, by name.
+        seeds: Of a number under a condition: how many seeds met it, of how many.
     """
 
     condition: str
@@ -65,11 +97,26 @@ class Finding(NamedTuple):
     verdicts: tuple[str, str, str]
     numbers: dict[str, Measured] = {}
     counted: bool = True
+    rule: str = ""
+    against: float = math.nan
+    besides: dict[str, Measured] = {}
+    seeds: dict[str, tuple[int, int]] = {}
 
     @property
     def verdict(self) -> str:
         """The verdict at the stated tolerance."""
         return self.verdicts[1]
+
+    @property
+    def effects(self) -> dict[str, float]:
+        """How large each number's effect is: of the value or bound it is held against, if any."""
+        rest = () if math.isnan(self.against) or not self.against else (self.against,)
+        return {name: each.estimate / math.prod(rest) for name, each in self.numbers.items()}
+
+    def adding(self, words: str, **besides: Measured) -> Finding:
+        """Returns the finding with further words, and numbers that are told besides."""
+        told = f"{self.told}{words}"
+        return self._replace(told=told, besides={**self.besides, **_named(besides)})
 
     def uncounted(self, why: str) -> Finding:
         """Returns the finding as one that is told but not judged."""
@@ -184,76 +231,131 @@ def worst(verdicts: Iterable[str]) -> str:
     return next(each for each in (FAILS, OPEN, HOLDS) if each in found)
 
 
-def _thrice(verdict: Callable[[float], str]) -> tuple[str, str, str]:
+def _judged(
+    rule: str,
+    condition: str,
+    found: dict[str, Measured],
+    ends: Callable[[float], tuple[float, float]],
+    write: Callable[[Measured], str],
+    against: float = math.nan,
+    seeds: Mapping[str, tuple[int, int]] | None = None,
+) -> Finding:
+    """Judges numbers by the ends between which each has to lie, at each scale of the tolerance."""
+
+    def verdict(scale: float) -> str:
+        return worst(sided(each, *ends(scale)) for each in found.values())
+
     half, stated, twice = (verdict(scale) for scale in SCALES.values())
-    return half, stated, twice
+    of = {_name(name): pair for name, pair in (seeds or {}).items()}
+    words = told(found, write, of)
+    return Finding(
+        condition, words, (half, stated, twice), _named(found), True, rule, against, {}, of
+    )
 
 
 def ordered(condition: str, write: Any = None, **steps: Measured) -> Finding:
-    """Every difference is above 0; written as a share if nothing else is said."""
+    """Every difference is above 0; a share, unless it is written as something else."""
     verdict = positive(*steps.values())
-    return Finding(condition, told(steps, write or percent), (verdict,) * 3, _named(steps))
+    rule = ORDER if write is None else PLAIN
+    return Finding(
+        condition, told(steps, write or percent), (verdict,) * 3, _named(steps), rule=rule
+    )
 
 
 def alike(condition: str, **differences: Measured) -> Finding:
     """Every difference, as a share, is 0 within the tolerance."""
 
-    def verdict(scale: float) -> str:
-        reach = scale * TOLERANCE
-        return worst(sided(each, -reach, reach) for each in differences.values())
+    def ends(scale: float) -> tuple[float, float]:
+        return -scale * TOLERANCE, scale * TOLERANCE
 
-    return Finding(condition, told(differences, percent), _thrice(verdict), _named(differences))
+    return _judged(ALIKE, condition, differences, ends, percent)
 
 
 def no_more(condition: str, **differences: Measured) -> Finding:
     """Every difference, as a share, is at most 0 within the tolerance."""
-
-    def verdict(scale: float) -> str:
-        return worst(sided(each, -math.inf, scale * TOLERANCE) for each in differences.values())
-
-    return Finding(condition, told(differences, percent), _thrice(verdict), _named(differences))
+    return _judged(
+        NO_MORE, condition, differences, lambda scale: (-math.inf, scale * TOLERANCE), percent
+    )
 
 
 def valued(condition: str, value: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is the stated one, within the tolerance."""
 
-    def verdict(scale: float) -> str:
-        ends = sorted(value * (1 + sign * scale * TOLERANCE) for sign in (-1, 1))
-        return worst(sided(each, *ends) for each in found.values())
+    def ends(scale: float) -> tuple[float, float]:
+        low, high = sorted(value * (1 + sign * scale * TOLERANCE) for sign in (-1, 1))
+        return low, high
 
-    return Finding(condition, told(found, write or number), _thrice(verdict), _named(found))
+    return _judged(VALUE, condition, found, ends, write or number, value)
 
 
-def probable(condition: str, **found: Measured) -> Finding:
-    """Every share is 1 within the tolerance."""
+def exactly(condition: str, value: float, write: Any = None, **found: Measured) -> Finding:
+    """Every number is the stated one: no tolerance but that of rounding."""
+    near = 1e-9 * abs(value)
+    finding = _judged(
+        EXACTLY, condition, found, lambda _: (value - near, value + near), write or number, value
+    )
+    return finding._replace(told=f"{finding.told}; stated {value:,.6g}")
 
-    def verdict(scale: float) -> str:
-        return worst(sided(each, 1 - scale * TOLERANCE, 1) for each in found.values())
 
-    return Finding(condition, told(found, percent), _thrice(verdict), _named(found))
+def probable(
+    condition: str, seeds: Mapping[str, tuple[int, int]] | None = None, **found: Measured
+) -> Finding:
+    """Every share is 1 within the tolerance; of how many seeds each is, where of some only."""
+    return _judged(
+        PROBABLE,
+        condition,
+        found,
+        lambda scale: (1 - scale * TOLERANCE, 1),
+        percent,
+        seeds=seeds,
+    )
 
 
 def large(condition: str, **ratios: Measured) -> Finding:
     """Every ratio is at least double."""
-
-    def verdict(scale: float) -> str:
-        return worst(sided(each, 1 + scale * LARGE, math.inf) for each in ratios.values())
-
-    return Finding(condition, told(ratios, number), _thrice(verdict), _named(ratios))
+    return _judged(LARGER, condition, ratios, lambda scale: (1 + scale * LARGE, math.inf), number)
 
 
 def at_most(condition: str, most: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is at most the stated one: no tolerance."""
-    verdict = worst(sided(each, -math.inf, most) for each in found.values())
-    words = f"{told(found, write or number)}; at most {most:,.6g}"
-    return Finding(condition, words, (verdict,) * 3, _named(found))
+    finding = _judged(AT_MOST, condition, found, lambda _: (-math.inf, most), write or number, most)
+    return finding._replace(told=f"{finding.told}; at most {most:,.6g}")
 
 
 def at_least(condition: str, least: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is at least the stated one: no tolerance."""
-    verdict = worst(sided(each, least, math.inf) for each in found.values())
-    words = f"{told(found, write or number)}; at least {least:,.6g}"
-    return Finding(condition, words, (verdict,) * 3, _named(found))
+    finding = _judged(
+        AT_LEAST, condition, found, lambda _: (least, math.inf), write or number, least
+    )
+    return finding._replace(told=f"{finding.told}; at least {least:,.6g}")
+
+
+def consequence(finding: Finding) -> Finding:
+    """Returns the finding as one on a consequence of the sentence: it can but contradict it."""
+    other = {HOLDS: NOT_CONTRADICTED, OPEN: NOT_CONTRADICTED}
+    return _renamed(finding, other, "a consequence")
+
+
+def unless_contradicted(finding: Finding) -> Finding:
+    """Returns the finding as one of too few runs: where they are open, they do not contradict."""
+    return _renamed(finding, {OPEN: NOT_CONTRADICTED}, "few runs")
+
+
+def provable(finding: Finding) -> Finding:
+    """Returns the finding as one on what can be proved: beyond it nothing is known to fail."""
+    return _renamed(finding, {FAILS: NOT_PROVED}, "what can be proved")
+
+
+def misprint(condition: str, printed: float, write: Any = None, **found: Measured) -> Finding:
+    """Every number is another one than the print has."""
+    finding = exactly(condition, printed, write, **found)
+    finding = _renamed(finding, {FAILS: MISPRINT}, PRINT.partition(", ")[2])
+    return finding._replace(told=finding.told.replace("; stated ", "; printed "))
+
+
+def _renamed(finding: Finding, other: Mapping[str, str], why: str) -> Finding:
+    half, stated, twice = (other.get(each, each) for each in finding.verdicts)
+    return finding._replace(verdicts=(half, stated, twice), rule=f"{finding.rule}, {why}")
 
 
 def combined(findings: Sequence[Finding], place: int = 1) -> str:
@@ -261,29 +363,92 @@ def combined(findings: Sequence[Finding], place: int = 1) -> str:
     counted = [each for each in findings if each.counted]
     found = {each.verdicts[place] for each in counted}
     if not found:
-        return OPEN
-    if found == {HOLDS}:
-        return HOLDS
+        return UNJUDGED
+    if len(found) == 1:
+        return found.pop()
     if HOLDS not in found:
-        return FAILS if found == {FAILS} else OPEN if FAILS not in found else f"{FAILS}, or open"
+        return f"{FAILS}, or open" if FAILS in found else OPEN
     if FAILS not in found:
-        return f"{HOLDS}; {OPEN} at {_conditions(counted, OPEN, place)}"
-    others = [each for each in counted if each.verdicts[place] != HOLDS]
-    if len(others) < len(counted) - len(others):
-        told = "; ".join(f"{each.verdicts[place]} at {each.condition}" for each in others)
+        others = (
+            f"{verdict} at {_conditions(counted, verdict, place)}"
+            for verdict in (OPEN, NOT_CONTRADICTED, NOT_PROVED)
+            if verdict in found
+        )
+        return "; ".join([HOLDS, *others])
+    rest = [each for each in counted if each.verdicts[place] != HOLDS]
+    if len(rest) < len(counted) - len(rest):
+        told = "; ".join(f"{each.verdicts[place]} at {each.condition}" for each in rest)
         return f"holds but for: {told}"
     return f"holds only if {_conditions(counted, HOLDS, place)}"
 
 
 def verdict_of(findings: Sequence[Finding]) -> str:
-    """Returns a row's verdict, and what it would be at half and twice the tolerance if else."""
+    """Returns a row's verdict, the size of the effect, and what other tolerances would change."""
     half, stated, twice = (combined(findings, place) for place in range(3))
     others = [
         f"at {name} the tolerance: {words}"
         for name, words in (("half", half), ("twice", twice))
         if words != stated
     ]
-    return "; ".join([f"**{stated}**", *others])
+    size = size_of(findings)
+    shown = f"**{stated_of(findings)}**{f' ({size})' if size else ''}"
+    return "; ".join([shown, *others])
+
+
+def stated_of(findings: Sequence[Finding]) -> str:
+    """Returns a row's verdict; an order that holds, by how little if it is little."""
+    stated = combined(findings)
+    steps = [
+        effect
+        for each in findings
+        if each.counted and each.rule == ORDER
+        for effect in each.effects.values()
+    ]
+    return HOLDS_LITTLE if stated == HOLDS and steps and min(steps) < SMALL else stated
+
+
+def size_of(findings: Sequence[Finding]) -> str:
+    """Says between which ends the effects of the findings lie that are counted, rule by rule."""
+    by: dict[str, list[float]] = {}
+    for each in findings:
+        if each.counted and each.numbers:
+            rule = each.rule if each.rule in (PLAIN, PRINT) else each.rule.partition(", ")[0]
+            by.setdefault(rule, []).extend(each.effects.values())
+    return "; ".join(filter(None, (_size(rule, values) for rule, values in by.items())))
+
+
+def _size(rule: str, values: Sequence[float]) -> str:
+    shares = [100 * value for value in values]
+    if rule == ORDER:
+        return f"by {span(shares)} %"
+    if rule in (ALIKE, NO_MORE):
+        return f"{span(shares)} %"
+    if rule == PROBABLE:
+        return f"in {span(shares)} %"
+    if rule in (VALUE, EXACTLY, PRINT):
+        return f"{span(values)} times the {'print' if rule == PRINT else 'value'}"
+    if rule in (AT_MOST, AT_LEAST):
+        return f"{span(values)} times the bound"
+    return f"{span(values)} times" if rule == LARGER else span(values)
+
+
+def span(values: Sequence[float]) -> str:
+    """Writes between which ends numbers lie, two digits of each."""
+    low, high = (_short(end) for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _short(value: float) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    if abs(value) >= 1e6 or abs(value) < 1e-4:
+        return f"{value:.1e}"
+    digits = max(0, 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{digits}f}"
+    # 0.996 is written 1.0.
+    return (
+        text if digits < 2 or abs(float(text)) < 10.0 ** (1 - digits) else f"{value:.{digits - 1}f}"
+    )
 
 
 def kind_of(verdict: str) -> str:
@@ -316,9 +481,19 @@ def _conditions(findings: Sequence[Finding], verdict: str, place: int) -> str:
 # --- words --------------------------------------------------------------------------------------
 
 
-def told(found: dict[str, Measured], write: Callable[[Measured], str]) -> str:
+def told(
+    found: Mapping[str, Measured],
+    write: Callable[[Measured], str],
+    seeds: Mapping[str, tuple[int, int]] | None = None,
+) -> str:
     """Writes measured numbers with their names; a single one may go without ("_")."""
-    return ", ".join(f"{_name(name)} {write(each)}".strip() for name, each in found.items())
+    written = []
+    for name, each in found.items():
+        text = f"{_name(name)} {write(each)}".strip()
+        if few := (seeds or {}).get(_name(name)):
+            text += f" ({few[0]:,} of {few[1]:,} seeds)"
+        written.append(text)
+    return ", ".join(written)
 
 
 def _name(given: str) -> str:
@@ -364,19 +539,38 @@ class Settled(NamedTuple):
         section: Where it stands.
         quote: A few of its words, as the LaTeX has them.
         why: What settles it.
-        check: Returns what was computed, in words, and whether the sentence holds: True, False, or
-            in words under which condition.
+        check: Returns what was computed, without intervals.
     """
 
     section: str
     quote: str
     why: str
-    check: Callable[[], tuple[str, bool | str]]
+    check: Callable[[], list[Finding]]
+
+    def judge(self, data: Any = None) -> list[Finding]:
+        """Returns what was computed, whatever the data."""
+        return self.check()
 
     def verdict(self) -> tuple[str, str]:
         """Returns what was computed, and the verdict."""
-        told, holds = self.check()
-        return told, holds if isinstance(holds, str) else HOLDS if holds else FAILS
+        found = self.check()
+        return lines_of(found), stated_of(found)
+
+
+class Misprint(NamedTuple):
+    """A slip of the print: what is meant is judged elsewhere, or follows all the same.
+
+    Attributes:
+        section: Where it stands.
+        quote: A few of its words, as the LaTeX has them.
+        meant: What has to stand there, and what hangs on it.
+        judge: Returns what the print says beside what follows, from the data.
+    """
+
+    section: str
+    quote: str
+    meant: str
+    judge: Callable[[Any], list[Finding]]
 
 
 class Unmeasured(NamedTuple):
@@ -385,3 +579,15 @@ class Unmeasured(NamedTuple):
     section: str
     quote: str
     why: str
+
+
+def lines_of(findings: Sequence[Finding], between: str = "; ") -> str:
+    """Writes what was found, with its conditions, if it has any."""
+    return between.join(
+        f"{each.condition}: {each.told}" if each.condition else each.told for each in findings
+    )
+
+
+def exact(value: float) -> Measured:
+    """Returns a number that has no interval."""
+    return Measured(float(value), float(value), float(value))
