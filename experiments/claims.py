@@ -212,7 +212,8 @@ def _unmeasured() -> list[str]:
 
 def quoted(words: str) -> str:
     """Writes a quotation in a cell of a table; a bare formula as a formula."""
-    inside = words if "$" in words or "\\" not in words else f"${words}$"
+    formula = "\\" in words and "$" not in words and "~" not in words
+    inside = f"${words}$" if formula else words
     return f"“{inside}”".replace("|", r"\|")
 
 

@@ -110,7 +110,10 @@ def _rounds_needed(data: Data, horizon: int) -> Finding:
 def _log_rounds_decide(data: Data, horizon: int) -> Finding:
     cell = data.last("fig04_epsilon", horizon, epsilon=1)
     few = cell.rounds_made.values <= math.log10(horizon)
-    finding = probable(slots(horizon), _=share(few & (cell.active_arms.values == 1)))
+    decided = cell.active_arms.values == 1
+    finding = probable(slots(horizon), _=share(few & decided))
+    ever = share(decided)
+    finding = finding.adding(f"; {percent(ever)} have one arm left at T", ever=ever)
     return finding if horizon == MEANT else finding.uncounted(NOT_MEANT)
 
 

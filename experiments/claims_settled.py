@@ -183,8 +183,8 @@ def _dense_or_sparse() -> list[Finding]:
 def _sparse_builds_fewer() -> list[Finding]:
     """By edges, and by the paper's cost of a round."""
     counts = {
-        "by edges": lambda name: graphs.make(name, AGENTS).number_of_edges(),
-        "by diameter x edges": lambda name: _flooding(name).on("bound"),
+        "edges counted": lambda name: graphs.make(name, AGENTS).number_of_edges(),
+        "diameter x edges counted": lambda name: _flooding(name).on("bound"),
     }
     found = []
     for words, count in counts.items():
@@ -235,7 +235,7 @@ def _costs(meter: str) -> dict[int, int]:
     return {case: table2.round_cost(_case(case), meter) for case in range(1, 7)}
 
 
-BY = {"edges": "by edges", "sac": "by hops to the sinks"}
+BY = {"edges": "edges counted", "sac": "hops to the sinks counted"}
 
 
 def _in_order(more: tuple[int, ...], less: tuple[int, ...], halved: bool = False) -> list[Finding]:
@@ -329,7 +329,7 @@ def _one_way() -> list[Finding]:
 def _near_the_centre() -> list[Finding]:
     """Links inside a component of 20: star, ring, complete."""
     found = []
-    for meter, words in (("edges", "by edges"), ("sac", "by hops to the sink")):
+    for meter, words in (("edges", "edges counted"), ("sac", "hops to the sink counted")):
         links = {
             name: exchange.sinks([graphs.make(name, 20)]).on(meter)
             for name in ("star", "ring", "complete")

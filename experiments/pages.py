@@ -67,10 +67,11 @@ class Numbers:
 
     def shares(self, start: str, gap: str) -> list[Measured]:
         """Returns the shares of runs of a row, by R and T, for one gap of the budget."""
+        rows = [row for row in self.table("claims").rows if row["quote"].startswith(start)]
         return [
             measured(row)
-            for row in self.table("claims").rows
-            if row["quote"].startswith(start)
+            for row in rows
+            if row["row"] == rows[0]["row"]  # others have the same words
             and gap in row["condition"]
             and row["quantity"].startswith("R = ")
         ]

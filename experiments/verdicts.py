@@ -204,6 +204,16 @@ def excess(first: Any, second: Any) -> Measured:
     return ratio(first, second).moved(lambda value: value - 1)
 
 
+def change(after: tuple[Any, Any], before: tuple[Any, Any]) -> Measured:
+    """Returns by what share a ratio of means changed: all four over the same seeds."""
+    parts = [np.asarray(each, np.float64) for each in (*after, *before)]
+    a, b, c, d = (each / each.mean() for each in parts)
+    means = [each.mean() for each in parts]
+    found = means[0] / means[1] / (means[2] / means[3])
+    spread = mean(found * (a - b - c + d))
+    return Measured(found - 1, found - 1 + spread.lower, found - 1 + spread.upper)
+
+
 def exponent(first: Any, second: Any, factor: float) -> Measured:
     """Returns e such that mean(first) = mean(second) x factor^e, for a factor above 1."""
     return ratio(first, second).moved(lambda v: math.log(max(v, 1e-300)) / math.log(factor))
@@ -411,7 +421,7 @@ def size_of(findings: Sequence[Finding]) -> str:
     """Says between which ends the effects of the findings lie that are counted, rule by rule."""
     by: dict[str, list[float]] = {}
     for each in findings:
-        if each.counted and each.numbers:
+        if each.counted and each.numbers and each.against != 0:  # no multiple of nothing
             rule = each.rule if each.rule in (PLAIN, PRINT) else each.rule.partition(", ")[0]
             by.setdefault(rule, []).extend(each.effects.values())
     return "; ".join(filter(None, (_size(rule, values) for rule, values in by.items())))
@@ -439,15 +449,15 @@ def span(values: Sequence[float]) -> str:
 
 
 def _short(value: float) -> str:
-    if value == 0 or not math.isfinite(value):
-        return f"{value:.0f}"
+    if not math.isfinite(value) or abs(value) < 1e-9:  # rounding
+        return f"{abs(value):.0f}"
     if abs(value) >= 1e6 or abs(value) < 1e-4:
         return f"{value:.1e}"
     digits = max(0, 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{digits}f}"
     # 0.996 is written 1.0.
     return (
-        text if digits < 2 or abs(float(text)) < 10.0 ** (1 - digits) else f"{value:.{digits - 1}f}"
+        text if digits < 2 or abs(float(text)) < 10.0 ** (2 - digits) else f"{value:.{digits - 1}f}"
     )
 
 

@@ -6,13 +6,22 @@ import itertools
 import math
 from importlib import import_module
 
+import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import claims, claims_bounds, claims_theory, fig06_rounds, fig07_tradeoff, verdicts
-from experiments.verdicts import FAILS, HOLDS, OPEN, Data, Measured
+from experiments import (
+    claims,
+    claims_bounds,
+    claims_misprints,
+    claims_theory,
+    fig06_rounds,
+    fig07_tradeoff,
+    verdicts,
+)
+from experiments.verdicts import FAILS, HOLDS, MISPRINT, NOT_CONTRADICTED, OPEN, Data, Measured
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.sweeps.study import state
@@ -37,6 +46,7 @@ AXES = {
         "spread": ["homogeneous", "heterogeneous"],
     },
     "fig10_graphs": {"graph": ["complete", "star", "ring", "random"]},
+    "table1_graphs": {"graph": ["star", "ring", "complete", "regular-4"]},
     "table2_fig11_hybrid": {"components": [f"case {case}" for case in range(1, 7)]},
     "fig12_heterogeneous_structures": {
         "algorithm": ["CDP", "DDP", "HDP"],
@@ -92,9 +102,9 @@ class Cells(Data):
                 regret = drawn(100, 112)
             data = {"regret": regret, "waiting_regret": drawn(1, 2), "rounds_made": drawn(1.9, 2.1)}
             dims, links = drawn(100, 110)
-            data["links"] = ((*dims, "meter"), links[..., None] * [1.0, 3.0])
+            data["links"] = ((*dims, "meter"), links[..., None] * [1.0, 3.0, 5.0])
             self.kept[name, horizon] = xr.Dataset(
-                data, axes | {"meter": ["server", "used"]}, {"agents": 5}
+                data, axes | {"meter": ["server", "used", "bound"]}, {"agents": 5}
             )
         return self.kept[name, horizon]
 
@@ -177,11 +187,12 @@ def graphs_over(*pairs):
 
 
 def waits(name, axis, pairs, **others):
-    """Returns differences of the regret while waiting."""
+    """Returns by what share the second has less regret while waiting than the first."""
     return lambda r, T: {
         "": {
-            f"{a} minus {b}": r(name, T, "waiting_regret", **{axis: a}, **others)
+            f"{b} below {a}": 1
             - r(name, T, "waiting_regret", **{axis: b}, **others)
+            / r(name, T, "waiting_regret", **{axis: a}, **others)
             for a, b in pairs
         }
     }
@@ -260,7 +271,10 @@ BY_HAND = {
         "ordered", None,
         waits(F10, "graph", [("ring", g) for g in ("star", "random", "complete")])),
     ("regret and communication cost are not directly proportional", 0): (
-        "ordered", None, graphs_over(("star", "complete"))),
+        "ordered", None, lambda r, T: {"": {"links over regret, complete over star": (
+            r(F10, T, "links", graph="complete", meter="bound")
+            / r(F10, T, "links", graph="star", meter="bound")
+            / (r(F10, T, graph="complete") / r(F10, T, graph="star")) - 1)}}),
     ("The CDP-MAB achieves the smallest regret", 0): (
         "ordered", None,
         over(F12, "HDP over CDP", {"algorithm": "HDP", **APART}, {"algorithm": "CDP", **APART})),
@@ -287,15 +301,14 @@ BY_HAND = {
     (r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}", 0): (
         "at_most", 50.0, budgets("times", "server", [(1, 2), (0.2, 2)])),
     ("we can recover $R_{C}(T)$", 0): ("no_more", None, ample("budgets", participation=1)),
-    ("we can obtain $MR_C(T)$ regret", 0): (
-        "valued", 50.0, lambda r, T: {"": {
-            "of M = 50:": r("alone", T) / r("budgets", T, participation=1, rounds=NONE)}}),
+    ("we can obtain $MR_C(T)$ regret", 0): ("at_most", 50.0, lambda r, T: {"": {
+        "times": r("alone", T) / r("budgets", T, participation=1, rounds=NONE)}}),
+    ("we can obtain $MR_C(T)$ regret", 1): ("valued", 50.0, lambda r, T: {"": {
+        "times": r("alone", T) / r("budgets", T, participation=1, rounds=NONE)}}),
+    # 4 log T / (3 log pM): 3.1 and 3.9 at p = 1, 5.3 and 6.7 at p = 0.2; 2 is outside.
     ("not worse than the non-communication case", 0): (
-        "no_more", None, budgets("over agents alone", "alone", [(1, 2), (0.2, 2)])),
-    # 4 log T / (3 log pM): 3.1 and 3.9 at p = 1, 5.3 and 6.7 at p = 0.2.
-    (r"R \geq \frac{4\log T}{3 \log pM}", 0): (
         "no_more", None, budgets("over agents alone", "alone",
-                                 [(1, 4), (0.2, {10**4: 6, 10**5: 7})])),
+                                 [(1, 4), (0.2, {10**4: 6, 10**5: 7}), (1, 2), (0.2, 2)])),
     # 3 log T / (4 log M): 1.8 and 2.2.
     ("the worst-cast regret is still $MR_C(T)$", 0): (
         "at_most", 50.0, lambda r, T: {
@@ -316,6 +329,19 @@ BY_HAND = {
         "at_most", {", ring": 2 * 50 * 24, ", star": 2 * 50}, lambda r, T: {
             f", {g}": {f"{g} minus complete": r(F10, T, graph=g) - r(F10, T, graph="complete")}
             for g in ("ring", "star")}),
+    # 2 x 50, 2 x 50 x 49.
+    ("$R_C(T)+O(M)$    & $R_C(T)+O(M(M-1))$ & $R_C(T)$", 0): (
+        {", complete": "alike", "": "at_most"}, {", star": 100, ", ring": 4900, ", complete": None},
+        lambda r, T: {
+            ", complete": {"over CDP-MAB": r("table1_graphs", T, graph="complete")
+                           / r(F4, T, epsilon=1) - 1},
+            **{f", {g}": {"minus complete": r("table1_graphs", T, graph=g)
+                          - r("table1_graphs", T, graph="complete")} for g in ("star", "ring")}}),
+    # The walk's second eigenvalue, 0.8282, was looked up with numpy alone.
+    (r"$ R_C(T)+O(\frac{M\log M}{\log (1/\lambda_2)})$", 0): (
+        "at_most", 100 * math.log(50) / math.log(1 / 0.8282084939), lambda r, T: {
+            ", 4-regular": {"minus complete": r("table1_graphs", T, graph="regular-4")
+                            - r("table1_graphs", T, graph="complete")}}),
     ("ultimately leads to the reduction of the regret introduced by the local exploitation", 0): (
         "ordered", None, waits(F12, "algorithm", [("DDP", "HDP")], **ALIKE)),
     ("we should try to ensure the balance of agents in each component", 0): (
@@ -349,6 +375,7 @@ def rule(kind: str, found: float, value: float | None, scale: float) -> bool:
 
 def agree(findings, wanted, kind, value_of) -> None:
     """Asserts that findings have these numbers by condition, and the verdicts of the rule."""
+    kind_of = kind if callable(kind) else lambda condition: kind
     assert {each.condition for each in findings} == set(wanted)
     for each in findings:
         numbers = wanted[each.condition]
@@ -357,7 +384,8 @@ def agree(findings, wanted, kind, value_of) -> None:
         )
         for place, scale in enumerate((0.5, 1.0, 2.0)):
             holds = all(
-                rule(kind, found, value_of(each.condition), scale) for found in numbers.values()
+                rule(kind_of(each.condition), found, value_of(each.condition), scale)
+                for found in numbers.values()
             )
             assert each.verdicts[place] == (HOLDS if holds else FAILS), (each.condition, scale)
 
@@ -395,7 +423,11 @@ def test_rows_compare_the_cells_that_they_name(row):
                     return value[condition.removeprefix(told)]
                 return value(T) if callable(value) else value
 
-            agree(judge(data), wanted, kind, value_of)
+            def kind_of(condition, told=told):
+                end = condition.removeprefix(told)
+                return kind if isinstance(kind, str) else kind.get(end, kind[""])
+
+            agree(judge(data), wanted, kind_of, value_of)
     data.horizons = HORIZONS
     assert len(judge(data)) == sum(len(numbers(data.at, T)) for T in HORIZONS)
 
@@ -448,6 +480,9 @@ def test_every_row_is_judged_by_hand_somewhere():
         "identify the best arm after the $R$-th communication round with high probability",
         "is removed from the active arm set after the $R-$th communication",
         r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate",
+        r"until reaching $O(\frac{K\log(KT\log T)}{\Delta})$",
+        "turn to be a constant",
+        "gossiping distributes information slowly and incurs large end-to-end delay",
         r"a $O(\frac{\log ^{1.5} T}{\epsilon \sqrt{M}})$ regret",
         "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved",
         r"\sum_{k=1}^{K} \frac{\log(KT\log T)}{\Delta_k}",
@@ -455,8 +490,6 @@ def test_every_row_is_judged_by_hand_somewhere():
         r"inversely proportional to $\epsilon$",
         "communication rounds are needed to identify the suboptimal arm",
         r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$",
-        r"\frac{16\log(8K (\left \lceil \log (\frac{1}{\Delta_k}) +1 \right \rceil)^2 T)}"
-        r"{M\Delta_k^2}",
     }
     assert {row.quote for row in claims.ROWS} == elsewhere | {quote for quote, _ in BY_HAND}
 
@@ -485,22 +518,48 @@ class Few(Data):
         return self.found[name]
 
 
-def test_lost_best_arms_are_held_against_one_in_t():
-    """Would catch a share of other seeds, a search with few of them, and a verdict by the estimate
-    alone: none of a thousand seeds says little about 1 in 10⁴."""
+def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
+    """Would catch E_R judged by lost arms, a verdict by the estimate alone, and "holds" of so few
+    seeds that none of them could have shown otherwise."""
     quote = r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$"
     judge = next(row.judge for row in claims.ROWS if row.quote == quote)
-    wanted = {(0, 10**6): HOLDS, (0, 1000): OPEN, (5000, 10**6): FAILS}
-    for (lost, seeds), verdict in wanted.items():
-        data = Few({"lost-T10000": xr.Dataset({"best_arm_lost": lost, "seeds": seeds})})
-        (found,) = judge(data)
-        assert found.verdicts == (verdict,) * 3
-        low, high = lost_interval(lost, seeds, 0.99)
-        assert found.numbers["lost"] == pytest.approx((lost / seeds, low, high))
-        assert found.told.endswith(f"seeds lost it: at most {high:.1e}")
+    # By the seeds of a figure: 100 times as many can decide 1 / 10^4 only from 530 on.
+    wanted = {(0, 1000): HOLDS, (0, 60): NOT_CONTRADICTED, (500, 1000): FAILS}
+    for (failed, base), verdict in wanted.items():
+        asked = []
+
+        def events(horizon, seeds, failed=failed, asked=asked):
+            asked.append((horizon, seeds))
+            return failed
+
+        monkeypatch.setattr(claims_theory, "events_failed", events)
+        data = Few({"lost-T10000": xr.Dataset({"best_arm_lost": 3, "seeds": 10**6})}, seeds=base)
+        event, lost = judge(data)
+        seeds = 100 * base if base == 1000 else 10 * base
+        assert asked == [(10**4, seeds)] and event.verdicts == (verdict,) * 3
+        low, high = lost_interval(failed, seeds, 0.99)
+        assert event.numbers["failed"] == pytest.approx((failed / seeds, low, high))
+        assert event.told == f"failed in {failed} of {seeds:,} seeds: at most {high:.1e}"
+        assert not lost.counted and lost.verdict == NOT_CONTRADICTED
+        assert lost.numbers["lost"] == pytest.approx((3e-6, *lost_interval(3, 10**6, 0.99)))
         ((_, algorithm, settings),) = data.asked
-        assert (algorithm, settings["seeds"], settings["horizon"]) == ("cdp", 1000 * SEEDS, 10**4)
+        assert (algorithm, settings["seeds"], settings["horizon"]) == ("cdp", 1000 * base, 10**4)
         assert settings["keep"] == "summary" and settings["epsilon"] == 1
+
+
+def test_the_good_event_fails_where_a_radius_is_too_small(monkeypatch):
+    """Would catch an event that never fails: without half of the noise's radius it does, in one
+    seed of two, and the means that are drawn are those that are compared."""
+    assert claims_theory.events_failed(10**4, 300) == 0
+    rng = np.random.default_rng(3)
+    means = rng.random((200, claims_theory.ARMS))
+    sqrt = math.sqrt
+    monkeypatch.setattr(claims_theory.math, "sqrt", lambda x: 0.3 * sqrt(x))
+    found = claims_theory.epochs_of(means, 10**4, np.random.default_rng(0), epsilon=1e-3)
+    assert 0.5 < found.failed.mean() <= 1
+    monkeypatch.undo()
+    found = claims_theory.epochs_of(means, 10**4, np.random.default_rng(0), epsilon=1e-3)
+    assert not found.failed.any()
 
 
 def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
@@ -520,37 +579,163 @@ def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
         return judge(Few({F4: {10**4: one}}))[0]
 
     assert judged().numbers[""].estimate == 1
-    assert judged().told.endswith(f"of {SEEDS} seeds; most rounds / allowed 1.000")
+    assert judged().told.endswith(f"({SEEDS} of {SEEDS} seeds); most rounds / allowed 1.000")
     made[1:31] = 4
     assert judged().numbers[""].estimate == 0.5 and judged().verdict == FAILS
     active[1:31] = 2
     assert judged().numbers[""].estimate == 1
-    assert judged().told.endswith("of 30 seeds; most rounds / allowed 1.000")
+    assert judged().told.endswith(f"(30 of {SEEDS} seeds); most rounds / allowed 1.000")
     active[31] = 2
-    assert judged().verdict == OPEN and judged().told == "29 seeds have one arm left: too few"
+    assert judged().verdict == OPEN and judged().told == "29 of 60 seeds have one arm left: too few"
 
 
 def test_single_arms_are_held_against_the_print(monkeypatch):
-    """Would catch arms that never left in the share, 32 taken for 16, sums that forget the gap,
+    """Would catch arms that never left in the share, 128 taken for 16, sums that forget the gap,
     and the part of the bound where noise decides."""
     log = math.log(8 * 100 * 9 * 10**4)  # a gap of 0.3: ceil(log2(1/0.3) + 1) is 3
     rewards = 16 * log / (50 * 0.09)
     noise = 32 * 3 * math.sqrt(2 * log) / (50**1.5 * 0.3)
     three = np.array([0.3])
-    assert claims_theory._printed(three, 10**4, 1.0, 16) == pytest.approx([max(rewards, noise)])
-    small = claims_theory._printed(three, 10**4, 0.01, 16)
+    printed = claims_misprints._printed
+    assert printed(three, 10**4, 1.0, 16) == pytest.approx([max(rewards, noise)])
+    small = printed(three, 10**4, 0.01, 16)
     assert small == pytest.approx([100 * noise]) and 100 * noise > rewards > noise
     gaps = np.tile([0.0, 0.3, 0.3, 0.3], (SEEDS, 1))
     gone = np.tile(rewards * np.array([0.0, 1.9, 0.5, 0.0]), (SEEDS, 1))
-    monkeypatch.setattr(claims_theory, "gaps_of", lambda problem, seeds: gaps[:seeds])
-    monkeypatch.setattr(claims_theory, "pulls_of_arms", lambda T, seeds: (gone[:seeds], None))
-    arms, sums, other = claims_theory._sixteen(Few({}))
-    assert arms.numbers[""].estimate == 0.5 and arms.told.endswith("most pulls / bound 1.9")
+    monkeypatch.setattr(claims_misprints, "gaps_of", lambda problem, seeds: gaps[:seeds])
+    monkeypatch.setattr(claims_misprints, "pulls_of_arms", lambda T, seeds: (gone[:seeds], None))
+    constant, arms, sums, right = claims_misprints._sixteen(Few({}))
+    assert constant.verdict == MISPRINT and constant.numbers["follows"].estimate == 128
+    assert arms.numbers[""].estimate == 0.5 and "most pulls / bound 1.9" in arms.told
     assert sums.numbers[""].estimate == 0.0  # 2.4 over 2
-    assert other.numbers[""].estimate == 1.0 and not other.counted
-    assert other.told.startswith("100 %; most 0.95")
+    assert right.numbers["most pulls / bound"].estimate == pytest.approx(1.9 / 8)
+    assert [each.counted for each in (constant, arms, sums, right)] == [True, False, False, False]
     gone[:, 1] = rewards * 1.5  # 2.0 over 2
-    assert claims_theory._sixteen(Few({}))[1].numbers[""].estimate == 1.0
+    assert claims_misprints._sixteen(Few({}))[2].numbers[""].estimate == 1.0
+
+
+def test_epsilon_is_followed_over_the_whole_range():
+    """Would catch a side that is judged by one point of it, the sides exchanged, a step of whole
+    epochs told as the crossing, and a crossing at the wrong end of a step."""
+    quote = r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
+    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    at = np.array(claims_theory.RANGE)
+
+    def judged(slopes):
+        """Regret falls with these exponents from one epsilon to the next."""
+        steps = np.array(slopes) * np.diff(np.log(at))
+        regret = 1e6 * np.exp(-np.concatenate([[0], np.cumsum(steps)]))
+        data = {"regret": (("epsilon", "seed"), regret[:, None] * np.ones(SEEDS))}
+        return judge(Few({"crossover-range": xr.Dataset(data)}))
+
+    noisy = at[1:] <= 0.51
+    slopes = np.where(noisy, 1.0, 0.1)
+    low, high, ceases, where = judged(slopes)
+    assert (low.verdict, high.verdict) == (HOLDS, HOLDS)
+    assert low.condition == "ε from 0.0078 to 0.5 times the print"
+    assert low.numbers["exponent"].estimate == pytest.approx(1.0)
+    assert high.numbers["exponent"].estimate == pytest.approx(0.1)
+    # A factor of 2 around 1/2 has 0.55, around 0.71 it has 0.1.
+    wanted = 0.5 * math.sqrt(2) ** (0.05 / 0.45)
+    assert ceases.besides["times the print"].estimate == pytest.approx(wanted)
+    assert not ceases.counted and not where.counted
+    # By hand: r Dt sqrt(2 log(8 K r^2 T)) / (sqrt(N) log(16 r^2 T)) over 0.1 sqrt(log(T) / N).
+    fourth = 4 / 16 * math.sqrt(2 * math.log(80 * 16 * 1e10)) / math.log(16 * 16 * 1e10)
+    gap = np.sort(claims_theory.gaps_of(claims_theory.fixed(), 1)[0])[1]
+    wanted = fourth / (gap * math.sqrt(math.log(1e10)))
+    assert where.besides["epoch 4"].estimate == pytest.approx(wanted)
+    slopes[6:9] = 0.0
+    *_, dip, _ = judged(slopes)
+    assert dip.numbers["exponent"].estimate == pytest.approx(0) and not dip.counted
+    low, high, *_ = judged(np.where(noisy, 0.1, 1.0))
+    assert (low.verdict, high.verdict) == (FAILS, FAILS)
+
+
+def test_regret_reaches_a_floor_and_no_ceiling():
+    """Would catch the floor and the ceiling exchanged, and a ceiling that counts."""
+    quote = r"until reaching $O(\frac{K\log(KT\log T)}{\Delta})$"
+    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    for draw in range(3):
+        data = Cells(draw)
+        r = {e: data.at("epsilon", 0, epsilon=e) for e in (1e-6, 1e-5, 1, NONE)}
+        floor, ceiling = judge(data)
+        assert floor.counted and not ceiling.counted
+        assert floor.numbers["ε = 1 over no noise"].estimate == pytest.approx(r[1] / r[NONE] - 1)
+        assert [each.estimate for each in ceiling.numbers.values()] == pytest.approx(
+            [r[1e-6] / r[NONE] - 1, r[1e-6] / r[1e-5] - 1]
+        )
+
+
+def test_what_does_not_depend_on_the_horizon_is_compared_over_it():
+    """Would catch a constancy that is judged by a bound, or by one horizon alone; and ratios of
+    ratios upside down."""
+    rows = [row.judge for row in claims.ROWS if row.quote == "and not depending on $T$"]
+    constant = next(row.judge for row in claims.ROWS if row.quote == "turn to be a constant")
+    for draw in range(3):
+        data = Cells(draw)
+        first, second = HORIZONS
+        for each in rows[1](data):
+            graph = each.condition.rpartition(", ")[2]
+            assert each.condition == f"T = 10⁴ to 10⁵, {graph}"
+            extra = [
+                data.at(F10, T, graph=graph) - data.at(F10, T, graph="complete") for T in HORIZONS
+            ]
+            if extra[0] <= 0:
+                assert each.verdict == OPEN and not each.numbers
+                continue
+            share = extra[1] / extra[0] - 1
+            assert each.numbers["change"].estimate == pytest.approx(share)
+            assert each.verdict == (HOLDS if abs(share) <= 0.05 else FAILS)
+        (found,) = constant(data)
+        for R in (20, 40):
+            ends = [
+                data.at("budgets", T, participation=1, rounds=R)
+                / data.at("budgets", T, participation=1, rounds=NONE)
+                for T in HORIZONS
+            ]
+            assert found.numbers[f"R = {R}"].estimate == pytest.approx(ends[1] / ends[0] - 1)
+    assert rows[1](Few({}, (10**4,))) == [] and constant(Few({}, (10**4,))) == []
+
+
+def test_gossip_forwards_to_one_neighbour():
+    """Would catch a message that stays, is sent to all, or goes on by itself where all is sent: on
+    a path of three, and on a star of four, expectations are worked out by hand."""
+    path = nx.path_graph(2)
+    for whole in (True, False):
+        assert (claims_theory.slots_to_tell_all(path, 5, whole) == 1).all()
+    # A complete graph of 3, one message: the first slot tells one; then it is known to two, of
+    # which, alone, the holder passes on to the third with chance 1/2 in each slot: 1 + 2. Three
+    # messages at once take the longest: more than 3, less than 9.
+    triangle = nx.complete_graph(3)
+    alone = claims_theory.slots_to_tell_all(triangle, 4000, False)
+    # The longest of three geometric waits (each 1/2, independent), and the first slot.
+    geometric = sum(1 - (1 - 0.5**k) ** 3 for k in range(0, 60))
+    assert abs(alone.mean() - 1 - geometric) < 5 * alone.std() / math.sqrt(4000)
+    # A star of four: leaves always tell the hub, which tells one leaf at a time, of three; after
+    # the first slot it knows all. All leaves have to be told once from then on.
+    star = nx.star_graph(3)
+    whole = claims_theory.slots_to_tell_all(star, 4000, True)
+    coupons = 3 * (1 + 1 / 2 + 1 / 3)
+    assert abs(whole.mean() - 1 - coupons) < 5 * whole.std() / math.sqrt(4000)
+
+
+def test_gossip_is_held_against_the_slots_of_gis(monkeypatch):
+    """Would catch another diameter, the two readings exchanged, and averaging that counts."""
+    quote = "gossiping distributes information slowly and incurs large end-to-end delay"
+    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    slots = {True: 100.0, False: 1.0}
+    monkeypatch.setattr(
+        claims_theory, "slots_to_tell_all", lambda g, runs, whole: np.full(runs, slots[whole])
+    )
+    found = {each.condition: each for each in judge(Few({}))}
+    assert len(found) == 9
+    for graph, diameter in (("ring", 25), ("star", 2), ("complete", 1)):
+        all_, alone = (
+            found[f"{graph}, {words}"] for words in ("all that was heard", "each message alone")
+        )
+        assert all_.numbers["times"].estimate == 100 / diameter and all_.verdict == HOLDS
+        assert alone.numbers["times"].estimate == 1 / diameter and alone.verdict == FAILS
+        assert not found[f"{graph}, averaging to 10⁻²"].counted
 
 
 # --- bounds -------------------------------------------------------------------------------------

@@ -179,7 +179,23 @@ BROKEN = {
         "CLAIMS.md",
         lambda text: re.sub(r"\*\*holds only if [^*]*\*\*", "**holds**", text, count=1),
     ),
-    "a count of verdicts off by one": ("CLAIMS.md", within("| measured |", "36 holds", "37 holds")),
+    "a count of verdicts off by one": (
+        "CLAIMS.md",
+        within("| measured |", " 38 holds", " 39 holds"),
+    ),
+    "an order that holds by little said to hold": (
+        "CLAIMS.md",
+        lambda text: text.replace("**holds by less than 1 %**", "**holds**", 1),
+    ),
+    "the size of an effect": (
+        "CLAIMS.md",
+        lambda text: re.sub(r"\*\* \(by [^)]*\)", "** (by 12 to 34 %)", text, count=1),
+    ),
+    "a misprint that is told as a failure": (
+        "CLAIMS.md",
+        lambda text: text.replace("**misprint**", "**does not hold**", 1),
+    ),
+    "a count of misprints": ("CLAIMS.md", within("| misprints |", "17: 17", "17: 16")),
     "a count of another list": ("CLAIMS.md", within("| not judged |", "19", "18")),
     "a settled verdict flipped": (
         "CLAIMS.md",
@@ -212,7 +228,7 @@ BROKEN = {
     ),
     "a verdict that hangs on the tolerance, unsaid": (
         "CLAIMS.md",
-        lambda text: re.sub(r"\*\*; at (half|twice) the tolerance: [^|]*", "** ", text),
+        lambda text: re.sub(r"; at (half|twice) the tolerance: [^|]*", " ", text),
     ),
 }
 
