@@ -16,8 +16,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 import fmab_jax as fmab
+from experiments import seen
 from fmab_jax.analysis.bands import describe, student_quantile
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import keys
 from fmab_jax.files import whole_file
 from fmab_jax.plots import captions
@@ -97,6 +98,34 @@ def paired_bands(curves: Mapping[str, xr.DataArray], reference: str) -> dict[str
     return {label: moved.get(label, own) for label in curves}
 
 
+def leak_of(algorithm: Any, agents: int) -> float | None:
+    """Returns what an algorithm's messages leak of one reward; None where nobody is told anything.
+
+    It is the epsilon of pure differential privacy, over the whole run, against whoever sees most
+    of what is sent, from the privacy ledger; infinite for no bound.
+    """
+    told = [row for row in fmab.privacy_ledger(algorithm, agents) if row.what != "actions"]
+    return max((row.epsilon for row in told), default=None)
+
+
+def leak_text(leak: float | None) -> str:
+    """Writes a leak."""
+    if leak is None:
+        return "nothing is sent"
+    return "no bound" if math.isinf(leak) else f"Nε = {written(leak)}"
+
+
+def leaks(members: Mapping[str, Any], agents: int) -> str:
+    """Says what a message leaks of one reward with each of some algorithms.
+
+    Args:
+        members: Algorithms by what figures call them.
+        agents: M.
+    """
+    said = {name: leak_text(leak_of(each, agents)) for name, each in members.items()}
+    return f"Leak of one reward to whoever sees the messages of its agent: {seen.grouped(said)}"
+
+
 def level_at_end(where: str, regret: Mapping[int, xr.DataArray]) -> str:
     """Says the mean regret at each horizon that differences are to be compared with."""
     means = [
@@ -123,17 +152,31 @@ def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> 
     """Returns setting, horizons, seeds, band (or bars), further sentences, what went wrong."""
     horizons = [whole(horizon) for horizon in results]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
-    seeds = whole(next(iter(results.values())).sizes["seed"])
     shown = f"Lines: means over the seeds; shaded: {describe(LEVEL, 'simultaneous')}"
     if bars:
         shown = f"{bars}: pointwise {100 * LEVEL:g} % confidence interval (Student t)"
     parts = [
-        f"{setting}, T = {listed} slots, {seeds} seeds",
+        f"{setting}, T = {listed} slots, {seeds_of({T: [d] for T, d in results.items()})}",
         shown,
         *sentences,
         *_went_wrong(results),
     ]
     return ". ".join(parts) + "."
+
+
+def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:
+    """Writes how many seeds there are: "1000 seeds", or by horizon where these differ.
+
+    Args:
+        results: All that is drawn, by horizon.
+    """
+    found = {
+        f"T = {whole(T)}": " or ".join(
+            whole(number) for number in sorted({data.sizes["seed"] for data in each})
+        )
+        for T, each in results.items()
+    }
+    return f"{seen.grouped(found)} seeds"
 
 
 def _went_wrong(results: Results) -> list[str]:

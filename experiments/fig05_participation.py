@@ -10,7 +10,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -39,6 +39,10 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         regret[horizon] = common.paired_bands(curves, name_of(1))
         more[horizon] = common.difference_bands(curves, name_of(1))
 
+    references = {T: float(each[name_of(1)]["mean"][-1]) for T, each in regret.items()}
+    members = {name_of(p): fmab.cdp_mab(EPSILON, participation=p) for p in PARTICIPATIONS}
+    leaks = [common.leak_text(common.leak_of(each, AGENTS)) for each in members.values()]
+
     def page(page: pictures.Page) -> None:
         labels = ["regret, sum over agents", "more than with p = 1, paired"]
         axes = page.panels(labels, common.titles(results))
@@ -46,25 +50,35 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             page.handles = common.draw_bands(top, regret[horizon])
             pictures.draw_difference(bottom, more[horizon])
             top.set(xlim=0, ylim=0)
+        for handle, told in zip(page.handles, leaks, strict=True):
+            handle.set_label(f"{handle.get_label()} ({told})")
+        page.percent(
+            list(axes[1]), references.values(), [pictures.ends(each) for each in more.values()]
+        )
 
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
         results,
         "In a round N = ⌈pM⌉ agents report",
         common.PAIRED.format("p = 1"),
-        "More than with p = 1: difference of regret, seed by seed, over the logarithm of time",
+        "More than with p = 1: difference of regret, seed by seed, over the logarithm of time"
+        + pictures.in_percent(references.values(), more.values(), "the regret at T with p = 1"),
+        f"ε is the same for every p, what a message leaks is not. {common.leaks(members, AGENTS)}",
     )
     last = max(results)
-    listed = (
-        f"{float(more[last][name_of(p)]['mean'][-1]):,.0f} at p = {p:g}"
-        for p in PARTICIPATIONS
-        if p != 1
-    )
+    found = {p: pictures.end_of(more[last][name_of(p)]) for p in PARTICIPATIONS if p != 1}
+    listed = (f"{mean:+,.0f} at p = {p:g}" for p, (mean, _, _) in found.items())
     alt = (
-        f"Regret at T = {common.whole(last)} is {', '.join(listed)} above the "
-        f"{float(regret[last][name_of(1)]['mean'][-1]):,.0f} that it is where all agents report."
+        f"Regret at T = {common.whole(last)}, beside the "
+        f"{references[last]:,.0f} of p = 1: {', '.join(listed)}. From the "
+        f"smallest p to the largest, the difference {seen.course(list(found.values()))}, and the "
+        f"leak of a message is {', '.join(leaks)}."
     )
-    rows = pictures.curve_rows({"regret": regret, "difference to p = 1": more})
+    told = dict(zip(members, leaks, strict=True))
+    rows = [
+        row | {"leak": told[row["curve"]]}
+        for row in pictures.curve_rows({"regret": regret, "difference to p = 1": more})
+    ]
     return pictures.publish(
         pictures.Picture("fig05_participation", page, caption, alt, rows), folder
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -53,19 +53,26 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         regret[horizon] = common.paired_bands(curves, NO_BUDGET)
         more[horizon] = common.difference_bands(curves, NO_BUDGET)
 
+    references = {T: float(each[NO_BUDGET]["mean"][-1]) for T, each in regret.items()}
+    linear = GAPS[gap] is not None
+
     def page(page: pictures.Page) -> None:
         labels = ["regret, sum over agents", "more than with no budget, paired"]
         axes = page.panels(labels, common.titles(results))
         for (top, bottom), horizon in zip(axes.T, results, strict=True):
             page.handles = common.draw_bands(top, regret[horizon])
             pictures.draw_difference(bottom, more[horizon])
-            if GAPS[gap] is None:  # the curves are orders of magnitude apart
+            if not linear:  # the curves are orders of magnitude apart
                 top.set(xlim=0, yscale="log")
                 bottom.set_yscale("symlog", linthresh=NEAR, linscale=0.4)
                 least = min(float(band["lower"].min()) for band in more[horizon].values())
                 bottom.set_ylim(min(-0.3 * NEAR, 1.5 * least))
             else:
                 top.set(xlim=0, ylim=0)
+        if linear:
+            page.percent(
+                list(axes[1]), references.values(), [pictures.ends(b) for b in more.values()]
+            )
 
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1",
@@ -73,13 +80,18 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         budget_in_words(gap),
         common.PAIRED.format(NO_BUDGET),
         "More than with no budget: difference of regret, seed by seed, over the logarithm of time"
-        + f"; linear up to {NEAR}, logarithmic beyond" * (GAPS[gap] is None),
+        + f"; linear up to {NEAR}, logarithmic beyond" * (not linear)
+        + pictures.in_percent(references.values(), more.values(), "the regret at T of no budget")
+        * linear,
+        common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS),
     )
     last = max(results)
-    listed = ", ".join(f"{float(b['mean'][-1]):+,.0f} at {r}" for r, b in more[last].items())
+    found = {label: pictures.end_of(band) for label, band in more[last].items()}
+    listed = ", ".join(f"{mean:+,.0f} at {label}" for label, (mean, _, _) in found.items())
     alt = (
         f"Regret at T = {common.whole(last)}, beside the "
-        f"{float(regret[last][NO_BUDGET]['mean'][-1]):,.0f} of no budget: {listed}."
+        f"{references[last]:,.0f} of no budget: {listed}. From the smallest R "
+        f"to the largest, the difference {seen.course(list(found.values()))}."
     )
     rows = pictures.curve_rows({"regret": regret, "difference to no budget": more})
     name = f"fig06_rounds{FILES[gap]}"

@@ -44,7 +44,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"{title}, {graph.number_of_edges()} edges and diameter {graphs.diameter(graph)}"
         for title, graph in made.items()
     )
-    alt = f"Four graphs of {AGENTS} agents: {'; '.join(listed)}."
+    alt = f"{len(made)} graphs of {AGENTS} agents: {'; '.join(listed)}."
     rows = [
         {
             "graph": title,

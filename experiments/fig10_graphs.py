@@ -12,7 +12,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
@@ -44,29 +44,45 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         for horizon, data in results.items()
     }
     more = {T: common.difference_bands(each, COMPLETE) for T, each in curves.items()}
+    references = {T: float(each[COMPLETE].isel(time=-1).mean()) for T, each in curves.items()}
 
     def page(page: pictures.Page) -> None:
         labels = ["regret minus that on the complete graph, paired"]
         axes = page.panels(labels, common.titles(results), height=1.9)[0]
         for panel, horizon in zip(axes, results, strict=True):
             page.handles = pictures.draw_difference(panel, more[horizon])
+        page.percent(
+            list(axes), references.values(), [pictures.ends(each) for each in more.values()]
+        )
 
     tables = {name: exchange.flooding(graphs.make(name, AGENTS)) for name in GRAPHS}
     waits = ", ".join(f"{name} {table.wait}" for name, table in tables.items())
     caption = common.caption(
         f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
         results,
-        "Differences are paired, seed by seed, and drawn over the logarithm of time",
+        "Differences are paired, seed by seed, and drawn over the logarithm of time"
+        + pictures.in_percent(
+            references.values(), more.values(), "the regret at T on the complete graph"
+        ),
         common.level_at_end(
             "on the complete graph", {T: each[COMPLETE] for T, each in curves.items()}
         ),
         f"Slots of waiting a round: {waits}",
+        common.leaks({name: fmab.ddp_mab(EPSILON, graph=name) for name in GRAPHS}, AGENTS),
     )
     last = max(results)
-    listed = ", ".join(f"{float(b['mean'][-1]):+,.1f} on the {g}" for g, b in more[last].items())
+    found = {graph: pictures.end_of(band) for graph, band in more[last].items()}
+    listed = ", ".join(
+        f"{mean:+,.1f} ({seen.percent(mean, references[last])}) on the {graph}"
+        for graph, (mean, _, _) in found.items()
+    )
+    at_end = {T: [pictures.end_of(band) for band in each.values()] for T, each in more.items()}
+    every = [point for points in at_end.values() for point in points]
+    shares = [(mean, references[T]) for T, points in at_end.items() for mean, _, _ in points]
     alt = (
-        f"The graphs differ little. Beside the complete graph, at T = {common.whole(last)}: "
-        f"{listed} graph."
+        f"Regret beside the complete graph, at T = {common.whole(last)}: {listed} graph. "
+        f"{seen.sides(every, 'differences at T')}. They are {seen.most(shares)} of the regret on "
+        "the complete graph."
     )
     rows = pictures.curve_rows({"difference to the complete graph": more})
     return pictures.publish(pictures.Picture("fig10_graphs", page, caption, alt, rows), folder)

@@ -6,12 +6,14 @@ section has 100 agents, the others 100 arms, and the remark on delays needs grap
 one ring of 100 against five rings of 20.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 100, 100
@@ -19,7 +21,7 @@ EPSILON = 1
 ALGORITHMS = {"CDP": fmab.cdp_mab, "DDP": fmab.ddp_mab, "HDP": fmab.hdp_mab}
 GRAPH, COMPONENTS = "ring", "20x5:ring"
 SPREADS = {"homogeneous": 0, "heterogeneous": 1}
-NAMES = {"CDP": "CDP-MAB", "DDP": "DDP-MAB", "HDP": "HDP-MAB"}
+NAMES = {"Single": "agents alone", "CDP": "CDP-MAB", "DDP": "DDP-MAB", "HDP": "HDP-MAB"}
 STRUCTURES = "DDP-MAB on a ring, HDP-MAB on five components of 20 agents, each a ring"
 # Structures differ in colour, rewards in stroke.
 LOOKS = [
@@ -61,6 +63,10 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         server = {T: d.regret.sel(algorithm="CDP", spread=spread) for T, d in results.items()}
         levels.append(common.level_at_end(f"of CDP-MAB, {spread},", server))
 
+    server = {T: d.regret.sel(algorithm="CDP").isel(time=-1) for T, d in results.items()}
+    # Of both reward structures, whose means are close.
+    references = {T: float(each.mean()) for T, each in server.items()}
+
     def page(page: pictures.Page) -> None:
         labels = ["regret minus that of CDP-MAB, paired"]
         axes = page.panels(labels, common.titles(results), height=1.9)[0]
@@ -68,22 +74,54 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             page.handles = []
             for (label, band), own in zip(more[horizon].items(), LOOKS, strict=True):
                 page.handles += pictures.draw_difference(panel, {label: band}, **own)
+        page.percent(list(axes), references.values(), [pictures.ends(b) for b in more.values()])
 
     share = common.disagreement(AGENTS, ARMS, SPREADS["heterogeneous"])
     caption = common.caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
         common.renamed(results, algorithm=NAMES),
-        "Differences to CDP-MAB on the same rewards, seed by seed, over the logarithm of time",
+        "Differences to CDP-MAB on the same rewards, seed by seed, over the logarithm of time"
+        + pictures.in_percent(
+            references.values(), more.values(), "the mean regret of CDP-MAB at T on both rewards"
+        ),
         *levels,
         f"Heterogeneous: {common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents "
         "is not the global best",
+        leaks(ALGORITHMS),
     )
     last = max(results)
-    listed = ", ".join(f"{float(b['mean'][-1]):+,.0f} ({label})" for label, b in more[last].items())
+    found = {
+        T: {label: pictures.end_of(band) for label, band in each.items()}
+        for T, each in more.items()
+    }
+    listed = ", ".join(
+        f"{mean:+,.0f}, {seen.percent(mean, references[last])} ({label})"
+        for label, (mean, _, _) in found[last].items()
+    )
+    alike, apart = SPREADS
+    larger = [
+        each[f"{NAMES[name]}, {apart}"][1] > each[f"{NAMES[name]}, {alike}"][2]
+        for each in found.values()
+        for name in ALGORITHMS
+        if name != "CDP"
+    ]
+    every = [point for each in found.values() for point in each.values()]
     alt = (
-        "Who waits for a graph pays for it, and most where agents differ. Beside CDP-MAB, at "
-        f"T = {common.whole(last)}: {listed}."
+        f"Regret beside CDP-MAB, at T = {common.whole(last)}: {listed}. "
+        f"{seen.sides(every, 'differences at T')}. Where agents differ it is larger, beyond both "
+        f"bands, in {seen.tally(larger, 'pairs of a structure and a T')}."
     )
     rows = pictures.curve_rows({"difference to CDP-MAB": more})
     name = "fig12_heterogeneous_structures"
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+
+
+def leaks(algorithms: Mapping[str, Any]) -> str:
+    """Says what messages leak with each of some structures."""
+    over: dict[str, dict[str, str]] = {
+        "DDP": {"graph": GRAPH}, "HDP": {"components": COMPONENTS}
+    }  # fmt: skip
+    members = {
+        NAMES[name]: maker(EPSILON, **over.get(name, {})) for name, maker in algorithms.items()
+    }
+    return common.leaks(members, AGENTS)

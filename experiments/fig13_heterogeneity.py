@@ -10,14 +10,16 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from experiments.fig12_heterogeneous_structures import (
     AGENTS,
     ARMS,
     COMPONENTS,
     EPSILON,
     GRAPH,
+    NAMES,
     STRUCTURES,
+    leaks,
 )
 from fmab_jax.plots import style
 
@@ -27,7 +29,7 @@ ALGORITHMS = {
     "DDP": fmab.ddp_mab,
     "HDP": fmab.hdp_mab,
 }
-NAMES = {"Single": "agents alone", "CDP": "CDP-MAB", "DDP": "DDP-MAB", "HDP": "HDP-MAB"}
+WAITING = ("DDP", "HDP")
 SPREADS = (0, 0.25, 0.5, 0.75, 1)
 # Quickly, those of figure 12: their programs are compiled already.
 QUICK = (0, 1)
@@ -59,17 +61,21 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     drawn = next(iter(results.values())).sizes["spread"]
     spreads = SPREADS if drawn == len(SPREADS) else QUICK
     shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in spreads]
-    more, levels = {}, []
+    more, levels, references = {}, [], {}
     for horizon, data in results.items():
         last = data.regret.isel(time=-1).load()
         server = last.sel(algorithm="CDP")
         levels.append(f"{min(server.mean('seed')):,.0f} to {max(server.mean('seed')):,.0f}")
+        references[horizon] = float(server.mean())
         levels[-1] += f" (T = {common.whole(horizon)})"
         more[horizon] = {
             name: [common.interval(row) for row in (last.sel(algorithm=name) - server).values]
             for name in ALGORITHMS
             if name != "CDP"
         }
+
+    # Of those that wait, at the points of each horizon.
+    waiting = [[point[0] for name in WAITING for point in each[name]] for each in more.values()]
 
     def page(page: pictures.Page) -> None:
         labels = [
@@ -93,25 +99,33 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
                 pictures.line_up(panel)
                 panel.set_ylim(1.05 * least)
                 panel.margins(x=0.04)
+        page.percent(list(axes[0]), references.values(), waiting)
 
     caption = common.caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
         common.renamed(results, algorithm=NAMES),
         "Differences to CDP-MAB on the same rewards, seed by seed",
-        f"Mean regret of CDP-MAB at T over the points: {', '.join(levels)}",
+        f"Mean regret of CDP-MAB at T over the points: {', '.join(levels)}"
+        + ". Axis on the right: per cent of its mean over the points"
+        * pictures.faint(zip(references.values(), waiting, strict=True)),
         "Horizontal axis: agents whose own best arm is not the best on average. From left to right "
         f"the perturbation of the means is {', '.join(f'{spread:g}' for spread in spreads)} times "
         "the widest one that keeps means in [0, 1] and sums to zero over the agents",
+        *seen.absent(
+            (f"{spread:g} times" for spread in SPREADS), (f"{s:g} times" for s in spreads)
+        ),
+        leaks(ALGORITHMS),
         bars="Points: means over the seeds; bars",
     )
-    last = max(results)
-    ends = "; ".join(
-        f"{NAMES[name]} from {found[0][0]:,.0f} to {found[-1][0]:,.0f}"
-        for name, found in more[last].items()
-    )
+    told = [
+        f"At T = {common.whole(horizon)}: "
+        + "; ".join(f"{NAMES[name]} {seen.course(points)}" for name, points in found.items())
+        for horizon, found in more.items()
+    ]
+    every = [point for found in more.values() for points in found.values() for point in points]
     alt = (
-        "The more agents differ, the more regret they have beyond that of CDP-MAB. From the first "
-        f"to the last point, at T = {common.whole(last)}: {ends}."
+        "Regret beyond that of CDP-MAB, from the first to the last share of misled agents. "
+        f"{'. '.join(told)}. {seen.sides(every, 'points')}."
     )
     rows = [
         {"T": horizon, "curve": NAMES[name], "spread": spread, "agents misled (%)": share}

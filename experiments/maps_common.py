@@ -45,9 +45,8 @@ def caption(setting: str, data: Mapping[int, Sequence[xr.Dataset]], *sentences: 
     """
     horizons = [common.whole(T) for T in data]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
-    seeds = common.whole(next(iter(data.values()))[0].sizes["seed"])
     parts = [
-        f"{setting}, T = {listed} slots, {seeds} seeds",
+        f"{setting}, T = {listed} slots, {common.seeds_of(data)}",
         *(text for text in sentences if text),
         *went_wrong([(T, each) for T, found in data.items() for each in found]),
     ]

@@ -7,7 +7,7 @@ seen stand in a Markdown file beside it, and every number that is drawn in a CSV
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from matplotlib.ticker import (
 )
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, seen
 from fmab_jax.analysis.words import written
 from fmab_jax.files import whole_file
 from fmab_jax.plots import style
@@ -36,6 +36,7 @@ COLUMN, PAGE = 3.35, 7.0
 NARROW = "_column"  # at the end of the names of files for one column
 SMALL = 6  # points, of words beside markers
 POWERS = {3: "thousands", 6: "millions", 9: "billions"}
+FAINT = 0.02  # of the reference: effects below it are also drawn in per cent
 
 
 class Page:
@@ -45,7 +46,7 @@ class Page:
         narrow: Whether it is one column wide.
         width: In inches.
         figure: The figure.
-        handles: Entries of the legend above the panels.
+        handles: Entries of the legend above the panels, or lists of them: each begins a line.
         fit: Adapts texts to the panels; called whenever their places have changed.
     """
 
@@ -116,6 +117,29 @@ class Page:
         self._label = label
         return axes[:number]
 
+    def percent(
+        self, panels: Sequence[Axes], references: Collection[float], ends: Sequence[Sequence[float]]
+    ) -> None:
+        """Gives panels a second axis in per cent where one of them has an effect below 2 %.
+
+        Args:
+            panels: Of one quantity, all on linear axes.
+            references: What 100 % is in each panel.
+            ends: The effects in each panel, in the units of its axis.
+        """
+        if not faint(zip(references, ends, strict=True)):
+            return
+        for panel, reference in zip(panels, references, strict=True):
+            scale = 100 / reference
+            axis = panel.secondary_yaxis(
+                "right", functions=(lambda y, by=scale: y * by, lambda y, by=scale: y / by)
+            )
+            axis.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
+            axis.yaxis.get_major_locator().set_params(nbins=4)
+            axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: _minus(f"{v:.6g}")))
+            if self.narrow or panel is panels[-1]:
+                axis.set_ylabel("%", fontsize=FONT, labelpad=1, rotation=0)
+
     def finish(self) -> Figure:
         """Writes labels and legend; returns the figure."""
         self._label()
@@ -169,6 +193,15 @@ class Page:
             for upper, lower in zip(quantity, quantity[1:], strict=False):
                 if _same_below(upper, lower):
                     upper.set_xlabel("")
+
+
+def faint(effects: Iterable[tuple[float, Sequence[float]]]) -> bool:
+    """Tells whether an effect is below 2 % of its reference, but not 0 in every seed.
+
+    Args:
+        effects: References, each with the effects that are measured against it.
+    """
+    return any(0 < abs(end) < FAINT * of for of, ends in effects for end in ends)
 
 
 class Picture(NamedTuple):
@@ -244,6 +277,29 @@ def curve_rows(quantities: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> lis
         for horizon, bands in by_horizon.items()
         for row in band_rows(bands, quantity=quantity, T=horizon)
     ]
+
+
+def end_of(band: Any) -> seen.Point:
+    """Returns the mean of a curve at T with its interval."""
+    mean, low, high = (float(band[name][-1]) for name in ("mean", "lower", "upper"))
+    return mean, low, high
+
+
+def ends(bands: Mapping[str, Any]) -> list[float]:
+    """Returns the means of curves at T."""
+    return [end_of(band)[0] for band in bands.values()]
+
+
+def in_percent(references: Iterable[float], bands: Iterable[Mapping[str, Any]], of: str) -> str:
+    """Says what a second axis is per cent of, where `Page.percent` draws one; or "".
+
+    Args:
+        references: What 100 % is, by horizon.
+        bands: Curves of differences, by horizon.
+        of: What 100 % is, in words.
+    """
+    drawn = faint(zip(references, map(ends, bands), strict=True))
+    return f". Axis on the right: per cent of {of}" * drawn
 
 
 def draw_difference(axes: Axes, bands: Mapping[str, Any], **changed: Any) -> list[Any]:

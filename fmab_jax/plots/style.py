@@ -166,20 +166,24 @@ def finish(
 
     Args:
         figure: With its axes; its height is what they have with their labels.
-        handles: Entries of the legend; none for no legend.
+        handles: Entries of the legend; none for no legend. Of several groups, each of which is a
+            list, every one begins a line of its own.
         caption: One paragraph; or what returns it once the axes have their place.
         fit: Adapts labels to the axes; called whenever their place has changed.
         height: What the axes below each other are to have together, in inches, without labels.
     """
     wide, tall = figure.get_size_inches()
-    legend = _legend(figure, handles, wide - 2 * PAD) if handles else None
-    above = PAD + (legend.get_window_extent().height / figure.dpi + PAD if legend else 0)
+    grouped = bool(handles) and all(isinstance(each, list) for each in handles)
+    groups = [each for each in (handles if grouped else [handles]) if each]
+    legends = [_legend(figure, each, wide - 2 * PAD) for each in groups]
+    tops = np.cumsum([PAD, *(each.get_window_extent().height / figure.dpi for each in legends)])
+    above = float(tops[-1]) + (PAD if legends else 0)
 
     def place(tall: float, below: float) -> float:
         total = below + tall + above
         figure.set_size_inches(wide, total)
-        if legend:
-            legend.set_bbox_to_anchor((0.5, 1 - PAD / total), transform=figure.transFigure)
+        for legend, top in zip(legends, tops, strict=False):
+            legend.set_bbox_to_anchor((0.5, 1 - top / total), transform=figure.transFigure)
         rect = (0, below / total, 1, tall / total)
         engine = ConstrainedLayoutEngine(rect=rect, w_pad=PAD, h_pad=PAD / 2, hspace=0.02)
         figure.set_layout_engine(engine)
