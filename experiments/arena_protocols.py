@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.core.exchanges import Exchange
@@ -134,15 +134,12 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
         "when every agent is as close to the mean as the tolerance, as a part of the messages' "
         "range. SAC collects at one sink and does not send back; what the sink sends to the server "
         "is not counted. Where GIS and flooding take the same, the wide line of GIS is seen on "
-        "both sides of that of flooding"
+        f"both sides of that of flooding: {_alike(found)}"
     )
     most = SIZES[-1]
     ring = found["links of a round"]["ring", most]
     listed = "; ".join(f"{spoken(words)} {value:,}" for words, value in ring.items())
-    alt = (
-        "Gossip takes many more slots than the other protocols on every graph. Links of a round on "
-        f"a ring of {most}: {listed}."
-    )
+    alt = f"{_slower(found['slots of a round'])} Links of a round on a ring of {most}: {listed}."
     rows = [
         {"graph": name, "M": agents, "protocol": spoken(words)}
         | {measure: found[measure][name, agents][words] for measure in drawn}
@@ -151,6 +148,37 @@ def draw(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
     ]
     picture = pictures.Picture("arena_protocols", page, f"{caption}.", alt, rows, rows)
     return pictures.publish(picture, folder) + _draw_prices(results, folder)
+
+
+Measure = Mapping[tuple[str, int], Mapping[str, int]]
+
+
+def _slower(slots: Measure) -> str:
+    """Says how many slots gossip takes beside all others, over graphs and M."""
+    told = []
+    for tolerance in (words for words in next(iter(slots.values())) if words.startswith("gossip")):
+        pairs = [
+            (own[tolerance], max(n for words, n in own.items() if not words.startswith("gossip")))
+            for own in slots.values()
+        ]
+        ratios = [gossip / others for gossip, others in pairs]
+        longer = seen.tally((ratio > 1 for ratio in ratios), "pairs of a graph and an M")
+        told.append(
+            f"{spoken(tolerance)} takes more slots than every other protocol in {longer}, "
+            f"{min(ratios):.2g} to {max(ratios):.2g} times as many"
+        )
+    text = "; ".join(told)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _alike(found: Mapping[str, Measure]) -> str:
+    """Says where GIS and flooding take the same, by what is counted."""
+    told = (
+        f"{measure.removesuffix(' of a round')} "
+        + seen.tally((own["GIS"] == own["flooding"] for own in cells.values()), "pairs")
+        for measure, cells in found.items()
+    )
+    return f"they do in {seen.listed(told)} of a graph and an M"
 
 
 def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -174,13 +202,28 @@ def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list
                         "numbers sent": common.interval(data.numbers_sent),
                     }
                 )
-    seeds = next(iter(next(iter(results.values())).values())).sizes["seed"]
+    graphs_run = dict.fromkeys(
+        label.partition(",")[0] for found in results.values() for label in found
+    )
+    missing = [
+        *seen.absent(GRAPHS, graphs_run),
+        *seen.absent(map(spoken, tables(graphs.make("ring", 5))), map(spoken, PROTOCOLS)),
+    ]
     notes = (
-        f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {whole(seeds)} seeds; "
+        f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, "
+        f"{common.seeds_of({T: [*found.values()] for T, found in results.items()})}; "
         "means and pointwise 95 % confidence intervals (Student t); minus GIS: paired, seed by "
-        "seed. Links and numbers are those of completed rounds."
+        "seed. Links and numbers are those of completed rounds. "
+        f"{common.leaks(_members(), AGENTS)}. " + "".join(f"{text}. " for text in missing)
     )
     return common.save_table(rows, folder, "arena_protocols_regret", notes)
+
+
+def _members() -> dict[str, Any]:
+    return {
+        spoken(words): fmab.ddp_mab(EPSILON, "ring", **chosen)
+        for words, chosen in PROTOCOLS.items()
+    }
 
 
 def _wait(name: str, words: str) -> int:

@@ -5,14 +5,16 @@ in figure 6, the gap that a budgeted schedule is built for is open: the instance
 Each has a picture of its own.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from experiments.fig06_rounds import FILES, GAPS, ROUNDS, budget_in_words, name_of
 from fmab_jax.plots import style
 
@@ -22,7 +24,9 @@ PARTICIPATIONS = [0.2, 0.4, 0.6, 0.8, 1]
 SERVER_PRICE = 25
 MARKERS = ("o", "s", "^", "D", "v")
 COLOURS = (*style.COLOURS[:4], "black")
-OPEN = {"markerfacecolor": "white", "markeredgewidth": 0.9, "zorder": 3}
+# Points that lie on each other are seen around each other: open, and smaller with every p.
+SIZES = dict(zip(PARTICIPATIONS, (7.0, 6.0, 5.2, 4.4, 3.4), strict=True))
+OPEN = {"markerfacecolor": "none", "markeredgewidth": 0.8}
 TOLD = 1  # the p whose budgets are told beside the markers
 HEIGHT = 2.1
 
@@ -56,13 +60,20 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         for horizon, data in results.items()
     }
 
+    members = {p: fmab.cdp_mab(EPSILON, participation=p) for p in PARTICIPATIONS}
+    leak = {p: common.leak_of(each, AGENTS) or 0.0 for p, each in members.items()}
+    leaks = {p: common.leak_text(each) for p, each in leak.items()}
+    names = {f"p = {p:g}": each for p, each in members.items()}
+    unbeaten = {T: _unbeaten(table, leak) for T, table in finals.items()}
+
     def page(page: pictures.Page) -> None:
         x = f"cost at T, {SERVER_PRICE} per link"
         axes = page.panels(["regret at T, sum over agents"], common.titles(results), x, HEIGHT)[0]
         notes, places = [], []
         for panel, table in zip(axes, finals.values(), strict=True):
             for p, colour, marker in zip(PARTICIPATIONS, COLOURS, MARKERS, strict=True):
-                _line(panel, table.sel(participation=p), color=colour, marker=marker)
+                row = table.sel(participation=p)
+                _line(panel, row, color=colour, marker=marker, ms=SIZES[p])
             panel.set_yscale("log")
             panel.margins(x=0.06, y=0.06)
             notes.append(_numbers(table))
@@ -74,33 +85,51 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
 
         page.fit = fit
         page.handles = [
-            Line2D([], [], color=colour, marker=marker, ms=3.2, lw=0.8, label=f"p = {p:g}")
-            for p, colour, marker in zip(PARTICIPATIONS, COLOURS, MARKERS, strict=True)
-        ] + [Line2D([], [], color="0.3", ls="none", ms=3.6, label="no budget", **OPEN, marker="o")]
+            [
+                Line2D(
+                    [], [], color=colour, marker=marker, ms=SIZES[p], lw=0.7,
+                    label=f"p = {p:g} ({leaks[p]})", **OPEN,
+                )
+                for p, colour, marker in zip(PARTICIPATIONS, COLOURS, MARKERS, strict=True)
+            ],
+            [Line2D([], [], color="0.3", ls="none", ms=3.6, label="no budget", marker="o")],
+        ]  # fmt: skip
 
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
         results,
         "In a round N = ⌈pM⌉ agents report",
-        "Lines join the budgets R = 2, 3, 4 and 5 of one p, in this order; R stands beside the "
-        f"markers of p = {TOLD:g}. Open markers, which no line reaches: no "
-        "budget, of the p with that shape and colour",
+        f"ε is the same for every p, what a message leaks is not. {common.leaks(names, AGENTS)}",
+        "Open markers: budgets; lines join R = 2, 3, 4 and 5 of one p, in this order; R stands "
+        f"beside the markers of p = {TOLD:g}. Full markers, which no line reaches: no budget, of "
+        "the p with that shape and colour. The larger p is, the smaller its markers, so that "
+        f"points on each other are seen around each other: {_hidden(finals)}",
+        f"In regret, cost and leak together, {_unbeaten_told(unbeaten)}",
         budget_in_words(gap),
         bars="Points: means over the seeds; bars",
     )
     last = max(results)
     most, none = (finals[last].sel(participation=1).isel(rounds=i) for i in (-2, -1))
+    lines = [
+        (row.cost.values[:-1], row.regret.values[:-1])
+        for table in finals.values()
+        for row in (table.sel(participation=p) for p in PARTICIPATIONS)
+    ]
+    falling = [(np.diff(cost) > 0).all() and (np.diff(own) < 0).all() for cost, own in lines]
     alt = (
-        "Five falling lines, one for each p: more rounds cost more and have less regret. At "
-        f"T = {common.whole(last)} and p = 1, R = {ROUNDS[-2]} costs {float(most.cost):,.0f} for a "
-        f"regret of {float(most.regret):,.0f}, no budget costs {float(none.cost):,.0f} for "
-        f"{float(none.regret):,.0f}."
+        f"In {seen.tally(falling, 'lines')}, a line for each p and T, every further round costs "
+        f"more and leaves less regret on average. At T = {common.whole(last)} and p = 1, R = "
+        f"{ROUNDS[-2]} costs {float(most.cost):,.0f} for a regret of {float(most.regret):,.0f}, no "
+        f"budget costs {float(none.cost):,.0f} for {float(none.regret):,.0f}. In regret, "
+        f"cost and leak together, {_unbeaten_told(unbeaten)}."
     )
     rows = [
         {
             "T": horizon,
             "p": p,
             "R": name_of(rounds).removeprefix("R = "),
+            "leak": leak[p],
+            "beaten in regret, cost and leak": not unbeaten[horizon][p][i],
             **{
                 name: tuple(
                     float(table[f"{name}{end}"].sel(participation=p).isel(rounds=i))
@@ -117,13 +146,60 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
 
 
-def _line(panel: Axes, row: xr.Dataset, color: str, marker: str) -> None:
+def _unbeaten(table: xr.Dataset, leak: dict[float, float]) -> dict[float, list[bool]]:
+    """Returns by p, for each R, whether no other pair has at most its mean regret, cost and leak.
+
+    Pairs that are alike in all three do not beat each other.
+    """
+    points = {
+        (p, i): (float(cell.regret), float(cell.cost), leak[p])
+        for p in PARTICIPATIONS
+        for i in range(len(ROUNDS))
+        for cell in (table.sel(participation=p).isel(rounds=i),)
+    }
+
+    def beaten(own: tuple[float, ...]) -> bool:
+        return any(
+            other != own and all(a <= b for a, b in zip(other, own, strict=True))
+            for other in points.values()
+        )
+
+    return {p: [not beaten(points[p, i]) for i in range(len(ROUNDS))] for p in PARTICIPATIONS}
+
+
+def _unbeaten_told(found: Mapping[int, Mapping[float, Sequence[bool]]]) -> str:
+    """Says how many pairs no other one beats in regret, cost and leak, and which p they have."""
+    told = []
+    for horizon, by_share in found.items():
+        free = [each for row in by_share.values() for each in row]
+        whose = seen.listed(f"{sum(row)} of p = {p:g}" for p, row in by_share.items() if any(row))
+        told.append(f"{sum(free)} of {len(free)} at T = {common.whole(horizon)} ({whose})")
+    return f"pairs that no other one beats are {'; '.join(told)}"
+
+
+def _hidden(finals: Mapping[int, xr.Dataset]) -> str:
+    """Says which points have the same mean cost and regret."""
+    told = []
+    for horizon, table in finals.items():
+        spots: dict[tuple[float, float], list[str]] = {}
+        for p in PARTICIPATIONS:
+            for i, rounds in enumerate(ROUNDS):
+                cell = table.sel(participation=p).isel(rounds=i)
+                name = f"p = {p:g}, {name_of(rounds)}"
+                spots.setdefault((float(cell.cost), float(cell.regret)), []).append(name)
+        same = [" / ".join(names) for names in spots.values() if len(names) > 1]
+        if same:
+            told.append(f"{'; '.join(same)} (T = {common.whole(horizon)})")
+    return f"alike are {'; '.join(told)}" if told else "no two have the same means"
+
+
+def _line(panel: Axes, row: xr.Dataset, color: str, marker: str, ms: float) -> None:
     """Draws the points of one p with intervals both ways; a line joins those with a budget."""
     panel.vlines(row.cost, row.regret_lower, row.regret_upper, color=color, lw=0.7)
     panel.hlines(row.regret, row.cost_lower, row.cost_upper, color=color, lw=0.7)
     budgets, free = row.isel(rounds=slice(-1)), row.isel(rounds=-1)
-    panel.plot(budgets.cost, budgets.regret, color=color, marker=marker, ms=3.2, lw=0.7)
-    panel.plot(free.cost, free.regret, color=color, marker=marker, ms=3.6, ls="none", **OPEN)
+    panel.plot(free.cost, free.regret, color=color, marker=marker, ms=0.8 * ms, ls="none")
+    panel.plot(budgets.cost, budgets.regret, color=color, marker=marker, ms=ms, lw=0.7, **OPEN)
 
 
 def _drawn(table: xr.Dataset) -> list[list[tuple[float, float]]]:

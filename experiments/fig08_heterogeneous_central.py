@@ -78,8 +78,8 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         common.renamed(results, algorithm=NAMES),
         f"Heterogeneous: {common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents "
         "is not the global best, and an agent alone that settles on it has lost the global best. "
-        f"The two curves of CDP-MAB differ by {seen.most(apart)} at T: the wide one, below the other, "
-        "is the homogeneous one",
+        f"The two curves of CDP-MAB differ by {seen.most(apart)} at T: the wide one, below the "
+        "other, is the homogeneous one",
         common.leaks(
             {"agents alone": fmab.single_mab(EPSILON), "CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS
         ),

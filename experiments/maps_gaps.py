@@ -181,7 +181,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
             for words, colour in marks.items()
             if any(each[words].any() for each in holds.values())
         ]
-        page.handles = [*handles, *bars]
+        page.handles = [handles, bars]
         name_ticks(page, axes, ticks, oracle=beside)
 
     def events(page: pictures.Page) -> None:
@@ -198,6 +198,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
 
     setting = f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1"
     data = {T: [found["gaps"]] for T, found in results.items()}
+    leak = common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS)
     schedule = (
         "A budgeted schedule shrinks its target gap by Δ to the power of 1/R a round; Δ is on the "
         "horizontal axis, and the points on the left have each seed's own smallest gap (oracle)"
@@ -227,6 +228,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 schedule,
                 f"Bars below the curves: gaps at which a sentence of the paper holds, its "
                 f"{100 * verdicts.LEVEL:g} % paired interval within {100 * TOLERANCE:g} %. {found}",
+                leak,
             ),
             f"{_told_regret(rows)}. {told}.",
             every,
@@ -241,6 +243,7 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
                 schedule,
                 "An agent commits to a worse arm where it plays, at T, one arm that is not the "
                 "best",
+                leak,
             ),
             "; ".join(
                 f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 import fmab_jax as fmab
-from experiments import common, pictures, verdicts
+from experiments import common, pictures, seen, verdicts
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption
 from fmab_jax.plots import style
 
@@ -145,6 +145,7 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
         ]
         page.handles.append(Line2D([], [], label="Remark 2, to its right", **remark_2))
 
+    drawn_alone = all(each is not None for each in alone.values())
     told = [_told_pairs(T, rows[T], maps[T], alone[T]) for T in results]
     words = caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, oracle gap",
@@ -153,6 +154,13 @@ def draw_pairs(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures
         "the same seeds. Lines: where it is that of agents alone, where it is M, and the R from "
         "which Remark 2 promises no more regret than without communication, "
         "R = 4 log T / (3 log pM)",
+        "ε is the same for every p, what a message leaks is not. "
+        + common.leaks(
+            {f"p = {p:g}": fmab.cdp_mab(EPSILON, participation=p) for p in shares}
+            | ({"agents alone": fmab.single_mab(EPSILON)} if drawn_alone else {}),
+            AGENTS,
+        ),
+        *seen.absent(["agents alone"], ["agents alone"] * drawn_alone),
         *told,
     )
     every = [row for each in rows.values() for row in each]

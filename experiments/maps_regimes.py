@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims_theory, common, pictures, verdicts
+from experiments import claims_theory, common, pictures, seen, verdicts
 from experiments.maps_common import AGENTS, ARMS, BATCH, TIMES, caption, name_ticks, run_paper
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.words import written
@@ -110,7 +110,9 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
     beside = max(numbers) * 2.5
 
     def page(page: pictures.Page) -> None:
-        axes = page.panels(["regret (sum over agents)"], common.titles(results), "leak Nε (nats)")
+        axes = page.panels(
+            ["regret (sum over agents)"], common.titles(results), "leak Nε of a message"
+        )
         for panel, horizon in zip(axes[0], results, strict=True):
             handles = []
             for index, name in enumerate(curves[horizon]):
@@ -129,7 +131,8 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
         powers = [number for number in (0.1, 1, 10) if number in numbers]
         name_ticks(page, axes, powers, none=beside)
 
-    ledger = "; ".join(words for name, words in STRUCTURES.items() if words)
+    drawn = next(iter(curves.values()))
+    ledger = "; ".join(words for name, words in STRUCTURES.items() if words and name in drawn)
     told = []
     for T, each in rows.items():
         for name in curves[T]:
@@ -156,6 +159,7 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
         "(Student t). The horizontal axis is what the messages of one agent tell of one reward "
         "(Theorem 1), N = ⌈pM⌉ the agents that a round hears",
         f"Who leaks to whom: {ledger}. Actions are not covered where agents wait",
+        *seen.absent(STRUCTURES, drawn),
         found,
     )
     every = [row for each in rows.values() for row in each]
@@ -164,15 +168,19 @@ def draw_leaks(results: Results) -> list[pictures.Picture]:
 
 def _told_alike(curves: Mapping[int, Mapping[str, xr.DataArray]]) -> str:
     """Says how far the structures that hear all agents lie apart, over all leaks and horizons."""
-    names = ("CDP, p = 1", "DDP, ring", "HDP, ten stars of five")
-    means = [
-        np.array([each[name].mean("seed").values for name in names if name in each])
-        for each in curves.values()
+    names = [
+        name
+        for name in ("CDP, p = 1", "DDP, ring", "HDP, ten stars of five")
+        if all(name in each for each in curves.values())
     ]
-    if any(len(each) < 2 for each in means):
+    if len(names) < 2:
         return "One structure that hears all agents was run"
+    means = [
+        np.array([each[name].mean("seed").values for name in names]) for each in curves.values()
+    ]
     most = max(float(np.abs(each / each[0] - 1).max()) for each in means)
-    return f"The structures that hear all agents lie within {100 * most:.2g} % of CDP-MAB's regret"
+    rest = seen.listed(names[1:])
+    return f"At every leak and T, {rest} lie within {100 * most:.2g} % of the regret of {names[0]}"
 
 
 # --- exponents over the two regimes -------------------------------------------------------------
@@ -339,12 +347,22 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
         "rewards do. A gap fixes how many epochs its arm lasts, so under noise regret "
         "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "
         "budgets it prints the factor p^(-3/2) before both terms",
+        f"At one ε, messages leak Nε, and N differs: {_leaks()}",
         f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
         f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
         f"{crossing}",
         told,
     )
     return [pictures.Picture("maps_exponents", page, text, f"{told}. In ε, {crossing}.", rows)]
+
+
+def _leaks() -> str:
+    """Says how many agents a round hears, and so how many ε a message leaks."""
+    heard = {
+        f"M = {agents}, p = {p:g}": common.leak_of(fmab.cdp_mab(1.0, participation=p), agents)
+        for agents, p in ((FEW, 1), (AGENTS, PART), (AGENTS, 1), (MANY, 1))
+    }
+    return seen.grouped({name: f"{written(leak or 0.0)} ε" for name, leak in heard.items()})
 
 
 def _told_exponents(rows: Sequence[Mapping[str, Any]], quantities: Sequence[str]) -> str:

@@ -15,13 +15,21 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims_measured, common, maps_pairs, pictures, verdicts
+from experiments import (
+    claims_measured,
+    common,
+    fig08_heterogeneous_central,
+    maps_pairs,
+    pictures,
+    verdicts,
+)
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
 from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCES
 from experiments.verdicts import LEVEL, TOLERANCE, Data
 
 # Instances that are fixed one by one, and how often each is run.
 INSTANCES, RUNS = 300, 20
+SHARES = (0.2, 0.4, 0.6, 0.8, 1)
 
 
 class Sentence(NamedTuple):
@@ -87,7 +95,7 @@ def _sentences() -> list[Sentence]:
     budgets = [{"schedule_gap": claims_measured.ORACLE, "rounds": R} for R in (2, 3, 4, 5)]
     spreads = [{"algorithm": "CDP", "spread": s} for s in ("heterogeneous", "homogeneous")]
     apart = [{"algorithm": a, "spread": "heterogeneous"} for a in ("DDP", "HDP", "CDP")]
-    shares = [{"participation": p} for p in (0.2, 0.4, 0.6, 0.8, 1)]
+    shares = [{"participation": p} for p in SHARES]
     close = f"{100 * TOLERANCE:g} %"
     privacy = [{"epsilon": epsilon} for epsilon in (0.1, 0.3, 0.5, 1)]
     noise = [{"epsilon": 1}, {"epsilon": "none"}]
@@ -142,11 +150,21 @@ def draw_verdicts(data: Data) -> list[pictures.Picture]:
         f"{common.whole(data.seeds)} seeds. The settings are those of figures 4, 5, 6, 7, 8, 10 "
         "and 12 (a budget's gap is the oracle's). Points: share of the runs of which the sentence "
         "is true; bars: 95 % Clopper–Pearson interval. Full points: it holds of the means over the "
-        f"seeds, by a {100 * LEVEL:g} % paired interval. {told}."
+        f"seeds, by a {100 * LEVEL:g} % paired interval. Where p differs, and where agents are "
+        f"alone, leaks differ though ε is the same. {_leaks()}. {told}."
     )
     return [
         _dotted("maps_verdicts", names, "sentence", rows, "share of single runs", caption, told)
     ]
+
+
+def _leaks() -> str:
+    """Says what messages leak in the sentences on p and on agents alone."""
+    shares = {f"p = {p:g}": fmab.cdp_mab(EPSILON, participation=p) for p in SHARES}
+    few = {"agents alone": fmab.single_mab(EPSILON), "CDP-MAB": fmab.cdp_mab(EPSILON)}
+    agents = fig08_heterogeneous_central.AGENTS
+    few_told = common.leaks(few, agents).partition(": ")[2]
+    return f"{common.leaks(shares, AGENTS)}; with M = {agents}, {few_told}"
 
 
 def opposed(means: str, share: verdicts.Measured) -> bool:
@@ -320,6 +338,7 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
         f"regrets differ by at most {100 * TOLERANCE:g} %. Several runs of an instance: the "
         f"{100 * LEVEL:g} % paired interval lies within that; an instance whose interval lies "
         "across the edge is undecided, and no part of the share. Full points: it holds of the "
-        f"means over all. {told}. {open_}Within {100 * loose:g} %: {others}."
+        f"means over all. {common.leaks({'CDP-MAB': fmab.cdp_mab(EPSILON)}, AGENTS)}. {told}. "
+        f"{open_}Within {100 * loose:g} %: {others}."
     )
     return [_dotted("maps_instances", names, "row", drawn, "share of instances", caption, told)]

@@ -136,9 +136,7 @@ class Page:
             )
             axis.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
             axis.yaxis.get_major_locator().set_params(nbins=4)
-            axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: _minus(f"{v:.6g}")))
-            if self.narrow or panel is panels[-1]:
-                axis.set_ylabel("%", fontsize=FONT, labelpad=1, rotation=0)
+            axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: _minus(f"{v:.6g} %")))
 
     def finish(self) -> Figure:
         """Writes labels and legend; returns the figure."""

@@ -23,7 +23,7 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from fmab_jax.analysis.words import whole
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import style
@@ -221,12 +221,14 @@ def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
     simulation.
     """
     horizons = list(dict.fromkeys(row["T"] for row in rows))
+    labels = [each.label for each in EVERYBODY.values()]
     most = max(row["seeds"] for row in rows)
     number = f"{whole(most)} seeds"
     for fewer in sorted({row["seeds"] for row in rows} - {most}, reverse=True):
         where = dict.fromkeys(row["T"] for row in rows if row["seeds"] == fewer)
+        who = dict.fromkeys(row["algorithm"] for row in rows if row["seeds"] == fewer)
         listed = " and ".join(map(whole, where))
-        number += f"; {whole(fewer)} seeds for algorithms that step slot by slot, at T = {listed}"
+        number += f"; {whole(fewer)} seeds of {' / '.join(who)}, at T = {listed}"
     caption = (
         f"{told.words}. T = {' and '.join(map(whole, horizons))} slots. {number}. Points lost for "
         f"each rating: regret at T, times {told.points:g} points, over M T ratings; regret counts "
@@ -238,6 +240,7 @@ def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
         "loses as much has dropped no arm before T. Markers: means over the seeds. Bars and shaded "
         "areas: pointwise 95 % confidence intervals (Student t). Those of the differences are "
         "paired by seed."
+        + "".join(f" {text}." for text in seen.absent(labels, (row["algorithm"] for row in rows)))
     )
     return caption, _seen(rows, told.uniform)
 
@@ -315,6 +318,7 @@ def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
     text = (
         f"At T = {whole(horizon)}, from the smallest ε to the largest, the fewest rating "
         f"points for each rating are lost by {', then by '.join(best)}."
+        f"{_unlike(last, least)}"
     )
     by_label = {row["algorithm"]: row for row in last}
     alone = by_label.get(REFERENCES["alone"].label)
@@ -323,6 +327,40 @@ def _seen(rows: Sequence[Mapping[str, Any]], uniform: float) -> str:
     known = [each.label for each in REFERENCES.values() if each.label in by_label]
     listed = "; ".join(f"{label}: {lost(by_label[label]):.3f}" for label in known)
     return f"{text} Uniform play loses {uniform:.3f}." + f" For comparison, {listed}." * bool(known)
+
+
+def _unlike(rows: Sequence[Mapping[str, Any]], least: Sequence[Mapping[str, Any]]) -> str:
+    """Says in what the best are unlike others: what others are told, seeds, and who is as good.
+
+    Args:
+        rows: All rows of one horizon.
+        least: The best row at each leak.
+    """
+    private = [row for row in rows if row["epsilon"] is not None]
+    told = {row["algorithm"]: row["others are told"] for row in private}
+    seeds = {row["algorithm"]: whole(row["seeds"]) for row in private}
+    text = ""
+    if len(set(told.values())) > 1:
+        listed = " / ".join(f"{name}: {words}" for name, words in told.items())
+        text += f" At one ε they differ in what others are told ({listed})."
+    if len(set(seeds.values())) > 1:
+        listed = " / ".join(f"{name}: {number}" for name, number in seeds.items())
+        text += f" Seeds: {listed}."
+    for best in least:
+        _, _, upper = best["points lost per rating"]
+        close = [
+            row["algorithm"]
+            for row in private
+            if row["epsilon"] == best["epsilon"]
+            and row["algorithm"] != best["algorithm"]
+            and row["points lost per rating"][1] <= upper
+        ]
+        if close:
+            text += (
+                f" At ε = {best['epsilon']:g} the interval of {' / '.join(close)} meets that of "
+                f"{best['algorithm']}."
+            )
+    return text
 
 
 def _paying(least: Sequence[Mapping[str, Any]], alone: Mapping[str, Any]) -> str:

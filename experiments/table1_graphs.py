@@ -11,7 +11,7 @@ from pathlib import Path
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common
+from experiments import common, seen
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
@@ -64,6 +64,12 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
                     ),
                     "regret at T": common.interval(regret),
                     "minus complete": common.interval(regret - complete),
+                    "minus complete, per cent": seen.percent(
+                        float((regret - complete).mean()), float(complete.mean())
+                    ),
+                    "leak": common.leak_text(
+                        common.leak_of(fmab.ddp_mab(EPSILON, graph=name), AGENTS)
+                    ),
                     "lost the best arm": int(cell.best_arm_lost.sum()),
                 }
             )
@@ -71,7 +77,9 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, "
         f"c2 = {PEER_PRICE} per agent-agent link",
         results,
-        "Regret is summed over agents; minus complete: paired difference, seed by seed",
+        "Regret is summed over agents; minus complete: paired difference, seed by seed, and in "
+        "per cent of the regret on the complete graph. Leak: of one reward, to whoever sees the "
+        "messages of its agent",
         bars="Numbers: means over the seeds; in brackets",
     )
     return common.save_table(rows, folder, "table1_graphs", notes)

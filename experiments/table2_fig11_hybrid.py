@@ -5,15 +5,17 @@ stars (case 5), and hybrid structures cost far less than a server alone (case 6)
 (case 3). Only links counted by edges fit that; hops to the sink are theorem 4's count. Case 2 is
 printed as {63, 24, 10, 6, 7}, which sums to 110; {53, ...} sums to 100 and is run. Its random
 graphs are not specified: connected Erdos-Renyi, edge probability 2 ln(20) / 20. Regret curves of
-the cases coincide, so what is drawn is the paired difference to case 6, and the costs.
+the cases coincide, so what is drawn is the paired difference to case 6; costs have a picture of
+their own.
 """
 
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures
+from experiments import common, pictures, seen
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.plots import style
@@ -37,6 +39,14 @@ WORDS = {
     "case 6": "no graph, each of 100 agents reports to the server",
 }
 SERVER = "case 6"
+SHORT = {
+    "case 1": "1: complete, 5 × 20",
+    "case 2": "2: complete, 53 … 6",
+    "case 3": "3: complete, 100",
+    "case 4": "4: random, 5 × 20",
+    "case 5": "5: star, 5 × 20",
+    "case 6": "6: no graph",
+}
 CASE_2_AS_PRINTED, AGENTS_AS_PRINTED = "63,24,10,6,7:complete", 110
 SERVER_PRICE, PEER_PRICE = 50, 1
 MARKS = {
@@ -68,70 +78,143 @@ def round_cost(facts: exchange.Exchange, meter: str) -> int:
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws differences over time and costs, and writes the table."""
-    return [*_figure(results, folder), *_table(results, folder)]
+    return [*_figures(results, folder), *_table(results, folder)]
 
 
-def _figure(results: common.Results, folder: Path) -> list[Path]:
-    more, costs, server, same = {}, {}, {}, list(CASES)
+def _members() -> dict[str, Any]:
+    return {case: fmab.hdp_mab(EPSILON, components=spec) for case, spec in CASES.items()}
+
+
+def _figures(results: common.Results, folder: Path) -> list[Path]:
+    """Draws two pictures: differences of regret over time, and costs."""
+    pair = _regret(results), _costs(results)
+    return [path for picture in pair for path in pictures.publish(picture, folder)]
+
+
+def _setting() -> str:
+    return f"HDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}"
+
+
+def _cases() -> str:
+    return "; ".join(f"{number_of(case)}: {words}" for case, words in WORDS.items())
+
+
+def number_of(case: str) -> str:
+    """Writes a case without its noun."""
+    return case.removeprefix("case ")
+
+
+def _regret(results: common.Results) -> pictures.Picture:
+    more, server, same = {}, {}, list(CASES)
     for horizon, data in results.items():
         curves = {case: data.regret.sel(components=case).load() for case in CASES}
         server[horizon] = curves[SERVER]
         more[horizon] = common.difference_bands(curves, SERVER)
         same = [case for case in same if (curves[case].values == curves[SERVER].values).all()]
-        last = data.isel(time=-1)
-        costs[horizon] = {
+    # Cases that never wait have no difference at all.
+    shown = {T: {c: b for c, b in bands.items() if c not in same} for T, bands in more.items()}
+    references = {T: float(each.isel(time=-1).mean()) for T, each in server.items()}
+
+    def page(page: pictures.Page) -> None:
+        labels = ["regret minus that of case\N{NO-BREAK SPACE}6, paired"]
+        axes = page.panels(labels, common.titles(results), height=1.6)[0]
+        for panel, horizon in zip(axes, results, strict=True):
+            page.handles = pictures.draw_difference(panel, shown[horizon])
+        page.percent(list(axes), references.values(), [pictures.ends(b) for b in shown.values()])
+
+    zero = [number_of(case) for case in same if case != SERVER]
+    alike = (
+        f"In {seen.listed(zero)} it is 0 in every seed, so that no line is drawn" if zero else ""
+    )
+    caption = common.caption(
+        _setting(),
+        results,
+        f"Cases: {_cases()}",
+        "Differences are paired, seed by seed, and drawn over the logarithm of time"
+        + pictures.in_percent(references.values(), shown.values(), "the regret of case 6 at T"),
+        *([alike.replace("In ", "In cases ", 1)] if alike else []),
+        common.level_at_end("of case 6", server),
+        common.leaks(_members(), AGENTS),
+    )
+    last = max(results)
+    ends = ", ".join(
+        f"{mean:+,.1f}, {seen.percent(mean, references[last])} ({case})"
+        for case, (mean, _, _) in (
+            (case, pictures.end_of(band)) for case, band in shown[last].items()
+        )
+    )
+    alt = (
+        f"Regret beside case 6 at T = {common.whole(last)}: {ends or 'no difference'}. Cases that "
+        f"differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
+    )
+    rows = pictures.curve_rows({"difference to case 6": more})
+    return pictures.Picture("fig11_hybrid", page, caption, alt, rows)
+
+
+def _costs(results: common.Results) -> pictures.Picture:
+    costs = {
+        horizon: {
             (case, meter): common.interval(
-                fmab.communication_cost(last.sel(components=case), SERVER_PRICE, PEER_PRICE, meter)
+                fmab.communication_cost(
+                    data.isel(time=-1).sel(components=case), SERVER_PRICE, PEER_PRICE, meter
+                )
             )
             for meter in METERS
             for case in CASES
         }
-    # Cases that never wait have no difference at all.
-    shown = {T: {c: b for c, b in bands.items() if c not in same} for T, bands in more.items()}
-    numbers = [case.removeprefix("case ") for case in CASES]
+        for horizon, data in results.items()
+    }
 
     def page(page: pictures.Page) -> None:
-        labels = ["regret minus that of case\N{NO-BREAK SPACE}6, paired", "cost at T"]
-        axes = page.panels(labels, common.titles(results), ["slot t", "case"])
-        for (top, bottom), horizon in zip(axes.T, results, strict=True):
-            page.handles = pictures.draw_difference(top, shown[horizon])
+        axes = page.panels(["case"], common.titles(results), "cost at T", 1.25)[0]
+        for panel, horizon in zip(axes, results, strict=True):
+            handles = []
             for meter, mark in MARKS.items():
-                means = [costs[horizon][case, meter][0] for case in CASES]
-                page.handles += bottom.plot(
-                    range(len(CASES)), means, ls="none", label=f"cost, {METERS[meter]}", **mark
+                found = [costs[horizon][case, meter] for case in CASES]
+                mean, low, high = zip(*found, strict=True)
+                panel.hlines(range(len(CASES)), low, high, color=mark["color"], linewidth=0.8)
+                handles += panel.plot(
+                    mean, range(len(CASES)), ls="none", label=METERS[meter], **mark
                 )
-            bottom.set(yscale="log", xlim=(-0.5, len(CASES) - 0.5))
-            bottom.set_xticks(range(len(CASES)), numbers)
+            panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
+            panel.margins(x=0.06)
+            panel.set_yticks(range(len(CASES)), [SHORT[case] for case in CASES])
+        page.handles = handles
 
-    listed = "; ".join(f"{n}: {words}" for n, words in zip(numbers, WORDS.values(), strict=True))
-    zero = ", ".join(case.removeprefix("case ") for case in same)
-    caption = common.caption(
-        f"HDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}",
-        results,
-        f"Cases: {listed}",
-        "Differences are paired, seed by seed, and drawn over the logarithm of time; those of the "
-        f"cases that never wait, {zero}, are 0 in every seed",
-        common.level_at_end("of case 6", server),
-        f"Costs are means at T, {SERVER_PRICE} per link to the server and {PEER_PRICE} per link "
-        f"between agents, {' or '.join(METERS.values())}",
-    )
     last = max(results)
-    ends = ", ".join(f"{float(b['mean'][-1]):+,.1f} ({case})" for case, b in shown[last].items())
+    caption = common.caption(
+        _setting(),
+        results,
+        f"Cases: {_cases()}",
+        f"Costs at T: {SERVER_PRICE} per link to the server and {PEER_PRICE} per link between "
+        f"agents, {' or '.join(METERS.values())}",
+        common.leaks(_members(), AGENTS),
+        bars="Markers: means over the seeds; bars",
+    )
+    told = []
+    for meter, words in METERS.items():
+        order = sorted(CASES, key=lambda case: costs[last][case, meter][0])
+        least = [case for case in CASES if costs[last][case, meter] == costs[last][order[0], meter]]
+        cost, highest = (costs[last][case, meter][0] for case in (order[0], order[-1]))
+        told.append(
+            f"with {words}, from {cost:,.0f} ({' and '.join(least)}) to {highest:,.0f} "
+            f"({order[-1]})"
+        )
     paid = ", ".join(
         f"{costs[last][case, 'edges'][0]:,.0f} and {costs[last][case, 'sac'][0]:,.0f} ({case})"
         for case in CASES
     )
     alt = (
-        f"Regret beside case 6 at T = {common.whole(last)}: {ends or 'no difference'}. Costs then, "
-        f"with {' and '.join(METERS.values())}: {paid}."
+        f"Mean costs at T = {common.whole(last)}: {'; '.join(told)}. By case, with "
+        f"{' and '.join(METERS.values())}: {paid}."
     )
-    rows = pictures.curve_rows({"difference to case 6": more}) + [
+    rows = [
         {"quantity": f"cost at T, {METERS[meter]}", "T": horizon, "curve": case, "slot": horizon}
         | dict(zip(("mean", "lower", "upper"), interval, strict=True))
         for horizon, found in costs.items()
         for (case, meter), interval in found.items()
     ]
-    return pictures.publish(pictures.Picture("fig11_hybrid", page, caption, alt, rows), folder)
+    return pictures.Picture("fig11_hybrid_cost", page, caption, alt, rows)
 
 
 def _table(results: common.Results, folder: Path) -> list[Path]:
@@ -167,6 +250,11 @@ def _table(results: common.Results, folder: Path) -> list[Path]:
                     **costs,
                     "regret at T": common.interval(cell.regret),
                     "minus case 6": common.interval(difference),
+                    "minus case 6, per cent": seen.percent(
+                        float(difference.mean()),
+                        float(last.regret.sel(components=SERVER).mean()),
+                    ),
+                    "leak": common.leak_text(common.leak_of(_members()[case], AGENTS)),
                     "lost the best arm": int(cell.best_arm_lost.sum()),
                 }
             )
@@ -176,7 +264,9 @@ def _table(results: common.Results, folder: Path) -> list[Path]:
         f"HDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, c1 = {SERVER_PRICE} per "
         f"server link, c2 = {PEER_PRICE} per agent-agent link",
         results,
-        "Regret is summed over agents; minus case 6: paired difference, seed by seed. Case 2 as "
+        "Regret is summed over agents; minus case 6: paired difference, seed by seed, and in "
+        "per cent of the regret of case 6. Leak: of one reward, to whoever sees the messages of "
+        "its agent. Case 2 as "
         f"printed, complete graphs of 63, 24, 10, 6 and 7, has {AGENTS_AS_PRINTED} agents; a round "
         f"would cost {costs}",
         bars="Numbers: means over the seeds; in brackets",

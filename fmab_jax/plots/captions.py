@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.words import counted, plain, told, whole
+from fmab_jax.analysis.words import counted, plain, told, whole, written
 
+# Leaks that a caption lists one by one.
+_LEAKS = 8
 # What may befall a seed and its mean hides, and how a caption says it.
 EVENTS = {
     "best_arm_lost": "lost the best arm",
@@ -61,6 +63,45 @@ def meters(data: xr.Dataset) -> str:
     chosen = ((data.side == "peer") & data.priced & (data.links.max(over) > 0)).values
     pairs = zip(data.meter.values[chosen], data.counts.values[chosen], strict=True)
     return " + ".join(f"meter {name}: {told}" for name, told in pairs)
+
+
+def leaks(data: xr.Dataset) -> dict[Any, float]:
+    """Returns what a message leaks, Nε, where it follows from parameters and differs with them.
+
+    Returns:
+        The leak by the values of these parameters, a tuple of what captions call them; nothing
+        where all configurations leak the same, or where the leak itself is a parameter.
+    """
+    leak = data.coords["epsilon_message"] if "epsilon_message" in data.coords else None
+    if leak is None or not leak.ndim or "epsilon_message" in leak.dims:
+        return {}
+    values = np.asarray(leak.values, float)
+    if len(np.unique(values)) == 1:
+        return {}
+    coordinates = [data[name] for name in leak.dims]
+    return {
+        tuple(told(c, c.values.tolist()[i]) for c, i in zip(coordinates, place, strict=True)): own
+        for place, own in np.ndenumerate(values)
+    }
+
+
+def leak_sentence(data: xr.Dataset) -> str:
+    """Says what a message leaks in configurations that differ in it; "" where none do."""
+    found: dict[str, list[str]] = {}
+    for names, leak in leaks(data).items():
+        found.setdefault(leak_text(leak), []).append(", ".join(names))
+    if not found:
+        return ""
+    if sum(map(len, found.values())) > _LEAKS:
+        numbers = sorted(leaks(data).values())
+        return f"Nε, what a message leaks: {leak_text(numbers[0])} to {leak_text(numbers[-1])}"
+    listed = "; ".join(f"{leak} ({' / '.join(names)})" for leak, names in found.items())
+    return f"Nε, what a message leaks: {listed}"
+
+
+def leak_text(leak: float) -> str:
+    """Writes what a message leaks; infinity is no bound."""
+    return "no bound" if np.isinf(leak) else written(leak)
 
 
 def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:

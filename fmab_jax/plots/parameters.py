@@ -294,8 +294,10 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
 def caption_of(finals: xr.Dataset, *sentences: str, paid: bool) -> str:
     """Returns the caption: what all share, what is drawn, meters if paid for, bad luck."""
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    made = [*facts(finals, varied), captions.seeds_per_cell(finals)]
+    made = [*facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)]
     said = [", ".join(made), *sentences]
+    if leak := captions.leak_sentence(finals):
+        said.append(leak)
     if paid and (meters := captions.meters(finals)):
         said.append(f"Peer links are counted on the {meters}")
     return ". ".join([*said, *captions.events_of_cells(finals)]) + "."

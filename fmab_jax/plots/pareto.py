@@ -1,7 +1,8 @@
-"""Regret against communication cost: what no other configuration of a sweep beats."""
+"""Regret against communication cost: what no other configuration beats, the leak included."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,11 @@ _DISTANCES = (4, 9, 15, 22, 30, 40, 55, 75, 100)
 def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     """Draws regret against communication cost, a point per configuration, with the Pareto front.
 
-    A configuration is on the front (filled, on the step line) if no other one has at most its cost
-    and at most its regret, and less of one. Equal ones are on it together. Up to 8 of them, evenly
-    along the front, are labelled with their values of the swept parameters (without the hue), where
-    there is room.
+    A configuration is on the front (filled, on the step line) if no other one has at most its cost,
+    at most its regret and at most the leak of its messages, and less of one. Equal ones are on it
+    together. Where configurations leak unlike there is no step line: what lies above others may
+    leak less, and labels say the leak. Up to 8 of the front, evenly along it, are labelled with
+    their values of the swept parameters (without the hue), where there is room.
 
     Args:
         finals: Final values of each configuration of a sweep: a dimension per swept parameter.
@@ -63,11 +65,14 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     )
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
     colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
-    front = _front(cost, regret)
+    leak = _leaks(finals, dims)
+    unlike = leak is not None and len(np.unique(leak)) > 1
+    front = _front(cost, regret, leak)
 
     figure, (axes,) = style.panels([_HEIGHT])
     line: dict[str, Any] = {"color": "0.45", "linewidth": 0.9, "label": "Pareto front"}
-    axes.step(cost[front], regret[front], where="post", **line)
+    steps = front[:0] if unlike else front
+    axes.step(cost[steps], regret[steps], where="post", **line)
     handles = []
     for index in range(int(colours.max()) + 1):
         colour = style.COLOURS[index % len(style.COLOURS)]
@@ -102,39 +107,68 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         shown = [name for name in varied if name != hue] or varied
         texts = []
         # Equal ones lie on one spot, which one label names.
-        spots, equal = np.unique(np.stack([cost, regret])[:, front], axis=1, return_inverse=True)
-        first = [int((equal.ravel() == spot).argmax()) for spot in range(spots.shape[1])]
+        spot = [cost, regret, *([leak] if unlike else [])]
+        spots, equal = np.unique(np.stack(spot)[:, front], axis=1, return_inverse=True)
+        first = [int((equal.ravel() == index).argmax()) for index in range(spots.shape[1])]
         for index in first:
             cell = front[index]
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
+            if unlike and leak is not None:
+                words.append(f"Nε = {captions.leak_text(leak[cell])}")
             others = int((equal.ravel() == equal.ravel()[index]).sum()) - 1
             texts.append(_short(words) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
-        if shown:
+        if shown or unlike:
             number = _label_points(axes, np.stack([cost, regret]), front[first], texts)
         labelled = "each labelled" if number == len(front) else f"{number} of them labelled"
-        beaten = "Open points: another configuration has no more cost and no more regret, and less "
+        both, all_three = "no more cost and no more regret", "no more cost, regret and leak"
+        beaten = f"Open points: another configuration has {all_three if unlike else both}, and less"
+        rest = [f"{beaten} of one of them"] if len(front) < cost.size else []
+        where, price = (
+            ("", "of cost, regret and leak")
+            if unlike
+            else (" on the line", "where less cost has its price in regret")
+        )
         return parameters.caption_of(
             finals,
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
-            "Filled points on the line: the Pareto front, where less cost has its price in regret; "
+            f"Filled points{where}: the Pareto front, {price}; "
             f"{len(front)} of {counted('', cost.size, 'configuration')}, {labelled}",
-            *([beaten + "of one of them"] if len(front) < cost.size else []),
+            *rest,
             paid=True,
         )
 
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
 
 
-def _front(cost: np.ndarray, regret: np.ndarray) -> np.ndarray:
+def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray | None:
+    """Returns what messages of each cell leak, infinite for no bound; None where unknown."""
+    if "epsilon_message" not in finals.coords and "epsilon_message" not in finals.attrs:
+        return None
+    if "epsilon_message" in finals.coords:
+        said = xr.DataArray(finals.coords["epsilon_message"])
+    else:
+        said = xr.DataArray(finals.attrs["epsilon_message"])
+    sizes = [finals.sizes[name] for name in dims]
+    everywhere = xr.DataArray(np.zeros(sizes), dims=list(dims))
+    values = xr.broadcast(said.drop_vars(list(said.coords)), everywhere)[0].transpose(*dims)
+    return np.array([np.inf if each == "none" else float(each) for each in values.values.ravel()])
+
+
+def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray | None = None) -> np.ndarray:
     """Returns the cells on the Pareto front, by increasing cost; equal cells all or none."""
-    costs, group = np.unique(cost, return_inverse=True)
-    least = np.full(costs.size, np.inf)
-    np.minimum.at(least, group, regret)
-    cheaper = np.append(np.inf, np.minimum.accumulate(least)[:-1])
-    front = np.flatnonzero((regret == least[group]) & (regret < cheaper[group]))
-    return front[np.argsort(cost[front], kind="stable")]
+    points = np.stack([cost, regret, np.zeros_like(cost) if leak is None else leak], axis=1)
+    # By cost, then regret, then leak: whoever beats a point comes before it.
+    order = np.lexsort(points.T[::-1])
+    front: list[int] = []
+    for index in order:
+        kept = points[front]
+        beaten = (kept <= points[index]).all(axis=1) & (kept < points[index]).any(axis=1)
+        if not beaten.any():
+            front.append(int(index))
+    found = np.array(front, int)
+    return found[np.lexsort([found, cost[found]])]
 
 
 def _short(words: list[str]) -> str:

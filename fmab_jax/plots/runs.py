@@ -29,6 +29,9 @@ _SIDES: dict[str, dict[str, Any]] = {
     "peer": {"marker": "s", "markersize": 3, "markeredgewidth": 0.8, "mfc": "white"},
 }
 
+# What a message leaks, in labels.
+_LEAK = "Nε"
+
 
 def plot_runs(
     runs: Mapping[str, xr.Dataset] | xr.Dataset,
@@ -139,7 +142,8 @@ def plot_runs(
 def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Returns the configurations of a sweep as runs by their labels; a run by its title.
 
-    A label says the values of the parameters that have several.
+    A label says the values of the parameters that have several, and what a message leaks where it
+    differs with them.
 
     Raises:
         ValueError: If it holds no curves, or two configurations would have the same label.
@@ -157,6 +161,9 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
         if "seeds" in cell and "seed" in cell.dims:
             cell = cell.isel(seed=slice(int(cell.seeds)))
         values = [words.told(data[n], cell[n].item()) for n in dims if data.sizes[n] > 1]
+        if values and captions.leaks(data):
+            leak = float(cell.epsilon_message)
+            values += [f"{_LEAK} = {captions.leak_text(leak)}"] * math.isfinite(leak)
         default = next(iter(words.facts(cell)), "run")
         label = ", ".join(values) or str(default)
         if label in runs:
@@ -298,7 +305,10 @@ def _caption(
     prices: tuple[float, float],
 ) -> str:
     """Returns the caption: what all runs share once, then what differs, run by run."""
-    facts = {label: [*words.facts(data), captions.seeds_of(data)] for label, data in runs.items()}
+    facts = {
+        label: [*words.facts(data, leaks=_LEAK not in label), captions.seeds_of(data)]
+        for label, data in runs.items()
+    }
     first, *others = facts.values()
     shared = [fact for fact in first if all(fact in other for other in others)]
     sentences = [", ".join(shared)] if shared else []
@@ -309,6 +319,8 @@ def _caption(
     groups = words.grouped(differing).items()
     listed = [f"{labels}: {said}" for said, labels in groups if said]
     sentences += ["; ".join(listed)] if listed else []
+    if any(_LEAK in label for label in runs):
+        sentences.append(f"{_LEAK}: what a message leaks of one reward, as an ε of its own")
     some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
     sentences += captions.events_of_runs(bands)

@@ -176,8 +176,9 @@ def finish(
     grouped = bool(handles) and all(isinstance(each, list) for each in handles)
     groups = [each for each in (handles if grouped else [handles]) if each]
     legends = [_legend(figure, each, wide - 2 * PAD) for each in groups]
-    tops = np.cumsum([PAD, *(each.get_window_extent().height / figure.dpi for each in legends)])
-    above = float(tops[-1]) + (PAD if legends else 0)
+    tall_each = [each.get_window_extent().height / figure.dpi + 0.6 * PAD for each in legends]
+    tops = np.cumsum([PAD, *tall_each])
+    above = float(tops[-1]) + (0.4 * PAD if legends else 0)
 
     def place(tall: float, below: float) -> float:
         total = below + tall + above
