@@ -50,8 +50,7 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             page.handles = common.draw_bands(top, regret[horizon])
             pictures.draw_difference(bottom, more[horizon])
             top.set(xlim=0, ylim=0)
-        for handle, told in zip(page.handles, leaks, strict=True):
-            handle.set_label(f"{handle.get_label()} ({told})")
+        page.handles = pictures.relabelled(page.handles, leaks)
         page.percent(
             list(axes[1]), references.values(), [pictures.ends(each) for each in more.values()]
         )

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import (
     FixedLocator,
     FuncFormatter,
@@ -306,6 +307,16 @@ def draw_difference(axes: Axes, bands: Mapping[str, Any], **changed: Any) -> lis
     handles = common.draw_bands(axes, bands, **changed)
     axes.set_xscale("log")
     return handles
+
+
+def relabelled(handles: Sequence[Any], told: Sequence[str]) -> list[Any]:
+    """Returns entries of a legend that say more in brackets; the curves keep their labels."""
+    found = []
+    for handle, words in zip(handles, told, strict=True):
+        found.append(Line2D([], []))
+        found[-1].update_from(handle)
+        found[-1].set_label(f"{handle.get_label()} ({words})")
+    return found
 
 
 def line_up(axes: Axes, which: str = "y") -> None:

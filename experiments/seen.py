@@ -65,6 +65,8 @@ def sides(points: Iterable[Point], things: str = "differences") -> str:
 def percent(value: float, of: float) -> str:
     """Writes a number in per cent of another, with its sign."""
     share = 100 * value / of
+    if not share:
+        return "0 %"
     return f"{share:+.2g} %" if abs(share) < 100 else f"{share:+,.0f} %"
 
 
@@ -101,4 +103,4 @@ def absent(wanted: Iterable[str], present: Iterable[str]) -> list[str]:
     """Names what takes part in the full experiment and is not drawn; nothing where all is."""
     there = set(present)
     missing = [name for name in wanted if name not in there]
-    return [f"Not run, and not drawn: {listed(missing)}"] if missing else []
+    return [f"Not run, and so not shown: {listed(missing)}"] if missing else []

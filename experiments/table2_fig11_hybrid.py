@@ -39,6 +39,7 @@ WORDS = {
     "case 6": "no graph, each of 100 agents reports to the server",
 }
 SERVER = "case 6"
+TICKS = [scale * 10**power for power in range(7) for scale in (1, 3)]
 SHORT = {
     "case 1": "1: complete, 5 × 20",
     "case 2": "2: complete, 53 … 6",
@@ -166,7 +167,7 @@ def _costs(results: common.Results) -> pictures.Picture:
     }
 
     def page(page: pictures.Page) -> None:
-        axes = page.panels(["case"], common.titles(results), "cost at T", 1.25)[0]
+        axes = page.panels(["cost at T, by case"], common.titles(results), "cost at T", 1.25)[0]
         for panel, horizon in zip(axes, results, strict=True):
             handles = []
             for meter, mark in MARKS.items():
@@ -178,7 +179,12 @@ def _costs(results: common.Results) -> pictures.Picture:
                 )
             panel.set(xscale="log", ylim=(len(CASES) - 0.5, -0.5))
             panel.margins(x=0.06)
-            panel.set_yticks(range(len(CASES)), [SHORT[case] for case in CASES])
+            named = page.narrow or panel is axes[0]
+            panel.set_yticks(
+                range(len(CASES)), list(SHORT.values()) if named else [""] * len(CASES)
+            )
+            low, high = panel.get_xlim()
+            panel.set_xticks([tick for tick in TICKS if low <= tick <= high])
         page.handles = handles
 
     last = max(results)

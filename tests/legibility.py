@@ -55,7 +55,7 @@ def words_of(path):
 def texts_of(figure):
     """Returns all texts that a figure draws."""
     found = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
-    for axes in figure.axes:
+    for axes in [*figure.axes, *(child for each in figure.axes for child in each.child_axes)]:
         found += [*axes.texts, axes.title, axes._left_title, axes._right_title]
         found += axes.get_legend().get_texts() if axes.get_legend() else []
         if not axes.axison:

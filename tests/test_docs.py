@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -10,7 +11,7 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 
-import matplotlib
+import matplotlib.image
 import numpy as np
 import pytest
 
@@ -303,6 +304,41 @@ def test_main_and_test_commands_are_marked_once() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for marker in ("main-command", "test-command"):
         assert len(re.findall(rf"^<!-- {marker} -->\n```bash\n.+\n```", readme, re.M)) == 1
+
+
+def first_command() -> list[str]:
+    """Returns the words of the README's first run."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (line,) = re.findall(r"^<!-- main-command -->\n```bash\n(.+)\n```", readme, re.M)
+    return line.partition(".venv/bin/fmab ")[2].split()
+
+
+def test_the_first_picture_is_told_with_its_leaks() -> None:
+    """Would catch a text beside the first picture of other epsilons, or agents, than the run's."""
+    options = first_command()
+    place, agents = options.index("--epsilon") + 1, int(options[options.index("--agents") + 1])
+    values = list(itertools.takewhile(lambda word: not word.startswith("--"), options[place:]))
+    leaks = [f"{agents * float(value):g}" for value in values]
+    told = (
+        f"ε = {', '.join(values[:-1])} and {values[-1]}, of which a message leaks Nε = "
+        f"{', '.join(leaks[:-1])} and {leaks[-1]}"
+    )
+    assert f"{told}](figures/first.png)" in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_the_first_picture_is_what_its_command_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a first picture that an older program, or another command, has made."""
+    monkeypatch.chdir(tmp_path)
+    assert main.main(first_command()) == 0
+    made, kept = (
+        matplotlib.image.imread(path) for path in ("first.png", ROOT / "figures/first.png")
+    )
+    assert made.shape == kept.shape
+    # Where processors round otherwise, a line may be a pixel's shade off.
+    assert np.abs(made - kept).mean() < 1e-3
 
 
 def test_documents_use_the_present_names() -> None:

@@ -19,7 +19,7 @@ from matplotlib.text import Text
 
 import fmab_jax as fmab
 from experiments import __main__ as command
-from experiments import common, pictures, readings
+from experiments import common, pictures, readings, seen
 from experiments.verdicts import Data
 from fmab_jax.algorithms.base import known
 from fmab_jax.algorithms.families.epochs import Epoch
@@ -277,6 +277,8 @@ DRAWN = {
     },
     "fig11_hybrid": {
         ("difference to case 6", "case 4"): lambda d: nth(d, 3) - nth(d, 5),
+    },
+    "fig11_hybrid_cost": {
         # 100 slots make 4 rounds in the made-up results, 50 for the server's link.
         ("cost at T, links counted by edges", "case 3"): lambda d: np.full(3, 4 * (50 + 4950)),
         ("cost at T, links counted by hops to the sink", "case 3"): lambda d: np.full(3, 4 * 149),
@@ -291,7 +293,7 @@ DRAWN = {
 PICTURES = {
     "fig06_rounds": ["fig06_rounds_smallest_gap", "fig06_rounds"],
     "fig07_tradeoff": ["fig07_tradeoff_smallest_gap", "fig07_tradeoff"],
-    "table2_fig11_hybrid": ["fig11_hybrid"],
+    "table2_fig11_hybrid": ["fig11_hybrid", "fig11_hybrid_cost"],
 }
 
 
@@ -366,6 +368,8 @@ def ends_of(name, data):
         found = beside(
             "difference to the complete graph", dict(zip(labels, last.values, strict=True))
         )
+    elif name == "fig11_hybrid_cost":  # told by case, in the words alone
+        found = {}
     elif name == "fig11_hybrid":
         labels = [f"case {i}" for i in range(1, 7)]
         found = beside("difference to case 6", dict(zip(labels, last.values, strict=True)), 5)
@@ -409,13 +413,16 @@ TOLD = {
     ),
     "fig05_participation": (
         "CDP-MAB, M = 50 agents, K = 100 arms, ε = 1, ",
-        ["N = ⌈pM⌉ agents report", "the band of p = 1 is that of its mean"],
+        [
+            "N = ⌈pM⌉ agents report", "the band of p = 1 is that of its mean",
+            "Nε = 10 (p = 0.2), Nε = 20 (p = 0.4), Nε = 30 (p = 0.6), Nε = 40 (p = 0.8), Nε = 50 (",
+        ],
         lambda m: [
+            f"beside the {m['regret', 'p = 1']:,.0f} of p = 1: ",
             ", ".join(
-                f"{m['difference to p = 1', f'p = {p}']:,.0f} at p = {p}"
+                f"{m['difference to p = 1', f'p = {p}']:+,.0f} at p = {p}"
                 for p in ("0.2", "0.4", "0.6", "0.8")
             ),
-            f" above the {m['regret', 'p = 1']:,.0f} that",
         ],
     ),
     **{
@@ -452,23 +459,25 @@ TOLD = {
         "DDP-MAB, M = 50 agents, K = 100 arms, ε = 1, ",
         ["Slots of waiting a round: complete 0, star 1, ring 24, random "],
         lambda m: [
-            ", ".join(
-                f"{m['difference to the complete graph', g]:+,.1f} on the {g}"
-                for g in ("star", "ring", "random")
-            )
+            f"{m['difference to the complete graph', graph]:+,.1f} ("
+            for graph in ("star", "ring", "random")
         ],
     ),
     "fig11_hybrid": (
         "HDP-MAB, M = 100 agents, K = 100 arms, ε = 1, ",
         [
             "1: five complete graphs of 20 agents; 2: complete graphs of 53, 24, 10, 6 and 7",
-            "50 per link to the server and 1 per link between agents",
         ],
+        lambda m: [f"{m['difference to case 6', f'case {i}']:+,.1f}, " for i in range(1, 6)]
+        + ["Cases that differ from it in no seed: none."],
+    ),
+    "fig11_hybrid_cost": (
+        "HDP-MAB, M = 100 agents, K = 100 arms, ε = 1, ",
+        ["50 per link to the server and 1 per link between agents"],
         lambda m: [
-            ", ".join(
-                f"{m['difference to case 6', f'case {i}']:+,.1f} (case {i})" for i in range(1, 6)
-            ),
             # Four rounds in the made-up results.
+            "by edges, from 1,380 (case 5) to 20,000 (case ",
+            "to the sink, from 596 (case 3) to 20,000 (case 6)",
             "4,800 and 1,380 (case 1), ",
             "20,000 and 596 (case 3), ",
             ", 20,000 and 20,000 (case 6).",
@@ -479,13 +488,11 @@ TOLD = {
         "agents, each a ring, ",
         ["the local best arm of 50 % of the agents is not the global best"],
         lambda m: [
-            ", ".join(
-                f"{m['difference to CDP-MAB', label]:+,.0f} ({label})"
-                for label in (
-                    "DDP-MAB, homogeneous", "HDP-MAB, homogeneous", "DDP-MAB, heterogeneous",
-                    "HDP-MAB, heterogeneous",
-                )  # fmt: skip
-            )
+            f"{m['difference to CDP-MAB', label]:+,.0f}, "
+            for label in (
+                "DDP-MAB, homogeneous", "HDP-MAB, homogeneous", "DDP-MAB, heterogeneous",
+                "HDP-MAB, heterogeneous",
+            )  # fmt: skip
         ],
     ),
 }  # fmt: skip
@@ -577,7 +584,8 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
         most, none = (rows[10**5, 1, R] for R in ("5", "no budget"))
         told = f"T = 10⁵ and p = 1, R = 5 costs 5,000 for a regret of {most['regret'][0]:,.0f}, no"
         assert told in picture.alt
-        assert picture.alt.endswith(f"costs 5,000 for {none['regret'][0]:,.0f}.")
+        assert f"costs 5,000 for {none['regret'][0]:,.0f}." in picture.alt
+        assert [rows[10**5, p, "2"]["leak"] for p in (0.2, 1)] == [10, 50]
         assert ("Δ is 1/16" in picture.caption) == (gap == 1)
         assert "Points: means over the seeds; bars: pointwise 95 %" in picture.caption
     monkeypatch.setattr(
@@ -601,8 +609,12 @@ def test_points_of_figures_7_and_13_are_in_their_tables_and_words(monkeypatch, t
         means = server.mean("seed").values
         told = f"{means.min():,.0f} to {means.max():,.0f} (T = {common.whole(T)})"
         assert told in picture.caption
-    ends = [rows[10**5, "HDP-MAB", spread]["difference to CDP-MAB at T"][0] for spread in (0, 1)]
-    assert f"HDP-MAB from {ends[0]:,.0f} to {ends[1]:,.0f}" in picture.alt
+    points = [
+        rows[10**5, "HDP-MAB", spread]["difference to CDP-MAB at T"]
+        for spread in (0, 0.25, 0.5, 0.75, 1)
+    ]
+    at = picture.alt.partition("At T = 10⁵: ")[2].partition(". At T")[0]
+    assert at.endswith(f"HDP-MAB {seen.course(points)}")
     assert "is 0, 0.25, 0.5, 0.75, 1 times the widest one" in picture.caption
 
 

@@ -332,6 +332,38 @@ def test_the_front_of_random_cells_is_that_of_the_definition():
         assert (np.diff(cost[found]) >= 0).all()
 
 
+def test_the_front_takes_the_leak():
+    """Would catch a cell beaten by one that leaks more, one that leaks more kept beside its equal,
+    a step line between cells that leak unlike, and leaks of other cells in labels or caption."""
+    cost, regret, leak = np.array([[1, 9, 50], [2, 5, 50], [2, 8, 10], [2, 8, 20], [3, 9, 10]]).T
+    assert pareto._front(cost, regret, leak).tolist() == [0, 1, 2]
+    assert pareto._front(cost, regret, np.full(5, 7)).tolist() == [0, 1]
+    rng = np.random.default_rng(2)
+    points = rng.integers(0, 5, (80, 3)).astype(float)
+    beaten = [((points <= own).all(1) & (points < own).any(1)).any() for own in points]
+    assert sorted(pareto._front(*points.T)) == np.flatnonzero(~np.array(beaten)).tolist()
+
+    data = table(participation=[0.2, 0.4, 0.6, 0.8, 1.0])
+    for name, values in (("cost", cost), ("regret", regret)):
+        for end in ("", "_lower", "_upper"):
+            data[name + end] = ("participation", values.astype(float))
+    data = data.assign_coords(epsilon_message=("participation", leak.astype(float)))
+    figure = plot_pareto(data)
+    line, hollow, filled = figure.axes[0].lines
+    assert len(line.get_xdata()) == 0
+    assert filled.get_xydata().tolist() == [[1, 9], [2, 5], [2, 8]]
+    assert hollow.get_xydata().tolist() == [[2, 8], [3, 9]]
+    labels = [t.get_text() for t in figure.axes[0].texts if isinstance(t, Annotation)]
+    assert set(labels) <= {"p=0.2, Nε=50", "p=0.4, Nε=50", "p=0.6, Nε=10"} and len(labels) >= 2
+    text = caption(figure)
+    assert "Nε, what a message leaks: 50 (p = 0.2 / p = 0.4); 10 (p = 0.6 / p = 1); 20 (p" in text
+    assert "Filled points: the Pareto front, of cost, regret and leak; 3 of 5 conf" in text
+    assert "another configuration has no more cost, regret and leak, and less of one" in text
+    alike = data.assign_coords(epsilon_message=("participation", np.full(5, 7.0)))
+    assert len(plot_pareto(alike).axes[0].lines[0].get_xdata()) == 2
+    assert "Nε" not in caption(plot_pareto(alike))
+
+
 def test_every_cell_has_a_point_and_both_bars():
     """Would catch cells lost or coloured as another value of the hue, or intervals swapped."""
     data = table(epsilon=EPSILONS, participation=[0.2, 1.0], rounds=["none", 2])

@@ -315,6 +315,22 @@ def test_a_sweep_is_drawn_cell_by_cell():
     )
 
 
+def test_a_sweep_says_what_messages_leak_where_they_differ():
+    """Would catch a leak of another cell, one that all share in every label, or none in words."""
+    data = swept()
+    data = data.assign_coords(epsilon_message=("epsilon", [5.0, np.inf]))
+    assert list(cells(data)) == [
+        "ε = 0.1, ring, Nε = 5", "ε = 0.1, star, Nε = 5", "no noise, ring", "no noise, star",
+    ]  # fmt: skip
+    text = caption(plot_runs(data))
+    assert "Nε: what a message leaks of one reward, as an ε of its own. Lines" in text
+    assert "ε = 0.1 (5 per message)" not in text
+    same = data.assign_coords(epsilon_message=("epsilon", [5.0, 5.0]))
+    assert list(cells(same))[0] == "ε = 0.1, ring" and "Nε" not in caption(plot_runs(same))
+    one = caption(plot_runs({"own words": result(epsilon_message=25.0)}))
+    assert one.startswith("CDP-MAB, ε = 0.5 (25 per message), M = 50 agents")
+
+
 def test_a_sweep_of_algorithms_says_which_is_which():
     """Would catch a title that is shared by mistake, or lost where it differs by cell."""
     pair = [result(title).drop_attrs() for title in ("CDP-MAB", "HDP-MAB")]
