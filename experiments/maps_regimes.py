@@ -348,6 +348,7 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
         "grows as √(log T); the paper bounds that number by log T and prints (log T)^(3/2). For "
         "budgets it prints the factor p^(-3/2) before both terms",
         f"At one ε, messages leak Nε, and N differs: {_leaks()}",
+        *seen.absent(*([f"exponent in {name}" for name in each] for each in (REGIMES, quantities))),
         f"Crossover: printed ε = Δ √(log T / M) = {printed:.2g}; derived, epoch by epoch, "
         f"{written(float(f'{lowest:.2g}'))} to {written(float(f'{highest:.2g}'))}; measured in ε, "
         f"{crossing}",

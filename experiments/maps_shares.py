@@ -21,6 +21,7 @@ from experiments import (
     fig08_heterogeneous_central,
     maps_pairs,
     pictures,
+    seen,
     verdicts,
 )
 from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
@@ -331,6 +332,8 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
     told = f"Instances of which both hold within {100 * TOLERANCE:g} %: {_numbers(rows, TOLERANCE)}"
     loose = max(TOLERANCES)
     others, open_ = _numbers(rows, loose), _undecided(rows, TOLERANCE)
+    several = [f"{INSTANCES} instances, several runs each"]
+    missing = seen.absent(several, several * any(row["several runs"] for row in rows))
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1, T = "
         f"{_horizons(list(results))} slots; budgets are built for each instance's own smallest gap "
@@ -339,6 +342,6 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
         f"{100 * LEVEL:g} % paired interval lies within that; an instance whose interval lies "
         "across the edge is undecided, and no part of the share. Full points: it holds of the "
         f"means over all. {common.leaks({'CDP-MAB': fmab.cdp_mab(EPSILON)}, AGENTS)}. {told}. "
-        f"{open_}Within {100 * loose:g} %: {others}."
+        f"{open_}Within {100 * loose:g} %: {others}.{''.join(f' {text}.' for text in missing)}"
     )
     return [_dotted("maps_instances", names, "row", drawn, "share of instances", caption, told)]

@@ -344,7 +344,7 @@ def test_the_first_picture_is_what_its_command_makes(
 def test_documents_use_the_present_names() -> None:
     """Would catch an old name that is still told."""
     old = r"exploitation_regret|server_links|peer_links|exchange\.gossip|fmab\.precision|--unit\b"
-    old += "|`precision`"
+    old += r"|`precision`|\bnats\b"
     sources = (ROOT / "fmab_jax").rglob("*.py")
     examples = [
         path

@@ -320,7 +320,7 @@ def _caption(
     listed = [f"{labels}: {said}" for said, labels in groups if said]
     sentences += ["; ".join(listed)] if listed else []
     if any(_LEAK in label for label in runs):
-        sentences.append(f"{_LEAK}: what a message leaks of one reward, as an ε of its own")
+        sentences.append(f"{_LEAK}: what a message leaks of one reward")
     some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
     sentences += captions.events_of_runs(bands)

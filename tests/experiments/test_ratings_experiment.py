@@ -120,13 +120,39 @@ def test_the_words_of_the_committed_figure_are_those_of_its_numbers() -> None:
     rows = ratings.read_rows(path.with_suffix(".csv"))
     caption, seen = ratings.words(rows, ratings.told_of_shipped())
     assert words_of(path) == (seen, caption)
-    slow = "1000 seeds; 100 seeds for algorithms that step slot by slot, at T = 10⁵. "
+    slow = (
+        "1000 seeds; 100 seeds of LDP-UCB-B, pooled / UCB1, pooled, no privacy / UCB1, agents "
+        "alone, at T = 10⁵. "
+    )
     assert slow in caption
+    assert "LDP-UCB-B, pooled: a server: every rating, noisy). Seeds: CDP-MAB: 1000" in seen
+    few = [row for row in rows if row["algorithm"] != "LDP-UCB-B, pooled"]
+    caption, _ = ratings.words(few, ratings.told_of_shipped())
+    assert caption.endswith(" Not run, and so not shown: LDP-UCB-B, pooled.")
     # From the CSV by eye: 0.1721 to 0.1726 beside 0.1613 to 0.1616; then 0.1206 to 0.1213.
     assert (
         "Sharing pays from ε = 0.3 on: agents alone lose 0.161. At ε = 0.1 even the best private "
         "algorithm loses more (0.172)."
     ) in seen
+
+
+def test_the_best_are_told_with_what_they_differ_in() -> None:
+    """Would catch a winner whose interval meets another's, and unlike trust or seeds unsaid."""
+
+    def row(name: str, mean: float, leak: float, told: str, seeds: int = 9) -> dict:
+        lost = (mean, mean - 0.1, mean + 0.1)
+        own = {"algorithm": name, "epsilon": leak, "others are told": told, "seeds": seeds}
+        return own | {"points lost per rating": lost}
+
+    best, close, far = row("a", 1.0, 2.0, "x"), row("b", 1.15, 2.0, "x"), row("c", 1.3, 2.0, "x")
+    other = row("d", 1.0, 5.0, "x")  # at another leak
+    told = ratings._unlike([best, close, far, other], [best])
+    assert told == " At ε = 2 the interval of b meets that of a."
+    assert ratings._unlike([best, far], [best]) == ""
+    told = ratings._unlike([best, row("c", 1.3, 2.0, "y", 3)], [best])
+    assert (
+        told == " At one ε they differ in what others are told (a: x / c: y). Seeds: a: 9 / c: 3."
+    )
 
 
 def test_from_where_on_sharing_pays() -> None:

@@ -323,7 +323,7 @@ def test_a_sweep_says_what_messages_leak_where_they_differ():
         "ε = 0.1, ring, Nε = 5", "ε = 0.1, star, Nε = 5", "no noise, ring", "no noise, star",
     ]  # fmt: skip
     text = caption(plot_runs(data))
-    assert "Nε: what a message leaks of one reward, as an ε of its own. Lines" in text
+    assert "Nε: what a message leaks of one reward. Lines" in text
     assert "ε = 0.1 (5 per message)" not in text
     same = data.assign_coords(epsilon_message=("epsilon", [5.0, 5.0]))
     assert list(cells(same))[0] == "ε = 0.1, ring" and "Nε" not in caption(plot_runs(same))
