@@ -238,8 +238,8 @@ def words(rows: Sequence[Mapping[str, Any]], told: _Told) -> tuple[str, str]:
         "secure sum. For LDP-UCB, ε is that of each rating. Lower panels: the same algorithm "
         "without noise on the same seeds is subtracted. Uniform play is exact: whoever "
         "eliminates arms, and has dropped none before T, loses as much. Markers: means over the "
-        "seeds. Bars and shaded areas: pointwise 95 % confidence intervals (Student t). Those of the differences are "
-        "paired by seed."
+        "seeds. Bars and shaded areas: pointwise 95 % confidence intervals (Student t). Those of "
+        "the differences are paired by seed."
         + "".join(f" {text}." for text in seen.absent(labels, (row["algorithm"] for row in rows)))
     )
     return caption, _seen(rows, told.uniform)
