@@ -455,10 +455,10 @@ def _short(value: float) -> str:
         return f"{value:.1e}"
     digits = max(0, 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{digits}f}"
-    # 0.996 is written 1.0.
-    return (
-        text if digits < 2 or abs(float(text)) < 10.0 ** (2 - digits) else f"{value:.{digits - 1}f}"
-    )
+    # 0.996 is written 1.0, and 9.96 is written 10.
+    if digits and abs(float(text)) >= 10.0 ** (2 - digits):
+        return f"{value:.{digits - 1}f}"
+    return text
 
 
 def kind_of(verdict: str) -> str:

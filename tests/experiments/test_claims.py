@@ -914,7 +914,7 @@ def test_single_arms_are_pulled_as_in_the_simulation():
     # Who left was pulled as often as the doubling schedule says for some epoch.
     best = np.arange(len(gaps)), gaps.argmin(axis=1)
     assert (gone[best] == 0).all() and (gone > 0).mean() > 0.9
-    printed = claims_theory._printed(np.array([0.3]), horizon, 1.0, 16)
+    printed = claims_misprints._printed(np.array([0.3]), horizon, 1.0, 16)
     wanted = 16 * math.log(8 * 100 * 9 * horizon) / (50 * 0.09)
     assert printed == pytest.approx([wanted], rel=1e-12)
 
@@ -924,7 +924,9 @@ def test_the_page_has_every_sentence_once_and_every_number(tmp_path, monkeypatch
 
     def judge(data):
         third = Measured(0.3, 0.2, 0.4)
-        return [Finding("T = 10⁴", "30 %", (FAILS, HOLDS, HOLDS), {"share": third})]
+        return [
+            Finding("T = 10⁴", "30 %", (FAILS, HOLDS, HOLDS), {"share": third}, rule="probable")
+        ]
 
     rows = [verdicts.Row("IV", f"words {i}", "what", judge, "fig04", "a note") for i in range(3)]
     monkeypatch.setattr(claims, "ROWS", rows)
@@ -949,7 +951,7 @@ def test_the_page_has_every_sentence_once_and_every_number(tmp_path, monkeypatch
         wanted = {0: 2}.get(i, 1) + (i in (1, 3))
         assert text.count(f"“words {i}”") == wanted
     assert "| measured | 3: 3 holds |" in text
-    assert "**holds**; at half the tolerance: does not hold" in text
+    assert "**holds** (in 30 %); at half the tolerance: does not hold" in text
     assert "| settled by arithmetic | 3: 1 holds, 2 does not hold |" in text
     assert "| misprints | 1: 1 misprint |" in text
     row = "| VI | “words 9” | 10 | x 10; printed 9 | **misprint** (1.1 times the print) |"
@@ -974,19 +976,9 @@ def test_the_page_has_every_sentence_once_and_every_number(tmp_path, monkeypatch
         HOLDS,
         HOLDS,
     ]
-    end = [
-        "measured",
-        "",
-        "",
-        "0.3",
-        "",
-        "",
-        "30 %",
-        "**holds**; at half the tolerance: does not hold",
-    ]
     assert list(written[1].values())[: len(start)] == start
     assert written[1]["list"] == "measured" and written[1]["told"] == "30 %"
-    assert written[1]["verdict"] == end[-1]
+    assert written[1]["verdict"] == "**holds** (in 30 %); at half the tolerance: does not hold"
     assert [row["list"] for row in written[3:8]] == [
         "bounds with explicit constants", *["settled by arithmetic"] * 3, "misprints",
     ]  # fmt: skip

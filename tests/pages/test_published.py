@@ -181,7 +181,7 @@ BROKEN = {
     ),
     "a count of verdicts off by one": (
         "CLAIMS.md",
-        within("| measured |", " 38 holds", " 39 holds"),
+        within("| measured |", " 39 holds", " 38 holds"),
     ),
     "an order that holds by little said to hold": (
         "CLAIMS.md",
