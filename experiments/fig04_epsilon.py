@@ -55,11 +55,12 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
             list(axes[1]), references.values(), [pictures.ends(each) for each in price.values()]
         )
 
+    members = {name_of(e).partition(" (")[0]: fmab.cdp_mab(e) for e in EPSILONS}
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, all report (p = 1)",
         results,
         common.PAIRED.format("no noise"),
-        f"{common.leaks({name_of(e): fmab.cdp_mab(e) for e in EPSILONS}, AGENTS)}. Price of "
+        f"{common.leaks(members, AGENTS)}. Price of "
         "privacy: regret minus regret without noise, seed by seed, over the logarithm of time"
         + pictures.in_percent(references.values(), price.values(), "the regret at T without noise"),
     )

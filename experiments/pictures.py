@@ -136,7 +136,7 @@ class Page:
                 "right", functions=(lambda y, by=scale: y * by, lambda y, by=scale: y / by)
             )
             axis.tick_params(which="both", labelsize=FONT, width=0.6, length=2.5, pad=2)
-            axis.yaxis.get_major_locator().set_params(nbins=4)
+            axis.yaxis.get_major_locator().set_params(nbins=5)
             axis.yaxis.set_major_formatter(FuncFormatter(lambda v, _: _minus(f"{v:.6g} %")))
 
     def finish(self) -> Figure:
@@ -182,12 +182,15 @@ class Page:
         height: float,
     ) -> None:
         """Has quantities, which are columns now, say at their top what they show."""
+        # Axes in per cent take some room.
+        wide = self.width / len(labels) - 0.35
+        wide -= 0.15 * any(each.child_axes for each in axes.flat)
         for row, told in zip(axes, _counted(axes, labels), strict=True):
-            words = style.wrapped(told, self.width / len(labels) - 0.35)
+            words = style.wrapped(told, wide)
             row[0].set_title(words, fontsize=FONT, pad=4)
         for each, title in zip(axes[0], titles, strict=True):
             each.set_ylabel(title, fontsize=FONT, labelpad=2)
-        _write_below(axes, below, self.width / len(labels) - 0.35)
+        _write_below(axes, below, wide)
         for quantity in axes:
             for upper, lower in zip(quantity, quantity[1:], strict=False):
                 if _same_below(upper, lower):
