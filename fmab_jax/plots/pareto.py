@@ -107,7 +107,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         shown = [name for name in varied if name != hue] or varied
         texts = []
         # Equal ones lie on one spot, which one label names.
-        spot = [cost, regret, *([leak] if unlike else [])]
+        spot = [cost, regret, leak] if unlike and leak is not None else [cost, regret]
         spots, equal = np.unique(np.stack(spot)[:, front], axis=1, return_inverse=True)
         first = [int((equal.ravel() == index).argmax()) for index in range(spots.shape[1])]
         for index in first:
