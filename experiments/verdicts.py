@@ -41,6 +41,8 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 NOT_CONTRADICTED = "not contradicted"
 # The steps that are printed do not give it, and neither do ours.
 NOT_PROVED = "not proved"
+# A bound that holds, asked whether it is reached as well, which it does not say.
+NOT_ATTAINED = "not attained"
 MISPRINT, UNJUDGED = "misprint", "not judged"
 HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
 PARTLY_HOLDS, SOMETIMES = f"{HOLDS} or {OPEN}", "holds under some conditions only"
@@ -53,6 +55,7 @@ KINDS = (
     SOMETIMES,
     PARTLY_FAILS,
     FAILS,
+    NOT_ATTAINED,
     NOT_PROVED,
     OPEN,
     MISPRINT,
@@ -356,6 +359,11 @@ def provable(finding: Finding) -> Finding:
     return _renamed(finding, {FAILS: NOT_PROVED}, "what can be proved")
 
 
+def attained(finding: Finding) -> Finding:
+    """Returns the finding as one on whether a bound is reached, which a bound does not say."""
+    return _renamed(finding, {FAILS: NOT_ATTAINED}, "whether attained")
+
+
 def misprint(condition: str, printed: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is another one than the print has."""
     finding = exactly(condition, printed, write, **found)
@@ -381,7 +389,7 @@ def combined(findings: Sequence[Finding], place: int = 1) -> str:
     if FAILS not in found:
         others = (
             f"{verdict} at {_conditions(counted, verdict, place)}"
-            for verdict in (OPEN, NOT_CONTRADICTED, NOT_PROVED)
+            for verdict in (OPEN, NOT_CONTRADICTED, NOT_PROVED, NOT_ATTAINED)
             if verdict in found
         )
         return "; ".join([HOLDS, *others])
@@ -466,7 +474,7 @@ def kind_of(verdict: str) -> str:
     if verdict in KINDS:
         return verdict
     if verdict.startswith(f"{HOLDS};"):
-        return PARTLY_HOLDS
+        return SOMETIMES if NOT_ATTAINED in verdict else PARTLY_HOLDS
     return SOMETIMES if verdict.startswith(("holds only", "holds but")) else PARTLY_FAILS
 
 

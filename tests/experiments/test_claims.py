@@ -32,6 +32,7 @@ from experiments.verdicts import (
     HOLDS,
     HOLDS_LITTLE,
     MISPRINT,
+    NOT_ATTAINED,
     NOT_CONTRADICTED,
     NOT_PROVED,
     OPEN,
@@ -449,7 +450,11 @@ def test_a_tight_budget_is_held_against_m_and_against_agents_alone():
     assert [each.verdict for each in rows] == [HOLDS, HOLDS, HOLDS, FAILS]
     assert rows[3].numbers["over agents alone"].estimate == pytest.approx(1.36, rel=1e-6)
     assert "outside: R has to be 4.71" in rows[2].told
-    for alone, wanted in ((5000.0, (HOLDS, HOLDS)), (4000.0, (HOLDS, FAILS)), (6e3, (FAILS,) * 2)):
+    for alone, wanted in (
+        (5000.0, (HOLDS, HOLDS)),
+        (4e3, (HOLDS, NOT_ATTAINED)),
+        (6e3, (FAILS, NOT_ATTAINED)),
+    ):
         made = made_budgets((1.0, 1.0), alone=alone)
         found = [own_row("we can obtain $MR_C(T)$ regret", made, place)[0] for place in (0, 1)]
         # At 50 itself half of the interval is above the bound.
@@ -467,7 +472,7 @@ def test_orders_in_log_t_and_p_are_judged_as_bounds_and_as_attained():
     quote = r"a $O(\frac{\log ^{1.5} T}{\epsilon \sqrt{M}})$ regret"
     bound, attained = own_row(quote, data), own_row(quote, data, 1)
     assert [each.verdict for each in bound] == [HOLDS] * 2
-    assert [each.verdict for each in attained] == [FAILS] * 2
+    assert [each.verdict for each in attained] == [NOT_ATTAINED] * 2
     assert bound[0].numbers["power of log T"].estimate == pytest.approx(0.5)
     cells = xr.Dataset(
         {
@@ -480,7 +485,8 @@ def test_orders_in_log_t_and_p_are_judged_as_bounds_and_as_attained():
     )
     quote = "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved"
     noisy, none = own_row(quote, Made({"participation": cells}), 1)
-    assert (noisy.verdict, none.verdict) == (HOLDS, FAILS)
+    assert (noisy.verdict, none.verdict) == (HOLDS, NOT_ATTAINED)
+    assert verdicts.kind_of(verdicts.combined([noisy, none])) == verdicts.SOMETIMES
 
 
 def test_what_waiting_adds_is_held_against_the_bound_without_t():
@@ -587,6 +593,7 @@ def test_what_can_only_contradict_does_not_hold():
         verdicts.consequence: [NOT_CONTRADICTED, NOT_CONTRADICTED, FAILS],
         verdicts.unless_contradicted: [HOLDS, NOT_CONTRADICTED, FAILS],
         verdicts.provable: [HOLDS, OPEN, NOT_PROVED],
+        verdicts.attained: [HOLDS, OPEN, NOT_ATTAINED],
     }
     for change, wanted in renamed.items():
         assert [change(each).verdict for each in found] == wanted
@@ -810,10 +817,10 @@ def test_the_published_page_counts_its_own_verdicts():
             kinds[
                 each
                 if each in kinds
+                else verdicts.SOMETIMES
+                if each.startswith(("holds only", "holds but", "holds; not attained"))
                 else verdicts.PARTLY_HOLDS
                 if each.startswith("holds; not ")
-                else verdicts.SOMETIMES
-                if each.startswith(("holds only", "holds but"))
                 else verdicts.PARTLY_FAILS
             ] += 1
         counted = ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many)
@@ -865,6 +872,7 @@ def judged_anew(found: Finding) -> tuple[str, ...]:
             "few runs": {OPEN: NOT_CONTRADICTED},
             "what can be proved": {FAILS: NOT_PROVED},
             "a print": {FAILS: MISPRINT},
+            "whether attained": {FAILS: NOT_ATTAINED},
         }
         told.append(other.get(how, {}).get(worst, worst))
     return tuple(told)

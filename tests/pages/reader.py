@@ -261,11 +261,15 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
 # --- the paper's sentences ---
 
 LITTLE = "holds by less than 1 %"
+OTHERS = ("not contradicted", "not attained", "misprint")
 # What was found stands below one of these heads.
 FOUND = ("found", "computed", "printed, and what follows")
 KINDS = (
+    (
+        "holds under some conditions only",
+        lambda v: v.startswith(("holds only", "holds but", "holds; not attained")),
+    ),
     ("holds or not decided", lambda v: v.startswith("holds; ")),
-    ("holds under some conditions only", lambda v: v.startswith(("holds only", "holds but"))),
     ("does not hold or is not decided", lambda v: v.startswith("does not hold,")),
 )
 
@@ -357,7 +361,7 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]
     if little != (told == LITTLE):
         yield f"the verdict is {told}, the effects are {steps}"
     told = "holds" if told == LITTLE else told
-    for pure in ("holds", "does not hold", "not decided", "not contradicted", "misprint"):
+    for pure in ("holds", "does not hold", "not decided", *OTHERS):
         if (kinds == {pure}) != (told == pure):
             yield f"the verdict is {told}, the numbers say {stated}"
     scales = {
