@@ -174,11 +174,11 @@ def _slower(slots: Measure) -> str:
 def _alike(found: Mapping[str, Measure]) -> str:
     """Says where GIS and flooding take the same, by what is counted."""
     told = (
-        f"{measure.removesuffix(' of a round')} "
+        f"of {measure.removesuffix(' of a round')} in "
         + seen.tally((own["GIS"] == own["flooding"] for own in cells.values()), "pairs")
         for measure, cells in found.items()
     )
-    return f"they do in {seen.listed(told)} of a graph and an M"
+    return f"as many {seen.listed(told)} of a graph and an M"
 
 
 def _draw_prices(results: Mapping[int, Mapping[str, Any]], folder: Path) -> list[Path]:
