@@ -759,9 +759,9 @@ def test_what_the_definition_leaves_out_is_what_the_ledger_says():
 
 def test_misprints_are_computed(monkeypatch):
     """Would catch a print that is quoted with another number, and what does not follow."""
-    gone = np.array([[0.0, 100.0]])
+    gone = np.array([[0.0, 100.0]] * 2)
     monkeypatch.setattr(claims_misprints, "pulls_of_arms", lambda T, seeds: (gone, None))
-    gaps = np.array([[0.0, 0.3]])
+    gaps = np.array([[0.0, 0.3]] * 2)
     monkeypatch.setattr(claims_misprints, "gaps_of", lambda problem, seeds: gaps)
     data = Data({}.__getitem__, [HORIZON], SEEDS, None)
     assert len(PRINTED) == len(claims_misprints.MISPRINTS)
