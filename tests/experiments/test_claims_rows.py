@@ -722,6 +722,16 @@ def test_gossip_forwards_to_one_neighbour():
     # The longest of three geometric waits (each 1/2, independent), and the first slot.
     geometric = sum(1 - (1 - 0.5**k) ** 3 for k in range(0, 60))
     assert abs(alone.mean() - 1 - geometric) < 5 * alone.std() / math.sqrt(4000)
+    # A path of three: an end's message comes to the middle at once, and each second slot to the
+    # other end with chance 1/2, 2 G in all; the middle's takes 1 + 2 G. A message that stays where
+    # it was never comes there.
+    three = claims_theory.slots_to_tell_all(nx.path_graph(3), 4000, False)
+
+    def within(slots):  # all three have come by then
+        return (1 - 0.5 ** (slots // 2)) ** 2 * (1 - 0.5 ** max((slots - 1) // 2, 0))
+
+    wanted = sum(1 - within(slots) for slots in range(120))
+    assert abs(three.mean() - wanted) < 5 * three.std() / math.sqrt(4000)
     # A star of four: leaves always tell the hub, which tells one leaf at a time, of three; after
     # the first slot it knows all. All leaves have to be told once from then on.
     star = nx.star_graph(3)
