@@ -60,7 +60,7 @@ TRUST = {
 # policy that all agents share, of agents alone, of agents that talk in slots. In each part of the
 # arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
-    "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 1.0)},
+    "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
     "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.01, 0.0)},
     "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
