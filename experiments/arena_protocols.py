@@ -15,7 +15,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.plots import style
@@ -165,10 +165,14 @@ def _slower(slots: Measure) -> str:
         longer = seen.tally((ratio > 1 for ratio in ratios), "pairs of a graph and an M")
         told.append(
             f"{spoken(tolerance)} takes more slots than every other protocol in {longer}, "
-            f"{min(ratios):.2g} to {max(ratios):.2g} times as many"
+            f"{_rough(min(ratios))} to {_rough(max(ratios))} times as many"
         )
     text = "; ".join(told)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _rough(number: float) -> str:
+    return written(float(f"{number:.2g}"))
 
 
 def _alike(found: Mapping[str, Measure]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
     colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
     leak = _leaks(finals, dims)
-    unlike = leak is not None and len(np.unique(leak)) > 1
+    unlike = len(np.unique(leak)) > 1
     front = _front(cost, regret, leak)
 
     figure, (axes,) = style.panels([_HEIGHT])
@@ -107,14 +108,14 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         shown = [name for name in varied if name != hue] or varied
         texts = []
         # Equal ones lie on one spot, which one label names.
-        spot = [cost, regret, leak] if unlike and leak is not None else [cost, regret]
-        spots, equal = np.unique(np.stack(spot)[:, front], axis=1, return_inverse=True)
+        stacked = np.stack([cost, regret, leak])[:, front]
+        spots, equal = np.unique(stacked, axis=1, return_inverse=True)
         first = [int((equal.ravel() == index).argmax()) for index in range(spots.shape[1])]
         for index in first:
             cell = front[index]
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
-            if unlike and leak is not None:
+            if unlike:
                 words.append(f"Nε = {captions.leak_text(leak[cell])}")
             others = int((equal.ravel() == equal.ravel()[index]).sum()) - 1
             texts.append(_short(words) + f"\n(+ {others} equal)" * (others > 0))
@@ -142,23 +143,19 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
 
 
-def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray | None:
-    """Returns what messages of each cell leak, infinite for no bound; None where unknown."""
-    if "epsilon_message" not in finals.coords and "epsilon_message" not in finals.attrs:
-        return None
-    if "epsilon_message" in finals.coords:
-        said = xr.DataArray(finals.coords["epsilon_message"])
-    else:
-        said = xr.DataArray(finals.attrs["epsilon_message"])
-    sizes = [finals.sizes[name] for name in dims]
-    everywhere = xr.DataArray(np.zeros(sizes), dims=list(dims))
-    values = xr.broadcast(said.drop_vars(list(said.coords)), everywhere)[0].transpose(*dims)
-    return np.array([np.inf if each == "none" else float(each) for each in values.values.ravel()])
+def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
+    """Returns what messages of each cell leak, infinite for no bound; 0 for all where unknown."""
+    name = "epsilon_message"
+    known = finals.coords[name] if name in finals.coords else finals.attrs.get(name, 0.0)
+    everywhere = xr.DataArray(np.zeros([finals.sizes[dim] for dim in dims]), dims=list(dims))
+    said = xr.DataArray(known).reset_coords(drop=True)
+    values = xr.broadcast(said, everywhere)[0].transpose(*dims).values.ravel().tolist()
+    return np.array([math.inf if value == "none" else float(value) for value in values])
 
 
-def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray | None = None) -> np.ndarray:
+def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray:
     """Returns the cells on the Pareto front, by increasing cost; equal cells all or none."""
-    points = np.stack([cost, regret, np.zeros_like(cost) if leak is None else leak], axis=1)
+    points = np.stack([cost, regret, leak], axis=1)
     # By cost, then regret, then leak: whoever beats a point comes before it.
     order = np.lexsort(points.T[::-1])
     front: list[int] = []

@@ -284,7 +284,7 @@ def test_numbers_are_left_out_where_they_do_not_fit(columns, written):
 def test_the_front_is_what_nothing_beats(points, front):
     """Would catch beaten cells filled, ties that drop both cells, or a step of the wrong sense."""
     cost, regret = np.array(points, float).T
-    np.testing.assert_array_equal(pareto._front(cost, regret), front)
+    np.testing.assert_array_equal(pareto._front(cost, regret, 0 * cost), front)
     data = table(epsilon=list(range(1, len(points) + 1)))
     for name, values in (("cost", cost), ("regret", regret)):
         for end in ("", "_lower", "_upper"):
@@ -327,7 +327,7 @@ def test_the_front_of_random_cells_is_that_of_the_definition():
             any(c <= a and r <= b and (c, r) != (a, b) for c, r in zip(cost, regret, strict=True))
             for a, b in zip(cost, regret, strict=True)
         ]
-        found = pareto._front(cost, regret)
+        found = pareto._front(cost, regret, 0 * cost)
         assert sorted(found) == np.flatnonzero(~np.array(beaten)).tolist()
         assert (np.diff(cost[found]) >= 0).all()
 
@@ -337,7 +337,7 @@ def test_the_front_takes_the_leak():
     a step line between cells that leak unlike, and leaks of other cells in labels or caption."""
     cost, regret, leak = np.array([[1, 9, 50], [2, 5, 50], [2, 8, 10], [2, 8, 20], [3, 9, 10]]).T
     assert pareto._front(cost, regret, leak).tolist() == [0, 1, 2]
-    assert pareto._front(cost, regret, np.full(5, 7)).tolist() == [0, 1]
+    assert pareto._front(cost, regret, np.full(5, 7.0)).tolist() == [0, 1]
     rng = np.random.default_rng(2)
     points = rng.integers(0, 5, (80, 3)).astype(float)
     beaten = [((points <= own).all(1) & (points < own).any(1)).any() for own in points]
