@@ -202,7 +202,7 @@ def _told_waits(
     share = max(100 * abs(row["of the regret"][0]) for row in each)
     return (
         f"At T = {common.whole(horizon)} the ring's extra regret is "
-        f"{least['extra regret'][0]:,.1f} with M = {least['M']} and {most['extra regret'][0]:,.0f} "
+        f"{least['extra regret'][0]:.2g} with M = {least['M']} and {most['extra regret'][0]:,.0f} "
         f"with M = {most['M']}. Of {len(each)} points, the {100 * common.LEVEL:g} % interval lies "
         f"above 0 at {added} (waiting adds regret), and below 0 at {saved} (it saves some). The "
         f"mean is at most {share:.2g} % of the regret on the complete graph, and {100 * used:.0f} "

@@ -344,7 +344,8 @@ def test_waits_are_measured_against_the_complete_graph():
     assert ring["bound on waiting"] == pytest.approx(24 * star["bound on waiting"])
     told = maps_waits._told_waits(HORIZON, [ring], [star])
     assert "Of 2 points, the 95 % interval lies above 0 at 1 (waiting adds regret)" in told
-    assert "below 0 at 1 (it saves some). The mean reaches at most 2 % of 2 M (d_G" in told
+    assert "below 0 at 1 (it saves some). The mean is at most 60 % of the regret on the" in told
+    assert told.endswith(" complete graph, and 2 % of 2 M (d_G − 1)")
 
 
 # --- single instances ---------------------------------------------------------------------------
@@ -756,8 +757,11 @@ def test_rows_of_waits_are_of_their_size(monkeypatch):
     )
     assert asked == [(20, 20, HORIZON), (5, 5, HORIZON)]
     told = maps_waits._told_waits(HORIZON, [small, large], [])
-    assert "the ring adds 2 with M = 5 and 35 with M = 20. Of 2 points" in told
+    assert "the ring's extra regret is 1.5 with M = 5 and 35 with M = 20. Of 2 points" in told
+    # 35 of 105, and 1.5 of 33.5.
+    assert "The mean is at most 33 % of the regret on the complete graph" in told
     edge = {"M": 5, "extra regret": (0.0, 0.0, 0.0), "2 M (d_G - 1)": 10}
+    edge["of the regret"] = (0.0, 0.0, 0.0)
     assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in maps_waits._told_waits(
         HORIZON, [edge], []
     )
@@ -804,7 +808,12 @@ def test_points_of_leaks_are_of_their_structure():
     assert [row["over no noise"][0] for row in own] == pytest.approx([3, 2, 1])
     assert maps_regimes.doubled([row | {"over no noise": (2.0, 0, 0)} for row in own[:1]]) == 0.1
     told = maps_regimes._told_alike({HORIZON: curves})
-    assert told == "The structures that hear all agents lie within 25 % of CDP-MAB's regret"
+    assert told == (
+        "At every leak and T, DDP, ring and HDP, ten stars of five lie within 25 % of the regret "
+        "of CDP, p = 1"
+    )
+    few = {name: curves[name] for name in ("CDP, p = 1", "agents alone")}
+    assert maps_regimes._told_alike({HORIZON: few}).startswith("One structure")
     exponents = [
         {"exponent in": "ε", "ε": e, "measured": (v, v, v)}
         for e, v in ((0.1, -0.987), (1, -0.5), (10, -0.123), ("none", 7.0))
