@@ -72,7 +72,7 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     largest = max([1.0, *np.abs(seen), *(value for value, _ in bounds)])
     below.set_ylim(-1.25 * largest, 1.25 * largest)
     below.set_ylabel("log ratio")
-    below.set_xlabel("what is seen, in rewards")
+    below.set_xlabel("what is seen" + ", in rewards" * (one.view != "actions"))
     axis: Literal["x", "y"]
     for axis in ("x", "y"):
         style.scale_linear(below, axis)
@@ -80,7 +80,9 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     algorithm = found.algorithm
     facts = [algorithm.title or algorithm.name, *algorithm.settings().values()]
     facts.append(counted("M = ", found.agents, "agent"))
-    bound = "no epsilon is large enough" if one.infinite else f"epsilon is at least {one.lower:.4g}"
+    at = f" up to delta = {found.delta:g}" if found.delta else ""
+    bound = f"epsilon{at} is at least {one.lower:.4g}"
+    bound = "no epsilon is large enough" if one.infinite else bound
     claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
     caption = (
         f"{', '.join(facts)}: {one.stream}. {whole(found.runs)} runs of each of two data sets that "
