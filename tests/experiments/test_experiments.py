@@ -160,7 +160,8 @@ def test_differences_are_between_paired_runs(monkeypatch, name):
 
 def test_every_experiment_is_listed_and_has_its_settings():
     """Catches an experiment that the command would never run, or a setting nobody checks."""
-    others = {"fig09_graphs", "readings", "audit", "maps", "claims", "ratings", "pages", *ARENA}
+    judged = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages"}
+    others = {"fig09_graphs", *judged, *ARENA}
     assert [name for name in command.NAMES if name not in others] == list(SETTINGS)
 
 
@@ -957,7 +958,7 @@ def test_short_names_mean_their_experiments():
     """Catches a figure or table of the paper that cannot be asked for by its number, and a list of
     names in which two experiments are told alike."""
     short = [f"fig{n:02}" for n in range(4, 14)] + ["table1", "table2"]
-    judged = {"readings", "audit", "maps", "claims", "ratings", "pages", *ARENA}
+    judged = {"readings", "audit", "maps", "multiverse", "claims", "ratings", "pages", *ARENA}
     assert {command.chosen(name) for name in short} | judged == set(command.NAMES)
     assert all(command.chosen(name) == name for name in command.NAMES)
     assert command.chosen("table2") == command.chosen("fig11") == "table2_fig11_hybrid"
@@ -1230,10 +1231,16 @@ def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsy
         (10**5, 7, tmp_path / "parts-T1e5", ("a",)), (10**4, 7, tmp_path / "parts-T1e4"),
     ]  # fmt: skip
     assert command.results_of("none", [10**4], 7, tmp_path) == {}
-    judge = lambda data, folder: [data.load("plain"), data.horizons, data.seeds, folder]  # noqa: E731
+    judge = lambda data, *more: [data.load("plain"), data.horizons, data.seeds, *more]  # noqa: E731
     modules["claims"] = SimpleNamespace(judge=judge, Data=Data)
+    # The column of readings is that of the folder written into.
+    read = lambda folder: f"of {folder.name}"  # noqa: E731
+    modules["multiverse"] = SimpleNamespace(judge=judge, Data=Data, shares=read, QUICK="few")
     command.run("claims", [10**4], 7, tmp_path, tmp_path / "f")
-    assert f"{{10000: 'found'}} (10000,) 7 {tmp_path / 'f'}" in capsys.readouterr().out
+    assert f"{{10000: 'found'}} (10000,) 7 {tmp_path / 'f'} of f" in capsys.readouterr().out
+    for quick, end in ((True, " few"), (False, "")):
+        command.run("multiverse", [10**4], 7, tmp_path, tmp_path / "f", quick)
+        assert f"7 {tmp_path / 'f'}{end}\n" in capsys.readouterr().out
     judged = []
     write = lambda folder: judged.append(folder) or []  # noqa: E731
     modules["pages"] = SimpleNamespace(judge=write, ROOT=tmp_path)
