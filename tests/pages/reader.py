@@ -70,6 +70,16 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 # --- the arena ---
 
+BITS = {1, 7, 64}
+VIEW = re.compile(r"View: \*\*(.*?)\*\*; accountant: (.*?)\. .*")
+MATCHED = re.compile(
+    r"At matched trust, (T = \S+), by (whoever .*?), (pure )?ε = (\S+?)( up to .*)?"
+)
+YARDSTICK = re.compile(
+    rf"(.*?) Yardstick: (.*?) by every agent alone, which tells nobody anything, has {INTERVAL}; "
+    r"surely less than that has: (.*)\."
+)
+
 
 def arena(folder: Path, page: str | None = None) -> list[str]:
     """Returns the faults of ARENA.md, or of a text in its place."""
@@ -78,29 +88,94 @@ def arena(folder: Path, page: str | None = None) -> list[str]:
     parts = [part.partition("\n")[::2] for part in re.split(r"^## ", text, flags=re.M)[1:]]
     # Whoever took part at one horizon is a contestant at all of them.
     everybody = {
-        (row["algorithm"], row["who is trusted"])
+        (row["algorithm"], row["who is trusted"], _group(row)[1])
         for head, body in parts
         if head.startswith("T = ")
         for row in tables(body.split("\n"))[0]
     }
+    bits: dict[str, set[int]] = {}
     for head, body in parts:
         if found := re.fullmatch(r"T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", head):
             power = int(found[1].translate(RAISED))
-            faults += [
-                f"{head}: {fault}" for fault in _horizon(folder, power, head, body, everybody)
-            ]
+            found_here = _horizon(folder, power, head, body, everybody, bits)
+            faults += [f"{head}: {fault}" for fault in found_here]
         elif head == "Who sees what":
             ((*told,),) = tables(body.split("\n"))
             kept = rows_of(folder / "arena_ledger.csv")
             faults += [] if told == kept else ["the ledger is not that of its CSV"]
+        elif head == "The authors' own settings":
+            ((*told,),) = tables(body.split("\n"))
+            faults += _same_rows(told, rows_of(folder / "arena_settings.csv"), "settings")
+            faults += [fault for row in told for fault in _agrees(row)]
+    faults += [f"{label}: {n} bits a number" for label, n in bits.items() if len(n) > 1]
     return faults
 
 
+def _group(row: dict[str, str]) -> tuple[str, str]:
+    """Returns what has to be alike in a ranking: trust, and what leaks in messages, or actions."""
+    told = row["epsilon of messages"]
+    return row["who is trusted"], row["epsilon of actions"] if told.startswith("noth") else told
+
+
+def _same_rows(
+    told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]], what: str
+) -> Iterable[str]:
+    """Holds a table of the page against the CSV beside it, cell by cell."""
+    if len(told) != len(kept):
+        yield f"{what}: {len(told)} rows, {len(kept)} in the CSV"
+    for own, row in zip(told, kept, strict=False):
+        for head, cell in own.items():
+            if f"{head}, lower" not in row:
+                if cell != row[head]:
+                    yield f"{what}: {head} of {own['algorithm']} is {row[head]}"
+                continue
+            values = [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
+            texts = re.findall(r"-?\d[\d,.]*(?:e[+-]?\d+)?", cell)
+            if len(texts) == 1:
+                texts = texts * 3
+            if len(texts) != 3 or not all(map(_is, texts, values)):
+                yield f"{what}: {head} of {own['algorithm']} is {values}, not {cell}"
+
+
+def _is(text: str, value: float) -> bool:
+    """Tells whether a printed number is this one, to the digits that are printed."""
+    mantissa, _, power = text.replace(",", "").partition("e")
+    places = len(mantissa.partition(".")[2])
+    half = 0.5001 * 10.0 ** (int(power or 0) - places)
+    return abs(float(text.replace(",", "")) - value) <= max(half, 1e-9 * abs(value))
+
+
+def _agrees(row: dict[str, str]) -> Iterable[str]:
+    """Holds the verdict on authors' settings against what it says itself, and what is known."""
+    said = row["agrees?"]
+    if known := re.match(r"([\d,]+) / ([\d,]+) \(", row["known"]):
+        off = [
+            100 * (interval(row[head])[0] / number(known[place]) - 1)
+            for place, head in ((1, "regret at T"), (2, "links at T"))
+        ]
+        told = re.fullmatch(r"(yes|no): regret ([+-][\d.]+) %, links ([+-][\d.]+) %", said)
+        if not told or any(abs(float(told[i + 2]) - each) > 0.06 for i, each in enumerate(off)):
+            yield f"settings: {row['setting']} is off by {off}"
+        elif (told[1] == "yes") != all(abs(each) <= 5 for each in off):
+            yield f"settings: {row['setting']} is said to agree: {told[1]}"
+    elif end := re.search(r"axis ends at ([\d,]+)", row["known"]):
+        above = interval(row["regret at T"])[0] > number(end[1])
+        if above != said.startswith("no: above the axis"):
+            yield f"settings: {row['algorithm']} lies above the axis: {above}"
+    elif row["known"] == "a picture without numbers" and not said.startswith("cannot be said"):
+        yield f"settings: of {row['algorithm']} nothing is known"
+
+
 def _horizon(
-    folder: Path, power: int, head: str, body: str, everybody: set[tuple[str, str]]
+    folder: Path,
+    power: int,
+    head: str,
+    body: str,
+    everybody: set[tuple[str, str, str]],
+    bits: dict[str, set[int]],
 ) -> Iterable[str]:
     lines = body.split("\n")
-    (table,) = tables(lines)
+    table, *matched = tables(lines)
     rows = {
         row["algorithm"]: Row(
             row["algorithm"],
@@ -111,9 +186,7 @@ def _horizon(
         )
         for row in table
     }
-    means = [row.regret[0] for row in rows.values()]
-    if means != sorted(means):
-        yield "the table is not in the order of its means"
+    yield from _same_rows(table, rows_of(folder / f"arena_T1e{power}.csv"), "the table")
     if len(rows) != len(table):
         yield "somebody is in the table twice"
     for label, row in rows.items():
@@ -121,64 +194,167 @@ def _horizon(
             yield f"{label}: its mean lies outside of its interval"
     if (own := interval(table_cell(table, "CDP-MAB", "minus CDP-MAB, same seeds")))[0] != 0:
         yield f"CDP-MAB differs from itself by {own[0]}"
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for each in table:
+        groups.setdefault(_group(each), []).append(each)
+        sent, carried = (interval(each[name])[0] for name in ("numbers sent", "bits sent"))
+        if sent:
+            bits.setdefault(each["algorithm"], set()).add(round(carried / sent))
+            if round(carried / sent) not in BITS:
+                yield f"{each['algorithm']}: {carried / sent} bits a number"
+    for group, members in groups.items():
+        places = {each["algorithm"]: each["place"] for each in members}
+        yield from (f"{group}: {fault}" for fault in _places([rows[n] for n in places], places))
     leaks = rows_of(folder / f"arena_leak_T1e{power}.csv")
     differ = rows_of(folder / f"arena_differ_T1e{power}.csv")
+    yield from _matched(lines, matched, leaks)
     said = [line for line in lines if line.startswith("* ")]
-    wanted = {row["epsilon"] for row in leaks if row["of"] == "what others are told"}
-    about = [line.partition(" of what others")[0] for line in said if line.startswith("* At ε = ")]
-    if sorted(about) != sorted(f"* At ε = {float(leak):g}" for leak in wanted):
-        yield "a leak of the table has no sentence, or has two"
+    about = [
+        found[1] for line in said if (found := re.match(r"\* (At matched .*?ε = [^:]*):", line))
+    ]
+    wanted = {(row["view"], row["accountant"]) for row in leaks}
+    if len(about) != len(set(about)) or len(about) != 3 * len(wanted):
+        yield "a leak of a view has no sentence, or has two"
     for line in said:
         if line.startswith("* Within 5 % of uniform play"):
-            yield from _useless(line, rows)
+            yield from _useless(line, rows, everybody)
             continue
+        if yardstick := YARDSTICK.fullmatch(line):
+            line = yardstick[1]
         found = SENTENCE.fullmatch(line)
         if found is None:
             yield f"cannot be read: {line}"
             continue
-        start, _, at = found["about"].rpartition(", ")
-        if at != head:
-            yield f"{start}: {at} stands below {head}"
-        if start == "Of all":
-            pool, whole = list(rows.values()), {label for label, _ in everybody}
-        elif start.startswith("Trusted: "):
-            whole = {label for label, trust in everybody if trust == start.partition(": ")[2]}
-            pool = [row for row in rows.values() if row.trust == start.removeprefix("Trusted: ")]
-        elif leak := re.fullmatch(r"At ε = (\S+) of what others are told", start):
-            kept = (row for path in folder.glob("arena_leak_T1e*.csv") for row in rows_of(path))
-            whole = {row["algorithm"] for row in kept if row["of"] == "what others are told"}
-            pool = [
-                _of_csv(row, "regret at T")._replace(
-                    leak=leak[1], trust=rows[row["algorithm"]].trust
-                )
+        if view := MATCHED.fullmatch(found["about"]):
+            accountant = "pure ε" if view[3] else f"ε{view[5]}"
+            here = [
+                row
                 for row in leaks
-                if float(row["epsilon"]) == float(leak[1]) and row["of"] == "what others are told"
+                if (row["view"], row["accountant"]) == (view[2], accountant)
+                and float(row["ε"]) == float(view[4])
             ]
-        elif start == "Where agents differ":
-            whole = {label for label, _ in everybody}
-            pool = [
-                _of_csv(row, "agents differ")._replace(
-                    trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
-                )
-                for row in differ
-            ]
+            if view[1] != head or not here:
+                yield f"no such leak: {found['about']}"
+                continue
+            pool = [_of_csv(row, "regret at T") for row in here if not row["why not run"]]
+            start, whole = found["about"], {row["algorithm"] for row in here}
+            for row in here:
+                why = row["why not run"]
+                if why and not re.search(
+                    rf"Not run, {re.escape(why)}: [^.]*{re.escape(row['algorithm'])}", line
+                ):
+                    yield f"{start}: {row['algorithm']} is absent {why}"
+            if yardstick:
+                yield from _quiet(yardstick, rows, pool)
+            elif "actions" not in view[2]:
+                yield f"{start}: no yardstick"
         else:
-            yield f"of nobody known: {line}"
-            continue
+            start, _, at = found["about"].rpartition(", ")
+            if at != head:
+                yield f"{start}: {at} stands below {head}"
+            if start == "Of all":
+                pool, whole = list(rows.values()), {label for label, *_ in everybody}
+            elif trusted := re.fullmatch(
+                r"Trusted: (.*); (?:messages|actions): (?:ε = )?(.*)", start
+            ):
+                whole = {label for label, *own in everybody if tuple(own) == trusted.groups()}
+                pool = [rows[label] for label in rows if label in whole]
+                pool = [row._replace(leak=trusted[2]) for row in pool]
+            elif start == "Where agents differ":
+                whole = {label for label, *_ in everybody}
+                pool = [
+                    _of_csv(row, "agents differ", "seeds, where they differ")._replace(
+                        trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
+                    )
+                    for row in differ
+                ]
+            else:
+                yield f"of nobody known: {line}"
+                continue
         yield from (f"{start}: {fault}" for fault in _sentence(found, pool, whole))
+
+
+def _places(members: Sequence[Row], places: dict[str, str]) -> Iterable[str]:
+    """Holds places against the intervals of those that are ranked."""
+    ends = {}
+    for label, text in places.items():
+        found = re.fullmatch(r"(\d+)(?:–(\d+))? of (\d+)", text)
+        if not found or int(found[3]) != len(members):
+            yield f"{label} has place {text} of {len(members)}"
+            return
+        ends[label] = int(found[1]), int(found[2] or found[1])
+        if not 1 <= ends[label][0] <= ends[label][1] <= len(members):
+            yield f"{label} has place {text}"
+    for one in members:
+        for other in members:
+            apart = one.regret[2] < other.regret[1] and one.seeds == other.seeds
+            if apart and ends[one.label][0] > ends[other.label][0]:
+                yield f"{one.label} is surely better than {other.label}, and has a later place"
+    if members and min(first for first, _ in ends.values()) != 1:
+        yield "nobody may be the first"
+    if members and max(last for _, last in ends.values()) != len(members):
+        yield "nobody may be the last"
+
+
+def _matched(
+    lines: Sequence[str],
+    shown: Sequence[list[dict[str, str]]],
+    leaks: Sequence[dict[str, str]],
+) -> Iterable[str]:
+    """Holds the tables of views against their CSV."""
+    views = [found.groups() for line in lines if (found := VIEW.fullmatch(line))]
+    if views != list(dict.fromkeys((row["view"], row["accountant"]) for row in leaks)):
+        yield f"the views are {views}"
+    for view, table in zip(views, shown, strict=False):
+        own = [row for row in leaks if (row["view"], row["accountant"]) == view]
+        ran = [row for row in own if not row["why not run"]]
+        if {row["algorithm"] for row in table} != {row["algorithm"] for row in ran}:
+            yield f"{view[0]}: others took part"
+            continue
+        for row in ran:
+            here = next(each for each in table if each["algorithm"] == row["algorithm"])
+            cell, _, place = here[f"ε = {float(row['ε']):g}"].partition("; ")
+            first, last = row["place from"], row["to"]
+            told = f"{first} of {row['of']}" if first == last else f"{first}–{last} of {row['of']}"
+            values = [float(row[f"regret at T{end}"]) for end in ("", ", lower", ", upper")]
+            texts = re.findall(r"-?\d[\d,.]*(?:e[+-]?\d+)?", cell)
+            if len(texts) != 3 or not all(map(_is, texts, values)) or place != told:
+                yield f"{view[0]}, ε = {row['ε']}: {row['algorithm']} has {values}, {told}"
+            if here["seeds"] != row["seeds"]:
+                yield f"{view[0]}: {row['algorithm']} has {row['seeds']} seeds"
+
+
+def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> Iterable[str]:
+    """Holds the yardstick against the table, and whoever is said to be better."""
+    mine = rows[found[2]]
+    if any(
+        abs(number(found[i]) - each) > 1 for i, each in zip((3, 4, 5), mine.regret, strict=True)
+    ):
+        yield f"the yardstick has {mine.regret}"
+    better = [] if found[6] == "nobody" else found[6].split(" / ")
+    by = {row.label: row for row in pool}
+    for label in better:
+        if label not in by or by[label].regret[0] >= mine.regret[0]:
+            yield f"{label} is said to have less than the yardstick"
+    for row in pool:
+        if row.regret[2] < 0.9 * mine.regret[1] and row.label not in better:
+            yield f"{row.label} has less than the yardstick, and is not said to"
 
 
 def table_cell(table: Sequence[dict[str, str]], label: str, head: str) -> str:
     return next(row[head] for row in table if row["algorithm"] == label)
 
 
-def _of_csv(row: dict[str, str], name: str) -> Row:
+def _of_csv(row: dict[str, str], name: str, seeds: str = "seeds") -> Row:
     ends = float(row[name]), float(row[f"{name}, lower"]), float(row[f"{name}, upper"])
-    return Row(row["algorithm"], int(row["seeds"]), ends)
+    return Row(row["algorithm"], int(row[seeds]), ends)
 
 
-def _useless(line: str, rows: dict[str, Row]) -> Iterable[str]:
-    named = line.rpartition(": ")[2].removesuffix(".").split(" / ")
+def _useless(
+    line: str, rows: dict[str, Row], everybody: set[tuple[str, str, str]]
+) -> Iterable[str]:
+    told, _, absent = line.partition(" Not run, ")
+    named = told.rpartition(": ")[2].removesuffix(".").split(" / ")
     play = rows["uniform play"]
     for label, row in rows.items():
         # Intervals over unlike seeds decide nothing next to the edge.
@@ -187,6 +363,8 @@ def _useless(line: str, rows: dict[str, Row]) -> Iterable[str]:
         if label != play.label and label not in named and row.regret[1] > play.regret[2]:
             yield f"{label} is worse than uniform play, and is not said to be"
     yield from (f"{label} is in no table" for label in named if label not in (*rows, "nobody"))
+    gone = {label for label, *_ in everybody if label not in rows}
+    yield from (f"of {label} nothing is said" for label in gone if label not in absent)
 
 
 def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Iterable[str]:
