@@ -403,11 +403,13 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
     order = sorted(pool, key=lambda row: row.regret[0])
     if any(row.regret[2] < best.regret[1] for row in pool):
         yield f"{order[0].label} is far below {best.label}"
+    if best.seeds == seeds[0] and any(
+        abs(a - b) > 1 for a, b in zip(ends, best.regret, strict=True)
+    ):
+        yield f"the mean is {best.regret}"
     if len(seeds) == 1:
         if best.label != order[0].label and order[0].label not in alike:
             yield f"{order[0].label} has the smallest mean, {order[0].regret[0]:,.0f}"
-        if any(abs(a - b) > 1 for a, b in zip(ends, best.regret, strict=True)):
-            yield f"the mean is {best.regret}"
         rest = [row for row in order if row.label not in (best.label, *alike)]
         # Who has the same mean stands in any order.
         nearest = [row.label for row in rest if row.regret[0] == rest[0].regret[0]]
