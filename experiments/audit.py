@@ -282,9 +282,11 @@ def rows(found: dict[str, Audit]) -> list[dict[str, str]]:
     """Returns the table: the worst finding of each row of a ledger in each view."""
     made = []
     for what, audit in found.items():
-        kinds = dict.fromkeys((each.view, each.who) for each in audit.findings)
-        for kind in kinds:
-            each = worst(one for one in audit.findings if (one.view, one.who) == kind)
+        by_row: dict[tuple[str, ...], list[Finding]] = {}
+        for each in audit.findings:
+            by_row.setdefault((each.view, each.who, each.what), []).append(each)
+        for of_row in by_row.values():
+            each = worst(of_row)
             share = "" if each.infinite or not 0.0 < each.share < math.inf else f"{each.share:.3f}"
             made.append(
                 {
@@ -336,7 +338,8 @@ def draw(results: dict[int, dict[str, Audit]], folder: Path) -> list[Path]:
         f"Event: {one.event}; epsilon is at least {one.lower:.4g}. Log ratio: of the runs in a bin "
         f"with reward 1 to those with reward 0, where both have at least {FEW}; a mechanism that "
         "keeps its claim stays between plus and minus the claim. The table has all audits: all "
-        f"bounds of one together are wrong with a chance of {first.level:g} at most. Largest "
+        f"bounds of one together are wrong with a chance of {first.level:g} at most, those of all "
+        f"{len(found)} with {len(found) * first.level:.2g}. Largest "
         f"finite bound that so many runs can show: {first.most:.3g}. Of {len(sound)} audits of "
         f"mechanisms as they are, {wrong} {'is' if wrong == 1 else 'are'} contradicted. Of "
         f"{len(of_broken)} that are broken or bare, {caught} are"

@@ -77,6 +77,7 @@ class Finding:
         happened: Runs in which it happened, without the reward and with it.
         histogram: Of the number that the event is about.
         who: Who sees it, as in the ledger.
+        what: Is seen, as in the ledger.
         view: "messages", "sums" or "actions".
         most: Largest finite bound that so many runs can show.
     """
@@ -91,6 +92,7 @@ class Finding:
     happened: tuple[int, int]
     histogram: Histogram
     who: str = ""
+    what: str = ""
     view: str = "messages"
     most: float = math.inf
 
@@ -366,6 +368,7 @@ def _findings(source: Source, how: _How) -> list[Finding]:
             happened=(int(happened[place, 0]), int(happened[place, 1])),
             histogram=Histogram(edges[place], *binned[place]),
             who=stream.who,
+            what=stream.what,
             view=source.view,
             most=how.most,
         )

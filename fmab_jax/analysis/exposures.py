@@ -60,6 +60,7 @@ class Stream(NamedTuple):
         noises: Laplace variables on the number in which the reward is first seen; a fraction for a
             share of one; 0 for one random bit; None if that is not known.
         shift: The reward in units of their scale.
+        what: Is seen, as in the ledger.
     """
 
     who: str
@@ -72,6 +73,7 @@ class Stream(NamedTuple):
     waiting: bool = False
     noises: float | None = None
     shift: float = math.nan
+    what: str = ""
 
 
 class Numbers(NamedTuple):
@@ -284,8 +286,8 @@ class Uploads:
         every = tuple(range(self.rounds))
 
         def stream(words: str, changed: int, heard: tuple[int, ...], **other: Any) -> list[Stream]:
-            named = {"noises": noises, "shift": shift} | other
             row = self.row
+            named = {"noises": noises, "shift": shift, "what": row.what} | other
             return [Stream(row.who, words, row.epsilon, row.over, -1, changed, heard, **named)]
 
         found = []
@@ -506,8 +508,9 @@ class Waits:
     def groups(self) -> list[list[Stream]]:
         """Returns the wait of the first round."""
         row, words = self.row, "arm pulled while waiting"
-        shared = row.epsilon, row.over, -1, 0, (0,)
-        return [[Stream(row.who, words, *shared, waiting=True, noises=2, shift=row.epsilon)]]
+        shared = row.who, words, row.epsilon, row.over, -1, 0, (0,)
+        told: Any = {"waiting": True, "noises": 2, "shift": row.epsilon, "what": row.what}
+        return [[Stream(*shared, **told)]]
 
     def drawn(self, data: int, batch: int) -> Any:
         """Returns a batch of runs, as `Uploads` does."""
@@ -532,8 +535,8 @@ class Releases:
     def groups(self) -> list[list[Stream]]:
         """Returns what there is to see."""
         bits = self.trial.own.get("bits", 0.0) > 0.0
-        noise: Any = {"noises": 0 if bits else 1, "shift": self.row.epsilon}
         row, every = self.row, tuple(range(_UPLOADS))
+        noise: Any = {"noises": 0 if bits else 1, "shift": row.epsilon, "what": row.what}
         one, some = "one released reward", f"{_UPLOADS} released rewards, the last differs"
         shared = row.epsilon, row.over, -1
         return [
@@ -667,7 +670,7 @@ class Actions:
         for place, (data, noises) in enumerate(self.tried):
             words = self.words.format(data.when)
             shared = row.who, words, row.epsilon, row.over
-            told: Any = {"noises": noises, "shift": row.epsilon}
+            told: Any = {"noises": noises, "shift": row.epsilon, "what": row.what}
             found.append(Stream(*shared, (place, 0), (place, 1), **told))
         return [found]
 

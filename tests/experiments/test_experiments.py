@@ -1055,6 +1055,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         "DDP-MAB, private waiting": made(
             *(finding("sent", 1.0, 0.99), finding("played", 4.0, 1.0, view="actions")),
             *(finding("told", 3.0, 1.5, who="one"), finding("said", 3.0, 2.0, who="one")),
+            finding("once", 3.0, 1.8, who="one", what="one round"),
             **{"delta": 0.01, "unseen": (hidden,)},
         ),
         "CDP-MAB, claim 50": made(finding("much", 50.0, 7.0, most=7.25)),
@@ -1070,6 +1071,7 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         ("all", "1", "0.01", "0.9900", "0.990", "within the claim", "sent"),
         ("all", "4", "0.01", "1.0000", "0.250", "within the claim", "played"),
         ("one", "3", "0.01", "2.0000", "0.667", "within the claim", "said"),
+        ("one", "3", "0.01", "1.8000", "0.600", "within the claim", "once"),
         (
             "all",
             "50",
@@ -1098,7 +1100,8 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         "at a claim of 1: first. 200 runs of each of two data sets",
         "Event: event first; epsilon is at least 0.96.",
         "where both have at least 50;",
-        "wrong with a chance of 1e-06 at most. Largest finite bound that so many runs can show: "
+        "wrong with a chance of 1e-06 at most, those of all 8 with 8e-06. Largest finite bound "
+        "that so many runs can show: "
         "7.25. Of 4 audits of mechanisms as they are, 1 is contradicted. Of 4 that are broken or "
         "bare, 2 are; un-noised waiting, for which nothing is claimed, has no finite epsilon.",
     ):
