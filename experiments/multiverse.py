@@ -333,8 +333,8 @@ def kind_of(found: Iterable[str]) -> str:
 
     What is not proved, or not contradicted, is not decided.
     """
-    kinds = {each if each in KINDS else PART if each.startswith(HOLDS) else OPEN for each in found}
-    if {HOLDS, FAILS} <= kinds or PART in kinds:
+    kinds = {each if each in (HOLDS, FAILS) else OPEN for each in found}
+    if {HOLDS, FAILS} <= kinds:
         return PART
     return next((each for each in (FAILS, OPEN, HOLDS) if each in kinds), "")
 
@@ -445,21 +445,13 @@ def _settled(world: Callable[[Reading], World]) -> Iterator[Told]:
             own = world(BASE._replace(meter=meter))
             own.asked.clear()
             with own.entered():
-                found[meter] = outcome_of(_computed(row))
+                found[meter] = outcome_of(row.judge(None))
             if not own.asked & meters:
                 break
         if len(set(found.values())) > 1:
             for meter, outcome in found.items():
                 reading = Reading(ANY, ANY, ANY, meter)
                 yield Told(sentence_of(row), ANY, reading, outcome.verdict)
-
-
-def _computed(row: Any) -> Sequence[Finding]:
-    """Returns the findings of a sentence that arithmetic settles."""
-    if hasattr(row, "judge"):
-        return row.judge(None)
-    told, words = row.verdict()
-    return [Finding("", told, (words,) * 3)]
 
 
 # --- shares -------------------------------------------------------------------------------------
