@@ -516,7 +516,7 @@ CHOICES = {"T": "T"} | {name: f"the {name}" for name in Reading._fields}
 # Dark, light, nearly white, and the contrary: told apart without colour, too.
 LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.9", "#D55E00"), strict=True))
 ROW = 0.118  # inches
-MOST = 68  # letters of a label
+MOST = 58  # letters of a label
 SYMBOLS = {
     r"\epsilon": "ε", r"\Delta": "Δ", r"\geq": "≥", r"\leq": "≤", r"\approx": "≈", r"\log": "log",
     r"\triangle": "Δ", r"\ ": " ", "{-{3/2}}": "(-3/2)", "_{C}(T)": "_C(T)", "_{D}(T)": "_D(T)",
