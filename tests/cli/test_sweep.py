@@ -237,7 +237,9 @@ def test_labels_that_differ_look_different(
     words = f"sweep cdp {SMALL} --epsilon 0.12345 0.12346 --seeds 8 --out near"
     found = rows(said(capsys, words)[0], dims=1)
     assert [row["labels"] for row in found] == [["0.12345"], ["0.12346"]]
-    assert list(plots.cells(open_sweep("near"))) == ["ε = 0.12345", "ε = 0.12346"]
+    assert list(plots.cells(open_sweep("near"))) == [
+        f"ε = {value:g}, Nε = {4 * value:g}" for value in (0.12345, 0.12346)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -284,8 +286,8 @@ def test_curves_are_drawn_for_every_cell(
     figure, path = drawn.pop()
     assert path.name.startswith("eps-curves-select-")
     lines = {line.get_label(): line for axes in figure.axes[:1] for line in axes.get_lines()}
-    assert {"ε = 0.5", "no noise"} <= set(lines)
-    for label, place in (("ε = 0.5", 0), ("no noise", 1)):
+    assert {"ε = 0.5, Nε = 2", "no noise"} <= set(lines)
+    for label, place in (("ε = 0.5, Nε = 2", 0), ("no noise", 1)):
         slots, means = np.asarray(lines[label].get_xydata()).T
         expected = dict(zip(eps.time.values, eps.regret.values[place, 0].mean(axis=0), strict=True))
         kept = [(x, y) for x, y in zip(slots, means, strict=True) if x in expected]
@@ -295,7 +297,11 @@ def test_curves_are_drawn_for_every_cell(
     said(capsys, "plot eps --curves --out x.pdf")
     figure, path = drawn.pop()
     labels = {line.get_label() for line in figure.axes[0].get_lines()}
-    wanted = {f"{e}, {r}" for e in ("ε = 0.5", "no noise") for r in ("no round budget", "R = 2")}
+    wanted = {
+        f"{e}, {r}{leak}"
+        for e, leak in (("ε = 0.5", ", Nε = 2"), ("no noise", ""))
+        for r in ("no round budget", "R = 2")
+    }
     assert path == Path("x.pdf") and wanted <= labels
 
 
@@ -338,7 +344,8 @@ def test_figures_of_too_many_or_no_parameters_are_refused(
     some = " ".join(f"epsilon={value}" for value in range(1, 29))
     said(capsys, f"plot many --curves --select {some}")
     labels = {line.get_label() for line in drawn.pop()[0].axes[0].get_lines()}
-    assert {f"ε = {value}" for value in range(1, 29)} <= labels and "ε = 29" not in labels
+    assert {f"ε = {value}, Nε = {4 * value}" for value in range(1, 29)} <= labels
+    assert not any(label.startswith("ε = 29") for label in labels)
     said(capsys, f"sweep cdp {SMALL} --seeds 2 --out one")
     _, err = said(capsys, "plot one --x epsilon", 2)
     assert err == "fmab: --x epsilon: must be left out, as nothing is swept; see --help\n"
