@@ -622,6 +622,8 @@ def _question(first: _Finals, second: _Finals) -> Question:
         name: value for name, value in (second.asked | first.asked).items() if value is not None
     }
     told.pop("horizon")
+    if "problem" in told:  # which says the means as well
+        told.pop("means", None)
     problem = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
     root = first.root_seed if first.root_seed == second.root_seed else None
     return Question(first.slot, root, problem)

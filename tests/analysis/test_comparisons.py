@@ -472,7 +472,10 @@ def test_means_that_come_along_are_compared():
     a, b = regrets(20, 40, 1, 0.8), regrets(12, 40, 2, 0.8)
     means = np.array([[0.9, 0.1], [0.4, 0.6]])
     bare = with_means(b, means).drop_attrs().assign_attrs(root_seed=0)
-    assert fmab.compare(with_means(a, means), bare).method == "paired"
+    found = fmab.compare(with_means(a, means), bare)
+    assert found.method == "paired"
+    # They are told once.
+    assert "problem " in found.question.problem and "means" not in found.question.problem
     other = bare.assign(means=bare.means * 0.5)
     with pytest.raises(
         ValueError, match=r"^second\.means='[0-9a-f]{24}…': must be [0-9a-f]{24}…, "
