@@ -202,7 +202,7 @@ def test_table_and_figure_show_what_the_file_holds(
     # The same run through Python.
     data = fmab.sweep(
         fmab.cdp_mab,
-        fmab.Problem.uniform(3, 4),
+        fmab.Problem.uniform(4, 3),
         epsilon=[0.5, None],
         horizon=10**4,
         seeds=16,
