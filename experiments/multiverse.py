@@ -38,11 +38,12 @@ from matplotlib.patches import Patch
 import fmab_jax as fmab
 from experiments import claims, claims_theory, common, pictures, verdicts
 from experiments.readings import Late, LateHybrid
-from experiments.verdicts import FAILS, HOLDS, OPEN, Finding
+from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, OPEN, Finding
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal
+from fmab_jax.plots import style
 
 NAME = "multiverse"
 # Of each configuration, from those of the other experiments where a reading is theirs.
@@ -50,7 +51,7 @@ SEEDS = 200
 WIDE = 1 / 16
 ANY = "any"  # in place of what cannot change a sentence's numbers
 PART = "holds in part"
-KINDS = (HOLDS, PART, OPEN, FAILS)
+KINDS = (HOLDS, PART, NOT_ATTAINED, OPEN, FAILS)
 
 
 class Reading(NamedTuple):
@@ -96,6 +97,8 @@ READINGS: dict[str, tuple[str, ...]] = {
     name: tuple(each)
     for name, each in zip(Reading._fields, (GAPS, INSTANCES, DELAYS, METERS), strict=True)
 }
+# The instance's own gap is 1/16 there: it is read already.
+SAME = ("1/16", "smallest gap 1/16")
 # Quickly, what needs no runs of its own.
 QUICK = ("gap", "meter")
 OPEN_IN: dict[str, Callable[[str], bool]] = {
@@ -333,10 +336,10 @@ def kind_of(found: Iterable[str]) -> str:
 
     What is not proved, or not contradicted, is not decided.
     """
-    kinds = {each if each in (HOLDS, FAILS) else OPEN for each in found}
-    if {HOLDS, FAILS} <= kinds:
+    kinds = {each if each in KINDS else OPEN for each in found}
+    if HOLDS in kinds and kinds & {FAILS, NOT_ATTAINED}:
         return PART
-    return next((each for each in (FAILS, OPEN, HOLDS) if each in kinds), "")
+    return next((each for each in (FAILS, OPEN, NOT_ATTAINED, HOLDS) if each in kinds), "")
 
 
 Ask = Callable[[Reading, Sequence[int]], Sequence[Finding]]
@@ -374,6 +377,8 @@ def judged(
     told = {}
     for chosen in itertools.product(*open_.values()):
         reading = BASE._replace(**dict(zip(open_, chosen, strict=True)))
+        if (reading.gap, reading.instance) == SAME:
+            continue
         shown = Reading(*(getattr(reading, d) if d in open_ else ANY for d in Reading._fields))
         for name, place in places.items():
             if (name, reading) not in found:
@@ -498,7 +503,10 @@ def _share(count: Counter[str]) -> str:
 
 
 def turned(told: Sequence[Told]) -> dict[str, int]:
-    """Returns how many sentences change their verdict with each of what is open, all else alike."""
+    """Returns how many sentences change their verdict with each of what is open, all else alike.
+
+    From one that is decided to another: what more seeds would decide is no turn.
+    """
     found: dict[str, set[Sentence]] = {name: set() for name in ("T", *Reading._fields)}
     for name in found:
         alike: dict[Any, set[str]] = {}
@@ -506,7 +514,7 @@ def turned(told: Sequence[Told]) -> dict[str, int]:
             rest = {"T": each.T} | each.reading._asdict()
             del rest[name]
             alike.setdefault((each.sentence, *rest.values()), set()).add(each.verdict)
-        found[name] = {key[0] for key, kinds in alike.items() if len(kinds - {""}) > 1}
+        found[name] = {key[0] for key, kinds in alike.items() if len(kinds - {"", OPEN}) > 1}
     return {name: len(each) for name, each in found.items()}
 
 
@@ -514,9 +522,9 @@ def turned(told: Sequence[Told]) -> dict[str, int]:
 
 CHOICES = {"T": "T"} | {name: f"the {name}" for name in Reading._fields}
 # Dark, light, nearly white, and the contrary: told apart without colour, too.
-LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.9", "#D55E00"), strict=True))
-ROW = 0.118  # inches
-MOST = 58  # letters of a label
+LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.6", "0.9", "#D55E00"), strict=True))
+NAMES = {kind: kind for kind in KINDS} | {NOT_ATTAINED: "bound not attained"}
+ROW, LABEL = 0.118, 3.3  # inches: of a row, and of the longest label
 SYMBOLS = {
     r"\epsilon": "ε", r"\Delta": "Δ", r"\geq": "≥", r"\leq": "≤", r"\approx": "≈", r"\log": "log",
     r"\triangle": "Δ", r"\ ": " ", "{-{3/2}}": "(-3/2)", "_{C}(T)": "_C(T)", "_{D}(T)": "_D(T)",
@@ -531,13 +539,22 @@ def part_of(section: str) -> str:
     return found[0] if found else section
 
 
-def words_of(sentence: Sentence, most: int) -> str:
-    """Writes the beginning of a sentence without LaTeX, or of what is measured in its place."""
+def words_of(sentence: Sentence) -> str:
+    """Writes a sentence without LaTeX; in place of a formula, what is measured."""
     text = sentence.quote
     for symbol, sign in SYMBOLS.items():
         text = text.replace(symbol, sign)
-    text = sentence.measured if re.search(r"[\\{}]", text) else text.strip()
-    return textwrap.shorten(text, most, placeholder=" …")
+    return sentence.measured if re.search(r"[\\{}]", text) else text.strip()
+
+
+def label_of(number: int, sentence: Sentence) -> str:
+    """Writes number, section and as much of a sentence as a row has room for."""
+    words = words_of(sentence)
+    for most in range(len(words) + 4, 0, -1):
+        text = f"{number}  {sentence.section}: {textwrap.shorten(words, most, placeholder=' …')}"
+        if style.text_size(text)[0] * pictures.SMALL / style.FONT <= LABEL:
+            return text
+    return f"{number}  {sentence.section}"
 
 
 def judge(data: Data, folder: Path, vary: Sequence[str] = tuple(READINGS)) -> list[Path]:
@@ -564,16 +581,15 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
             if place and part_of(sentence.section) != part_of(order[place - 1].section):
                 axes.axhline(place - 0.5, color="0.4", linewidth=0.5)
         labels = [
-            f"{numbers[each]}  {each.section}"
-            + ("" if page.narrow else f": {words_of(each, MOST - len(each.section))}")
-            for each in order
+            f"{number}  {each.section}" if page.narrow else label_of(number, each)
+            for each, number in numbers.items()
         ]
         axes.set_yticks(range(len(order)), labels, fontsize=pictures.SMALL)
         axes.tick_params(axis="y", length=0)
         axes.grid(False, axis="y")
         axes.set(xlim=(0, 112), ylim=(len(order) - 0.4, -0.6))
         axes.set_xticks([0, 25, 50, 75, 100])
-        page.handles = [Patch(facecolor=LOOKS[kind], label=kind) for kind in KINDS]
+        page.handles = [Patch(facecolor=LOOKS[kind], label=NAMES[kind]) for kind in KINDS]
 
     rows = [
         {
@@ -631,7 +647,8 @@ def summary(told: Sequence[Told]) -> str:
     return (
         f"Of {len(counts)} sentences {always} hold in every reading, "
         f"{len(counts) - always - len(never)} in some, {len(never)} in none; {fail} fail in every "
-        f"reading. Sentences whose verdict is turned by one choice, all others alike: {listed}."
+        "reading. Sentences whose verdict one choice turns into another, all others alike: "
+        f"{listed}."
     )
 
 
@@ -669,5 +686,6 @@ def _caption(data: Data, vary: Sequence[str], words: str) -> str:
         "reading counts for a sentence only where it changes its numbers; beside a bar, how many "
         "readings it holds in, of how many that count. Each is judged by the sentence's rule in "
         f"CLAIMS.md, with {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
-        f"row's conditions. {words} Numbers at the left are those of the table."
+        "row's conditions; not decided: nor contradicted; a bound that is not attained holds as a "
+        f"bound, in a row of its own. {words} Numbers at the left are those of the table."
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from legibility import drawn, legible
+from matplotlib.colors import to_rgba
 
 import fmab_jax as fmab
 from experiments import __main__ as command
@@ -19,7 +20,7 @@ from experiments import claims, claims_bounds, claims_theory, multiverse, pictur
 from experiments.fig06_rounds import GAPS as FIGURE_GAPS
 from experiments.multiverse import ANY, BASE, PART, READINGS, Reading, Sentence, Told
 from experiments.readings import Late, LateHybrid
-from experiments.verdicts import FAILS, HOLDS, OPEN, Finding, Measured
+from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, OPEN, Finding, Measured
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import Busy
 from fmab_jax.sweeps.study import state
@@ -291,6 +292,7 @@ def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
         (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
         (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), ("", []),
         (OPEN, [HOLDS, "not proved"]), (FAILS, ["not contradicted", FAILS]),
+        (NOT_ATTAINED, [NOT_ATTAINED]), (PART, [NOT_ATTAINED, HOLDS]), (OPEN, [NOT_ATTAINED, OPEN]),
     ):  # fmt: skip
         assert multiverse.kind_of(kinds) == verdict
 
@@ -319,8 +321,8 @@ def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
     data = multiverse.Data({"runs": "of others"}.__getitem__, HORIZONS, 1000, None)
     told = multiverse.verdicts_of(data)
     count = Counter(each.sentence.section for each in told)
-    # T x instance x delay; x meter; x gap.
-    assert count == dict(zip((*sections, "V"), (12, 24, 48, 2), strict=True))
+    # T x instance x delay; x meter; x gap, but where the instance's own is 1/16.
+    assert count == dict(zip((*sections, "V"), (12, 24, 40, 2), strict=True))
     assert len(seen.pop("V")) == 3
     gaps = {section: {reading.gap for reading in own} for section, own in seen.items()}
     assert gaps == dict(zip(sections, ({"own"}, {"own"}, {"own", "1/16"}), strict=True))
@@ -363,7 +365,7 @@ def made_up(number=60):
     told = []
     for place in range(number):
         formula = rf"words number {place} that $\epsilon$ go on and on, \sum_{{k}}"
-        plain = f"words number {place} without a formula, and go on beyond the end of the line"
+        plain = f"words number {place} without a formula, {'MMMM ' * 20}"
         sentence = Sentence(
             f"VII-{'ABC'[place % 3]}{place % 4}" if place % 2 else "VI-D2, Corollary 3",
             formula if place % 5 else plain,
@@ -396,19 +398,19 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert multiverse.shares(tmp_path / "nowhere") == {}
     first = picture.table[0]
     assert (first["open"], first["readings"]) == ("T, gap", 4)
-    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 1, 1]
-    # The gap turns the verdict at both T, T at one gap; the second sentence has one reading.
-    assert multiverse.turned(told) == {"T": 1, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
+    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 1, 1]
+    # The gap turns a verdict at one T; what is open at the other is no other verdict.
+    assert multiverse.turned(told) == {"T": 0, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
     assert "Of 2 sentences 0 hold in every reading, 1 in some, 1 in none; 0 fail" in picture.alt
-    assert "T in 1, the gap in 1, the instance in 0" in picture.alt
+    assert "the gap in 1, T in 0, the instance in 0" in picture.alt
     (row,) = multiverse.depending(told)
     assert (row["section"], row["open"], row["holds in"]) == ("IV", "T, gap", "2 of 4")
     assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
 
 
 def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
-    """Would catch labels that leave the page, are too small or cover each other, and bars of
-    another sentence."""
+    """Would catch labels that leave the page, are too small, cover each other or leave the bars no
+    room, bars of another sentence, and bars that cover each other."""
     kept, told = drawn(monkeypatch), made_up()
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
     picture = multiverse.picture_of(told, data, tuple(READINGS))
@@ -416,6 +418,9 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
     legible(kept["multiverse"], pictures.PAGE)
     legible(kept["multiverse_column"], pictures.COLUMN)
     assert max(figure.get_figheight() for figure in kept.values()) < 9.2
+    for name, least in (("multiverse", 3.2), ("multiverse_column", 1.9)):
+        figure = kept[name]
+        assert figure.axes[0].get_position().width * figure.get_figwidth() > least
     (axes,) = kept["multiverse"].axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert not any(re.search(r"[\\$]", label) for label in labels)
@@ -423,13 +428,14 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
     for place, row in enumerate(picture.table):
         assert labels[place].startswith(f"{row['']}  {row['section']}")
         assert ends[place] == f"{row[HOLDS]}/{row['readings']}"
-        widths = [
-            bar.get_width()
-            for bar in axes.patches
-            if abs(bar.get_y() + bar.get_height() / 2 - place) < 0.01
-        ]
+        bars = [b for b in axes.patches if abs(b.get_y() + b.get_height() / 2 - place) < 0.01]
         total = row["readings"] or 1
-        assert widths == pytest.approx([100 * row[kind] / total for kind in multiverse.KINDS])
+        widths = [100 * row[kind] / total for kind in multiverse.KINDS]
+        assert [bar.get_width() for bar in bars] == pytest.approx(widths)
+        ends_before = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
+        assert [bar.get_x() for bar in bars] == pytest.approx(ends_before)
+        colours = [multiverse.LOOKS[kind] for kind in multiverse.KINDS]
+        assert [bar.get_facecolor() for bar in bars] == [to_rgba(colour) for colour in colours]
 
 
 def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path, capsys):
