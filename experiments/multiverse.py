@@ -539,17 +539,16 @@ def part_of(section: str) -> str:
     return found[0] if found else section
 
 
-def words_of(sentence: Sentence) -> str:
-    """Writes a sentence without LaTeX; in place of a formula, what is measured."""
+def words_of(sentence: Sentence, shared: bool) -> str:
+    """Writes a sentence without LaTeX; in place of a formula, or of shared words, the measure."""
     text = sentence.quote
     for symbol, sign in SYMBOLS.items():
         text = text.replace(symbol, sign)
-    return sentence.measured if re.search(r"[\\{}]", text) else text.strip()
+    return sentence.measured if shared or re.search(r"[\\{}]", text) else text.strip()
 
 
-def label_of(number: int, sentence: Sentence) -> str:
-    """Writes number, section and as much of a sentence as a row has room for."""
-    words = words_of(sentence)
+def label_of(number: int, sentence: Sentence, words: str) -> str:
+    """Writes number, section and as many words as a row has room for."""
     for most in range(len(words) + 4, 0, -1):
         text = f"{number}  {sentence.section}: {textwrap.shorten(words, most, placeholder=' …')}"
         if style.text_size(text)[0] * pictures.SMALL / style.FONT <= LABEL:
@@ -567,8 +566,11 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
     order = _ordered(dict.fromkeys(each.sentence for each in told))
     counts = counts_of(told)
     numbers = {sentence: place for place, sentence in enumerate(order, 1)}
+    quotes = Counter(sentence.quote for sentence in order)
 
     def page(page: pictures.Page) -> None:
+        # As it is saved: widths of long labels differ by some per cent between resolutions.
+        page.figure.set_dpi(300)
         axes = page.panels([""], [""], "share of readings (%)", ROW * len(order) + 0.4)[0, 0]
         for place, sentence in enumerate(order):
             left, count = 0.0, counts[sentence]
@@ -581,7 +583,9 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
             if place and part_of(sentence.section) != part_of(order[place - 1].section):
                 axes.axhline(place - 0.5, color="0.4", linewidth=0.5)
         labels = [
-            f"{number}  {each.section}" if page.narrow else label_of(number, each)
+            f"{number}  {each.section}"
+            if page.narrow
+            else label_of(number, each, words_of(each, quotes[each.quote] > 1))
             for each, number in numbers.items()
         ]
         axes.set_yticks(range(len(order)), labels, fontsize=pictures.SMALL)
@@ -607,6 +611,7 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
             "": numbers[sentence],
             "section": sentence.section,
             "the paper's words": claims.quoted(sentence.quote),
+            "measured": sentence.measured,
             "open": _open(told, sentence),
             "readings": sum(counts[sentence].values()),
             **{kind: counts[sentence][kind] for kind in KINDS},
@@ -629,8 +634,8 @@ def _ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
 
 
 def _open(told: Sequence[Told], sentence: Sentence) -> str:
-    """Lists what is open for a sentence."""
-    own = [each for each in told if each.sentence == sentence]
+    """Lists what is open for a sentence, among the readings that count."""
+    own = [each for each in told if each.sentence == sentence and each.verdict]
     names = {"T": {each.T for each in own}}
     names |= {name: {getattr(each.reading, name) for each in own} for name in Reading._fields}
     return ", ".join(name for name, values in names.items() if len(values) > 1) or "nothing"
@@ -659,6 +664,7 @@ def depending(told: Sequence[Told]) -> list[dict[str, Any]]:
         {
             "section": sentence.section,
             "the paper's words": claims.quoted(sentence.quote),
+            "measured": sentence.measured,
             "open": _open(told, sentence),
             "holds in": f"{count[HOLDS]} of {sum(count.values())}",
         }

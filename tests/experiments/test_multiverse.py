@@ -171,6 +171,18 @@ def test_a_budget_is_built_for_the_gap_of_the_reading(asked, tmp_path):
         assert float(found.regret.sel(schedule_gap=label, rounds=2)[0]) == first
 
 
+def test_readings_share_the_runs_that_they_do_not_change(asked, tmp_path):
+    """Would catch a reading that is told the runs of another one, and runs read again for each."""
+    data = multiverse.Data({}.__getitem__, HORIZONS, 1000, tmp_path)
+    swept, one = {}, BASE._replace(instance="one for all seeds")
+    other = {"meter": "what carries data", "delay": "d_G"}
+    for reading in (BASE, one, BASE._replace(**other), one._replace(**other)):
+        run(multiverse.World(reading, data, swept))
+    assert [problems(study) for study, _, _ in asked] == [[UNIFORM], [UNIFORM.fixed(0)]]
+    run(multiverse.World(one, data, swept), horizon=10**5)
+    assert [point.config.horizon for point in asked[-1][0].points] == [10**5]
+
+
 def test_links_are_told_on_the_meter_of_the_reading():
     """Would catch meters that are exchanged, links to a server that change, and a meter that is
     not there."""
@@ -366,6 +378,7 @@ def made_up(number=60):
     for place in range(number):
         formula = rf"words number {place} that $\epsilon$ go on and on, \sum_{{k}}"
         plain = f"words number {place} without a formula, {'MMMM ' * 20}"
+        plain = "words that two sentences share" if place in (10, 20) else plain
         sentence = Sentence(
             f"VII-{'ABC'[place % 3]}{place % 4}" if place % 2 else "VI-D2, Corollary 3",
             formula if place % 5 else plain,
@@ -380,7 +393,7 @@ def made_up(number=60):
 
 def test_shares_are_those_of_the_file(tmp_path):
     """Would catch shares of another sentence with the same words, readings that are not judged
-    counted, and a share of what does not hold."""
+    counted, or told as open, and a share of what does not hold."""
     same = Sentence("IV", "q", "one"), Sentence("IV", "q", "another")
     told = [
         Told(same[0], T, Reading(gap, ANY, ANY, ANY), verdict)
@@ -388,7 +401,7 @@ def test_shares_are_those_of_the_file(tmp_path):
             ("10⁴", "own", HOLDS), ("10⁴", "1/16", FAILS), ("10⁵", "own", HOLDS),
             ("10⁵", "1/16", OPEN), ("10⁶", "own", ""),
         )
-    ] + [Told(same[1], ANY, Reading(*[ANY] * 4), PART)]  # fmt: skip
+    ] + [Told(same[1], ANY, Reading(*[ANY] * 4), PART), Told(same[1], "10⁶", BASE, "")]  # fmt: skip
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
     picture = multiverse.picture_of(told, data, tuple(READINGS))
     multiverse.common.save_rows(picture.rows, tmp_path / "multiverse.csv")
@@ -398,6 +411,7 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert multiverse.shares(tmp_path / "nowhere") == {}
     first = picture.table[0]
     assert (first["open"], first["readings"]) == ("T, gap", 4)
+    assert (picture.table[1]["open"], picture.table[1]["measured"]) == ("nothing", "another")
     assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 1, 1]
     # The gap turns a verdict at one T; what is open at the other is no other verdict.
     assert multiverse.turned(told) == {"T": 0, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
@@ -424,6 +438,9 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
     (axes,) = kept["multiverse"].axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert not any(re.search(r"[\\$]", label) for label in labels)
+    for place in (1, 10, 20):
+        assert any(f"what is measured of {place}, " in label for label in labels)
+    assert any("words number 5 without" in label for label in labels)
     ends = [text.get_text() for text in axes.texts]
     for place, row in enumerate(picture.table):
         assert labels[place].startswith(f"{row['']}  {row['section']}")
