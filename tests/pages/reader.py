@@ -17,6 +17,10 @@ from typing import Any, NamedTuple
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 NUMBER = r"-?[\d,]+"
 INTERVAL = rf"({NUMBER}) \[({NUMBER}), ({NUMBER})\]"
+# A number that stands by itself: no part of a word, of a power of ten or of another number.
+PRINTED = re.compile(
+    r"(?<![\w.,⁻])(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w⁰¹²³⁴⁵⁶⁷⁸⁹]|[.,]\d)( %)?"
+)
 SENTENCE = re.compile(
     r"\* (?P<about>.*?):(?: of (?P<ran>\d+) of (?P<all>\d+) contestants,)? (?P<best>[^:]*?) has "
     rf"the smallest mean, {INTERVAL}(?:; cannot be told from it: (?P<alike>.*?))?"
@@ -27,17 +31,27 @@ SENTENCE = re.compile(
 
 
 class Row(NamedTuple):
-    """Who took part, as a table has it: seeds, mean of regret with its ends, trust, leak."""
+    """Who took part, as a table has it: seeds, mean of regret with its ends, trust, leak, place."""
 
     label: str
     seeds: int
     regret: tuple[float, float, float]
     trust: str = ""
     leak: str = ""
+    place: str = ""
 
 
 def number(text: str) -> float:
     return float(text.replace(",", ""))
+
+
+def same(text: str, value: float) -> bool:
+    """Tells whether a printed number is this value, rounded to the digits that are printed."""
+    plain = text.replace(",", "")
+    mantissa, _, power = plain.partition("e")
+    half = 0.5 * 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
+    # What is left over is a float's own error, where a value lies half-way.
+    return abs(float(plain) - value) <= half + 1e-12 * abs(value)
 
 
 def interval(text: str) -> tuple[float, float, float]:
@@ -71,6 +85,10 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 # --- the arena ---
 
 BITS = {1, 7, 64}
+# Every view has a sentence at each of these leaks.
+TOLD = (0.1, 1.0, 10.0)
+# How near known numbers have to be, and a ratio that is read off a picture.
+NEAR, READ_OFF, SHARE = 5.0, 0.5, 0.1
 VIEW = re.compile(r"View: \*\*(.*?)\*\*; accountant: (.*?)\. .*")
 MATCHED = re.compile(
     r"At matched trust, (T = \S+), by (whoever .*?), (pure )?ε = (\S+?)( up to .*)?"
@@ -85,10 +103,10 @@ def arena(folder: Path, page: str | None = None) -> list[str]:
     """Returns the faults of ARENA.md, or of a text in its place."""
     text = (folder / "ARENA.md").read_text("utf-8") if page is None else page
     faults = []
-    parts = [part.partition("\n")[::2] for part in re.split(r"^## ", text, flags=re.M)[1:]]
+    parts = _parts(text)
     # Whoever took part at one horizon is a contestant at all of them.
     everybody = {
-        (row["algorithm"], row["who is trusted"], _group(row)[1])
+        (row["algorithm"], *_group(row))
         for head, body in parts
         if head.startswith("T = ")
         for row in tables(body.split("\n"))[0]
@@ -105,10 +123,42 @@ def arena(folder: Path, page: str | None = None) -> list[str]:
             faults += [] if told == kept else ["the ledger is not that of its CSV"]
         elif head == "The authors' own settings":
             ((*told,),) = tables(body.split("\n"))
-            faults += _same_rows(told, rows_of(folder / "arena_settings.csv"), "settings")
-            faults += [fault for row in told for fault in _agrees(row)]
+            kept = rows_of(folder / "arena_settings.csv")
+            faults += [f"settings: {fault}" for fault in _same_rows(told, kept)]
+            faults += [f"settings: {fault}" for fault in _settings(told)]
     faults += [f"{label}: {n} bits a number" for label, n in bits.items() if len(n) > 1]
     return faults
+
+
+def sections(folder: Path) -> list[str]:
+    """Returns the faults of the files beside ARENA.md that hold a part of it."""
+    parts = _parts((folder / "ARENA.md").read_text("utf-8"))
+    beside = {
+        f"T = 10{str(power).translate(_RAISE)}": f"arena_T1e{power}.md"
+        for power in range(4, 10)
+        if (folder / f"arena_T1e{power}.md").exists()
+    }
+    faults = [f"{name} is no part" for head, name in beside.items() if head not in dict(parts)]
+    for head, body in parts:
+        if head.startswith("T = "):
+            own = (folder / beside[head]).read_text("utf-8")
+            faults += [] if own.strip() == f"## {head}\n{body}".strip() else [f"{head} is another"]
+    for head, name in (
+        ("Who sees what", "arena_ledger.md"),
+        ("The authors' own settings", "arena_settings.md"),
+    ):
+        shown = tables((folder / name).read_text("utf-8").split("\n"))
+        faults += [] if shown == tables(dict(parts)[head].split("\n")) else [f"{name} is another"]
+    return faults
+
+
+_RAISE = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """Returns the sections of a page with their heads."""
+    found = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.M)[1:])
+    return [(head, body) for head, _, body in found]
 
 
 def _group(row: dict[str, str]) -> tuple[str, str]:
@@ -117,53 +167,86 @@ def _group(row: dict[str, str]) -> tuple[str, str]:
     return row["who is trusted"], row["epsilon of actions"] if told.startswith("noth") else told
 
 
-def _same_rows(
-    told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]], what: str
-) -> Iterable[str]:
+def _absent(text: str) -> dict[str, list[str]]:
+    """Returns who was not run, by the reason why."""
+    found = re.findall(r"Not run, ([^:]*): (.*?)\.(?= |$)", text)
+    return {why: labels.split(" / ") for why, labels in found}
+
+
+def _same_rows(told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]]) -> Iterable[str]:
     """Holds a table of the page against the CSV beside it, cell by cell."""
     if len(told) != len(kept):
-        yield f"{what}: {len(told)} rows, {len(kept)} in the CSV"
+        yield f"{len(told)} rows, {len(kept)} in the CSV"
     for own, row in zip(told, kept, strict=False):
         for head, cell in own.items():
             if f"{head}, lower" not in row:
                 if cell != row[head]:
-                    yield f"{what}: {head} of {own['algorithm']} is {row[head]}"
-                continue
-            values = [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
-            texts = re.findall(r"-?\d[\d,.]*(?:e[+-]?\d+)?", cell)
-            if len(texts) == 1:
-                texts = texts * 3
-            if len(texts) != 3 or not all(map(_is, texts, values)):
-                yield f"{what}: {head} of {own['algorithm']} is {values}, not {cell}"
+                    yield f"{head} of {own['algorithm']} is {row[head]}"
+            elif not _same_cell(cell, values := _values(row, head)):
+                yield f"{head} of {own['algorithm']} is {values}, not {cell}"
 
 
-def _is(text: str, value: float) -> bool:
-    """Tells whether a printed number is this one, to the digits that are printed."""
-    mantissa, _, power = text.replace(",", "").partition("e")
-    places = len(mantissa.partition(".")[2])
-    half = 0.5001 * 10.0 ** (int(power or 0) - places)
-    return abs(float(text.replace(",", "")) - value) <= max(half, 1e-9 * abs(value))
+def _values(row: dict[str, str], head: str) -> list[float]:
+    return [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
 
 
-def _agrees(row: dict[str, str]) -> Iterable[str]:
-    """Holds the verdict on authors' settings against what it says itself, and what is known."""
-    said = row["agrees?"]
-    if known := re.match(r"([\d,]+) / ([\d,]+) \(", row["known"]):
-        off = [
-            100 * (interval(row[head])[0] / number(known[place]) - 1)
-            for place, head in ((1, "regret at T"), (2, "links at T"))
-        ]
-        told = re.fullmatch(r"(yes|no): regret ([+-][\d.]+) %, links ([+-][\d.]+) %", said)
-        if not told or any(abs(float(told[i + 2]) - each) > 0.06 for i, each in enumerate(off)):
-            yield f"settings: {row['setting']} is off by {off}"
-        elif (told[1] == "yes") != all(abs(each) <= 5 for each in off):
-            yield f"settings: {row['setting']} is said to agree: {told[1]}"
-    elif end := re.search(r"axis ends at ([\d,]+)", row["known"]):
-        above = interval(row["regret at T"])[0] > number(end[1])
-        if above != said.startswith("no: above the axis"):
-            yield f"settings: {row['algorithm']} lies above the axis: {above}"
-    elif row["known"] == "a picture without numbers" and not said.startswith("cannot be said"):
-        yield f"settings: of {row['algorithm']} nothing is known"
+def _same_cell(cell: str, values: Sequence[float]) -> bool:
+    """Tells whether "mean [low, high]" is these three; one number stands for three alike."""
+    found = re.fullmatch(r"(\S+)(?: \[(\S+), (\S+)\])?", cell)
+    if not found or not all(PRINTED.fullmatch(each) for each in found.groups() if each):
+        return False
+    texts = found.groups() if found[2] else [found[1]] * 3
+    if not found[2] and len(set(values)) > 1:
+        return False
+    return all(same(text, value) for text, value in zip(texts, values, strict=True))
+
+
+def _settings(rows: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Holds what is said of authors' settings against its own numbers, and what is known."""
+    for row in rows:
+        said, mine = row["agrees?"], interval(row["regret at T"])[0]
+        of = f"{row['algorithm']}, {row['setting']}"
+        beside = {
+            each["algorithm"]: interval(each["regret at T"])[0]
+            for each in rows
+            if each["setting"] == row["setting"]
+        }
+        if known := re.match(r"([\d,]+) / ([\d,]+) \(", row["known"]):
+            off = [
+                100 * (interval(row[head])[0] / number(known[place]) - 1)
+                for place, head in ((1, "regret at T"), (2, "links at T"))
+            ]
+            told = re.fullmatch(r"(yes|no): regret ([+-][\d.]+) %, links ([+-][\d.]+) %", said)
+            if not told or any(abs(float(told[i + 2]) - each) > 0.06 for i, each in enumerate(off)):
+                yield f"{of} is off by {off}"
+            elif (told[1] == "yes") != all(abs(each) <= NEAR for each in off):
+                yield f"{of} is said to agree: {told[1]}, and is off by {off}"
+        elif end := re.search(r"axis ends at ([\d,]+)", row["known"]):
+            others = [each for label, each in beside.items() if label != "LCC-UCB"]
+            between = row["algorithm"] != "LCC-UCB" or min(others) < mine < max(others)
+            if mine > number(end[1]):
+                wanted = f"no: above the axis, which ends at {end[1]}; why is not known"
+            elif between:
+                wanted = "yes: below the end of the axis"
+                wanted += ", between the other two" * (row["algorithm"] == "LCC-UCB")
+            else:
+                wanted = "no: not between the other two"
+            if said != wanted:
+                yield f"{of}: {wanted}"
+        elif "about a tenth of the other two" in row["known"]:
+            first = beside["AdaP-UCB"]
+            told = re.fullmatch(r"(yes|no): AdaP-UCB has ([\d.]+) of it(?:; .*)?", said)
+            if row["algorithm"] == "AdaP-UCB":
+                if said != "see the other two":
+                    yield f"{of} is the one that is compared"
+            elif not told or not same(told[2], first / mine):
+                yield f"AdaP-UCB has {first / mine} of {of}"
+            elif (told[1] == "yes") != (abs(first / mine / SHARE - 1) <= READ_OFF):
+                yield f"{of} is said to agree: {told[1]}"
+        elif row["known"] != "a picture without numbers":
+            yield f"{of}: what is known cannot be read"
+        elif not said.startswith("cannot be said"):
+            yield f"of {of} nothing is known"
 
 
 def _horizon(
@@ -176,124 +259,162 @@ def _horizon(
 ) -> Iterable[str]:
     lines = body.split("\n")
     table, *matched = tables(lines)
-    rows = {
-        row["algorithm"]: Row(
-            row["algorithm"],
-            int(row["seeds"]),
-            interval(row["regret at T"]),
-            row["who is trusted"],
-            row["epsilon of messages"],
-        )
-        for row in table
-    }
-    yield from _same_rows(table, rows_of(folder / f"arena_T1e{power}.csv"), "the table")
-    if len(rows) != len(table):
+    kept = rows_of(folder / f"arena_T1e{power}.csv")
+    yield from (f"the table: {fault}" for fault in _same_rows(table, kept))
+    rows = _entrants(kept)
+    shown = [row["algorithm"] for row in table]
+    if len(set(shown)) != len(shown):
         yield "somebody is in the table twice"
-    for label, row in rows.items():
-        if not row.regret[1] <= row.regret[0] <= row.regret[2]:
-            yield f"{label}: its mean lies outside of its interval"
-    if (own := interval(table_cell(table, "CDP-MAB", "minus CDP-MAB, same seeds")))[0] != 0:
-        yield f"CDP-MAB differs from itself by {own[0]}"
+    for own in table:
+        if not (ends := interval(own["regret at T"]))[1] <= ends[0] <= ends[2]:
+            yield f"{own['algorithm']}: its mean lies outside of its interval"
+    if (zero := interval(table_cell(table, "CDP-MAB", "minus CDP-MAB, same seeds")))[0] != 0:
+        yield f"CDP-MAB differs from itself by {zero[0]}"
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for each in table:
+    for before, each in zip([None, *table], table, strict=False):
+        if _group(each) in groups and before and _group(before) != _group(each):
+            yield f"{each['algorithm']} stands apart from its group"
         groups.setdefault(_group(each), []).append(each)
         sent, carried = (interval(each[name])[0] for name in ("numbers sent", "bits sent"))
         if sent:
-            bits.setdefault(each["algorithm"], set()).add(round(carried / sent))
-            if round(carried / sent) not in BITS:
+            many = round(carried / sent)
+            bits.setdefault(each["algorithm"], set()).add(many)
+            # Both are rounded: to whole numbers, or to six digits.
+            if many not in BITS or abs(carried - many * sent) > max(0.5 * many, 1e-5 * carried) + 1:
                 yield f"{each['algorithm']}: {carried / sent} bits a number"
     for group, members in groups.items():
-        places = {each["algorithm"]: each["place"] for each in members}
-        yield from (f"{group}: {fault}" for fault in _places([rows[n] for n in places], places))
+        listed = [rows[each["algorithm"]]._replace(place=each["place"]) for each in members]
+        yield from (f"{group}: {fault}" for fault in _places(listed))
     leaks = rows_of(folder / f"arena_leak_T1e{power}.csv")
     differ = rows_of(folder / f"arena_differ_T1e{power}.csv")
     yield from _matched(lines, matched, leaks)
     said = [line for line in lines if line.startswith("* ")]
-    about = [
-        found[1] for line in said if (found := re.match(r"\* (At matched .*?ε = [^:]*):", line))
-    ]
-    wanted = {(row["view"], row["accountant"]) for row in leaks}
-    if len(about) != len(set(about)) or len(about) != 3 * len(wanted):
-        yield "a leak of a view has no sentence, or has two"
+    # Who was not run at all is not there for the same reason in every sentence of this page.
+    (of_all,) = (_absent(line) for line in said if line.startswith("* Of all, "))
+    seen = []
     for line in said:
         if line.startswith("* Within 5 % of uniform play"):
-            yield from _useless(line, rows, everybody)
+            yield from _useless(line, head, rows, of_all)
             continue
-        if yardstick := YARDSTICK.fullmatch(line):
-            line = yardstick[1]
-        found = SENTENCE.fullmatch(line)
+        yardstick = YARDSTICK.fullmatch(line)
+        found = SENTENCE.fullmatch(yardstick[1] if yardstick else line)
         if found is None:
             yield f"cannot be read: {line}"
             continue
+        start, _, at = found["about"].rpartition(", ")
         if view := MATCHED.fullmatch(found["about"]):
-            accountant = "pure ε" if view[3] else f"ε{view[5]}"
-            here = [
-                row
-                for row in leaks
-                if (row["view"], row["accountant"]) == (view[2], accountant)
-                and float(row["ε"]) == float(view[4])
-            ]
+            taken = view[2], "pure ε" if view[3] else f"ε{view[5]}", float(view[4])
+            here = [row for row in leaks if _of_view(row) == taken]
             if view[1] != head or not here:
                 yield f"no such leak: {found['about']}"
                 continue
-            pool = [_of_csv(row, "regret at T") for row in here if not row["why not run"]]
+            seen.append(taken)
             start, whole = found["about"], {row["algorithm"] for row in here}
-            for row in here:
-                why = row["why not run"]
-                if why and not re.search(
-                    rf"Not run, {re.escape(why)}: [^.]*{re.escape(row['algorithm'])}", line
-                ):
-                    yield f"{start}: {row['algorithm']} is absent {why}"
+            pool = [_ran(row) for row in here if not row["why not run"]]
+            if _absent(line) != _whys(here):
+                yield f"{start}: not run are {_whys(here)}"
             if yardstick:
-                yield from _quiet(yardstick, rows, pool)
-            elif "actions" not in view[2]:
-                yield f"{start}: no yardstick"
-        else:
-            start, _, at = found["about"].rpartition(", ")
-            if at != head:
-                yield f"{start}: {at} stands below {head}"
-            if start == "Of all":
-                pool, whole = list(rows.values()), {label for label, *_ in everybody}
-            elif trusted := re.fullmatch(
-                r"Trusted: (.*); (?:messages|actions): (?:ε = )?(.*)", start
-            ):
-                whole = {label for label, *own in everybody if tuple(own) == trusted.groups()}
-                pool = [rows[label] for label in rows if label in whole]
-                pool = [row._replace(leak=trusted[2]) for row in pool]
-            elif start == "Where agents differ":
-                whole = {label for label, *_ in everybody}
-                pool = [
-                    _of_csv(row, "agents differ", "seeds, where they differ")._replace(
-                        trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
-                    )
-                    for row in differ
-                ]
-            else:
-                yield f"of nobody known: {line}"
+                yield from (f"{start}: {fault}" for fault in _quiet(yardstick, rows, pool))
+            # Whoever sees actions sees all of those, too.
+            if bool(yardstick) == ("actions" in view[2]):
+                yield f"{start}: no yardstick, or one too many"
+        elif at != head or yardstick:
+            yield f"{start}: {at} stands below {head}, or has a yardstick"
+            continue
+        elif start == "Of all":
+            pool, whole = list(rows.values()), {label for label, *_ in everybody}
+        elif trusted := re.fullmatch(r"Trusted: (.*); (messages|actions): (?:ε = )?(.*)", start):
+            own = trusted[1], trusted[3]
+            whole = {label for label, *its in everybody if tuple(its) == own}
+            pool = [row._replace(leak=own[1]) for row in rows.values() if row.label in whole]
+            if not whole or (trusted[2] == "actions") != (trusted[1] == "nobody: nothing is told"):
+                yield f"{start}: nobody is of this trust and leak"
                 continue
+            if {label: why for label, why in _by_label(found["absent"]).items()} != {
+                label: why for label, why in _by_label(of_all).items() if label in whole
+            }:
+                yield f"{start}: others were not run, or not for this reason"
+        elif start == "Where agents differ":
+            whole = {label for label, *_ in everybody}
+            pool = [
+                _of_csv(row, "agents differ", "seeds, where they differ")._replace(
+                    trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
+                )
+                for row in differ
+            ]
+        else:
+            yield f"of nobody known: {line}"
+            continue
         yield from (f"{start}: {fault}" for fault in _sentence(found, pool, whole))
+    wanted = sorted({(*_of_view(row)[:2], leak) for row in leaks for leak in TOLD})
+    if sorted(seen) != wanted:
+        yield "a leak of a view has no sentence, or has two"
+    trusts = sorted(line.partition(", T = ")[0] for line in said if line.startswith("* Trusted: "))
+    several = sorted(
+        f"* Trusted: {trust}; {'actions' if trust.endswith('nothing is told') else 'messages'}: "
+        f"{leak if leak == 'no bound' else f'ε = {leak}'}"
+        for (trust, leak), members in groups.items()
+        if len(members) > 1
+    )
+    if trusts != several:
+        yield "a group of the table has no sentence, or has two"
 
 
-def _places(members: Sequence[Row], places: dict[str, str]) -> Iterable[str]:
+def _entrants(kept: Sequence[dict[str, str]]) -> dict[str, Row]:
+    """Returns who took part, with the numbers of a CSV."""
+    return {
+        row["algorithm"]: _of_csv(row, "regret at T")._replace(
+            trust=row["who is trusted"], leak=row["epsilon of messages"], place=row["place"]
+        )
+        for row in kept
+    }
+
+
+def _of_view(row: dict[str, str]) -> tuple[str, str, float]:
+    return row["view"], row["accountant"], float(row["ε"])
+
+
+def _ran(row: dict[str, str]) -> Row:
+    """Returns a row of matched trust of somebody who took part."""
+    first, last = row["place from"], row["to"]
+    place = f"{first if first == last else f'{first}–{last}'} of {row['of']}"
+    return _of_csv(row, "regret at T")._replace(place=place)
+
+
+def _whys(rows: Iterable[dict[str, str]]) -> dict[str, list[str]]:
+    """Returns who of a view was not run, by the reason why."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if why := row["why not run"]:
+            found.setdefault(why, []).append(row["algorithm"])
+    return found
+
+
+def _by_label(absent: str | dict[str, list[str]]) -> dict[str, str]:
+    """Returns the reason of each who was not run."""
+    found = _absent(absent) if isinstance(absent, str) else absent
+    return {label: why for why, labels in found.items() for label in labels}
+
+
+def _places(members: Sequence[Row]) -> Iterable[str]:
     """Holds places against the intervals of those that are ranked."""
     ends = {}
-    for label, text in places.items():
-        found = re.fullmatch(r"(\d+)(?:–(\d+))? of (\d+)", text)
+    for row in members:
+        found = re.fullmatch(r"(\d+)(?:–(\d+))? of (\d+)", row.place)
         if not found or int(found[3]) != len(members):
-            yield f"{label} has place {text} of {len(members)}"
+            yield f"{row.label} has place {row.place} of {len(members)}"
             return
-        ends[label] = int(found[1]), int(found[2] or found[1])
-        if not 1 <= ends[label][0] <= ends[label][1] <= len(members):
-            yield f"{label} has place {text}"
+        ends[row.label] = int(found[1]), int(found[2] or found[1])
+        if not 1 <= ends[row.label][0] <= ends[row.label][1] <= len(members):
+            yield f"{row.label} has place {row.place}"
     for one in members:
         for other in members:
             apart = one.regret[2] < other.regret[1] and one.seeds == other.seeds
-            if apart and ends[one.label][0] > ends[other.label][0]:
+            if apart and any(map(int.__gt__, ends[one.label], ends[other.label])):
                 yield f"{one.label} is surely better than {other.label}, and has a later place"
-    if members and min(first for first, _ in ends.values()) != 1:
-        yield "nobody may be the first"
-    if members and max(last for _, last in ends.values()) != len(members):
-        yield "nobody may be the last"
+    for rank in range(1, len(members) + 1):
+        if not any(first <= rank <= last for first, last in ends.values()):
+            yield f"nobody may have place {rank}"
 
 
 def _matched(
@@ -303,33 +424,38 @@ def _matched(
 ) -> Iterable[str]:
     """Holds the tables of views against their CSV."""
     views = [found.groups() for line in lines if (found := VIEW.fullmatch(line))]
-    if views != list(dict.fromkeys((row["view"], row["accountant"]) for row in leaks)):
+    if views != list(dict.fromkeys(_of_view(row)[:2] for row in leaks)) or len(views) != len(shown):
         yield f"the views are {views}"
     for view, table in zip(views, shown, strict=False):
-        own = [row for row in leaks if (row["view"], row["accountant"]) == view]
-        ran = [row for row in own if not row["why not run"]]
-        if {row["algorithm"] for row in table} != {row["algorithm"] for row in ran}:
+        ran = [row for row in leaks if _of_view(row)[:2] == view and not row["why not run"]]
+        cells = {
+            (row["algorithm"], head): (row["seeds"], row[head])
+            for row in table
+            for head in row
+            if head.startswith("ε = ")
+        }
+        wanted = {(row["algorithm"], f"ε = {float(row['ε']):g}"): row for row in ran}
+        if set(cells) != set(wanted) or len(cells) != sum(len(row) - 2 for row in table):
             yield f"{view[0]}: others took part"
             continue
-        for row in ran:
-            here = next(each for each in table if each["algorithm"] == row["algorithm"])
-            cell, _, place = here[f"ε = {float(row['ε']):g}"].partition("; ")
-            first, last = row["place from"], row["to"]
-            told = f"{first} of {row['of']}" if first == last else f"{first}–{last} of {row['of']}"
-            values = [float(row[f"regret at T{end}"]) for end in ("", ", lower", ", upper")]
-            texts = re.findall(r"-?\d[\d,.]*(?:e[+-]?\d+)?", cell)
-            if len(texts) != 3 or not all(map(_is, texts, values)) or place != told:
-                yield f"{view[0]}, ε = {row['ε']}: {row['algorithm']} has {values}, {told}"
-            if here["seeds"] != row["seeds"]:
-                yield f"{view[0]}: {row['algorithm']} has {row['seeds']} seeds"
+        for key, row in wanted.items():
+            seeds, (cell, _, place) = cells[key][0], cells[key][1].partition("; ")
+            if not _same_cell(cell, _values(row, "regret at T")) or place != _ran(row).place:
+                yield f"{view[0]}, {key[1]}: {key[0]} has {_ran(row)}"
+            if seeds != row["seeds"]:
+                yield f"{view[0]}: {key[0]} has {row['seeds']} seeds"
+        for leak in dict.fromkeys(row["ε"] for row in ran):
+            members = [_ran(row) for row in ran if row["ε"] == leak]
+            yield from (f"{view[0]}, ε = {leak}: {fault}" for fault in _places(members))
 
 
 def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> Iterable[str]:
     """Holds the yardstick against the table, and whoever is said to be better."""
+    if found[2] not in rows or rows[found[2]].leak != "nothing is told":
+        yield f"the yardstick {found[2]} tells somebody something, or was not run"
+        return
     mine = rows[found[2]]
-    if any(
-        abs(number(found[i]) - each) > 1 for i, each in zip((3, 4, 5), mine.regret, strict=True)
-    ):
+    if not all(same(found[i], each) for i, each in zip((3, 4, 5), mine.regret, strict=True)):
         yield f"the yardstick has {mine.regret}"
     better = [] if found[6] == "nobody" else found[6].split(" / ")
     by = {row.label: row for row in pool}
@@ -337,7 +463,9 @@ def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> I
         if label not in by or by[label].regret[0] >= mine.regret[0]:
             yield f"{label} is said to have less than the yardstick"
     for row in pool:
-        if row.regret[2] < 0.9 * mine.regret[1] and row.label not in better:
+        # Intervals over unlike seeds have to lie well apart.
+        edge = mine.regret[1] * (1 if row.seeds == mine.seeds else 0.9)
+        if row.regret[2] < edge and row.label not in better:
             yield f"{row.label} has less than the yardstick, and is not said to"
 
 
@@ -346,14 +474,18 @@ def table_cell(table: Sequence[dict[str, str]], label: str, head: str) -> str:
 
 
 def _of_csv(row: dict[str, str], name: str, seeds: str = "seeds") -> Row:
-    ends = float(row[name]), float(row[f"{name}, lower"]), float(row[f"{name}, upper"])
-    return Row(row["algorithm"], int(row[seeds]), ends)
+    middle, low, high = _values(row, name)
+    return Row(row["algorithm"], int(row[seeds]), (middle, low, high))
 
 
 def _useless(
-    line: str, rows: dict[str, Row], everybody: set[tuple[str, str, str]]
+    line: str, head: str, rows: dict[str, Row], of_all: dict[str, list[str]]
 ) -> Iterable[str]:
-    told, _, absent = line.partition(" Not run, ")
+    if not line.startswith(f"* Within 5 % of uniform play, or worse, {head}: "):
+        yield f"uniform play of another horizon stands below {head}"
+    if _absent(line) != of_all:
+        yield f"next to uniform play, not run are {of_all}"
+    told = line.partition(" Not run, ")[0]
     named = told.rpartition(": ")[2].removesuffix(".").split(" / ")
     play = rows["uniform play"]
     for label, row in rows.items():
@@ -363,8 +495,18 @@ def _useless(
         if label != play.label and label not in named and row.regret[1] > play.regret[2]:
             yield f"{label} is worse than uniform play, and is not said to be"
     yield from (f"{label} is in no table" for label in named if label not in (*rows, "nobody"))
-    gone = {label for label, *_ in everybody if label not in rows}
-    yield from (f"of {label} nothing is said" for label in gone if label not in absent)
+
+
+def _strays(row: Row, seeds: int) -> float:
+    """Returns how far the mean of the first seeds may be from that of all: four deviations."""
+    return 2.05 * (row.regret[2] - row.regret[0]) * math.sqrt(row.seeds / seeds - 1)
+
+
+def _mean_of(text: str, row: Row, seeds: int) -> bool:
+    """Tells whether a number may be somebody's mean over the first seeds; exact over all seeds."""
+    if row.seeds == seeds:
+        return same(text, row.regret[0])
+    return abs(number(text) - row.regret[0]) <= _strays(row, seeds)
 
 
 def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Iterable[str]:
@@ -378,54 +520,69 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
             yield f"{label} took no part"
     if any(label not in by for label in named):
         return
-    ends = [number(found[at]) for at in (5, 6, 7)]
-    if not ends[1] <= ends[0] <= ends[2]:
-        yield "the mean lies outside of its interval"
-    absent = re.findall(r"Not run, [^:]*: (.*?)\.(?= Not run|$)", found["absent"])
-    gone = [label for labels in absent for label in labels.split(" / ")]
+    if len(set(named)) != len(named):
+        yield "somebody is named twice"
+    gone = [label for labels in _absent(found["absent"]).values() for label in labels]
     if clash := sorted(set(gone) & set(by)):
         yield f"{clash} is said to be absent, and took part"
     if silent := sorted(whole - set(by) - set(gone)):
         yield f"of {silent} nothing is said"
     if len(set(gone)) != len(gone):
         yield "somebody is absent twice"
+    if strange := sorted(set(gone) - whole):
+        yield f"{strange} is no contestant here"
     if bool(gone) != bool(found["ran"]):
         yield "who is absent is not counted, or is not named"
     elif found["ran"]:
         if int(found["ran"]) != len(pool):
             yield f"{found['ran']} are said to have taken part, {len(pool)} did"
-        if int(found["all"]) - int(found["ran"]) != len(gone):
-            yield "the absent are not as many as are named"
-    seeds = sorted({row.seeds for row in pool})
-    if int(found["seeds"]) != seeds[0] or bool(found["fewer"]) != (len(seeds) > 1):
-        yield f"the seeds are {seeds}"
+        if int(found["all"]) != len(whole):
+            yield f"the contestants are {len(whole)}"
+    many = sorted({row.seeds for row in pool})
+    seeds = many[0]
+    if int(found["seeds"]) != seeds or bool(found["fewer"]) != (len(many) > 1):
+        yield f"the seeds are {many}"
     best = by[found["best"]]
-    order = sorted(pool, key=lambda row: row.regret[0])
-    if any(row.regret[2] < best.regret[1] for row in pool):
-        yield f"{order[0].label} is far below {best.label}"
-    if best.seeds == seeds[0] and any(
-        abs(a - b) > 1 for a, b in zip(ends, best.regret, strict=True)
-    ):
+    ends = [number(found[at]) for at in (5, 6, 7)]
+    if not ends[1] <= ends[0] <= ends[2]:
+        yield "the mean lies outside of its interval"
+    if not _mean_of(found[5], best, seeds):
         yield f"the mean is {best.regret}"
-    if len(seeds) == 1:
-        if best.label != order[0].label and order[0].label not in alike:
-            yield f"{order[0].label} has the smallest mean, {order[0].regret[0]:,.0f}"
-        rest = [row for row in order if row.label not in (best.label, *alike)]
-        # Who has the same mean stands in any order.
-        nearest = [row.label for row in rest if row.regret[0] == rest[0].regret[0]]
-        if bool(nearest) != bool(behind) or not set(behind) <= set(nearest):
-            yield f"next is {nearest}"
-    if not behind and len(pool) != 1 + len(alike):
-        yield "somebody who took part is neither alike nor behind"
+    if best.seeds == seeds and not all(
+        same(found[at], end) for at, end in zip((5, 6, 7), best.regret, strict=True)
+    ):
+        yield f"the interval is {best.regret}"
+    rest = [row for row in pool if row.label not in (best.label, *alike)]
+    for row in pool:
+        if row.regret[2] < best.regret[1]:
+            yield f"{row.label} is far below {best.label}"
     if behind:
+        own = by[behind[0]]
         more = [number(found[at]) for at in (10, 11, 12)]
         if not 0 < more[1] <= more[0] <= more[2]:
             yield "the difference is not above 0, or lies outside of its interval"
-        if len(seeds) == 1 and abs(by[behind[0]].regret[0] - best.regret[0] - more[0]) > 1.5:
-            yield f"the difference is {by[behind[0]].regret[0] - best.regret[0]:,.0f}"
+        apart = own.regret[0] - best.regret[0]
+        slack = _strays(own, seeds) + _strays(best, seeds)
+        if abs(more[0] - apart) > slack + 0.5:
+            yield f"the difference is {apart:,.0f}"
+        for row in rest:
+            if row.regret[2] < own.regret[1]:
+                yield f"{row.label} comes before {own.label}"
         share = 100 * more[0] / ends[0]
-        if abs(number(found["percent"]) - share) > 0.006 * share:
+        # Three digits are printed, of a ratio of two whole numbers here.
+        if abs(number(found["percent"]) / share - 1) > 0.005 + 0.5 / more[0] + 0.5 / ends[0]:
             yield f"the difference is {share:.3g} %"
+    elif rest:
+        yield "somebody who took part is neither alike nor behind"
+    if len(many) == 1:
+        order = sorted(pool, key=lambda row: row.regret[0])
+        if best.regret[0] != order[0].regret[0]:
+            yield f"{order[0].label} has the smallest mean, {order[0].regret[0]:,.0f}"
+        if behind and by[behind[0]].regret[0] != min(row.regret[0] for row in rest):
+            yield f"next is not {behind[0]}"
+        # Places are of all pairs, and so more careful.
+        if alike and best.place.startswith("1 of "):
+            yield f"{best.label} is surely the first, and {alike} cannot be told from it"
     # Who trusts alike and leaks otherwise is named besides.
     unlike = [row.label for row in pool if row.trust == best.trust and row.leak != best.leak]
     takes = {label: (by[label].trust, by[label].leak) for label in [*named, *unlike]}
@@ -436,6 +593,203 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
     told = {label: f"{label}: {trust}, ε: {leak}" for label, (trust, leak) in takes.items()}
     if said != (told if len(set(takes.values())) > 1 else {}):
         yield f"trust and leak are {told}"
+
+
+# --- the arena's pictures, in words ---
+
+AMONG = "the least mean regret on the seeds that all have"
+ALTS = {
+    "regret": rf"(?P<ran>\d+) of (?P<all>\d+) algorithms, by who is trusted\. At (?P<at>T = \S+) "
+    rf"{AMONG} is that of (?P<best>.*?), which over its own seeds has (?P<least>{NUMBER}); the "
+    rf"largest is that of (?P<last>.*?), (?P<most>{NUMBER})\. CDP-MAB has (?P<cdp>{NUMBER})\.",
+    "links": rf"At (?P<at>T = \S+), of those that send anything, (?P<quiet>.*?) sends least, "
+    rf"(?P<few>{NUMBER}) bits, and has a regret of (?P<its>{NUMBER}); (?P<best>.*?) has "
+    rf"the least regret on the seeds that all have, (?P<least>{NUMBER}) over its own, with (?P<bits>{NUMBER}) bits\.",
+    "differ": rf"Where agents differ, {AMONG} is that of (?P<best>.*?), (?P<least>{NUMBER}) over "
+    rf"its own seeds, and the largest that of (?P<last>.*?), (?P<most>{NUMBER})\.",
+    "leak": r"The least mean regret at a leak, on the seeds that all of a panel have: (?P<by>.*)\.",
+}
+
+
+def pictures(folder: Path) -> list[str]:
+    """Returns the names of the pages of the arena's pictures."""
+    return sorted(
+        path.name
+        for what in ALTS
+        for path in folder.glob(f"arena_{what}_T1e*.md")
+        if path.is_file()
+    )
+
+
+def picture(name: str, folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of the page of a picture of the arena, or of a text in its place."""
+    text = (folder / name).read_text("utf-8") if page is None else page
+    return list(_picture(folder, name.removesuffix(".md"), text))
+
+
+def _picture(folder: Path, name: str, text: str) -> Iterable[str]:
+    _, what, end = name.split("_")
+    power = int(end.removeprefix("T1e"))
+    at = f"T = 10{str(power).translate(_RAISE)}"
+    lines = text.split("\n")
+    shown = re.fullmatch(r"!\[(.*)\]\((.*)\.png\)", lines[0])
+    if not shown or shown[2] != name or lines[4] != f"What is to be seen: {shown[1]}":
+        yield "the alternative text is not what is to be seen, or of another picture"
+        return
+    if links := set(re.findall(r"\((arena[^)]*?)(?:_column)?\.(?:png|pdf|csv)\)", text)) - {name}:
+        yield f"there are links to {links}"
+    caption = lines[2]
+    if f", {at} slots, " not in caption:
+        yield f"the caption is not of {at}"
+    kept = rows_of(folder / f"arena_T1e{power}.csv")
+    rows = _entrants(kept)
+    everybody = {
+        row["algorithm"] for path in folder.glob("arena_T1e*.csv") for row in rows_of(path)
+    }
+    beside = rows_of(folder / f"{name}.csv")
+    (table,) = tables(lines)
+    if what == "regret":
+        order = [each["algorithm"] for each in table]
+        yield from _same_rows(table, sorted(kept, key=lambda row: order.index(row["algorithm"])))
+        yield from _last_slot(kept, beside, 10**power)
+    else:
+        yield from _same_rows(table, [row for row in beside if not row.get("why not run")])
+    # The page of the horizon says who was not run, and why; so does the caption.
+    section = (folder / f"arena_T1e{power}.md").read_text("utf-8")
+    about = "Where agents differ" if what == "differ" else "Of all"
+    (line,) = re.findall(rf"^\* {about}, .*$", section, flags=re.M)
+    pool = list(rows.values())
+    if what == "differ":
+        pool = [_of_csv(row, "agents differ", "seeds, where they differ") for row in beside]
+    elif what == "leak":
+        pool = [_ran(row) for row in beside if not row["why not run"]]
+    many = {row.seeds for row in pool}
+    if what == "differ":
+        many |= {int(row["seeds, where alike"]) for row in beside}
+    first, *fewer = sorted(many, reverse=True)
+    told = f" slots, {first} seeds"
+    told += f", {' or '.join(map(str, fewer))} of those that take long" if fewer else ""
+    if f"{told}. " not in caption:
+        yield f"the seeds are {sorted(many)}"
+    if what == "leak":
+        yield from _panels(caption, beside)
+    else:
+        if _absent(caption) != _absent(line):
+            yield f"not run are {_absent(line)}"
+        if set(_by_label(caption)) != everybody - {row.label for row in pool}:
+            yield "who is not run is not who is not in the table"
+    alt = re.fullmatch(ALTS[what], shown[1])
+    if not alt:
+        yield f"cannot be read: {shown[1]}"
+        return
+    said = alt.groupdict()
+    if said.get("at", at) != at:
+        yield f"the alternative text is of {said['at']}"
+    if what == "leak":
+        yield from _least_of_panels(said["by"], beside, section)
+        return
+    if what == "links":
+        sent = {row["algorithm"]: float(row["bits sent"]) for row in beside}
+        pool = [row for row in pool if sent[row.label] > 0]
+        few = min(bits for bits in sent.values() if bits > 0)
+        if sent.get(said["quiet"]) != few or not same(said["few"], few):
+            yield f"{said['quiet']} does not send least"
+        elif not same(said["its"], rows[said["quiet"]].regret[0]):
+            yield f"the regret of {said['quiet']} is {rows[said['quiet']].regret[0]}"
+        if not same(said["bits"], sent.get(said["best"], math.nan)):
+            yield f"{said['best']} sends {sent.get(said['best'])} bits"
+    if what == "regret":
+        if (int(said["ran"]), int(said["all"])) != (len(pool), len(everybody)):
+            yield f"{len(pool)} of {len(everybody)} took part"
+        if not same(said["cdp"], rows["CDP-MAB"].regret[0]):
+            yield f"CDP-MAB has {rows['CDP-MAB'].regret[0]}"
+    yield from _end(said["best"], said["least"], pool, 1)
+    if "last" in said:
+        yield from _end(said["last"], said["most"], pool, -1)
+
+
+def _end(label: str, text: str, pool: Sequence[Row], sign: int) -> Iterable[str]:
+    """Holds who is said to have the least regret, or the largest, against those that took part."""
+    by = {row.label: row for row in pool}
+    if label not in by:
+        yield f"{label} took no part"
+        return
+    if not same(text, by[label].regret[0]):
+        yield f"{label} has {by[label].regret[0]}"
+    yield from _beyond(by[label], pool, sign)
+
+
+def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> Iterable[str]:
+    """Names whose interval lies beyond that of somebody at an end, or mean over equal seeds."""
+    alike = len({row.seeds for row in pool}) == 1
+    for row in pool:
+        high = max(sign * end for end in row.regret)
+        low = min(sign * end for end in mine.regret)
+        if high < low or (alike and sign * row.regret[0] < sign * mine.regret[0]):
+            yield f"{row.label} is beyond {mine.label}"
+
+
+def _last_slot(
+    kept: Sequence[dict[str, str]], beside: Sequence[dict[str, str]], slot: int
+) -> Iterable[str]:
+    """Holds the numbers of the last slot against those of the horizon's table."""
+    own = {
+        (row["quantity"], row["curve"]): [float(row[head]) for head in ("mean", "lower", "upper")]
+        for row in beside
+        if int(row["slot"]) == slot
+    }
+    for row in kept:
+        for head in (head for head in row if f"{head}, lower" in row):
+            if own.get((head, row["algorithm"])) != _values(row, head):
+                yield f"{head} of {row['algorithm']} is {own.get((head, row['algorithm']))}"
+    if {row["curve"] for row in beside} != {row["algorithm"] for row in kept}:
+        yield "the curves are those of others"
+
+
+def _panels(caption: str, beside: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Holds who is said not to be in a panel against the CSV."""
+    wanted: dict[str, dict[str, list[str]]] = {}
+    for row in beside:
+        whys = _whys(each for each in beside if _of_view(each) == _of_view(row))
+        if wanted.setdefault(row["view"], whys) != whys:
+            yield f"{row['view']}: others were run at ε = {row['ε']}"
+    views = "|".join(re.escape(view[0].upper() + view[1:]) for view in wanted)
+    parts = re.split(rf"({views}): (?=Not run, )", caption)
+    told = {
+        head[0].lower() + head[1:]: _absent(body)
+        for head, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    if told != {view: whys for view, whys in wanted.items() if whys} or _absent(parts[0]):
+        yield f"not run are {wanted}"
+
+
+def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) -> Iterable[str]:
+    """Holds the least at a leak of each view against the CSV, and what the page says of it."""
+    lines = {}
+    for line in section.split("\n"):
+        found = SENTENCE.match(line)
+        if found and (view := MATCHED.fullmatch(found["about"])):
+            lines[view[2], float(view[4])] = found["best"], found[5]
+    ran = [row for row in beside if not row["why not run"]]
+    views = list(dict.fromkeys(row["view"] for row in ran))
+    leaks = sorted({float(row["ε"]) for row in ran})
+    seen = []
+    for panel in text.split("; "):
+        head, _, rest = panel.removeprefix("to ").partition(", ")
+        for label, leak, mean in re.findall(rf"(.*?) at ε = (\S+) \(({NUMBER})\)(?:, |$)", rest):
+            seen.append((head, float(leak)))
+            pool = [_ran(row) for row in ran if (row["view"], float(row["ε"])) == seen[-1]]
+            mine = next((row for row in pool if row.label == label), None)
+            if mine is None:
+                yield f"{label} took no part for {head} at ε = {leak}"
+                continue
+            yield from _beyond(mine, pool, 1)
+            if not _mean_of(mean, mine, min(row.seeds for row in pool)):
+                yield f"{label} at ε = {leak} has {mine.regret}"
+            if lines.get(seen[-1], (label, mean)) != (label, mean):
+                yield f"{head} at ε = {leak}: the page has {lines[seen[-1]]}"
+    if seen != [(view, leak) for view in views for leak in (leaks[0], 1.0, leaks[-1])]:
+        yield f"the panels are {seen}"
 
 
 # --- the paper's sentences ---
@@ -557,16 +911,18 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]
 
 
 def _occurs(cell: str, kept: dict[str, str]) -> bool:
-    """Tells whether a cell has a number, as it is or in per cent, to the digits it is written."""
+    """Tells whether a cell has a number, as it is or in per cent, to the digits it is written.
+
+    One digit alone is met by much: its error stands beside it, or it is right to three digits.
+    """
     value = float(kept["estimate"])
-    for text in re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", cell):
-        plain = text.replace(",", "")
-        mantissa, _, power = plain.partition("e")
-        places = len(mantissa.partition(".")[2])
-        half = 0.5001 * 10.0 ** (int(power or 0) - places)
-        if any(abs(float(plain) - each) <= half for each in (value, 100 * value)):
+    for found in PRINTED.finditer(cell.removeprefix(f"{kept['condition']}: ")):
+        text, own = found[1], 100 * value if found[2] else value
+        exact = abs(own - number(text)) <= 0.005 * abs(own)
+        careful = len(text.lstrip("-")) > 1 or cell.count(f"{found[0]} ± ")
+        if same(text, own) and (careful or exact):
             return True
-    return not math.isfinite(value) or abs(value) < 5e-7
+    return False
 
 
 def all_faults(folder: Path) -> dict[str, list[Any]]:
