@@ -19,7 +19,8 @@ NUMBER = r"-?[\d,]+"
 INTERVAL = rf"({NUMBER}) \[({NUMBER}), ({NUMBER})\]"
 # A number that stands by itself: no part of a word, of a power of ten or of another number.
 PRINTED = re.compile(
-    r"(?<![\w.,⁻])(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w⁰¹²³⁴⁵⁶⁷⁸⁹]|[.,]\d)( %)?"
+    r"(?<![\w.,⁻])(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?)"
+    r"(?![\w⁰¹²³⁴⁵⁶⁷⁸⁹]|[.,]\d)( %)?"
 )
 SENTENCE = re.compile(
     r"\* (?P<about>.*?):(?: of (?P<ran>\d+) of (?P<all>\d+) contestants,)? (?P<best>[^:]*?) has "
@@ -604,7 +605,8 @@ ALTS = {
     rf"largest is that of (?P<last>.*?), (?P<most>{NUMBER})\. CDP-MAB has (?P<cdp>{NUMBER})\.",
     "links": rf"At (?P<at>T = \S+), of those that send anything, (?P<quiet>.*?) sends least, "
     rf"(?P<few>{NUMBER}) bits, and has a regret of (?P<its>{NUMBER}); (?P<best>.*?) has "
-    rf"the least regret on the seeds that all have, (?P<least>{NUMBER}) over its own, with (?P<bits>{NUMBER}) bits\.",
+    rf"the least regret on the seeds that all have, (?P<least>{NUMBER}) over its own, with "
+    rf"(?P<bits>{NUMBER}) bits\.",
     "differ": rf"Where agents differ, {AMONG} is that of (?P<best>.*?), (?P<least>{NUMBER}) over "
     rf"its own seeds, and the largest that of (?P<last>.*?), (?P<most>{NUMBER})\.",
     "leak": r"The least mean regret at a leak, on the seeds that all of a panel have: (?P<by>.*)\.",
@@ -613,12 +615,7 @@ ALTS = {
 
 def pictures(folder: Path) -> list[str]:
     """Returns the names of the pages of the arena's pictures."""
-    return sorted(
-        path.name
-        for what in ALTS
-        for path in folder.glob(f"arena_{what}_T1e*.md")
-        if path.is_file()
-    )
+    return sorted(path.name for what in ALTS for path in folder.glob(f"arena_{what}_T1e*.md"))
 
 
 def picture(name: str, folder: Path, page: str | None = None) -> list[str]:
@@ -918,7 +915,7 @@ def _occurs(cell: str, kept: dict[str, str]) -> bool:
     value = float(kept["estimate"])
     for found in PRINTED.finditer(cell.removeprefix(f"{kept['condition']}: ")):
         text, own = found[1], 100 * value if found[2] else value
-        exact = abs(own - number(text)) <= 0.005 * abs(own)
+        exact = abs(own - number(text)) <= max(0.005 * abs(own), 1e-9)
         careful = len(text.lstrip("-")) > 1 or cell.count(f"{found[0]} ± ")
         if same(text, own) and (careful or exact):
             return True
