@@ -290,7 +290,7 @@ def _horizon(
     differ = rows_of(folder / f"arena_differ_T1e{power}.csv")
     yield from _matched(lines, matched, leaks)
     said = [line for line in lines if line.startswith("* ")]
-    # Who was not run at all is not there for the same reason in every sentence of this page.
+    # Who was not run at all is absent for one reason in all sentences.
     (of_all,) = (_absent(line) for line in said if line.startswith("* Of all, "))
     seen = []
     for line in said:
@@ -316,8 +316,8 @@ def _horizon(
                 yield f"{start}: not run are {_whys(here)}"
             if yardstick:
                 yield from (f"{start}: {fault}" for fault in _quiet(yardstick, rows, pool))
-            # Whoever sees actions sees all of those, too.
-            if bool(yardstick) == ("actions" in view[2]):
+            # Whoever sees actions sees those of the yardstick as well.
+            if bool(yardstick) != ("KL-UCB" in rows and "actions" not in view[2]):
                 yield f"{start}: no yardstick, or one too many"
         elif at != head or yardstick:
             yield f"{start}: {at} stands below {head}, or has a yardstick"
@@ -337,6 +337,9 @@ def _horizon(
                 yield f"{start}: others were not run, or not for this reason"
         elif start == "Where agents differ":
             whole = {label for label, *_ in everybody}
+            caption = (folder / f"arena_differ_T1e{power}.md").read_text("utf-8").split("\n")[2]
+            if _absent(line) != _absent(caption):
+                yield f"{start}: the picture's caption has {_absent(caption)}"
             pool = [
                 _of_csv(row, "agents differ", "seeds, where they differ")._replace(
                     trust=rows[row["algorithm"]].trust, leak=rows[row["algorithm"]].leak
