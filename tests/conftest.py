@@ -41,6 +41,12 @@ install_import_hook(
 )
 
 
+# What JAX keeps the machine code of, the package keeps as it was traced.
+from fmab_jax.run import cache  # noqa: E402
+
+cache._own = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+
+
 # Files of tests that mostly wait: for browsers, kernels, workers, processes that are killed. One
 # worker has them all, beside one worker for each core; it stays small, so that forks are quick.
 WAITING = (

@@ -28,7 +28,7 @@ from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse, whole_class
-from fmab_jax.run import contract, resources, schema
+from fmab_jax.run import cache, contract, resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
 MAX_HORIZON = 10**12
@@ -320,12 +320,15 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
 
     leaves = [each(shape, np.dtype(dtype)) for shape, dtype in program.leaves]
     arrays = jax.tree.unflatten(program.structure, leaves)
+    arguments = (*arrays, each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
     # The scope is the thread's own.
     with own_settings(mesh):
-        seeds = (each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
-        lowered = jax.jit(sharded).lower(*arrays, *seeds)
+        if devices == tuple(jax.local_devices()[:1]) and not sharding:
+            lowered = cache.lowered(sharded, arguments, (batch, platform))
+        else:
+            lowered = jax.jit(sharded).lower(*arguments)
         try:
-            return lowered.compile(compiler_options=_OPTIONS.get(devices[0].platform))
+            return lowered.compile(compiler_options=_OPTIONS.get(platform))
         except jax.errors.JaxRuntimeError as error:
             if "option" not in str(error):
                 raise

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
 import os
 import stat
 import sys
+from collections.abc import Callable
+from importlib import resources as package_files
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
+from jax import export
 
-from fmab_jax.errors import refuse
-from fmab_jax.files import checked_path
+from fmab_jax.algorithms.base import Outcome
+from fmab_jax.errors import Refusal, refuse
+from fmab_jax.files import checked_path, whole_file
+from fmab_jax.run.resources import versions
+
+# The rooms whose source decides what a program computes.
+_ROOMS = ("core", "algorithms", "run")
+# Traced programs of more bytes than this are removed, those used longest ago first.
+_MOST_BYTES = 200_000_000
+_PREFIX = "traced-"
+# Settings of JAX that say where programs are kept, not what they compute.
+_ELSEWHERE = ("jax_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump")
+_own: Path | None = None
 
 
 def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -19,6 +39,9 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
 
     Importing fmab_jax changes no setting of JAX; this does, for the whole process. The folder must
     be your own, because programs are loaded from it and run: one that others can write is refused.
+
+    Programs of this package's own algorithms are kept as they were traced as well: the next process
+    that runs one neither traces nor compiles it.
 
     Args:
         folder: Where to keep them; made if missing. By default the environment's
@@ -52,7 +75,157 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
     # JAX keeps what took a second to compile; a second is long for a command.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    global _own
+    _own = path
     return path
+
+
+def lowered(function: Callable[..., Outcome], arguments: Any, static: Any) -> jax.stages.Lowered:
+    """Returns a function as the compiler takes it; traced here, or by an earlier process.
+
+    What was traced under one name came of the same source of this package and versions, under the
+    same settings of JAX; whoever traces it anew gets the same bits. Functions with parts from
+    elsewhere, whose source nobody vouches for, are traced each time, as everything is without
+    `use_compilation_cache`.
+
+    Args:
+        function: What a program computes.
+        arguments: Shapes and types of what it takes; may hold static parts.
+        static: All that it depends on besides, but for source, versions and settings.
+    """
+    leaves, structure = jax.tree.flatten(arguments)
+    kept = _file((static, structure, leaves))
+    if kept is None:
+        return jax.jit(function).lower(*arguments)
+    found = _read(kept)
+    if found is None:
+        found = _traced(function, structure, leaves)
+        _keep(kept, *found)
+    exported, gives = found
+
+    def one_batch(*arguments: Any) -> Outcome:
+        return jax.tree.unflatten(_structure(gives), exported.call(*jax.tree.leaves(arguments)))
+
+    return jax.jit(one_batch).lower(*arguments)
+
+
+def _traced(function: Any, structure: Any, leaves: Any) -> tuple[export.Exported, list[str]]:
+    """Returns a function of leaves, and the fields of the outcome that its results are."""
+    gives: list[str] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outcome = function(*jax.tree.unflatten(structure, leaves))
+        gives[:] = [name for name, value in outcome._asdict().items() if value is not None]
+        return jax.tree.leaves(outcome)
+
+    return export.export(jax.jit(flat))(*leaves), gives
+
+
+def _read(path: Path) -> tuple[export.Exported, list[str]] | None:
+    """Returns what `_keep` wrote; None where that is missing or damaged."""
+    try:
+        digest, gives, program = path.read_bytes().split(b"\n", 2)
+        if hashlib.sha256(program).hexdigest().encode() != digest:
+            return None
+        os.utime(path)
+        return export.deserialize(bytearray(program)), json.loads(gives)
+    except Exception:  # not there, or whatever a damaged file makes a parser say
+        return None
+
+
+def _keep(path: Path, exported: export.Exported, gives: list[str]) -> None:
+    """Writes a traced function; a full disk costs time only."""
+    program = bytes(exported.serialize())
+    digest = hashlib.sha256(program).hexdigest().encode()
+    with contextlib.suppress(OSError, Refusal), whole_file(path) as temporary:
+        temporary.write_bytes(b"\n".join((digest, json.dumps(gives).encode(), program)))
+    with contextlib.suppress(OSError):
+        _bounded(path.parent)
+
+
+def _structure(gives: list[str]) -> Any:
+    """Returns the structure of an outcome that has these fields."""
+    return jax.tree.structure(Outcome(**{f: 0 if f in gives else None for f in Outcome._fields}))
+
+
+def _bounded(folder: Path) -> None:
+    """Removes the traced programs that were used longest ago, where they are too many."""
+    found = [(each.stat(), each) for each in folder.glob(_PREFIX + "*")]
+    room = _MOST_BYTES
+    for about, each in sorted(found, key=lambda pair: -pair[0].st_mtime):
+        room -= about.st_size
+        if room < 0:
+            each.unlink(missing_ok=True)
+
+
+@functools.cache
+def source(*parts: str) -> str:
+    """Returns a hash of the source of rooms or files of this package."""
+    digest = hashlib.sha256()
+    package = Path(str(package_files.files("fmab_jax")))
+    for part in parts:
+        for path in sorted((package / part).rglob("*.py")) or [package / part]:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _Foreign(Exception):
+    """A program has a part that is not this package's."""
+
+
+def _file(static: Any) -> Path | None:
+    """Returns where a program is kept; None if it is not."""
+    if _own is None or _asked() != str(_own):
+        return None
+    try:
+        text = "\n".join((_spelled(static), _settings(), source(*_ROOMS), repr(versions())))
+    except _Foreign:
+        return None
+    return _own / f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _asked() -> str | None:
+    """Returns where JAX keeps programs; a caller may have changed it since."""
+    return jax.config.jax_compilation_cache_dir
+
+
+def _settings() -> str:
+    """Returns the settings of JAX that a traced function may depend on."""
+    said = sorted(jax.config.values.items())
+    return repr([(name, value) for name, value in said if not name.startswith(_ELSEWHERE)])
+
+
+def _spelled(value: Any) -> str:
+    """Returns all that a static part of a program says, as a text of its own.
+
+    Raises:
+        _Foreign: If it, or a part of it, is not this package's or a plain value.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str, bytes, np.dtype):
+        return f"{kind.__name__}:{value!r}"
+    if kind in (tuple, list):
+        return f"({', '.join(map(_spelled, value))})"
+    if kind is dict:
+        return _spelled([(key, value[key]) for key in sorted(value)])
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return f"{value.shape}{value.dtype}{value.sharding}"
+    if isinstance(value, jax.tree_util.PyTreeDef):
+        return _spelled([value.node_data(), *value.children()])
+    if isinstance(value, type):
+        return _ours(value)
+    if dataclasses.is_dataclass(value) or hasattr(value, "_asdict"):
+        names = getattr(kind, "_fields", None) or [each.name for each in dataclasses.fields(value)]
+        return f"{_ours(kind)}{_spelled([(name, getattr(value, name)) for name in names])}"
+    raise _Foreign(kind)
+
+
+def _ours(kind: type) -> str:
+    where, name = kind.__module__, kind.__qualname__
+    plain = where == "builtins" or where.partition(".")[0] == "fmab_jax" and "<" not in name
+    if not plain:
+        raise _Foreign(kind)
+    return f"{where}.{name}"
 
 
 def _default() -> Path:

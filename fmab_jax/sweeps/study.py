@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib import resources as files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, real, refuse, shown
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
-from fmab_jax.run import resources
+from fmab_jax.run import cache, resources
 from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
 from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
@@ -502,12 +501,7 @@ def made_with(platform: str) -> dict[str, str]:
 @functools.cache
 def _engine_digest() -> str:
     """Returns a hash of the engine's source: a changed algorithm is another package."""
-    whole = hashlib.sha256()
-    package = Path(str(files.files("fmab_jax")))
-    for room in _ENGINE:
-        for path in sorted((package / room).rglob("*.py")) or [package / room]:
-            whole.update(path.read_bytes())
-    return whole.hexdigest()[:12]
+    return cache.source(*_ENGINE)[:12]
 
 
 def _algorithms(given: Any) -> Any:

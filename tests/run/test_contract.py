@@ -13,7 +13,7 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.errors import Refusal
-from fmab_jax.run import cache, contract
+from fmab_jax.run import contract
 
 
 def outcome(**changed: Any) -> Outcome:
@@ -95,33 +95,3 @@ def test_an_outcome_of_another_shape_or_type_is_refused(what: str) -> None:
         with pytest.raises(Refusal, match=r"^x breaks the contract of algorithms: ") as caught:
             contract.shaped(given, 3, "x")
     assert told in str(caught.value)
-
-
-def test_programs_are_kept_where_only_their_owner_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Would catch programs loaded from a folder that others can write, another folder than the one
-    that was told, or programs that are never kept."""
-    told: dict[str, Any] = {}
-    monkeypatch.setattr(jax.config, "update", told.__setitem__)
-    made = fmab.use_compilation_cache(tmp_path / "a" / "b")
-    assert made == tmp_path / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
-    assert told == {
-        "jax_compilation_cache_dir": str(made),
-        "jax_persistent_cache_min_compile_time_secs": 0.2,
-        "jax_persistent_cache_min_entry_size_bytes": 0,
-    }
-    told.clear()
-    for mode in (0o720, 0o702, 0o777):
-        os.chmod(made, mode)
-        with pytest.raises(Refusal, match="a folder that only you can write"):
-            fmab.use_compilation_cache(made)
-    (tmp_path / "file").touch()
-    with pytest.raises(Refusal, match="a folder that can be written"):
-        fmab.use_compilation_cache(tmp_path / "file")
-    assert not told
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "told"))
-    assert cache.use_compilation_cache() == tmp_path / "told"
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    assert cache.use_compilation_cache() == tmp_path / "caches" / "fmab_jax"

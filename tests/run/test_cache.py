@@ -1,0 +1,183 @@
+"""Programs that are kept between processes: where, under which name, and what is never kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import fmab_jax as fmab
+from fmab_jax.errors import Refusal
+from fmab_jax.run import batches, cache
+
+PROBLEM = fmab.Problem.uniform(agents=4, arms=3)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns an empty folder in which this process keeps what it traces."""
+    monkeypatch.setattr(cache, "_own", tmp_path)
+    monkeypatch.setattr(cache, "_asked", lambda: str(tmp_path))
+    return tmp_path
+
+
+class Runs:
+    """Runs one algorithm as a process of its own would, and counts what was traced."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.traced = 0
+        whole = batches.many_trials
+
+        def counted(*given: Any) -> Any:
+            self.traced += 1
+            return whole(*given)
+
+        monkeypatch.setattr(batches, "many_trials", counted)
+
+    def __call__(self, algorithm: Any = None, seeds: int = 2) -> bytes:
+        batches.executable.cache_clear()
+        data = fmab.simulate(algorithm or fmab.ucb1(), PROBLEM, 20, seeds, times=2)
+        return data.regret.values.tobytes()
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    return Runs(monkeypatch)
+
+
+def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place: Path, run: Runs) -> None:
+    """Would catch programs that are traced in every process, or other bits of those that are not."""
+    first = run()
+    assert run.traced == 1 and len(list(place.iterdir())) == 1
+    assert run() == first and run.traced == 1
+    cache._own = None  # the fixture's to restore
+    assert run() == first and run.traced == 2
+
+
+def test_the_name_holds_all_that_a_program_depends_on(
+    place: Path, run: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a program of another source, version, setting, size or algorithm run instead."""
+    run()
+    run(fmab.ucb1(pooled=True))
+    run(fmab.kl_ucb())
+    run(seeds=300)  # another batch
+    kept = run.traced
+    assert kept == len(list(place.iterdir())) >= 3
+    before = run.traced
+    monkeypatch.setattr(cache, "source", lambda *rooms: "edited")
+    run()
+    monkeypatch.setattr(cache, "versions", lambda: {"jax": "0.99"})
+    run()
+    before_setting = jax.config.jax_debug_infs
+    jax.config.update("jax_debug_infs", True)
+    try:
+        run()
+    finally:
+        jax.config.update("jax_debug_infs", before_setting)
+    assert run.traced == before + 3
+
+
+@pytest.mark.parametrize("damage", ["half", "a bit", "empty", "words"])
+def test_a_damaged_file_is_traced_anew_and_replaced(place: Path, run: Runs, damage: str) -> None:
+    """Would catch a program cut off by a killed process or a failing disk that is run, or ends."""
+    first = run()
+    (path,) = place.iterdir()
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    damaged = {"half": whole[: len(whole) // 2], "a bit": flipped, "empty": b"", "words": b"a\n"}
+    path.write_bytes(damaged[damage])
+    assert run() == first and run.traced == 2
+    assert path.read_bytes()[:64] == whole[:64] or len(path.read_bytes()) == len(whole)
+    assert run() == first and run.traced == 2
+
+
+def test_what_strangers_wrote_is_traced_each_time(place: Path, run: Runs) -> None:
+    """Would catch a plug-in whose edited code is not run, as the old one is kept under its name."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Mine(type(fmab.ucb1())):  # type: ignore[misc]
+        """Another's, under another name."""
+
+        name = "mine"
+
+    run(Mine())
+    run(Mine())
+    assert run.traced == 2 and not list(place.iterdir())
+
+
+def test_static_parts_that_differ_are_spelled_differently() -> None:
+    """Would catch 1, True, 1.0 and "1", or parts in another order, under one name."""
+    laws = [fmab.Gaussian(0.5), fmab.Gaussian(0.25)]
+    values: list[Any] = [1, True, 1.0, "1", b"1", None, "None", (1,), ((1,),), (1, 1), ("1, int:1",)]
+    values += [{"a": 1, "b": 2}, {"a": 2, "b": 1}, int, bool, np.dtype("int8"), *laws]
+    values += [jax.tree.structure((1, 2)), jax.tree.structure([1, 2]), jax.tree.structure((1, None))]
+    values += [jax.ShapeDtypeStruct((2,), np.int8), jax.ShapeDtypeStruct((2,), np.int16)]
+    assert len({cache._spelled(value) for value in values}) == len(values)
+
+
+def test_parts_from_elsewhere_have_no_spelling() -> None:
+    """Would catch a function, or somebody's record, taken for what its text says."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Theirs:
+        value: int = 1
+
+    for value in (Theirs(), Theirs, lambda: 1, np.zeros(2), (1, [Theirs()]), os.PathLike):
+        with pytest.raises(cache._Foreign):
+            cache._spelled(value)
+
+
+def test_what_was_used_longest_ago_makes_room(
+    place: Path, run: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a folder that grows for ever, or the newest program removed."""
+    run()
+    (first,) = place.iterdir()
+    (place / "others").write_bytes(b"1" * 10**6)
+    os.utime(first, (1, 1))
+    run(fmab.ucb1(pooled=True))
+    second = max(place.glob("traced-*"), key=lambda path: path.stat().st_mtime)
+    os.utime(second, (2, 2))
+    run()  # is read, and so used last
+    monkeypatch.setattr(cache, "_MOST_BYTES", first.stat().st_size + second.stat().st_size)
+    run(fmab.kl_ucb())
+    left = {path.name for path in place.iterdir()}
+    assert second.name not in left and "others" in left
+
+
+def test_programs_are_kept_where_only_their_owner_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch programs loaded from a folder that others can write, another folder than the one
+    that was told, or programs that are never kept."""
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(cache, "_own", None)
+    monkeypatch.setattr(jax.config, "update", told.__setitem__)
+    made = fmab.use_compilation_cache(tmp_path / "a" / "b")
+    assert made == tmp_path / "a" / "b" and made.stat().st_mode & 0o777 == 0o700
+    assert told == {
+        "jax_compilation_cache_dir": str(made),
+        "jax_persistent_cache_min_compile_time_secs": 0.2,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }
+    told.clear()
+    for mode in (0o720, 0o702, 0o777):
+        os.chmod(made, mode)
+        with pytest.raises(Refusal, match="a folder that only you can write"):
+            fmab.use_compilation_cache(made)
+    (tmp_path / "file").touch()
+    with pytest.raises(Refusal, match="a folder that can be written"):
+        fmab.use_compilation_cache(tmp_path / "file")
+    assert not told
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "told"))
+    assert cache.use_compilation_cache() == tmp_path / "told"
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert cache.use_compilation_cache() == tmp_path / "caches" / "fmab_jax"
