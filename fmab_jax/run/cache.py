@@ -202,7 +202,7 @@ def _spelled(value: Any) -> str:
         _Foreign: If it, or a part of it, is not this package's or a plain value.
     """
     kind = type(value)
-    if value is None or kind in (bool, int, float, str, bytes, np.dtype):
+    if value is None or kind in (bool, int, float, str, bytes) or isinstance(value, np.dtype):
         return f"{kind.__name__}:{value!r}"
     if kind in (tuple, list):
         return f"({', '.join(map(_spelled, value))})"
