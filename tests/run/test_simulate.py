@@ -28,7 +28,7 @@ from fmab_jax import resources
 from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.elimination import EliminationTrial
 from fmab_jax.core import keys
-from fmab_jax.run import batches, simulate
+from fmab_jax.run import batches, cache, simulate
 from fmab_jax.run import netcdf as store
 from fmab_jax.run import resources as run_resources
 
@@ -276,8 +276,9 @@ def test_a_second_value_compiles_and_traces_nothing(monkeypatch):
     """Would catch epsilon, p, R, gap, T, prices, weights, waits or means frozen into a program; a
     second tracing of the loop inside one compilation, or one per batch."""
     traces = []
-    # Another test may have compiled it.
+    # Another test, or another process, may have traced it.
     batches.executable.cache_clear()
+    monkeypatch.setattr(cache, "_own", None)
     for module, loop in ((lists, "run"), (epochs, "run")):
         original = getattr(module, loop)
         counted = functools.partial(lambda run, *args: traces.append(run) or run(*args), original)
