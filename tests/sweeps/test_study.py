@@ -22,7 +22,7 @@ from fmab_jax.algorithms import ddp_mab
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.core import exchanges, graphs
-from fmab_jax.run import batches
+from fmab_jax.run import batches, cache
 from fmab_jax.sweeps import study, study_file
 from fmab_jax.sweeps.study import Study, state, until_precise
 
@@ -674,12 +674,13 @@ def test_provenance_changes_with_the_engine_alone(
 
     def now() -> dict[str, str]:
         study._engine_digest.cache_clear()
+        cache.source.cache_clear()
         return study.provenance(jax.devices("cpu"))
 
     try:
         before = now()
         assert before["platform"] == "cpu" and before["numpy"] == np.__version__
-        monkeypatch.setattr(study.files, "files", lambda package: tmp_path / package)
+        monkeypatch.setattr(cache.package_files, "files", lambda package: tmp_path / package)
         assert now() == before
         (folder / "plots" / "runs.py").write_text("# not part of any number\n")
         assert now() == before
@@ -694,6 +695,7 @@ def test_provenance_changes_with_the_engine_alone(
         assert len(seen) == 7
     finally:
         study._engine_digest.cache_clear()
+        cache.source.cache_clear()
 
 
 def test_an_algorithm_of_one_s_own_has_its_own_exchange():
