@@ -45,6 +45,7 @@ install_import_hook(
 from fmab_jax.run import cache  # noqa: E402
 
 cache._own = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+_KEPT = {name: value for name, value in jax.config.values.items() if "_cache_" in name}
 
 
 # Files of tests that mostly wait: for browsers, kernels, workers, processes that are killed. One
@@ -94,6 +95,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if batches._OPTIONS["cpu"] != wanted:
         batches._OPTIONS["cpu"] = wanted
         batches.executable.cache_clear()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Has programs kept where they were: a test may have chosen a folder for its process."""
+    for name, value in _KEPT.items():
+        if getattr(jax.config, name) != value:
+            jax.config.update(name, value)
+    cache._own = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
 
 
 @pytest.hookimpl(optionalhook=True)
