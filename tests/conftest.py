@@ -97,6 +97,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         batches.executable.cache_clear()
 
 
+@functools.cache
+def _laid_out() -> Any:
+    """Returns what gives the axes of a figure their places, which takes most of its time."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return ConstrainedLayoutEngine.execute
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Lays figures out only for a test marked ``as_users_see_it``, which looks where things are."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    whole = _laid_out()
+    marked = item.get_closest_marker("as_users_see_it")
+    ConstrainedLayoutEngine.execute = whole if marked else lambda *_: None  # type: ignore[method-assign]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Has programs kept where they were: a test may have chosen a folder for its process."""

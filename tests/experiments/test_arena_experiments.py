@@ -1125,6 +1125,7 @@ def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_see_it
 def test_the_arenas_figures_are_legible_and_show_the_data(monkeypatch, tmp_path):
     """Catches 27 names that cover each other or leave the page, a table or its numbers that another
     file replaces, and a difference to CDP-MAB that is not paired."""
@@ -1176,6 +1177,7 @@ def test_curves_that_coincide_are_one_line_with_all_names():
 
 
 @pytest.mark.slow
+@pytest.mark.as_users_see_it
 def test_what_a_round_takes_is_legible_and_in_one_table(monkeypatch, tmp_path):
     """Catches panels that are too narrow for their ticks, and numbers of another graph or size."""
     kept = drawn(monkeypatch)

@@ -307,6 +307,7 @@ PICTURES = {
     ]
     + [(name, common.HORIZONS[:1]) for name in ("fig04_epsilon", "table2_fig11_hybrid")],
 )
+@pytest.mark.as_users_see_it
 def test_figures_are_legible_and_say_what_they_show(monkeypatch, tmp_path, name, horizons):
     """Catches texts that are too small, cut off or written over each other, in either width; words
     without the facts or the alternative text; and numbers that are not the data's."""
@@ -756,6 +757,7 @@ def test_numbers_of_figure_13_are_paired_differences(monkeypatch, tmp_path):
     assert below.get_ylim()[0] < ends["agents alone"]
 
 
+@pytest.mark.as_users_see_it
 def test_figures_without_simulations_are_legible(monkeypatch, tmp_path):
     """Catches drawings of other graphs than they say, and words that are cut off or overlap."""
     kept = drawn(monkeypatch)
@@ -774,6 +776,7 @@ def test_figures_without_simulations_are_legible(monkeypatch, tmp_path):
     assert "complete, 10 edges and diameter 1; star, 4 edges and diameter 2" in alt
 
 
+@pytest.mark.as_users_see_it
 def test_audits_are_drawn_with_their_bins_and_their_table(monkeypatch, tmp_path):
     """Catches bins of another data set, a table that another file replaces, and log ratios of the
     wrong sign or of bins with hardly a run."""

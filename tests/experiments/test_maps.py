@@ -482,6 +482,7 @@ def made_up(algorithm, problem, *, store=None, batch=None, **settings):
         for name in DRAWN
     ],
 )
+@pytest.mark.as_users_see_it
 def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, horizons):
     """Would catch texts that are too small, cut off or written over each other in either width, and
     runs that play a worse arm left out of the caption."""
@@ -506,6 +507,7 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
 
 
 @pytest.mark.parametrize("horizons", [(10**4,), common.HORIZONS])
+@pytest.mark.as_users_see_it
 def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
     """Would catch names of sentences that are cut off, or written over each other."""
     sentences = maps_shares._sentences()

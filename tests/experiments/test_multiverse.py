@@ -422,6 +422,7 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
 
 
+@pytest.mark.as_users_see_it
 def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
     """Would catch labels that leave the page, are too small, cover each other or leave the bars no
     room, bars of another sentence, and bars that cover each other."""

@@ -83,6 +83,7 @@ def test_points_and_differences_are_those_of_the_seeds() -> None:
     assert rows["UCB1, agents alone", None]["more than without noise, same seeds"] == (0, 0, 0)
 
 
+@pytest.mark.as_users_see_it
 def test_the_figure_can_be_read_and_says_what_it_shows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

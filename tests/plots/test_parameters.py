@@ -305,6 +305,7 @@ def test_the_front_is_what_nothing_beats(points, front):
     )
 
 
+@pytest.mark.as_users_see_it
 def test_equal_cells_share_one_label():
     """Would catch a label for each of several cells on one spot, or one that hides the others."""
     data = table(epsilon=[1, 2, 3, 4], graph=["ring"])
@@ -332,6 +333,7 @@ def test_the_front_of_random_cells_is_that_of_the_definition():
         assert (np.diff(cost[found]) >= 0).all()
 
 
+@pytest.mark.as_users_see_it
 def test_the_front_takes_the_leak():
     """Would catch a cell beaten by one that leaks more, one that leaks more kept beside its equal,
     a step line between cells that leak unlike, and leaks of other cells in labels or caption."""
@@ -385,6 +387,7 @@ def test_every_cell_has_a_point_and_both_bars():
         np.testing.assert_array_equal(level[index][:, 1, 0], cells.cost_upper.values.ravel())
 
 
+@pytest.mark.as_users_see_it
 def test_labels_name_the_cells_of_the_front():
     """Would catch labels of other cells, more than eight, or another number than the caption's."""
     data = table(epsilon=[*EPSILONS, math.inf], graph=GRAPHS, participation=[0.4])
@@ -550,6 +553,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.as_users_see_it
 def test_everything_fits_a_column_and_nothing_overlaps(case):
     """Would catch letters cut off, print below 7 points, or a text over another or over a cell."""
     figure = CASES[case]()

@@ -432,6 +432,7 @@ LONG = {
     ],
     ids=["one", "alone", "large", "four", "ten", "long"],
 )
+@pytest.mark.as_users_see_it
 def test_everything_fits_a_column_and_nothing_overlaps(runs):
     """Would catch letters cut off at the edge, a legend over data, or print below 7 points."""
     figure = plot_runs(runs)
@@ -487,6 +488,7 @@ def test_a_figure_is_saved_at_print_quality_with_the_same_bytes(tmp_path, ending
         assert content[:5] == b"%PDF-" and b"/Type3" not in content and b"/FontFile2" in content
 
 
+@pytest.mark.as_users_see_it
 def test_a_picture_for_a_page_leaves_its_caption_to_the_page():
     """Would catch a caption twice, one that is cut into lines, and bytes that change."""
     figure = plot_runs({"a": result(), "b": result(seed=1, epsilon=0.5)})
