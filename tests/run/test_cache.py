@@ -51,7 +51,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 def test_what_was_traced_is_not_traced_again_and_has_the_same_bits(place: Path, run: Runs) -> None:
-    """Would catch programs that are traced in every process, or other bits of those that are not."""
+    """Would catch programs that are traced in every process, or other bits of those kept."""
     first = run()
     assert run.traced == 1 and len(list(place.iterdir())) == 1
     assert run() == first and run.traced == 1

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-import fmab_jax as fmab
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.errors import Refusal
 from fmab_jax.run import contract
