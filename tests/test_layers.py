@@ -184,3 +184,21 @@ def test_only_plots_loads_matplotlib():
         "print(json.dumps({'matplotlib': 'matplotlib' in sys.modules}))"
     )
     assert loaded == {"matplotlib": False}
+
+
+def test_signatures_of_arrays_are_checked_at_every_call() -> None:
+    """Would catch a module whose shapes nobody checks, as the tests' hook leaves it out."""
+    settings = ast.parse((Path(__file__).parent / "conftest.py").read_text(encoding="utf-8"))
+    (rooms,) = (
+        ast.literal_eval(each.value)
+        for each in settings.body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "ARRAYS"
+    )
+    typed = [
+        path
+        for path in PACKAGE.rglob("*.py")
+        if "import jaxtyping" in path.read_text() or "from jaxtyping import" in path.read_text()
+    ]
+    assert len(typed) >= 40
+    hooked = tuple(f"{room}." for room in rooms)
+    assert all(f"{module_of(path)}.".startswith(hooked) for path in typed)
