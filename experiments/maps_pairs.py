@@ -175,7 +175,11 @@ def _told_pairs(
     budgeted = [row for row in rows if row["R"] != "none"]
     told = f"At T = {common.whole(horizon)} the ratio is {ratios.min():.2g} to {ratios.max():.3g}"
     over = sum(row["over R_C"][1] > AGENTS for row in budgeted)
-    told += f", above M in {over} of {len(budgeted)} cells"
+    means = sum(row["over R_C"][0] > AGENTS for row in budgeted)
+    told += (
+        f", its {100 * verdicts.LEVEL:g} % interval above M in {over} of {len(budgeted)} cells "
+        f"(the mean in {means})"
+    )
     if alone is None:
         return told
     promised = [row for row in budgeted if row["R"] >= row["R of Remark 2"]]

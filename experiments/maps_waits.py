@@ -119,6 +119,19 @@ def _extra(
     }
 
 
+def distinct(
+    sizes: Sequence[Mapping[str, Any]], diameters: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Returns the points of both panels, each graph once: the ring of 50 agents is in both."""
+    return list({(row["M"], row["graph"]): row for row in (*sizes, *diameters)}.values())
+
+
+def _beyond_sizes(found: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Returns the graphs of 50 agents that are not among those of all sizes."""
+    both = found["sizes"].graph.values.tolist() if str(AGENTS) in found["sizes"].problem else []
+    return found["diameters"].drop_sel(graph=both)
+
+
 def draw_waits(results: Results) -> list[pictures.Picture]:
     """Draws the extra regret of the ring over M, and of graphs over their diameter."""
     rows = {
@@ -171,12 +184,13 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
     told = [_told_waits(T, *each) for T, each in rows.items()]
     words = caption(
         f"DDP-MAB, K = {ARMS} arms, ε = {EPSILON:g}",
-        {T: [found["sizes"], found["diameters"]] for T, found in results.items()},
+        {T: [found["sizes"], _beyond_sizes(found)] for T, found in results.items()},
         "Points: regret minus that on the complete graph, seed by seed on the same draws; bars: "
         "pointwise 95 % confidence interval (Student t). The vertical axis is linear between -30 "
         "and 30, logarithmic beyond. Above: the ring, whose diameter is ⌊M/2⌋. Below: star, "
         "random graph, circles whose agents reach 12, 6, 4, 3 and 2 neighbours on either side, "
-        "grid, ring and path. Printed in the proof: 2 M (d_G − 1), without its factor 1 − Δ",
+        "grid, ring and path. Ring and complete graph of "
+        f"{AGENTS} agents are runs of both panels, and count once. Printed in the proof: 2 M (d_G − 1), without its factor 1 − Δ",
         "ε is the same for every M, what a message leaks is not: "
         + ", ".join(
             f"{common.leak_text(common.leak_of(fmab.ddp_mab(EPSILON, graph='ring'), agents))} "
@@ -194,7 +208,7 @@ def _told_waits(
     horizon: int, sizes: Sequence[Mapping[str, Any]], diameters: Sequence[Mapping[str, Any]]
 ) -> str:
     """Says how much of the bound is used, and where waiting saves regret."""
-    each = [*sizes, *diameters]
+    each = distinct(sizes, diameters)
     used = max(row["extra regret"][0] / row["2 M (d_G - 1)"] for row in each)
     saved = sum(row["extra regret"][2] < 0 for row in each)
     added = sum(row["extra regret"][1] > 0 for row in each)

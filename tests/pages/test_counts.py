@@ -1,0 +1,39 @@
+"""What sentences of the published pages count, against the tables beside them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pages import reader
+
+FIGURES = Path(__file__).parents[2] / "figures"
+AGENTS = 50
+
+
+def told(name: str, pattern: str) -> dict[int, tuple[int, ...]]:
+    """Returns what each place of a page counts at a horizon; places that differ are a fault."""
+    text = (FIGURES / name).read_text("utf-8")
+    found: dict[int, set[tuple[int, ...]]] = {}
+    for power, *numbers in re.findall(rf"At T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+) {pattern}", text):
+        horizon = 10 ** int(power.translate(reader.RAISED))
+        found.setdefault(horizon, set()).add(tuple(map(int, numbers)))
+    assert found and all(len(each) == 1 for each in found.values()), (name, found)
+    return {horizon: each.pop() for horizon, each in found.items()}
+
+
+def test_cells_above_m_are_counted_as_the_page_says() -> None:
+    """Would catch cells counted by an end of their interval, and told as if by their mean."""
+    rows = [row for row in reader.rows_of(FIGURES / "maps_pairs.csv") if row["R"] != "none"]
+    pattern = (
+        r"the ratio is \S+ to [\d.]+, its 99 % interval above M in (\d+) of (\d+) cells "
+        r"\(the mean in (\d+)\)\."
+    )
+    wanted = {}
+    for horizon in dict.fromkeys(int(row["T"]) for row in rows):
+        own = [row for row in rows if int(row["T"]) == horizon]
+        sure, mean = (
+            sum(float(row[head]) > AGENTS for row in own) for head in ("over R_C, lower", "over R_C")
+        )
+        wanted[horizon] = (sure, len(own), mean)
+    assert told("maps_pairs.md", pattern) == wanted
