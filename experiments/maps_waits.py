@@ -189,8 +189,8 @@ def draw_waits(results: Results) -> list[pictures.Picture]:
         "pointwise 95 % confidence interval (Student t). The vertical axis is linear between -30 "
         "and 30, logarithmic beyond. Above: the ring, whose diameter is ⌊M/2⌋. Below: star, "
         "random graph, circles whose agents reach 12, 6, 4, 3 and 2 neighbours on either side, "
-        "grid, ring and path. Ring and complete graph of "
-        f"{AGENTS} agents are runs of both panels, and count once. Printed in the proof: 2 M (d_G − 1), without its factor 1 − Δ",
+        f"grid, ring and path. Ring and complete graph of {AGENTS} agents are those of both "
+        "panels, and count once. Printed in the proof: 2 M (d_G − 1), without its factor 1 − Δ",
         "ε is the same for every M, what a message leaks is not: "
         + ", ".join(
             f"{common.leak_text(common.leak_of(fmab.ddp_mab(EPSILON, graph='ring'), agents))} "

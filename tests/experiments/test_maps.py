@@ -334,7 +334,8 @@ def test_the_crossovers_are_those_of_the_instance():
 
 
 def test_waits_are_measured_against_the_complete_graph():
-    """Would catch the difference with the wrong sign, and d_G - 1, M or 2 left out of the bound."""
+    """Would catch the difference with the wrong sign, d_G - 1, M or 2 left out of the bound, and
+    a graph that is in both panels counted twice."""
     ends = {"complete": 100.0, "star": 90.0, "ring": 160.0}
     values = [[[ends[g] + s] for s in (-1.0, 0.0, 1.0)] for g in ends]
     data = xr.Dataset(
@@ -344,13 +345,25 @@ def test_waits_are_measured_against_the_complete_graph():
     assert (star["d_G"], star["2 M (d_G - 1)"], star["extra regret"][0]) == (2, 100, -10)
     assert (ring["d_G"], ring["2 M (d_G - 1)"], ring["extra regret"][0]) == (25, 2400, 60)
     assert ring["bound on waiting"] == pytest.approx(24 * star["bound on waiting"])
-    told = maps_waits._told_waits(HORIZON, [ring], [star])
+    told = maps_waits._told_waits(HORIZON, [ring], [star, ring])
     assert "Of 2 points, the 95 % interval lies above 0 at 1 (waiting adds regret)" in told
     assert "below 0 at 1 (it saves some). The mean is at most 60 % of the regret on the" in told
     assert told.endswith(" complete graph, and 2 % of 2 M (d_G − 1)")
 
 
 # --- single instances ---------------------------------------------------------------------------
+
+
+def test_runs_of_both_panels_are_counted_once():
+    """Would catch ring and complete graph of 50 agents counted as runs of two configurations."""
+    lost = {"best_arm_lost": (("problem", "graph", "seed"), np.zeros((2, 2, 4), bool))}
+    sizes = xr.Dataset(lost, {"problem": ["5", "50"], "graph": ["ring", "complete"]})
+    names = ["star", "complete", "path", "ring"]
+    graphs = xr.Dataset({"best_arm_lost": (("graph", "seed"), np.zeros((4, 4), bool))})
+    found = {"sizes": sizes, "diameters": graphs.assign_coords(graph=names)}
+    assert maps_waits._beyond_sizes(found).graph.values.tolist() == ["star", "path"]
+    few = found | {"sizes": sizes.sel(problem=["5"])}
+    assert maps_waits._beyond_sizes(few).graph.values.tolist() == names
 
 
 def test_single_runs_agree_by_their_own_regrets():
@@ -500,9 +513,9 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
     legible(kept[f"{name}_column"], 8.5 / 2.54)
     _, caption = words_of(tmp_path / f"{name}.md")
     if name != "maps_instances":  # of the runs that two other maps show
-        # The sizes run in two groups; exponents have one horizon of their own.
+        # The sizes run in two groups, and have the first graph of the diameters; exponents have
+        # one horizon of their own.
         runs = {"maps_gap_regret": 1, "maps_gap_events": 1, "maps_pairs": 1}.get(name, len(parts))
-        runs = 3 if name == "maps_waits" else runs
         times = 1 if name == "maps_exponents" else len(horizons)
         assert f"{runs * times} play a worse arm at T (up to 20 % of the seeds" in caption
         assert "The largest regret of a seed of these two kinds is" in caption
@@ -764,7 +777,7 @@ def test_rows_of_waits_are_of_their_size(monkeypatch):
     assert "the ring's extra regret is 1.5 with M = 5 and 35 with M = 20. Of 2 points" in told
     # 35 of 105, and 1.5 of 33.5.
     assert "The mean is at most 33 % of the regret on the complete graph" in told
-    edge = {"M": 5, "extra regret": (0.0, 0.0, 0.0), "2 M (d_G - 1)": 10}
+    edge = {"M": 5, "graph": "ring", "extra regret": (0.0, 0.0, 0.0), "2 M (d_G - 1)": 10}
     edge["of the regret"] = (0.0, 0.0, 0.0)
     assert "above 0 at 0 (waiting adds regret), and below 0 at 0" in maps_waits._told_waits(
         HORIZON, [edge], []

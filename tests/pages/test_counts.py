@@ -33,7 +33,30 @@ def test_cells_above_m_are_counted_as_the_page_says() -> None:
     for horizon in dict.fromkeys(int(row["T"]) for row in rows):
         own = [row for row in rows if int(row["T"]) == horizon]
         sure, mean = (
-            sum(float(row[head]) > AGENTS for row in own) for head in ("over R_C, lower", "over R_C")
+            sum(float(row[head]) > AGENTS for row in own)
+            for head in ("over R_C, lower", "over R_C")
         )
         wanted[horizon] = (sure, len(own), mean)
     assert told("maps_pairs.md", pattern) == wanted
+
+
+def test_points_and_runs_of_waits_are_counted_once() -> None:
+    """Would catch a graph that is drawn in two panels counted as two points, or its runs twice."""
+    rows = reader.rows_of(FIGURES / "maps_waits.csv")
+    wanted = {}
+    for horizon in dict.fromkeys(int(row["T"]) for row in rows):
+        own = {(row["M"], row["graph"]): row for row in rows if int(row["T"]) == horizon}
+        more = sum(float(row["extra regret, lower"]) > 0 for row in own.values())
+        less = sum(float(row["extra regret, upper"]) < 0 for row in own.values())
+        wanted[horizon] = (len(own), more, less)
+    pattern = (
+        r"the ring's .*?Of (\d+) points, the 95 % interval lies above 0 at (\d+) "
+        r"\(waiting adds regret\), and below 0 at (\d+) "
+    )
+    assert told("maps_waits.md", pattern) == wanted
+    text = (FIGURES / "maps_waits.md").read_text("utf-8")
+    (seeds,) = re.findall(r"slots, ([\d,]+) seeds", text)
+    (runs,) = re.findall(r"of ([\d,]+) runs lost the best arm", text)
+    # Every point has a run beside that on the complete graph of as many agents.
+    graphs = {(row["M"], row["graph"]) for row in rows} | {(row["M"], "complete") for row in rows}
+    assert reader.number(runs) == reader.number(seeds) * len(graphs) * len(wanted)
