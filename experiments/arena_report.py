@@ -8,55 +8,63 @@ simultaneous intervals leave open.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
 
 import fmab_jax as fmab
 from experiments import arena, arena_figures, arena_protocols, arena_settings, common
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
+from fmab_jax.algorithms.families.epochs import Epoch
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import graphs
 from fmab_jax.files import whole_file
 
-# What was read how; one paragraph for each algorithm.
-READINGS = {
-    "cdp": "CDP-MAB is Algorithm 1 of Li and Song as docs/semantics.md reads it, with p = 1 and no "
-    "round budget. At ε = 1 a message leaks 50; at matched trust the leak itself is set.",
-    "ddp": "DDP-MAB runs GIS on a ring of 50: 24 slots of waiting a round, in which agents pull "
-    "their own un-noised best arm. No ε covers these actions; `private_waiting=True` does.",
-    "hdp": "HDP-MAB has ten stars of five, which collect without a wait. Weights are 1/M, not the "
-    "print's 1/Q, which is the same here.",
+# What was read how; one paragraph for each algorithm. Numbers are computed, none is typed.
+_READINGS = {
+    "cdp": "CDP-MAB is Algorithm 1 of Li and Song as docs/semantics.md reads it, with p = {share} "
+    "and no round budget. At ε = {epsilon} a message leaks {leak}; at matched trust the leak "
+    "itself is set.",
+    "ddp": "DDP-MAB runs GIS on a ring of {agents}: {wait} slots of waiting a round, in which "
+    "agents pull their own un-noised best arm. No ε covers these actions; `private_waiting=True` "
+    "does.",
+    "hdp": "HDP-MAB has {stars} stars of {size}, which collect without a wait. Weights are 1/M, "
+    "not the print's 1/Q, which is the same here.",
     "single": "CDP-MAB with M = 1, by every agent alone: the paper's baseline.",
     "dist_dp_se": "Dist-DP-SE is adapted from users that arrive to agents that stay: 2^b pulls of "
     "each active arm by every agent. One Laplace variable stands for the discrete one that "
     "secure aggregation sums up; what is trusted is that aggregation.",
-    "fed_ucb": "Fed_UCB's printed radius leads to nearly uniform play, even with 5 agents, 10 arms "
-    "and ε = 5 at T = 10⁴. Shown is the radius divided by the square root of M, which no theorem "
-    "covers. Who gossips with whom is not in the source; one pair a slot is assumed.",
+    "fed_ucb": "Fed_UCB's printed radius leads to nearly uniform play, even with {few} agents, "
+    "{few_arms} arms and ε = {weak} at T = {short}. Shown is the radius divided by the square root "
+    "of M, which no theorem covers. Who gossips with whom is not in the source; one pair a slot "
+    "is assumed.",
     "gossip_ucb": "Gossip_UCB's radius is printed with a factor M under the root, with which play "
     "is nearly uniform. The scaled one leaves it out and is covered by no theorem. Links are "
     "pairs that gossip; the maxima of counts, which all edges carry in every slot, are a meter "
     "of their own, and are a part of the numbers sent.",
-    "dducb": "DDUCB mixes in every slot over every edge. Three defects of the released code are "
-    "left out: C steps in every slot, counts entered twice, a grid scaled twice.",
+    "dducb": "DDUCB mixes in every slot over every edge. Defects of the released code are left "
+    "out: C steps in every slot, counts entered twice, a grid scaled twice.",
     "dec_ucb": "Dec_UCB is the authors' code: Metropolis weights, and a random late arm where one "
     "is more than K pulls behind.",
-    "gosine": "GosInE is the synchronous version of the authors' code, with α = 4.",
+    "gosine": "GosInE is the synchronous version of the authors' code, with α = {alpha}.",
     "lcc_ucb": "LCC-UCB restarts UCB1 in each epoch. It is made for many more arms than agents: "
-    "here its first epoch alone lasts 2,652 slots.",
+    "here its first epoch alone lasts {first} slots.",
     "lcc_ucb_graph": "The graph version tells neighbours only, after each sub-epoch.",
-    "fed1_ucb": "Fed1-UCB with f = 5 pulls an arm and phase. The radius is the code's, not the "
-    "text's.",
-    "fed1_ucb_own": "Fed1-UCB with the authors' own f = 10 log T: at T = 10⁴ one phase takes "
-    "9,200 of the slots, which is nearly uniform play.",
+    "fed1_ucb": "Fed1-UCB with f = {pulls} pulls an arm and phase. The radius is the code's, not "
+    "the text's.",
+    "fed1_ucb_own": "Fed1-UCB with the authors' own f = 10 log T: at T = {least} one phase takes "
+    "{phase} of the slots, which is nearly uniform play.",
     "dp_se": "DP-SE draws one noise for each arm, as the source has it; a public code draws one "
-    "for all arms, which cancels. Its first epoch, 2,034 pulls of "
-    "every arm at T = 10⁵, is longer than T.",
-    "adap_ucb": "AdaP-UCB has α = 3.1 and doubles each arm's episodes; its bonus has the ε that a "
-    "public code drops.",
+    "for all arms, which cancels. Its first epoch, {epoch} pulls of every arm at T = {long}, is "
+    "longer than T.",
+    "adap_ucb": "AdaP-UCB has α = {alpha} and doubles each arm's episodes; its bonus has the ε "
+    "that a public code drops.",
     "tree_ucb": "Private UCB with a binary tree for each arm, as Mishra and Thakurta have it; ε is "
     "not split over arms, whose data are disjoint.",
     "ldp_ucb": "LDP-UCB-L, every reward with Laplace noise before anybody looks; the phantom pull "
@@ -65,15 +73,84 @@ READINGS = {
     "ldp_ucb_pooled": "LDP-UCB-L where a server pools what all agents release, our reading of a "
     "federated version; t becomes M t.",
     "ldp_bits_pooled": "LDP-UCB-B, pooled likewise.",
-    "ucb1": "UCB1 with α = 2, by every agent alone.",
+    "ucb1": "UCB1 with α = {alpha}, by every agent alone.",
     "ucb1_pooled": "UCB1 on all rewards, which a server pools in every slot: M pulls follow one "
     "index.",
     "thompson": "Thompson sampling with normal posteriors, for any rewards in [0, 1].",
     "thompson_pooled": "The same on all rewards; all agents follow one draw.",
-    "kl_ucb": "KL-UCB with c = 0.",
+    "kl_ucb": "KL-UCB with c = {constant}.",
     "kl_ucb_pooled": "The same on all rewards.",
     "uniform_play": "Nobody learns: the yardstick of an algorithm that explores all the time.",
 }
+
+
+class Weak(NamedTuple):
+    """A run in which Fed_UCB's printed radius would have to matter least; a test makes it."""
+
+    agents: int = 5
+    arms: int = 10
+    epsilon: float = 5.0
+    horizon: int = 10**4
+
+
+def first_epoch(algorithm: fmab.Elimination, horizon: int) -> int:
+    """Returns how often an elimination of the arena pulls every arm before any may leave."""
+    exchange = algorithm.exchange(arena.AGENTS)
+    begun = {"number": 1, "active": arena.ARMS, "arms": arena.ARMS, "agents": arena.AGENTS}
+    begun |= {"reporting": exchange.reporting, "horizon": horizon, "previous": 0}
+    with jax.enable_x64(True):
+        told = {each: jnp.float64(begun.get(each, math.nan)) for each in Epoch._fields[:-1]}
+        values = algorithm.values(exchange, horizon).items()
+        own = {each: jnp.float64(value) for each, value in values}
+        return int(algorithm.pulls_per_arm(Epoch(**told, own=own)))
+
+
+def first_told(algorithm: fmab.IndexPolicy) -> int:
+    """Returns after how many slots LCC-UCB tells anybody anything: K' (K' + 1), its K' arms."""
+    own = algorithm.values(algorithm.exchange(arena.AGENTS), max(common.HORIZONS))
+    most = math.ceil(arena.ARMS / arena.AGENTS) + round(own["degree"])
+    return most * (most + 1)
+
+
+def _numbers(name: str) -> dict[str, str]:
+    """Returns the numbers of a paragraph, by their names in it."""
+    algorithm = LINE_UP[name].algorithm
+    exchange = algorithm.exchange(arena.AGENTS)
+    settings = {
+        each: f"{value:g}"
+        for each in ("alpha", "constant", "epsilon", "pulls")
+        if isinstance(value := getattr(algorithm, each, None), int | float)
+    }
+    if name == "cdp":
+        told = {"share": f"{algorithm.participation:g}", "leak": arena.leaks(algorithm)["messages"]}
+    elif name == "ddp":
+        told = {"agents": f"{arena.AGENTS}", "wait": f"{exchange.wait}"}
+    elif name == "hdp":
+        stars = len(exchange.sinks)
+        told = {"stars": f"{stars}", "size": f"{arena.AGENTS // stars}"}
+    elif name == "fed_ucb":
+        weak = Weak()
+        told = {"few": f"{weak.agents}", "few_arms": f"{weak.arms}"}
+        told |= {"weak": f"{weak.epsilon:g}", "short": whole(weak.horizon)}
+    elif name == "lcc_ucb":
+        told = {"first": f"{first_told(algorithm):,}"}
+    elif name == "fed1_ucb_own":
+        least = min(common.HORIZONS)
+        phase = arena.ARMS * first_epoch(algorithm, least)
+        told = {"least": whole(least), "phase": f"{phase:,}"}
+    elif name == "dp_se":
+        epochs = {T: first_epoch(algorithm, T) for T in common.HORIZONS}
+        long = max(T for T, pulls in epochs.items() if arena.ARMS * pulls > T)
+        told = {"epoch": f"{epochs[long]:,}", "long": whole(long)}
+    else:
+        told = {}
+    return settings | told
+
+
+@functools.cache
+def readings() -> dict[str, str]:
+    """Returns what was read how, a paragraph for each contestant."""
+    return {name: text.format(**_numbers(name)) for name, text in _READINGS.items()}
 
 
 _, DIFFER = SPREADS
@@ -129,10 +206,11 @@ def judge(data: Data, folder: Path) -> list[Path]:
     lines = [
         "# The arena",
         "",
-        "Every algorithm of the package on the paper's instance: 50 agents, 100 arms, Bernoulli "
-        "means drawn from U[0, 1] for each seed, the same for everybody. Made by `python -m "
-        "experiments arena arena_settings arena_protocols arena_report`. Brackets are 95 % "
-        f"confidence intervals over seeds (Student t). {STAND_INS}",
+        f"Every algorithm of the package on the paper's instance: {arena.AGENTS} agents, "
+        f"{arena.ARMS} arms, Bernoulli means drawn from U[0, 1] for each seed, the same for "
+        "everybody. Made by `python -m experiments arena arena_settings arena_protocols "
+        f"arena_report`. Brackets are {100 * common.LEVEL:g} % confidence intervals over seeds "
+        f"(Student t). {STAND_INS}",
         "",
     ]
     # Horizons may have been run one at a time.
@@ -142,12 +220,12 @@ def judge(data: Data, folder: Path) -> list[Path]:
     written += common.save_table(ledger, folder, "arena_ledger", _LEDGER_NOTES)
     lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]
     lines += ["## What was read how", ""]
-    for name, text in READINGS.items():
+    for name, text in readings().items():
         entry = LINE_UP[name]
         source = entry.algorithm.source
         lines += [f"**{entry.label}** (`{entry.algorithm.name}`; {source}). {text}", ""]
     lines += [
-        "## What a round of DDP-MAB's protocols takes, M = 50",
+        f"## What a round of DDP-MAB's protocols takes, M = {arena_protocols.AGENTS}",
         "",
         "Over more sizes: [table](arena_protocols.md), [figure](arena_protocols.png); what they "
         "cost in regret: [table](arena_protocols_regret.md). SAC collects and does not send back.",
