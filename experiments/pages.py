@@ -157,9 +157,7 @@ def _readings(numbers: Numbers) -> str:
     ]
     rows = numbers.table("readings").rows
     usual = [
-        float(r["regret, as in the figures"])
-        for r in rows
-        if r["other reading"].startswith("wait d_G")
+        float(r["regret, usual reading"]) for r in rows if r["other reading"].startswith("wait d_G")
     ]
     alike, apart = (
         numbers.reading(f"components weigh the same, not agents: case 2, agents {words}")
@@ -168,7 +166,7 @@ def _readings(numbers: Numbers) -> str:
     first, last = min(alike), max(alike)
     settled = [power(T) for T, each in alike.items() if each.lower <= 0 <= each.upper]
     holds_zero = f"; at T = {' and '.join(settled)} the interval holds 0" if settled else ""
-    columns = {"own": "regret, as in the figures", "1/16": "regret, other reading"}
+    columns = {"own": "regret, usual reading", "1/16": "regret, other reading"}
     budgets = {
         (gap, rounds): float(row[column])
         for rounds in (4, 5)

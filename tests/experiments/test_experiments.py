@@ -1205,13 +1205,17 @@ def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_p
     with (tmp_path / "readings.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     for head, values in (
-        ("regret, as in the figures", [1, 2, 6]),
+        ("regret, usual reading", [1, 2, 6]),
         ("regret, other reading", [5, 9, 7]),
         ("difference", [4, 7, 1]),
     ):
         told = [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
         assert told == pytest.approx(common.interval(values))
     assert "3 seeds" in (tmp_path / "readings.md").read_text("utf-8")
+    assert row["in the figures"] == "the usual"
+    assert {readings.shown(name) for name in rows if name.startswith("schedule")} == {
+        "the usual, own gap: fig06_rounds_smallest_gap; the other, 1/16: fig06_rounds"
+    }
 
 
 def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsys):

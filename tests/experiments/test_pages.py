@@ -114,7 +114,7 @@ def made_up_tables(folder):
     ends = ("", ", lower", ", upper")
     heads = [
         f"{name}{end}"
-        for name in ("regret, as in the figures", "regret, other reading", "difference")
+        for name in ("regret, usual reading", "regret, other reading", "difference")
         for end in ends
     ]
     write_table(folder / "readings.csv", ["T", "other reading", *heads], rows)

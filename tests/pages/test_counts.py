@@ -60,3 +60,24 @@ def test_points_and_runs_of_waits_are_counted_once() -> None:
     # Every point has a run beside that on the complete graph of as many agents.
     graphs = {(row["M"], row["graph"]) for row in rows} | {(row["M"], "complete") for row in rows}
     assert reader.number(runs) == reader.number(seeds) * len(graphs) * len(wanted)
+
+
+def test_readings_name_the_figure_that_has_their_numbers() -> None:
+    """Would catch a reading said to be that of the figures, which show the other one."""
+    ends: dict[tuple[str, str, str], float] = {}
+    for name in ("fig06_rounds", "fig06_rounds_smallest_gap"):
+        for row in reader.rows_of(FIGURES / f"{name}.csv"):
+            if row["quantity"] == "regret" and row["slot"] == row["T"]:
+                ends[name, row["T"], row["curve"]] = float(row["mean"])
+    rows = [
+        row for row in reader.rows_of(FIGURES / "readings.csv") if "R = " in row["other reading"]
+    ]
+    assert len(rows) == 12
+    pattern = r"the usual, own gap: (\w+); the other, 1/16: (\w+)"
+    for row in rows:
+        shown = re.fullmatch(pattern, row["in the figures"])
+        assert shown, row["other reading"]
+        curve = row["other reading"].rpartition(": ")[2]
+        for name, head in zip(shown.groups(), ("usual", "other"), strict=True):
+            told = float(row[f"regret, {head} reading"])
+            assert abs(ends[name, row["T"], curve] / told - 1) < 1e-9, (row["T"], curve, head)
