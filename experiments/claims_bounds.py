@@ -22,7 +22,7 @@ from experiments.claims_theory import (
     structure,
     uniform,
 )
-from experiments.verdicts import Data, Finding, Row, at_least, ratio
+from experiments.verdicts import LOOSENESS, Data, Finding, Row, at_least, ratio
 from fmab_jax.analysis import theory
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs, problems
@@ -42,7 +42,7 @@ def _bounded(
         ends = data.end(name, horizon, **cell)[:INSTANCES]
         gaps = gaps_of(problem(), INSTANCES)[: len(ends)]
         bounds = [theory.bounds(g, table(), horizon, 1.0, **options).regret for g in gaps]
-        return at_least(slots(horizon), 1.0, **{"bound / regret": ratio(bounds, ends)})
+        return at_least(slots(horizon), 1.0, **{LOOSENESS: ratio(bounds, ends)})
 
     return over_horizons(one)
 
@@ -56,7 +56,7 @@ def _budgeted(kind: str, table: Callable[[], exchange.Exchange]) -> Judge:
             theory.bounds(gaps, table(), horizon, 1.0, rounds=4).regret
             for gaps in gaps_of(uniform(), INSTANCES)[: len(ends)]
         ]
-        return at_least(slots(horizon), 1.0, **{"bound / regret": ratio(bounds, ends)})
+        return at_least(slots(horizon), 1.0, **{LOOSENESS: ratio(bounds, ends)})
 
     return over_horizons(one)
 
@@ -77,7 +77,7 @@ def _budget_bound(data: Data) -> list[Finding]:
                     ).regret
                     for g in gaps_of(uniform(), INSTANCES)[: len(ends)]
                 ]
-                looseness[f"R = {rounds}: bound / regret"] = ratio(bounds, ends)
+                looseness[f"R = {rounds}: {LOOSENESS}"] = ratio(bounds, ends)
             found.append(at_least(f"{slots(horizon)}, {words}", 1.0, **looseness))
     return found
 

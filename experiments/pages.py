@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments import common, multiverse
-from experiments.verdicts import HOLDS, Measured
+from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.files import whole_file
 
 ROOT = Path(__file__).parents[1]
@@ -211,7 +211,7 @@ def _found(numbers: Numbers) -> str:
     looseness = [
         measured(row).estimate
         for row in numbers.table("claims").rows
-        if row["quantity"].endswith("bound / regret") and row["estimate"]
+        if row["quantity"].endswith(LOOSENESS) and row["estimate"]
     ]
     lost = numbers.claim(r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$", "lost")
     right = numbers.shares("identify the best arm after the $R$-th communication round", "1/16")

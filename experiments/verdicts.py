@@ -65,6 +65,8 @@ KINDS = (
 ORDER, ALIKE, NO_MORE, VALUE, PROBABLE = "order", "alike", "no more", "value", "probable"
 LARGER, AT_MOST, AT_LEAST, EXACTLY = "large", "at most", "at least", "exactly"
 PLAIN, PRINT = f"{ORDER}, no share", f"{EXACTLY}, a print"
+# How far a bound lies above the regret: what names of such numbers end in.
+LOOSENESS = "bound / regret"
 SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
 
 
@@ -431,6 +433,7 @@ def size_of(findings: Sequence[Finding]) -> str:
     for each in findings:
         if each.counted and each.numbers and each.against != 0:  # no multiple of nothing
             rule = each.rule if each.rule in (PLAIN, PRINT) else each.rule.partition(", ")[0]
+            rule = LOOSENESS if all(name.endswith(LOOSENESS) for name in each.numbers) else rule
             by.setdefault(rule, []).extend(each.effects.values())
     return "; ".join(filter(None, (_size(rule, values) for rule, values in by.items())))
 
@@ -445,8 +448,10 @@ def _size(rule: str, values: Sequence[float]) -> str:
         return f"in {span(shares)} %"
     if rule in (VALUE, EXACTLY, PRINT):
         return f"{span(values)} times the {'print' if rule == PRINT else 'value'}"
+    if rule == LOOSENESS:
+        return f"the bound is {span(values)} times the regret"
     if rule in (AT_MOST, AT_LEAST):
-        return f"{span(values)} times the bound"
+        return f"{span(values)} times {'the bound' if rule == AT_MOST else 'what is asked'}"
     return f"{span(values)} times" if rule == LARGER else span(values)
 
 

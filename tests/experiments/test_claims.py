@@ -574,6 +574,10 @@ def test_a_verdict_says_how_large_the_effect_is():
     assert told(verdicts.no_more("a", x=at(-0.4))) == "**holds** (-40 %)"
     assert told(verdicts.valued("a", 50, x=at(25))) == "**does not hold** (0.50 times the value)"
     assert told(verdicts.at_most("a", 50, x=at(25))) == "**holds** (0.50 times the bound)"
+    assert told(verdicts.at_least("a", 2, x=at(2.4))) == "**holds** (1.2 times what is asked)"
+    looseness = {"R = 2: bound / regret": at(2.3)}
+    bound = verdicts.at_least("a", 1, **looseness)
+    assert told(bound) == "**holds** (the bound is 2.3 times the regret)"
     assert told(verdicts.large("a", x=at(12.44))).startswith("**holds** (12 times)")
     assert told(verdicts.probable("a", x=Measured(0.996, 0.99, 1))).startswith(
         "**holds** (in 100 %"
