@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.stats
@@ -41,6 +42,7 @@ from experiments.verdicts import (
     Finding,
     Measured,
 )
+from fmab_jax.core import graphs
 
 HORIZON, SEEDS = 10**4, 400
 SMALL = {"AGENTS": 6, "ARMS": 4}
@@ -550,6 +552,26 @@ def test_a_row_says_what_another_tolerance_would_change():
         OPEN: 1,
     }
     assert verdicts.kind_of("holds; not decided at b") == verdicts.PARTLY_HOLDS
+
+
+def test_what_a_walk_mixes_by_is_named_as_it_is_computed():
+    """Would catch the second largest modulus told as the second largest eigenvalue, and one graph's
+    for another's: all rows on the 4-regular graph have the same."""
+    adjacency = nx.to_numpy_array(graphs.make("regular-4", 50)) / 4
+    values = sorted(np.linalg.eigvalsh(adjacency))
+    second, modulus = values[-2], sorted(map(abs, values))[-2]
+    assert modulus == -values[0] > second + 0.05
+    assert claims_theory.walk() == pytest.approx((second, modulus))
+    page = PAGE.read_text("utf-8")
+    (regret,) = (line for line in page.splitlines() if "4-regular: minus complete" in line)
+    (cost,) = (line for line in page.splitlines() if "4-regular: links a round" in line)
+    (slip,) = (line for line in page.splitlines() if "4-regular, log(1/λ2) of the" in line)
+    by_modulus, by_value = (2 * 50 * math.log(50) / -math.log(each) for each in (modulus, second))
+    told = f"at most {by_modulus:,.2f} ({by_value:,.2f} if λ2 were the second largest eigenvalue"
+    assert regret.count(told) == 3 and f"at most {by_modulus:,.2f}" in cost
+    for line in (regret, cost):
+        assert "λ2 read as the second largest modulus of the walk's eigenvalues" in line
+    assert f"λ2 the second largest modulus of the walk {-math.log(modulus):.3f}" in slip
 
 
 def test_a_verdict_says_how_large_the_effect_is():
