@@ -502,11 +502,15 @@ def _share(count: Counter[str]) -> str:
     return f"holds in {count[HOLDS]} of {number} reading{'s' * (number != 1)}"
 
 
-def turned(told: Sequence[Told]) -> dict[str, int]:
+def turned(told: Sequence[Told], undecided: bool = False) -> dict[str, int]:
     """Returns how many sentences change their verdict with each of what is open, all else alike.
 
-    From one that is decided to another: what more seeds would decide is no turn.
+    Args:
+        told: All readings.
+        undecided: Whether "not decided" is a verdict as any other; without, a sentence is turned
+            from one that is decided into another, and what more seeds would decide is no turn.
     """
+    silent = {""} if undecided else {"", OPEN}
     found: dict[str, set[Sentence]] = {name: set() for name in ("T", *Reading._fields)}
     for name in found:
         alike: dict[Any, set[str]] = {}
@@ -514,7 +518,7 @@ def turned(told: Sequence[Told]) -> dict[str, int]:
             rest = {"T": each.T} | each.reading._asdict()
             del rest[name]
             alike.setdefault((each.sentence, *rest.values()), set()).add(each.verdict)
-        found[name] = {key[0] for key, kinds in alike.items() if len(kinds - {"", OPEN}) > 1}
+        found[name] = {key[0] for key, kinds in alike.items() if len(kinds - silent) > 1}
     return {name: len(each) for name, each in found.items()}
 
 
@@ -648,12 +652,15 @@ def summary(told: Sequence[Told]) -> str:
     never = [count for count in counts.values() if not count[HOLDS]]
     fail = sum(count[FAILS] == sum(count.values()) for count in never)
     turns = sorted(turned(told).items(), key=lambda each: -each[1])
+    more = turned(told, undecided=True)
     listed = ", ".join(f"{CHOICES[name]} in {number}" for name, number in turns)
+    counted = ", ".join(f"{CHOICES[name]} in {more[name]}" for name, _ in turns)
     return (
         f"Of {len(counts)} sentences {always} hold in every reading, "
         f"{len(counts) - always - len(never)} in some, {len(never)} in none; {fail} fail in every "
-        "reading. Sentences whose verdict one choice turns into another, all others alike: "
-        f"{listed}."
+        "reading. Sentences that one choice turns from one decided verdict into another, all "
+        f"others alike: {listed}. What more seeds would decide is no turn there; with “not "
+        f"decided” as a verdict of its own: {counted}."
     )
 
 

@@ -413,10 +413,19 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert (first["open"], first["readings"]) == ("T, gap", 4)
     assert (picture.table[1]["open"], picture.table[1]["measured"]) == ("nothing", "another")
     assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 1, 1]
-    # The gap turns a verdict at one T; what is open at the other is no other verdict.
+    # The gap turns a verdict at one T; what is open at the other is no other verdict, but with it T
+    # turns one as well, and the gap those of another sentence.
+    third = Sentence("V", "r", "a third")
+    undecided = [
+        Told(third, ANY, Reading(gap, ANY, ANY, ANY), verdict)
+        for gap, verdict in (("own", HOLDS), ("1/16", OPEN))
+    ]
     assert multiverse.turned(told) == {"T": 0, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
+    with_open = {"T": 1, "gap": 2, "instance": 0, "delay": 0, "meter": 0}
+    assert multiverse.turned([*told, *undecided], undecided=True) == with_open
     assert "Of 2 sentences 0 hold in every reading, 1 in some, 1 in none; 0 fail" in picture.alt
-    assert "the gap in 1, T in 0, the instance in 0" in picture.alt
+    assert "verdict into another, all others alike: the gap in 1, T in 0, the" in picture.alt
+    assert "as a verdict of its own: the gap in 1, T in 1, the instance in 0" in picture.alt
     (row,) = multiverse.depending(told)
     assert (row["section"], row["open"], row["holds in"]) == ("IV", "T, gap", "2 of 4")
     assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
