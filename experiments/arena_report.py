@@ -331,16 +331,17 @@ def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
             lines.append(_least(f"Trusted: {TRUST[trust]}; {of}: {told}, {at}", names, runs))
     if (play := runs.get("uniform_play")) is not None:
         base = play.regret.isel(time=-1).values
-        useless = []
+        useless: dict[str, list[str]] = {"surely": [], "open": []}
         for name, data in runs.items():
             values = data.regret.isel(time=-1).values
             shared = min(len(values), len(base))
-            _, low, _ = common.interval(values[:shared] - 0.95 * base[:shared])
-            if name != "uniform_play" and low > 0:
-                useless.append(LINE_UP[name].label)
-        told = " / ".join(useless) if useless else "nobody"
+            _, low, high = common.interval(values[:shared] - 0.95 * base[:shared])
+            if name != "uniform_play" and high > 0:
+                useless["surely" if low > 0 else "open"].append(LINE_UP[name].label)
+        surely, open_ = (" / ".join(labels) or "nobody" for labels in useless.values())
         missing = arena.not_run(arena.absent(LINE_UP, runs))
-        lines.append(f"* Within 5 % of uniform play, or worse, {at}: {told}. {missing}".rstrip())
+        start = f"* Surely within 5 % of uniform play, or worse, {at}"
+        lines.append(f"{start}: {surely}; not decided: {open_}. {missing}".rstrip())
     differ = {name: data for (name, words), data in parts["c"].items() if words == DIFFER}
     if differ:
         about = f"Where agents differ, {at}"

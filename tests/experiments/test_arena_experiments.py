@@ -617,8 +617,8 @@ def test_who_is_least_where_agents_differ_is_said():
 
 
 def test_who_does_no_better_than_uniform_play_is_named():
-    """Would catch 5 % on the wrong side, an estimate in place of the interval's lower end, seeds
-    that are not common, and uniform play in its own list."""
+    """Would catch 5 % on the wrong side, an estimate in place of the interval's lower end, whoever
+    may be so bad left out, seeds that are not common, and uniform play in its own list."""
     base = np.linspace(900, 1100, 20)
     shares = {"cdp": 0.949, "ddp": 0.951, "ucb1": 1.2, "uniform_play": 1.0}
     values = {name: share * base for name, share in shares.items()}
@@ -628,9 +628,9 @@ def test_who_does_no_better_than_uniform_play_is_named():
     lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
     (told,) = (line for line in lines if "uniform play, or worse" in line)
     names = [arena.LINE_UP[name].label for name in ("ddp", "ucb1", "fed_ucb")]
-    start = "* Within 5 % of uniform play, or worse, T = 10⁶: "
-    missing = arena.not_run(arena.absent(arena.LINE_UP, parts))
-    assert told == f"{start}{' / '.join(names)}. {missing}"
+    start = "* Surely within 5 % of uniform play, or worse, T = 10⁶: "
+    missing, hdp = arena.not_run(arena.absent(arena.LINE_UP, parts)), arena.LINE_UP["hdp"].label
+    assert told == f"{start}{' / '.join(names)}; not decided: {hdp}. {missing}"
     assert missing.startswith("Not run, because this run leaves them out: Dist-DP-SE / Fed1-UCB")
     assert " / KL-UCB." in missing and "CDP-MAB /" not in missing
     assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 28 contestants, ")
@@ -638,9 +638,9 @@ def test_who_does_no_better_than_uniform_play_is_named():
     messages = f"* Trusted: {arena.TRUST['message']}; messages: ε = 50, T = 10⁶: "
     assert sum(line.startswith(messages) for line in lines) == 1
     assert not any(line.startswith(f"* Trusted: {arena.TRUST['open']}") for line in lines)
-    del parts["ddp"], parts["ucb1"], parts["fed_ucb"]
+    del parts["ddp"], parts["ucb1"], parts["fed_ucb"], parts["hdp"]
     lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
-    assert lines[-1].startswith(f"{start}nobody. Not run, ")
+    assert lines[-1].startswith(f"{start}nobody; not decided: nobody. Not run, ")
 
 
 def test_who_was_not_run_is_said_with_the_reason():

@@ -294,7 +294,7 @@ def _horizon(
     (of_all,) = (_absent(line) for line in said if line.startswith("* Of all, "))
     seen = []
     for line in said:
-        if line.startswith("* Within 5 % of uniform play"):
+        if line.startswith("* Surely within 5 % of uniform play"):
             yield from _useless(line, head, rows, of_all)
             continue
         yardstick = YARDSTICK.fullmatch(line)
@@ -485,20 +485,30 @@ def _of_csv(row: dict[str, str], name: str, seeds: str = "seeds") -> Row:
 def _useless(
     line: str, head: str, rows: dict[str, Row], of_all: dict[str, list[str]]
 ) -> Iterable[str]:
-    if not line.startswith(f"* Within 5 % of uniform play, or worse, {head}: "):
+    if not line.startswith(f"* Surely within 5 % of uniform play, or worse, {head}: "):
         yield f"uniform play of another horizon stands below {head}"
     if _absent(line) != of_all:
         yield f"next to uniform play, not run are {of_all}"
-    told = line.partition(" Not run, ")[0]
-    named = told.rpartition(": ")[2].removesuffix(".").split(" / ")
+    found = re.fullmatch(r".*: (.*); not decided: (.*)\.", line.partition(" Not run, ")[0])
+    if not found:
+        yield "who may be within 5 % of uniform play is not told"
+        return
+    named, undecided = (each.split(" / ") for each in found.groups())
     play = rows["uniform play"]
     for label, row in rows.items():
         # Intervals over unlike seeds decide nothing next to the edge.
-        if label in named and row.regret[2] < 0.95 * play.regret[1]:
+        if label in (*named, *undecided) and row.regret[2] < 0.95 * play.regret[1]:
             yield f"{label} is said to be no better than uniform play, and is"
         if label != play.label and label not in named and row.regret[1] > play.regret[2]:
             yield f"{label} is worse than uniform play, and is not said to be"
-    yield from (f"{label} is in no table" for label in named if label not in (*rows, "nobody"))
+        shared = min(row.seeds, play.seeds)
+        edge = 0.95 * (play.regret[0] + _strays(play, shared))
+        own = row.regret[0] - _strays(row, shared)
+        if label not in (*named, *undecided, play.label) and own > edge:
+            yield f"{label} is within 5 % of uniform play by its mean, and is in neither list"
+    listed = (*named, *undecided)
+    yield from (f"{label} is in no table" for label in listed if label not in (*rows, "nobody"))
+    yield from (f"{label} is in both lists" for label in {*named} & {*undecided} - {"nobody"})
 
 
 def _strays(row: Row, seeds: int) -> float:

@@ -25,7 +25,7 @@ SUMS = (
 )
 TEN = "* At matched trust, T = 10⁴, by whoever reads single messages, pure ε = 10:"
 ALL = "* Of all, T = 10⁴:"
-NONE = "* Within 5 % of uniform play, or worse, T = 10⁵"
+NONE = "* Surely within 5 % of uniform play, or worse, T = 10⁵"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -384,6 +384,18 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     "better than uniform play, and said to be none": (
         "ARENA.md",
         changed(NONE, r"(?<=T = 10⁵: )", "CDP-MAB / "),
+    ),
+    "as bad as uniform play, and in neither list": (
+        "ARENA.md",
+        within(NONE.replace("10⁵", "10⁴"), " / DP-SE", ""),
+    ),
+    "who may be within 5 % of uniform play is left out": (
+        "ARENA.md",
+        cut(NONE, r"; not decided: [^.]*"),
+    ),
+    "better than uniform play, and said not to be decided": (
+        "ARENA.md",
+        changed(NONE, r"(?<=not decided: )", "CDP-MAB / "),
     ),
     "a contestant that does not exist": (
         "ARENA.md",
