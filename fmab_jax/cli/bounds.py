@@ -105,13 +105,17 @@ def execute(call: Call) -> None:
         ]
     made = xr.Dataset(attrs={**facts(config), "root_seed": options.root_seed})
     print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
-    print(f"{'':<24}{'epoch by epoch':>20}{'closed form':>20}")
+    table = [("", "epoch by epoch", "closed form")]
     for name, values in _rows(found):
-        row = "".join(
-            f"{_written(value) + ' (capped)' * (name == 'regret' and _capped(each)):>20}"
-            for value, each in zip(values, found, strict=True)
+        capped = (" (capped)" * (name == "regret" and _capped(each)) for each in found)
+        table.append(
+            (name, *(_written(value) + c for value, c in zip(values, capped, strict=True)))
         )
-        print(f"{name:<24}{row}")
+    # Two numbers stand apart, however long they are.
+    wide = max(20, *(2 + len(cell) for row in table for cell in row[1:]))
+    print(
+        "\n".join(f"{name:<24}" + "".join(f"{c:>{wide}}" for c in cells) for name, *cells in table)
+    )
     print(f"\n{_LEGEND}")
 
 

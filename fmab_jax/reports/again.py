@@ -1,16 +1,19 @@
 """The command that makes results again: worked out from what they say of themselves, and checked.
 
-A sweep's results hold their study, a run's its configuration. Whatever is written here has been
-turned back into a study, or into algorithm and problem, and compared with that: `checked` tells
-whether it came out the same.
+A sweep's results hold their study, a run's its configuration. A file may say anything of itself, so
+every value is typed before it is written. The text is then read back, as its reader is going to
+type it, into a study, or into algorithm and problem: `checked` tells whether it came out the same.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shlex
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,18 +21,25 @@ import tomli_w
 import xarray as xr
 
 from fmab_jax.algorithms.base import named
+from fmab_jax.core import keys
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.laws import law_of
-from fmab_jax.core.problems import Problem
+from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, count
 from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.run.batches import MAX_HORIZON
 from fmab_jax.sweeps.study import Drawn, Precision, state
+from fmab_jax.sweeps.study_file import study_of
 
 # Of a study, what is no parameter of an algorithm or a problem.
 _SHARED = {
     *("axes", "algorithm", "problem", "horizon", "seeds", "root_seed", "times", "spacing"),
     *("sum_agents", "keep", "until"),
+}
+# By the last word of their names.
+_MAKERS: dict[str, Callable[..., Problem]] = {
+    **{"Problem": Problem, "uniform": Problem.uniform, "heterogeneous": Problem.heterogeneous}
 }
 _BREAK = " \\\n  "
 # Times beyond that many are not written out.
@@ -42,7 +52,7 @@ class Again(NamedTuple):
     Attributes:
         kind: "shell", "toml" or "python"; "" where they do not say enough.
         text: What to type; for "toml" the study file's content.
-        checked: Whether it states the same configurations, as far as their hash tells.
+        checked: Whether the text, read back, states the same configurations, seeds and slots.
         note: A sentence for people.
     """
 
@@ -113,10 +123,8 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
     shared = {name: study[name] for name in ("horizon", "seeds", "root_seed", "times", "spacing")}
     shared |= {name: study[name] for name in ("sum_agents", "keep")}
     until = study["until"]
-    whole = state(
-        names, None, **shared, until=None if until is None else Precision(**until), **values
-    )
-    checked = whole.hash == data.attrs.get("study_hash")
+    # Whatever is not a study of these types is refused here, before anything of it is written.
+    state(names, None, **shared, until=None if until is None else Precision(**until), **values)
     plain_values = all(
         isinstance(item, (int, float, str, bool, type(None)))
         for value in values.values()
@@ -128,8 +136,48 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
         text = _toml(study, values, set(parameters_of(Drawn)))
         out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
         note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
-        return Again("toml", text, checked, note)
-    return Again("shell", _command(study, values, path), checked, "")
+        return Again("toml", text, _states(tomllib.loads(text), data), note)
+    text = _command(study, values, path)
+    return Again("shell", text, _states(_typed(text), data), "")
+
+
+def _states(document: dict[str, Any], data: xr.Dataset) -> bool:
+    """Tells whether a study that was read back is the one of the results."""
+    return study_of(document).hash == data.attrs.get("study_hash")
+
+
+def _typed(text: str) -> dict[str, Any]:
+    """Returns the document that a command states: its words, as a shell takes them apart."""
+    _, _, name, *words = shlex.split(text.replace(_BREAK, " "))
+    document: dict[str, Any] = {"algorithm": name, "parameters": {}, "problem": {}}
+    tables = {"problem": parameters_of(Drawn), "parameters": parameters_of(named(name))}
+    options: dict[str, list[Any]] = {}
+    given: list[Any] = []
+    for word in words:
+        if word.startswith("--"):
+            given = options.setdefault(word[2:].replace("-", "_"), [])
+        else:
+            given.append(_value(word))
+    options.pop("out", None)
+    if "log_time" in options:
+        document["spacing"] = "log" if not options.pop("log_time") else "linear"
+    if "until" in options:
+        document["until"] = {"relative": options.pop("until")[0], "level": 0.95}
+        document["until"]["max_seeds"] = options.pop("max_seeds")[0]
+    for option, values in options.items():
+        table = next((document[each] for each in tables if option in tables[each]), document)
+        table[option] = values if len(values) > 1 else values[0]
+    return document
+
+
+def _value(word: str) -> Any:
+    """Reads a word of a command as `_word` writes it."""
+    if word in ("true", "false"):
+        return word == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(word)
+    return word
 
 
 def _of_means(study: Mapping[str, Any], path: str | None) -> Again | None:
@@ -230,55 +278,97 @@ def _of_run(config: Mapping[str, Any], data: xr.Dataset) -> Again:
         if value != plain or (default is UNSET and each.suggested is not UNSET):
             given[name] = value
     try:
-        algorithm = owner(**given)
+        owner(**given)
     except Refusal:
         # One of two that exclude each other, such as epsilon and epsilon_message.
         given = {name: value for name, value in given.items() if value is not None}
-        algorithm = owner(**given)
-    same = algorithm.plain() == {name: config[name] for name in parameters_of(owner)}
-    text, problem = _problem(config["problem"])
-    same &= problem is None or problem.describe() == config["problem"]
+        owner(**given)
+    horizon = count("horizon", config["horizon"], 1, MAX_HORIZON, "make them again")
+    root_seed = keys.checked_seed("root_seed", config["root_seed"])
     home = owner.__module__.rpartition(".")
     imported = f"fmab.{home[2]}" if home[0] == "fmab_jax.algorithms" else owner.__name__
     lines = ["import fmab_jax as fmab", ""]
     if not imported.startswith("fmab."):
         lines.insert(0, f"from {owner.__module__} import {owner.__name__}")
     stated = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    lines += ["data = fmab.simulate(", f"    {imported}({stated}),", f"    {text},"]
-    lines += [f"    horizon={config['horizon']},", f"    seeds={_seeds(data)},"]
-    times = _times(data, config["horizon"])
-    same &= times is not None
+    lines += ["data = fmab.simulate(", f"    {imported}({stated}),"]
+    lines += [f"    {_problem(config['problem'])},"]
+    lines += [f"    horizon={horizon},", f"    seeds={_seeds(data)},"]
+    times = _times(data, horizon)
     lines += [f"    {times}," * bool(times)] * bool(times)
-    if config["root_seed"]:
-        lines.append(f"    root_seed={config['root_seed']},")
+    if root_seed:
+        lines.append(f"    root_seed={root_seed},")
     if not config["sum_agents"]:
         lines.append("    sum_agents=False,")
-    return Again("python", "\n".join([*lines, ")"]), same, "")
+    text = "\n".join([*lines, ")"])
+    try:
+        same = _says(text, owner, config, data)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        same = False  # Means that are read from the file, or seeds too many to be written.
+    return Again("python", text, same, "")
 
 
-def _problem(described: Mapping[str, Any]) -> tuple[str, Problem | None]:
-    """Writes a problem in Python; returns it as well where its text holds all of it."""
+def _says(text: str, owner: Any, config: Mapping[str, Any], data: xr.Dataset) -> bool:
+    """Tells whether a script, read as literals, states a run's configuration; nothing is run.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: If it holds more than literals.
+    """
+    *imports, last = ast.parse(text).body
+    call: Any = last.value  # type: ignore[attr-defined]
+    made, problem = call.args
+    given = {each.arg: _literal(each.value) for each in call.keywords}
+    algorithm = owner(**{each.arg: _literal(each.value) for each in made.keywords})
+    how = {"uniform": Problem.uniform, "heterogeneous": Problem.heterogeneous, "Problem": Problem}
+    stated: Any = how[problem.func.attr](
+        *map(_literal, problem.args),
+        **{each.arg: _literal(each.value) for each in problem.keywords},
+    )
+    seeds = given["seeds"]
+    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    grid = time_grid(given["horizon"], given.get("times", 100), given.get("spacing", "linear"))
+    return (
+        all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in imports)
+        and (ast.unparse(call.func), made.args) == ("fmab.simulate", [])
+        and algorithm.plain() == {name: config[name] for name in parameters_of(owner)}
+        and stated.describe() == config["problem"]
+        and given["horizon"] == config["horizon"]
+        and given.get("root_seed", 0) == config["root_seed"]
+        and given.get("sum_agents", True) == config["sum_agents"]
+        and np.array_equal(np.asarray(seeds), data.seed.values)
+        and np.array_equal(grid, data.time.values)
+    )
+
+
+def _literal(node: Any) -> Any:
+    """Returns a literal, or a range of literals."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "range":
+        return range(*map(ast.literal_eval, node.args))
+    return ast.literal_eval(node)
+
+
+def _problem(described: Mapping[str, Any]) -> str:
+    """Writes a problem in Python."""
     law = law_of(":".join(str(each) for each in described["rewards"].values()), "rewards")
     text = ":".join(str(each) for each in described["rewards"].values())
     rewards = f", rewards={text!r}" * (text != "bernoulli")
-    agents, arms = described["agents"], described["arms"]
+    agents = count("agents", described["agents"], 1, MAX_AGENTS, "make them again")
     if "probabilities" in described:
         raise ValueError("ratings are not kept")
     if "means" in described:
         rows = np.asarray(described["means"])
         if rows.size > 60:
-            return 'fmab.Problem(fmab.load("run.nc").means.values, agents=' + f"{agents})", None
+            return f'fmab.Problem(fmab.load("run.nc").means.values, agents={agents})'
         shared = f", agents={agents}" * (len(rows) == 1 and agents > 1)
         means = rows[0].tolist() if len(rows) == 1 else rows.tolist()
-        made = Problem(means, agents if len(rows) == 1 else None, law)
-        return f"fmab.Problem({means}{shared}{rewards})", made
-    spread, gap = described["spread"], described["instance_gap"]
-    made = Problem.heterogeneous(agents, arms, spread, gap, rewards=law)
+        Problem(means, agents if len(rows) == 1 else None, law)  # or it is refused
+        return f"fmab.Problem({means}{shared}{rewards})"
+    arms, spread, gap = (described[name] for name in ("arms", "spread", "instance_gap"))
+    Problem.heterogeneous(agents, arms, spread, gap, rewards=law)  # or it is refused
     if not spread and gap is None:
-        return f"fmab.Problem.uniform(agents={agents}, arms={arms}{rewards})", made
+        return f"fmab.Problem.uniform(agents={agents}, arms={arms}{rewards})"
     how = f", spread={spread!r}" + f", instance_gap={gap!r}" * (gap is not None)
-    text = f"fmab.Problem.heterogeneous(agents={agents}, arms={arms}{how}{rewards})"
-    return text, made
+    return f"fmab.Problem.heterogeneous(agents={agents}, arms={arms}{how}{rewards})"
 
 
 def _seeds(data: xr.Dataset) -> str:

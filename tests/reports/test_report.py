@@ -717,6 +717,55 @@ def test_the_script_states_the_same_run(name, monkeypatch):
     assert again_grid.grid[: again_grid.points].tolist() == times.tolist()
 
 
+EVIL = "1); __import__('os').system('touch owned')  #"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("horizon", "root_seed", "sum_agents", "algorithm", "epsilon"),
+        *("problem.agents", "problem.arms", "problem.spread", "problem.instance_gap"),
+        *("problem.rewards.law", "problem.means"),
+    ],
+)
+@pytest.mark.parametrize("value", [EVIL, [EVIL], {"law": EVIL}], ids=str)
+def test_code_in_a_forged_run_is_not_handed_on(where, value):
+    """Would catch a value of a file that is written into a script as it stands, or under
+    "Checked" though the script, read back, is not the run that the file tells of."""
+    algorithm, problem = fmab.cdp_mab(1), fmab.Problem.uniform(3, 4)
+    config = {**algorithm.describe(), "problem": problem.describe(), "horizon": 2000}
+    config |= {"root_seed": 0, "sum_agents": True}
+    *path, last = where.split(".")
+    changed = config
+    for each in path:
+        changed = changed[each]
+    if last == "means":
+        changed |= {"agents": value, "means": [[0.5] * 70]}
+    changed[last] = value if last != "means" else [[0.5] * 70]
+    grid = np.linspace(20, 2000, 100).astype(int)
+    data = xr.Dataset(coords={"seed": [0, 1], "time": grid}, attrs={"config": json.dumps(config)})
+    found = again(data)
+    assert "owned" not in found.text and not found.checked
+
+
+@pytest.mark.parametrize("where", ["algorithm", "horizon", "seeds", "keep", "epsilon", "agents"])
+def test_code_in_a_forged_study_is_not_handed_on(where, grid):
+    """Would catch a word of a file that a shell runs, and a command called checked that is not the
+    study of the file once it is read back."""
+    forged = json.loads(grid.attrs["study"]) | {where: "1; touch owned"}
+    found = again(grid.assign_attrs(study=json.dumps(forged)), "x.nc")
+    assert "owned" not in found.text and not found.checked
+
+
+def test_a_command_is_checked_by_what_it_says(grid, monkeypatch):
+    """Would catch a command called checked for the values that it was made from."""
+    assert again(grid, "x.nc").checked
+    whole = again_._word
+    monkeypatch.setattr(again_, "_word", lambda value: "7" if value == 5 else whole(value))
+    found = again(grid, "x.nc")
+    assert "--agents 7" in found.text and not found.checked
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
