@@ -105,7 +105,7 @@ def execute(call: Call) -> None:
         ]
     made = xr.Dataset(attrs={**facts(config), "root_seed": options.root_seed})
     print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
-    table = [("", "epoch by epoch", "closed form")]
+    table: list[tuple[str, ...]] = [("", "epoch by epoch", "closed form")]
     for name, values in _rows(found):
         capped = (" (capped)" * (name == "regret" and _capped(each)) for each in found)
         table.append(

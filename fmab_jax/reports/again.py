@@ -38,7 +38,7 @@ _SHARED = {
     *("sum_agents", "keep", "until"),
 }
 # By the last word of their names.
-_MAKERS: dict[str, Callable[..., Problem]] = {
+_MAKERS: dict[str, Callable[..., Any]] = {
     **{"Problem": Problem, "uniform": Problem.uniform, "heterogeneous": Problem.heterogeneous}
 }
 _BREAK = " \\\n  "
@@ -319,11 +319,8 @@ def _says(text: str, owner: Any, config: Mapping[str, Any], data: xr.Dataset) ->
     made, problem = call.args
     given = {each.arg: _literal(each.value) for each in call.keywords}
     algorithm = owner(**{each.arg: _literal(each.value) for each in made.keywords})
-    how = {"uniform": Problem.uniform, "heterogeneous": Problem.heterogeneous, "Problem": Problem}
-    stated: Any = how[problem.func.attr](
-        *map(_literal, problem.args),
-        **{each.arg: _literal(each.value) for each in problem.keywords},
-    )
+    words = {each.arg: _literal(each.value) for each in problem.keywords}
+    stated: Any = _MAKERS[problem.func.attr](*map(_literal, problem.args), **words)
     seeds = given["seeds"]
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     grid = time_grid(given["horizon"], given.get("times", 100), given.get("spacing", "linear"))

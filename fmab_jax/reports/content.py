@@ -261,11 +261,8 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
     for index, source in enumerate(sources):
         data, table = source.data, source.table
         dims = [str(name) for name in data.seeds.dims]
-        order = {
-            axis.name: {str(label): i for i, label in enumerate(_labels_of(sources, axis.name))}
-            for axis in axes
-            if axis.name != "result"
-        }
+        # By equality: 1 of one result is 1.0 of another.
+        order = {axis.name: _labels_of(sources, axis.name) for axis in axes}
         names = [str(n) for n, v in table.data_vars.items() if "meter" not in v.dims]
         for place in np.ndindex(*(data.sizes[name] for name in dims)):
             where = dict(zip(dims, place, strict=True))
@@ -275,7 +272,7 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     at.append(index)
                 elif axis.name in where:
                     value = data[axis.name].values.tolist()[where[axis.name]]
-                    at.append(order[axis.name][str(value)])
+                    at.append(order[axis.name].index(value))
                 else:
                     at.append(None)
             label = comparisons.label_of(data, place)

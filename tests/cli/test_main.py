@@ -927,6 +927,15 @@ def test_bounds_are_those_of_the_theory(
             assert number(line[place + 1]) == pytest.approx(getattr(found, field), rel=5e-4)
 
 
+def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch two numbers that are printed as one where they are as wide as their columns."""
+    words = "--agents 1000000 --arms 3 --epsilon 1e-7 --horizon 1e9 --instance-gap 0.5"
+    out, _ = said(capsys, f"bounds single {words}")
+    capped = re.search(r"^regret +(\S+)(?: \(capped\))? {2,}(\S+) \(capped\)$", out, re.M)
+    assert capped and number(capped[2]) > number(capped[1]) > 1e14
+    assert len({len(line) for line in out.splitlines()[2:6]}) == 1
+
+
 def test_a_table_of_results_is_the_final_table(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

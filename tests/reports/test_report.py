@@ -717,6 +717,19 @@ def test_the_script_states_the_same_run(name, monkeypatch):
     assert again_grid.grid[: again_grid.points].tolist() == times.tolist()
 
 
+def test_a_value_that_is_whole_in_one_result_is_the_same_in_another():
+    """Would catch values of an axis told apart by how they are written: 1 and 1.0, which ends a
+    report of a sweep and a run together, or gives the run a line of its own."""
+    made = {}
+    for name, values in (("a", [1, 2]), ("b", [1.0, 4.0])):
+        made[name] = fmab.sweep("cdp", epsilon=values, **{**SMALL, "seeds": 2})
+    made["a"] = made["a"].assign_coords(epsilon=("epsilon", np.array([1, 2], object)))
+    how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
+    found = content.gathered({name: (data, None) for name, data in made.items()}, **how)
+    axis = next(each for each in found.axes if each.name == "epsilon")
+    assert [cell.at[found.axes.index(axis)] for cell in found.cells] == [0, 1, 0, 2]
+
+
 EVIL = "1); __import__('os').system('touch owned')  #"
 
 
