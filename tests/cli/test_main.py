@@ -929,10 +929,10 @@ def test_bounds_are_those_of_the_theory(
 
 def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch two numbers that are printed as one where they are as wide as their columns."""
-    words = "--agents 1000000 --arms 3 --epsilon 1e-7 --horizon 1e9 --instance-gap 0.5"
+    words = "--agents 1000 --arms 3 --epsilon 1e-7 --horizon 1e9 --instance-gap 0.5"
     out, _ = said(capsys, f"bounds single {words}")
     capped = re.search(r"^regret +(\S+)(?: \(capped\))? {2,}(\S+) \(capped\)$", out, re.M)
-    assert capped and number(capped[2]) > number(capped[1]) > 1e14
+    assert capped and number(capped[2]) > number(capped[1]) > 1e11
     assert len({len(line) for line in out.splitlines()[2:6]}) == 1
 
 

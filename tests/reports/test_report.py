@@ -27,6 +27,7 @@ from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.run import Options as RunOptions
 from fmab_jax.cli.stated import command_of, study_of
+from fmab_jax.core.curves import time_grid
 from fmab_jax.reports import again as again_
 from fmab_jax.reports import content, page, pictures
 from fmab_jax.reports.again import again
@@ -721,9 +722,8 @@ def test_a_value_that_is_whole_in_one_result_is_the_same_in_another():
     """Would catch values of an axis told apart by how they are written: 1 and 1.0, which ends a
     report of a sweep and a run together, or gives the run a line of its own."""
     made = {}
-    for name, values in (("a", [1, 2]), ("b", [1.0, 4.0])):
+    for name, values in (("a", [1, 2]), ("b", [1.0, 4.5])):
         made[name] = fmab.sweep("cdp", epsilon=values, **{**SMALL, "seeds": 2})
-    made["a"] = made["a"].assign_coords(epsilon=("epsilon", np.array([1, 2], object)))
     how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
     found = content.gathered({name: (data, None) for name, data in made.items()}, **how)
     axis = next(each for each in found.axes if each.name == "epsilon")
@@ -777,6 +777,26 @@ def test_a_command_is_checked_by_what_it_says(grid, monkeypatch):
     monkeypatch.setattr(again_, "_word", lambda value: "7" if value == 5 else whole(value))
     found = again(grid, "x.nc")
     assert "--agents 7" in found.text and not found.checked
+
+
+@pytest.mark.parametrize(
+    "part, told",
+    [
+        ("_problem", "fmab.Problem.uniform(agents=4, arms=4)"),
+        ("_seeds", "3"),
+        ("_times", "times=50"),
+    ],
+)
+def test_a_script_is_checked_by_what_it_says(part, told, monkeypatch):
+    """Would catch a script called checked for the values that it was made from."""
+    algorithm, problem = fmab.cdp_mab(1), fmab.Problem.uniform(3, 4)
+    config = {**algorithm.describe(), "problem": problem.describe(), "horizon": 2000}
+    config |= {"root_seed": 0, "sum_agents": True}
+    slots = time_grid(2000, 100, "linear")
+    data = xr.Dataset(coords={"seed": [0, 1], "time": slots}, attrs={"config": json.dumps(config)})
+    assert again(data).checked
+    monkeypatch.setattr(again_, part, lambda *_: told)
+    assert told in again(data).text and not again(data).checked
 
 
 @pytest.mark.slow
