@@ -7,6 +7,7 @@ computed becomes one chunk of the store before the next is begun: a kill loses a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -43,6 +44,9 @@ _CHUNK_ELEMENTS = {"cpu": 6_400_000}
 _CHUNK_BYTES = 64_000_000
 # So many trials a batch has at least: fewer of them would not be computed faster.
 _FEWEST = 8
+# Slots at which a configuration is timed first, and how long a step to eightfold ones may take.
+_FIRST_STEP = 1000
+_LONGEST_STEP_S = 1.0
 
 
 class Block(NamedTuple):
@@ -51,6 +55,36 @@ class Block(NamedTuple):
     cells: tuple[str, ...]
     start: int
     stop: int
+
+
+def _horizons(config: Config) -> list[int]:
+    """Returns the horizons at which a configuration is timed: ever longer ones, its own last."""
+    if not hasattr(config.trial, "horizon"):
+        return [config.horizon]  # somebody's own loop
+    steps = [min(config.horizon, _FIRST_STEP)]
+    while steps[-1] < config.horizon:
+        steps.append(min(config.horizon, 8 * steps[-1]))
+    return steps
+
+
+def _cut(config: Config, horizon: int) -> Config:
+    """Returns a configuration of the same program that ends sooner."""
+    if horizon == config.horizon:
+        return config
+    trial: Any = config.trial
+    shorter = dataclasses.replace(trial, horizon=np.int64(horizon))
+    return config._replace(trial=shorter, grid=np.minimum(config.grid, horizon))
+
+
+def _expected(steps: Sequence[tuple[int, float]], horizon: int) -> float:
+    """Returns how long a horizon takes, in seconds, after what ever longer ones took.
+
+    Time grows with a power of the horizon between 0, of epochs, and 1, of slots.
+    """
+    far, last = steps[-1]
+    before, first = steps[-2] if len(steps) > 1 else (far, last)
+    power = math.log(last / first) / math.log(far / before) if far > before else 1.0
+    return last * (horizon / far) ** min(1.0, max(0.0, power))
 
 
 class _Sort(NamedTuple):
@@ -583,19 +617,32 @@ class _Work:
         compiling_s: float,
         teller: Progress,
     ) -> None:
-        """Runs a few batches against the clock and extrapolates to all blocks."""
-        trials = batch * resources.threads(self.devices)
+        """Runs a few batches against the clock and extrapolates to all blocks.
+
+        A long horizon is come up to in steps, and left where a step takes longer than a second:
+        nobody waits minutes for being told how long something will take.
+        """
+        trials = min(batch * resources.threads(self.devices), block.stop - block.start)
         if self.shared:
             return
-        stop = min(block.stop, block.start + trials)
-        started = time.perf_counter()
-        self._run(Block(block.cells[:1], block.start, stop), batch, Progress())
-        # A program's cost goes with its elements; batches are padded to a whole.
-        ran = math.ceil((stop - block.start) / batch) * batch
-        elements = self.points[block.cells[0]].config.elements
-        per_element = (time.perf_counter() - started) / ran / elements
-        work = sum(self._elements(each) for each in blocks)
-        teller.calibrated(work * per_element + compiling_s)
+        config = self.points[block.cells[0]].config
+        steps: list[tuple[int, float]] = []
+        for horizon in _horizons(config):
+            stop = block.start + trials
+            job = Job((_cut(config, horizon),), block.start, stop, self.study.root_seed)
+            started = time.perf_counter()
+            run_job(job, batch, self.devices)
+            steps.append((horizon, time.perf_counter() - started))
+            if steps[-1][1] > _LONGEST_STEP_S:
+                break
+        # A program's cost goes with its elements; batches are padded to a whole, and where a block
+        # is less than one, so will be the others.
+        ran = (trials if trials < batch else -(-trials // batch) * batch) * config.elements
+        work = sum(
+            self._elements(each) * _expected(steps, self.points[each.cells[0]].config.horizon)
+            for each in blocks
+        )
+        teller.calibrated(work / ran + compiling_s)
 
     def _widest(self, block: Block, chunk: Chunk) -> float:
         """Returns the widest 95 % half-width of mean regret at T over its mean, of known cells."""

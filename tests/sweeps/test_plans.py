@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,46 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers_in_words(written: Any, text: str) -> None:
     """Would catch a unit of another size, and hours that are minutes."""
     assert written() == text
+
+
+def test_expected_time_grows_as_it_was_seen_to() -> None:
+    """Would catch slots taken for epochs, whose time hardly depends on T, or epochs for slots."""
+    slots, epochs, both = ([(1000, 1.0), (8000, last)] for last in (8.0, 1.0, 8**0.5))
+    assert runner._expected(slots, 64_000) == pytest.approx(64.0)
+    assert runner._expected(epochs, 10**9) == pytest.approx(1.0)
+    assert runner._expected(both, 64_000) == pytest.approx(8.0)
+    # What a short run is hindered by says nothing of longer ones.
+    assert runner._expected([(1000, 2.0), (8000, 1.0)], 10**9) == pytest.approx(1.0)
+    assert runner._expected([(1000, 0.5)], 1000) == pytest.approx(0.5)
+
+
+def test_a_long_run_is_timed_on_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a dry run that takes as long as a batch at the whole horizon, and a time told
+    that forgets what is left of it: 4 seeds of 10^7 slots at 1 ms a slot take 10^4 s."""
+    clock, asked, told = [0.0], [], []
+    monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
+    nothing = functools.lru_cache(lambda *_: None)
+    monkeypatch.setattr(runner.batches, "executable", nothing)
+
+    def run_job(job: Any, *_: Any) -> None:
+        (config,) = job.configs
+        assert int(config.trial.horizon) == config.grid[-1] == max(config.grid)
+        asked.append(int(config.trial.horizon))
+        clock[0] += asked[-1] * 1e-3
+
+    class Teller(progress.Progress):
+        def calibrated(self, seconds: float) -> None:
+            told.append(seconds)
+
+    monkeypatch.setattr(runner, "run_job", run_job)
+    study = state("ucb1", agents=2, arms=3, horizon=10**7, seeds=4, times=10)
+    runner.run(study, store=None, progress=Teller(), dry=True)
+    assert asked == [1000, 8000] and told == [pytest.approx(10**4)]
+    asked.clear()
+    runner.run(
+        state("ucb1", agents=2, arms=3, horizon=900, seeds=4, times=10),
+        store=None,
+        progress=Teller(),
+        dry=True,
+    )
+    assert asked == [900] and told[1:] == [pytest.approx(0.9)]
