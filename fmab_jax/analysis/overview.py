@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -128,6 +130,8 @@ def overview(
     peer_price: float = 1.0,
     sort: str | None = None,
     descending: bool = False,
+    where: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> Overview:
     """Returns what every configuration of a result ends with: a table that shows itself.
 
@@ -142,6 +146,10 @@ def overview(
         sort: A swept parameter, or regret, rounds, cost, seeds, lost or worse; by default rows have
             the order of the grid.
         descending: Largest first.
+        where: Conditions that rows fulfil, such as ("links<=500", "regret<1e5"): a name as in
+            ``sort``, leak, links, or links_ and a meter; one of <, <=, >, >=; a number.
+        columns: Names of the columns wanted, in this order: swept parameters, leak, regret,
+            interval, percent, rounds, links, cost, seeds, lost, worse; by default all.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -173,24 +181,70 @@ def overview(
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)
     rows = [row for row in rows if row["seeds"]]
+    for condition in where:
+        fulfils = _condition(condition, dims, table.meter.values.tolist())
+        rows = [row for row in rows if fulfils(row)]
     share = f"{100 * table.attrs['level']:.6g} %"
     meters = table.meter.values.tolist()
     made = "rounds\nmade" if "rounds" in dims else "rounds"
     headings = ["leak\nε", "regret\nat T", f"±\n{share}"]
     headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
     headings += [f"best arm lost\n{share}", f"worse arm played\n{share}"]
+    names = [*dims, "leak", "regret", "interval", "percent", "rounds"]
+    names += [*["links"] * len(meters), "cost", "seeds", "lost", "worse"]
+    shown = _places(names, columns)
+    whole = [(*(label_text(row[name]) for name in dims), *_found(row, len(meters))) for row in rows]
     ledger = data.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
-        headings=(*dims, *headings),
-        rows=tuple(
-            (*(label_text(row[name]) for name in dims), *_found(row, len(meters))) for row in rows
-        ),
+        headings=tuple((*dims, *headings)[place] for place in shown),
+        rows=tuple(tuple(row[place] for place in shown) for row in whole),
         named=tuple(_named(row, meters) | {"level": table.attrs["level"]} for row in rows),
         legend=_legend(table, share),
         remarks=tuple(_remarks(table, data)),
         ledger=tuple(privacy.told(ledger)) if ledger else (),
     )
+
+
+_CONDITION = re.compile(r"\s*([\w.-]+)\s*(<=|>=|<|>)\s*(\S+)\s*", re.ASCII)
+_TESTS: dict[str, Callable[[float, float], bool]] = {
+    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+}
+
+
+def _condition(
+    text: Any, dims: Sequence[str], meters: Sequence[str]
+) -> Callable[[dict[str, Any]], bool]:
+    """Returns whether a row fulfils a condition; what is unknown fulfils none."""
+    found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+    bound = number_of(found[3]) if found else None
+    if found is None or bound is None or bound != bound:
+        remedy = "write a column, one of < <= > >=, and a number"
+        refuse("where", text, "a condition such as links<=500", remedy)
+    name, test = found[1], _TESTS[found[2]]
+    places = {f"links_{meter}": place for place, meter in enumerate(meters)}
+    places |= {"links": 0} if len(meters) == 1 else {}
+    columns = _COLUMNS | {"leak": "leak_epsilon"} | {each: each for each in dims}
+    if name not in {*places, *columns}:
+        listed = ", ".join(dict.fromkeys([*dims, *columns, *places]))
+        refuse("where", text, f"about one of {listed}", "choose a column")
+
+    def fulfils(row: dict[str, Any]) -> bool:
+        value = row["links"][places[name]] if name in places else row[columns[name]]
+        return isinstance(value, (int, float)) and test(float(value), float(bound))
+
+    return fulfils
+
+
+def _places(names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
+    """Returns where the columns are that are wanted; there may be several of links."""
+    if columns is None:
+        return list(range(len(names)))
+    for name in columns:
+        if name not in names:
+            listed = ", ".join(dict.fromkeys(names))
+            refuse("columns", name, f"among {listed}", "choose from these")
+    return [place for name in dict.fromkeys(columns) for place, n in enumerate(names) if n == name]
 
 
 def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
@@ -218,7 +272,10 @@ def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
     if float(shares.max()) >= 1:
         ends = [f"{float(end):.0f}" for end in (shares.min(), shares.max())]
         share = ends[0] if ends[0] == ends[1] else " to ".join(ends)
-        said.append(f"{share} % of the seeds still explore at T: no arm is chosen yet.")
+        said.append(
+            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTheir regret at T "
+            "is what it is; to see a choice, take a longer horizon or fewer arms."
+        )
     if int((table.best_arm_lost * _differ(table, data)).sum()):
         said.append(
             "Best arms were lost where agents differ. If only some of them report (p < 1), or each "

@@ -20,6 +20,11 @@ from tyro.conf import Positional, arg
 
 from fmab_jax.cli.options import Call, Off, spelt
 from fmab_jax.cli.tables import Source, opened
+from fmab_jax.files import told
+from fmab_jax.sweeps.progress import size_text
+
+# From so many bytes on, a table is announced.
+_LARGE = 100_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,12 @@ def execute(call: Call) -> None:
 
     options = call.options
     data = opened(options, partial=False)
+    if options.file.endswith(".csv") and (size := exports.csv_bytes(data)) > _LARGE:
+        rows = "a row for each configuration, seed and slot"
+        told().write(
+            f"about {size_text(size)} of CSV, {rows}; fmab show --format csv writes a row for each "
+            "configuration\n"
+        )
     with spelt(options, path="file"):
         call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

@@ -7,7 +7,8 @@ Examples:
   fmab show runs/eps
   fmab show eps.nc
   fmab show runs/eps --sort regret --select participation=1
-  fmab show runs/eps --format latex
+  fmab show runs/eps --where "links<=500" --sort regret
+  fmab show runs/eps --format latex --columns epsilon regret interval links
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ class Options(Reading):
     """A swept parameter, or regret, rounds, cost, seeds, lost, worse."""
     descending: Annotated[bool, Off] = False
     """Largest first."""
+    where: Annotated[tuple[str, ...], arg(metavar="CONDITION"), shown("all")] = ()
+    """Only rows of which this holds, such as "links<=500" or "regret<1e5": a column as in --sort,
+    leak, links or links_METER; one of < <= > >=; a number."""
+    columns: Annotated[tuple[str, ...], arg(metavar="COLUMN"), shown("all")] = ()
+    """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
+    seeds, lost, worse. csv has all of them."""
     format: Annotated[str, arg(metavar="{text,latex,html,markdown,csv}")] = "text"
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""
@@ -44,4 +51,6 @@ def execute(call: Call) -> None:
         sort=options.sort,
         descending=options.descending,
         form=options.format,
+        where=options.where,
+        columns=options.columns or None,
     )

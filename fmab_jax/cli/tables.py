@@ -138,6 +138,8 @@ def print_results(
     sort: str | None = None,
     descending: bool = False,
     form: str = "text",
+    where: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
@@ -148,12 +150,16 @@ def print_results(
         sort: Column to sort by.
         descending: Largest first.
         form: One of `FORMATS`; all but "text" are the table alone.
+        where: Conditions that rows fulfil.
+        columns: Columns wanted; None for all.
     """
     from fmab_jax.analysis.overview import overview
 
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     with spelt(options):
-        found = overview(data, level=level, sort=sort, descending=descending, **prices)
+        how: dict[str, Any] = {"sort": sort, "descending": descending}
+        how |= {"where": where, "columns": columns}
+        found = overview(data, level=level, **how, **prices)
         if form != "text":
             print(found.write(form))
             if found.remarks:

@@ -145,7 +145,8 @@ def _keep(path: Path, exported: export.Exported, gives: list[str]) -> None:
 
 def _structure(gives: list[str]) -> Any:
     """Returns the structure of an outcome that has these fields."""
-    return jax.tree.structure(Outcome(**{f: 0 if f in gives else None for f in Outcome._fields}))
+    there: Any = {name: 0 if name in gives else None for name in Outcome._fields}
+    return jax.tree.structure(Outcome(**there))
 
 
 def _bounded(folder: Path) -> None:
@@ -186,7 +187,7 @@ def _file(static: Any) -> Path | None:
 
 def _asked() -> str | None:
     """Returns where JAX keeps programs; a caller may have changed it since."""
-    return jax.config.jax_compilation_cache_dir
+    return jax.config.values.get("jax_compilation_cache_dir")
 
 
 def _settings() -> str:

@@ -107,6 +107,24 @@ def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
         yield frame
 
 
+def csv_bytes(data: xr.Dataset) -> int:
+    """Returns about how many bytes the CSV of `export` takes, after its first rows."""
+    dims = list(data.seeds.dims) if "seeds" in data else []
+    some = data.isel(
+        {name: [0] for name in dims} | {"seed": slice(2)} if "seed" in data.dims else {}
+    )
+    if "seeds" in some:
+        some = some.assign(seeds=some.seeds.clip(max=2))
+    lines = [frame.to_csv(header=False, index=False) for frame in tidy(some)]
+    rows = sum(text.count("\n") for text in lines)
+    if "seed" not in data.dims:
+        number = data.sizes["time"] * int(np.prod([data.sizes[name] for name in dims]))
+    else:
+        seeds = int(data.seeds.sum()) if "seeds" in data else data.sizes["seed"]
+        number = data.sizes["time"] * seeds
+    return round(sum(map(len, lines)) / max(1, rows) * number)
+
+
 def _plain_labels(data: xr.Dataset) -> xr.Dataset:
     """Files have no arrays of mixed kinds."""
     mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}

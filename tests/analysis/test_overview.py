@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 
@@ -15,6 +16,7 @@ import fmab_jax as fmab
 from fmab_jax.analysis import overview as overviews
 from fmab_jax.analysis import tables
 from fmab_jax.analysis.words import short
+from fmab_jax.errors import Refusal
 
 SEEDS = np.array([[5, 4], [1, 0]])
 METERS = {"server": ("server", True), "bound": ("peer", True), "used": ("peer", False)}
@@ -303,3 +305,63 @@ def test_where_agents_differ(rows, settings, differ):
 def test_letters_in_latex(text, written):
     """Would catch a letter that becomes another one's command, and powers that are glued."""
     assert overviews._latex(text) == written
+
+
+def rows_of(**how):
+    """Returns the values of epsilon of the rows that are shown, of four made-up ones."""
+    data = some_sweep()
+    return [row["epsilon"] for row in fmab.overview(data, **how).named]
+
+
+@functools.cache
+def some_sweep():
+    return fmab.sweep("cdp", epsilon=[0.05, 0.2, 1, None], agents=3, arms=3, horizon=10**5, seeds=5)
+
+
+def test_rows_are_those_of_which_the_conditions_hold():
+    """Would catch < for <=, a condition of another column, or the last condition alone."""
+    regret = fmab.final_table(some_sweep()).regret.values
+    links = fmab.final_table(some_sweep()).links.values[:, 0]
+    every = [0.05, 0.2, 1.0, "none"]
+    assert rows_of() == every
+    middle = float(np.sort(regret)[2])
+    for test, kept in (
+        ("<=", regret <= middle),
+        ("<", regret < middle),
+        (">=", regret >= middle),
+        (">", regret > middle),
+    ):
+        wanted = [value for value, keep in zip(every, kept, strict=True) if keep]
+        assert 0 < len(wanted) < 4 and rows_of(where=[f"regret{test}{middle!r}"]) == wanted
+    most = float(links.max())
+    for name in ("links", "links_server"):
+        wanted = [value for value, keep in zip(every, links < most, strict=True) if keep]
+        assert rows_of(where=[f" {name} < {most!r} "]) == wanted
+    assert rows_of(where=["leak<=1"]) == [0.05, 0.2]
+    assert rows_of(where=["leak<=4", "epsilon>0.05"]) == [0.2, 1.0]
+
+
+def test_columns_are_those_that_are_wanted():
+    """Would catch headings and cells that part, and an order that is not the one asked for."""
+    whole = fmab.overview(some_sweep())
+    found = fmab.overview(some_sweep(), columns=["regret", "epsilon"])
+    assert found.headings == (whole.headings[2], "epsilon")
+    assert found.rows == tuple((row[2], row[0]) for row in whole.rows)
+    assert found.named == whole.named and "{rr}" in found.write("latex")
+
+
+@pytest.mark.parametrize(
+    "how, line",
+    [
+        ({"where": ["links=500"]}, "where='links=500': must be a condition such as links<=500"),
+        ({"where": ["links<=1e400"]}, "where='links<=1e400': must be a condition such as"),
+        ({"where": ["link<=5"]}, "where='link<=5': must be about one of epsilon, regret, rounds"),
+        ({"where": [5]}, "where=5: must be a condition such as links<=500"),
+        ({"columns": ["regrets"]}, "columns='regrets': must be among epsilon, leak, regret"),
+    ],
+)
+def test_conditions_and_columns_that_are_none(how, line):
+    """Would catch a condition that no row can fulfil, or a column left out, without a word."""
+    with pytest.raises(Refusal) as caught:
+        fmab.overview(some_sweep(), **how)
+    assert str(caught.value).startswith(line)

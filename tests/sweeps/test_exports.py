@@ -46,6 +46,15 @@ def stored(path: Path) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("keep", ["curves", "summary"])
+def test_the_size_of_a_table_is_known_before(
+    swept: dict[str, xr.Dataset], keep: str, tmp_path: Path
+) -> None:
+    """Would catch a size that forgets seeds, slots or configurations: 56 MB told of 683 MB."""
+    size = export(swept[keep], tmp_path / "x.csv").stat().st_size
+    assert exports.csv_bytes(swept[keep]) == pytest.approx(size, rel=0.15)
+
+
+@pytest.mark.parametrize("keep", ["curves", "summary"])
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 def test_arrays_read_back_to_the_same_bits(
     swept: dict[str, xr.Dataset], keep: str, ending: str, tmp_path: Path
