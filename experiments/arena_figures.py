@@ -6,7 +6,7 @@ Regret over time, regret against what is sent, regret at matched trust, and agen
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,10 @@ ALIKE = 0.01
 ONE_LINE = f"Curves that are within {100 * ALIKE:g} % of each other everywhere are one line"
 BARS = "Bars: pointwise 95 % confidence intervals (Student t)"
 REGRET = "regret at T, sum over agents"
+APART = (
+    "Who has the least and the largest is told by the paired differences of all pairs on common "
+    f"seeds (simultaneous {100 * common.LEVEL:g} %)."
+)
 
 
 def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -> list[Path]:
@@ -89,11 +93,29 @@ def _label(names: Sequence[str]) -> str:
     return "; ".join(LINE_UP[name].label for name in names)
 
 
-def _ends(entrants: Mapping[str, statements.Entrant]) -> tuple[str, str]:
-    """Returns who has the least and who the most mean regret on the seeds that all have."""
-    seeds = min(len(each.regret) for each in entrants.values())
-    means = {label: each.regret[:seeds].mean() for label, each in entrants.items()}
-    return min(means, key=lambda each: means[each]), max(means, key=lambda each: means[each])
+def _ends(
+    entrants: Sequence[statements.Entrant], more: Callable[[str], str] = lambda label: ""
+) -> tuple[str, str]:
+    """Says who may have the least regret and who the most, each over its own seeds.
+
+    Args:
+        entrants: Who takes part.
+        more: What else is to be said of one, by label.
+    """
+    places = statements.places(entrants, common.LEVEL, unlike=True)
+    order = sorted(entrants, key=lambda each: each.regret.mean())
+
+    def named(ends: Sequence[statements.Entrant]) -> str:
+        told = " / ".join(
+            f"{each.label}, {each.regret.mean():,.0f} ({whole(len(each.regret))} seeds)"
+            f"{more(each.label)}"
+            for each in ends
+        )
+        return f"one of these, which cannot be told apart: {told}" if len(ends) > 1 else told
+
+    least = [each for each in order if places[each.label].first == 1]
+    most = [each for each in order[::-1] if places[each.label].last == len(entrants)]
+    return named(least), named(most)
 
 
 def _legend(panel: Axes, wide: float) -> None:
@@ -138,13 +160,12 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
         f"trust: [figure]({name.replace('regret', 'leak')}.md). {not_run(absent(LINE_UP, parts))}"
     ).rstrip()
     table = [final_row(each, data, parts[REFERENCE]) for each, data in parts.items()]
-    first, last = _ends({LINE_UP[each].label: entrant(each, data) for each, data in parts.items()})
+    least, most = _ends([entrant(each, data) for each, data in parts.items()])
     own = {row["algorithm"]: f"{row['regret at T'][0]:,.0f}" for row in table}
     alt = (
         f"{len(parts)} of {len(LINE_UP)} algorithms, by who is trusted. At T = {whole(horizon)} "
-        f"the least mean regret on the seeds that all have is that of {first}, which over its own "
-        f"seeds has {own[first]}; the largest is that of {last}, {own[last]}. CDP-MAB has "
-        f"{own[LINE_UP[REFERENCE].label]}."
+        f"the least mean regret is that of {least}; the largest is that of {most}. CDP-MAB has "
+        f"{own[LINE_UP[REFERENCE].label]}. {APART}"
     )
     labelled = {LINE_UP[each].label: band for each, band in bands.items()}
     rows = pictures.band_rows(labelled, quantity="regret")
@@ -233,21 +254,16 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         for row in rows.values()
     ]
     telling = [row for row in table if row["numbers sent"][0] > 0]
-    least = min(telling, key=lambda row: row["bits sent"][0])
-    labels = {row["algorithm"] for row in telling}
-    best, _ = _ends(
-        {
-            LINE_UP[each].label: entrant(each, data)
-            for each, data in parts.items()
-            if LINE_UP[each].label in labels
-        }
+    quiet = min(telling, key=lambda row: row["bits sent"][0])
+    bits = {row["algorithm"]: row["bits sent"][0] for row in telling}
+    least, _ = _ends(
+        [entrant(each, data) for each, data in parts.items() if LINE_UP[each].label in bits],
+        lambda label: f" with {bits[label]:,.0f} bits",
     )
-    own = next(row for row in telling if row["algorithm"] == best)
     alt = (
-        f"At T = {whole(horizon)}, of those that send anything, {least['algorithm']} sends least, "
-        f"{least['bits sent'][0]:,.0f} bits, and has a regret of {least['regret at T'][0]:,.0f}; "
-        f"{best} has the least regret on the seeds that all have, {own['regret at T'][0]:,.0f} "
-        f"over its own, with {own['bits sent'][0]:,.0f} bits."
+        f"At T = {whole(horizon)}, of those that send anything, {quiet['algorithm']} sends least, "
+        f"{quiet['bits sent'][0]:,.0f} bits, and has a regret of {quiet['regret at T'][0]:,.0f}; "
+        f"the least mean regret is that of {least}. {APART}"
     )
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 
@@ -416,11 +432,9 @@ def _draw_spreads(parts: Mapping[Any, Any], horizon: int, folder: Path, name: st
         "global best, and regret counts gaps of global means. Markers: means over the seeds. "
         f"{BARS}. {not_run(absent(LINE_UP, members, differ=True))}"
     ).rstrip()
-    differing = {each: entrant(each, parts[each, "agents differ"]) for each in members}
-    best, last = _ends(differing)
+    least, most = _ends([entrant(each, parts[each, "agents differ"]) for each in members])
     alt = (
-        f"Where agents differ, the least mean regret on the seeds that all have is that of "
-        f"{LINE_UP[best].label}, {found[best, 'agents differ'][0]:,.0f} over its own seeds, and "
-        f"the largest that of {LINE_UP[last].label}, {found[last, 'agents differ'][0]:,.0f}."
+        f"Where agents differ, the least mean regret is that of {least}; the largest is that of "
+        f"{most}. {APART}"
     )
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)

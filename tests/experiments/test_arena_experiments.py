@@ -493,8 +493,16 @@ def test_places_are_those_that_common_seeds_leave_open():
         assert row["seeds"] == len(finals[name])
         assert [row[f"ε = {leak:g}"] for leak in arena.LEAKS] == [f"{cell}; {places[name]}"] * 6
     # So are those that the words of a figure name.
-    entrants = {name: arena.entrant(name, found[name]) for name in ("cdp", "ddp")}
-    assert arena_figures._ends(entrants) == ("ddp", "cdp")
+    entrants = {name: arena.entrant(name, found[name]) for name in ("cdp", "ddp", "hdp")}
+    told = {
+        name: f"{each.label}, {finals[name].mean():,.0f} ({len(finals[name])} seeds)"
+        for name, each in entrants.items()
+    }
+    order = sorted(("cdp", "hdp"), key=lambda name: -finals[name].mean())
+    tied = f"one of these, which cannot be told apart: {told[order[0]]} / {told[order[1]]}"
+    assert arena_figures._ends([*entrants.values()]) == (told["ddp"], tied)
+    least, most = arena_figures._ends([entrants["ddp"], entrants["cdp"]], lambda label: f" {label}")
+    assert least == f"{told['ddp']} DDP-MAB, ring" and most == f"{told['cdp']} CDP-MAB"
 
 
 def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
@@ -834,13 +842,12 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         own = common.interval(values - last["cdp"])
         assert [more[key] for key in ("mean", "lower", "upper")] == pytest.approx(own)
     assert [row["algorithm"] for row in regret.table] == [label[name] for name in last]
-    most = max(last, key=lambda name: last[name].mean())
-    least = min(last, key=lambda name: last[name].mean())
+    everybody = [arena.entrant(name, data) for name, data in found["a"].items()]
+    least, most = arena_figures._ends(everybody)
     assert (
-        f"26 of 28 algorithms, by who is trusted. At T = 10⁴ the least mean regret on the seeds "
-        f"that all have is that of {label[least]}, which over its own seeds has "
-        f"{last[least].mean():,.0f}; the largest is that of {label[most]}, "
-        f"{last[most].mean():,.0f}. CDP-MAB has {last['cdp'].mean():,.0f}."
+        f"26 of 28 algorithms, by who is trusted. At T = 10⁴ the least mean regret is that of "
+        f"{least}; the largest is that of {most}. CDP-MAB has {last['cdp'].mean():,.0f}. "
+        f"{arena_figures.APART}"
     ) == regret.alt
     assert "[figure](arena_leak_T1e4.md)" in regret.caption
     # A leak of 50 beside one of 1 is said.
@@ -856,11 +863,13 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         assert row["epsilon of messages"] == arena.leaks(arena.LINE_UP[name].algorithm)["messages"]
     telling = [name for name in last if sent[name]]
     least = min(telling, key=bits.get)
-    best = min(telling, key=lambda name: last[name].mean())
+    best, _ = arena_figures._ends(
+        [arena.entrant(name, found["a"][name]) for name in telling],
+        lambda each: f" with {bits[next(name for name in bits if label[name] == each)]:,.0f} bits",
+    )
     assert (
         f"of those that send anything, {label[least]} sends least, {bits[least]:,.0f} bits, and "
-        f"has a regret of {last[least].mean():,.0f}; {label[best]} has the least regret on the "
-        f"seeds that all have, {last[best].mean():,.0f} over its own, with {bits[best]:,.0f} bits."
+        f"has a regret of {last[least].mean():,.0f}; the least mean regret is that of {best}. "
     ) in links.alt
     assert "a released bit has 1, an arm's name 7, every other number" in links.caption
     assert "carries 64." in links.caption
@@ -911,11 +920,12 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
     for name, row in zip(order, differ.rows, strict=True):
         for words in arena.SPREADS:
             assert row[words] == pytest.approx(common.interval(ends[name, words]))
-    first, final = (ends[name, "agents differ"].mean() for name in (order[0], order[-1]))
+    first, final = arena_figures._ends(
+        [arena.entrant(name, found["c"][name, "agents differ"]) for name in names]
+    )
     assert differ.alt == (
-        f"Where agents differ, the least mean regret on the seeds that all have is that of "
-        f"{label[order[0]]}, {first:,.0f} over its own seeds, and the largest that of "
-        f"{label[order[-1]]}, {final:,.0f}."
+        f"Where agents differ, the least mean regret is that of {first}; the largest is that of "
+        f"{final}. {arena_figures.APART}"
     )
     assert "the local best arm of 50 % of the agents" in differ.caption
     alike = "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."

@@ -611,17 +611,19 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
 
 # --- the arena's pictures, in words ---
 
-AMONG = "the least mean regret on the seeds that all have"
+APART = (
+    r"Who has the least and the largest is told by the paired differences of all pairs on common "
+    r"seeds \(simultaneous 95 %\)\."
+)
 ALTS = {
-    "regret": rf"(?P<ran>\d+) of (?P<all>\d+) algorithms, by who is trusted\. At (?P<at>T = \S+) "
-    rf"{AMONG} is that of (?P<best>.*?), which over its own seeds has (?P<least>{NUMBER}); the "
-    rf"largest is that of (?P<last>.*?), (?P<most>{NUMBER})\. CDP-MAB has (?P<cdp>{NUMBER})\.",
+    "regret": r"(?P<ran>\d+) of (?P<all>\d+) algorithms, by who is trusted\. At (?P<at>T = \S+) "
+    r"the least mean regret is that of (?P<best>.*?); the largest is that of (?P<last>.*?)\. "
+    rf"CDP-MAB has (?P<cdp>{NUMBER})\. {APART}",
     "links": rf"At (?P<at>T = \S+), of those that send anything, (?P<quiet>.*?) sends least, "
-    rf"(?P<few>{NUMBER}) bits, and has a regret of (?P<its>{NUMBER}); (?P<best>.*?) has "
-    rf"the least regret on the seeds that all have, (?P<least>{NUMBER}) over its own, with "
-    rf"(?P<bits>{NUMBER}) bits\.",
-    "differ": rf"Where agents differ, {AMONG} is that of (?P<best>.*?), (?P<least>{NUMBER}) over "
-    rf"its own seeds, and the largest that of (?P<last>.*?), (?P<most>{NUMBER})\.",
+    rf"(?P<few>{NUMBER}) bits, and has a regret of (?P<its>{NUMBER}); the least mean regret is "
+    rf"that of (?P<best>.*?)\. {APART}",
+    "differ": r"Where agents differ, the least mean regret is that of (?P<best>.*?); the largest "
+    rf"is that of (?P<last>.*?)\. {APART}",
     "leak": r"The least mean regret at a leak, on the seeds that all of a panel have: (?P<by>.*)\.",
 }
 
@@ -706,27 +708,45 @@ def _picture(folder: Path, name: str, text: str) -> Iterable[str]:
             yield f"{said['quiet']} does not send least"
         elif not same(said["its"], rows[said["quiet"]].regret[0]):
             yield f"the regret of {said['quiet']} is {rows[said['quiet']].regret[0]}"
-        if not same(said["bits"], sent.get(said["best"], math.nan)):
-            yield f"{said['best']} sends {sent.get(said['best'])} bits"
     if what == "regret":
         if (int(said["ran"]), int(said["all"])) != (len(pool), len(everybody)):
             yield f"{len(pool)} of {len(everybody)} took part"
         if not same(said["cdp"], rows["CDP-MAB"].regret[0]):
             yield f"CDP-MAB has {rows['CDP-MAB'].regret[0]}"
-    yield from _end(said["best"], said["least"], pool, 1)
+    yield from _end(said["best"], pool, 1, sent if what == "links" else None)
     if "last" in said:
-        yield from _end(said["last"], said["most"], pool, -1)
+        yield from _end(said["last"], pool, -1)
 
 
-def _end(label: str, text: str, pool: Sequence[Row], sign: int) -> Iterable[str]:
-    """Holds who is said to have the least regret, or the largest, against those that took part."""
-    by = {row.label: row for row in pool}
-    if label not in by:
-        yield f"{label} took no part"
-        return
-    if not same(text, by[label].regret[0]):
-        yield f"{label} has {by[label].regret[0]}"
-    yield from _beyond(by[label], pool, sign)
+TIED = "one of these, which cannot be told apart: "
+
+
+def _end(
+    text: str, pool: Sequence[Row], sign: int, sent: dict[str, float] | None = None
+) -> Iterable[str]:
+    """Holds who may have the least regret, or the largest, against those that took part."""
+    by, named = {row.label: row for row in pool}, []
+    for each in text.removeprefix(TIED).split(" / "):
+        bits = rf" with ({NUMBER}) bits" * (sent is not None)
+        found = re.fullmatch(rf"(.*), ({NUMBER}) \(([\d,]+) seeds\){bits}", each)
+        if not found or found[1] not in by:
+            yield f"cannot be read, or took no part: {each}"
+            continue
+        row = by[found[1]]
+        named.append(row)
+        if not same(found[2], row.regret[0]) or number(found[3]) != row.seeds:
+            yield f"{row.label} has {row.regret[0]} over {row.seeds} seeds"
+        if sent is not None and not same(found[4], sent[row.label]):
+            yield f"{row.label} sends {sent[row.label]} bits"
+    if text.startswith(TIED) != (len(named) > 1):
+        yield f"{len(named)} cannot be told apart"
+    for row in named:
+        yield from _beyond(row, [row, *(each for each in pool if each not in named)], sign)
+        # Few seeds leave much open, but not this.
+        for each in named:
+            wide = 3 * (each.regret[2] - each.regret[1] + row.regret[2] - row.regret[1])
+            if abs(each.regret[0] - row.regret[0]) > wide:
+                yield f"{row.label} can be told from {each.label}"
 
 
 def _beyond(mine: Row, pool: Sequence[Row], sign: int) -> Iterable[str]:

@@ -574,15 +574,30 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "an alternative text's name": (
         "arena_regret_T1e4.md",
-        everywhere(r"(?<=have is that of )[^.\n]*?(?=, which)", "UCB1"),
+        everywhere(r"(?<=least mean regret is that of )[^.\n]*?(?=, [\d,]+ \()", "UCB1"),
     ),
     "an alternative text's largest": (
         "arena_differ_T1e4.md",
-        everywhere(r"(?<=largest that of ).*(?=, [\d,]+\.)", "UCB1"),
+        everywhere(r" / uniform play(?=, )", " / UCB1"),
     ),
     "an alternative text's number": (
         "arena_regret_T1e5.md",
-        everywhere(r"(?<=own seeds has )[\d,]+(?=;)", off),
+        everywhere(r"[\d,]+(?= \(\d+ seeds\);)", off),
+    ),
+    "an alternative text's seeds": (
+        "arena_regret_T1e5.md",
+        everywhere(r"\d+(?= seeds\);)", off),
+    ),
+    "an alternative text that ties somebody to nobody": (
+        "arena_regret_T1e6.md",
+        everywhere(r"(?<=largest is that of )", "one of these, which cannot be told apart: "),
+    ),
+    "an alternative text that ties those who can be told apart": (
+        "arena_differ_T1e5.md",
+        everywhere(
+            r"(?<=largest is that of )[^:]*: [^/]*",
+            "one of these, which cannot be told apart: KL-UCB, pooled, 2,677 (40 seeds) ",
+        ),
     ),
     "an alternative text's number of CDP-MAB": (
         "arena_regret_T1e6.md",
@@ -610,7 +625,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "an alternative text's best sender": (
         "arena_links_T1e5.md",
-        everywhere(r"(?<=; ).*?(?= has the least regret)", "GosInE"),
+        everywhere(r"(?<=regret is that of )[^.\n]*?(?=, [\d,]+ \()", "GosInE"),
     ),
     "an alternative text's best of a panel": (
         "arena_leak_T1e4.md",
