@@ -120,8 +120,8 @@ LINE_UP = {
     "ldp_bits_pooled": Entry(
         "LDP-UCB-B, pooled", fmab.ldp_ucb(EPSILON, bits=True, pooled=True), "reward"
     ),
-    "ldp_ucb": Entry("LDP-UCB-L, alone", fmab.ldp_ucb(EPSILON), "reward"),
-    "ldp_bits": Entry("LDP-UCB-B, alone", fmab.ldp_ucb(EPSILON, bits=True), "reward"),
+    "ldp_ucb": Entry("LDP-UCB-L, alone", fmab.ldp_ucb(EPSILON), "alone"),
+    "ldp_bits": Entry("LDP-UCB-B, alone", fmab.ldp_ucb(EPSILON, bits=True), "alone"),
     "ucb1_pooled": Entry("UCB1, pooled", fmab.ucb1(pooled=True), "open"),
     "thompson_pooled": Entry("Thompson, pooled", fmab.thompson(pooled=True), "open"),
     "kl_ucb_pooled": Entry("KL-UCB, pooled", fmab.kl_ucb(pooled=True), "open"),
@@ -470,14 +470,18 @@ def links(last: xr.Dataset, *, counts: bool = True) -> np.ndarray:
 
 
 def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
-    """Returns the largest epsilon of what others are told, and of what outsiders see, in words."""
+    """Returns the largest epsilon of what others are told, and of what outsiders see, in words.
+
+    Agents that are alone tell nobody anything, whatever noise their rewards have.
+    """
     rows = fmab.privacy_ledger(algorithm, agents, delta=DELTA)
     actions = [row.epsilon for row in rows if row.who in (ACTIONS, OUTSIDE)]
-    told = [row.epsilon for row in rows if row.what != "actions"]
+    alone = algorithm.exchange(agents).alone
+    told = [row.epsilon for row in rows if row.what != "actions" and not alone]
 
     def words(found: list[float]) -> str:
         if not found:
-            return "nothing is told"
+            return statements.NOTHING
         return "no bound" if np.isinf(max(found)) else f"{max(found):g}"
 
     return {"messages": words(told), "actions": words(actions)}

@@ -45,6 +45,8 @@ COLOUR = dict(zip(TRUST, (style.COLOURS[i] for i in (1, 4, 3, 0, 5, 2)), strict=
 MARKER = dict(zip(TRUST, ("s", "D", "P", "o", "v", "^"), strict=True))
 # Curves whose means are nowhere further apart than this part are one line.
 ALIKE = 0.01
+# Markers that are no further apart than this part, either way, have one name.
+ON_EACH_OTHER = 0.03
 ONE_LINE = f"Curves that are within {100 * ALIKE:g} % of each other everywhere are one line"
 BARS = "Bars: pointwise 95 % confidence intervals (Student t)"
 REGRET = "regret at T, sum over agents"
@@ -207,7 +209,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
                     **look,
                 )
                 bars[-1].append([(x, max(lower, 1.0)), (x, upper)])
-                notes[-1].append(pictures.Note((x, mean), _with_leak(each), COLOUR[trust]))
+            notes[-1] += _notes(rows, meter)
             panel.set_yscale("log")
             least = min(row[meter][0] for row in rows.values() if row[meter][0] > 0)
             # Who sends nothing lies far enough at the left for names beside.
@@ -218,7 +220,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
 
         def fit() -> None:
             for panel, words, drawn in zip(panels, notes, bars, strict=True):
-                pictures.write_beside(panel, words, drawn)
+                pictures.write_beside(panel, words, drawn, crowded=True)
 
         page.fit = fit
         shown = {LINE_UP[each].trust for each in parts}
@@ -235,7 +237,9 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         "those of counts as well. Bits: a released bit has 1, an arm's name 7, every other number "
         "that a link carries 64. At 0: nothing is sent. Behind a name: ε of one reward in its "
         "messages, pure, against whoever sees most of them; without one: no bound, or nothing is "
-        f"told. {not_run(absent(LINE_UP, parts))}"
+        "told. Senders of one trust and leak whose markers are within "
+        f"{100 * ON_EACH_OTHER:g} % of each other either way have one name. "
+        f"{not_run(absent(LINE_UP, parts))}"
     ).rstrip()
     table = [
         {
@@ -268,12 +272,33 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 
 
-def _with_leak(name: str) -> str:
-    """Returns a name with the epsilon of its messages, where there is one."""
-    entry = LINE_UP[name]
-    leak = leaks(entry.algorithm)["messages"]
-    bounded = leak not in ("no bound", statements.NOTHING)
-    return f"{entry.label}; ε {leak}" if bounded else entry.label
+def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[pictures.Note]:
+    """Returns names with the epsilon of their messages; those of markers on each other as one.
+
+    Where nothing is sent, names have room below each other.
+    """
+    found: list[tuple[tuple[float, float], str, list[str]]] = []
+    for name, row in rows.items():
+        at = row[meter][0], row["regret at T"][0]
+        for place, first, names in found:
+            near = at[0] > 0 and all(
+                abs(a - b) <= ON_EACH_OTHER * b for a, b in zip(at, place, strict=True)
+            )
+            if near and (_told(name), LINE_UP[name].trust) == (_told(first), LINE_UP[first].trust):
+                names.append(name)
+                break
+        else:
+            found.append((at, name, [name]))
+    return [
+        pictures.Note(at, f"{_label(names)}{_told(first)}", COLOUR[LINE_UP[first].trust])
+        for at, first, names in found
+    ]
+
+
+def _told(name: str) -> str:
+    """Returns the epsilon of somebody's messages as it stands behind a name; "" for none."""
+    leak = leaks(LINE_UP[name].algorithm)["messages"]
+    return "" if leak in ("no bound", statements.NOTHING) else f"; ε {leak}"
 
 
 def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:

@@ -67,9 +67,9 @@ _READINGS = {
     "that a public code drops.",
     "tree_ucb": "Private UCB with a binary tree for each arm, as Mishra and Thakurta have it; ε is "
     "not split over arms, whose data are disjoint.",
-    "ldp_ucb": "LDP-UCB-L, every reward with Laplace noise before anybody looks; the phantom pull "
-    "of the authors' code is left out.",
-    "ldp_bits": "LDP-UCB-B, every reward as one random bit.",
+    "ldp_ucb": "LDP-UCB-L, by every agent alone: every reward has Laplace noise before its agent "
+    "looks, and nobody is told anything. The phantom pull of the authors' code is left out.",
+    "ldp_bits": "LDP-UCB-B, by every agent alone: every reward is one random bit.",
     "ldp_ucb_pooled": "LDP-UCB-L where a server pools what all agents release, our reading of a "
     "federated version; t becomes M t.",
     "ldp_bits_pooled": "LDP-UCB-B, pooled likewise.",

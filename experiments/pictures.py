@@ -343,7 +343,10 @@ class Note(NamedTuple):
 
 
 def write_beside(
-    axes: Axes, notes: Sequence[Note], lines: Sequence[Sequence[tuple[float, float]]] = ()
+    axes: Axes,
+    notes: Sequence[Note],
+    lines: Sequence[Sequence[tuple[float, float]]] = (),
+    crowded: bool = False,
 ) -> None:
     """Writes words beside points, each at the nearest free height; a line leads to a far one.
 
@@ -353,6 +356,8 @@ def write_beside(
         axes: In which the points are.
         notes: Points and words; earlier words of the panel are taken away.
         lines: Points and lines through points, which no words may cover.
+        crowded: Whether a line leads to words that are nearer to another point, too; not where
+            several points are above each other, whose words are in their order.
     """
     for text in list(axes.texts):
         text.remove()
@@ -375,8 +380,16 @@ def write_beside(
     led: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "0.6", "shrinkA": 0.0}
     columns = _columns(dots, line)
     wished = _stacked(dots, columns, line, (box.y0 + line / 2, box.y1 - line / 2))
-    # Points that have many others above or below them have the least choice.
-    for index in (index for column in sorted(columns, key=len, reverse=True) for index in column):
+
+    def choice(column: Sequence[int]) -> tuple[int, float]:
+        return len(column), crowded * max(wide[index] for index in column)
+
+    # Points that have many others above or below them have the least choice, then long words.
+    for index, above in (
+        (index, len(column))
+        for column in sorted(columns, key=choice, reverse=True)
+        for index in column
+    ):
         (x, y), note, width = dots[index], notes[index], wide[index]
         tried = (
             (side, wished[index] + sign * step * line / 4)
@@ -387,6 +400,12 @@ def write_beside(
         left, height = next((at for at in tried if free(*at, width)), (x + gap, wished[index]))
         taken.append((left, left + width, height - line / 2, height + line / 2))
         start = min(max((x - left) / width, 0.0), 1.0)
+        own, *others = (
+            math.hypot(max(left - a, 0.0, a - left - width), max(abs(height - b) - line / 2, 0.0))
+            for a, b in (dots[index], *(dot for at, dot in enumerate(dots) if at != index))
+        )
+        nearer = above < 3 and min(others, default=math.inf) < own
+        far = abs(height - y) > (0.6 if crowded and nearer else 1.5) * line
         axes.annotate(
             note.words,
             note.at,
@@ -395,7 +414,7 @@ def write_beside(
             fontsize=SMALL,
             va="center",
             color=note.color,
-            arrowprops=led | {"relpos": (start, 0.5)} if abs(height - y) > 1.5 * line else None,
+            arrowprops=led | {"relpos": (start, 0.5)} if far else None,
         )
 
 

@@ -45,8 +45,8 @@ OWN = {
     "dist_dp_se": ("sum", {}),
     "ldp_ucb_pooled": ("reward", {"pooled": True, "bits": False}),
     "ldp_bits_pooled": ("reward", {"pooled": True, "bits": True}),
-    "ldp_ucb": ("reward", {"pooled": False, "bits": False}),
-    "ldp_bits": ("reward", {"pooled": False, "bits": True}),
+    "ldp_ucb": ("alone", {"pooled": False, "bits": False}),
+    "ldp_bits": ("alone", {"pooled": False, "bits": True}),
     "ucb1_pooled": ("open", {"pooled": True}),
     "thompson_pooled": ("open", {"pooled": True}),
     "kl_ucb_pooled": ("open", {"pooled": True}),
@@ -433,7 +433,13 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert sorted(sum(groups.values(), [])) == sorted(arena.LINE_UP)
     assert groups["message", "50"] == ["cdp", "ddp", "hdp"]
     assert groups["message", "1"] == ["fed_ucb"] and groups["sum", "1"] == ["dist_dp_se"]
-    assert groups["alone", "1"] == ["single", "dp_se", "adap_ucb", "tree_ucb"]
+    # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.
+    noisy = ["ldp_ucb", "ldp_bits"]
+    assert groups["alone", "1"] == [*noisy, "single", "dp_se", "adap_ucb", "tree_ucb"]
+    assert groups["reward", "1"] == [f"{name}_pooled" for name in noisy]
+    for name, entry in arena.LINE_UP.items():
+        silent = arena.leaks(entry.algorithm)["messages"] == arena.statements.NOTHING
+        assert silent == (entry.trust == "alone") == entry.alone, name
     assert groups["alone", "no bound"] == ["ucb1", "thompson", "kl_ucb"]
     assert groups["alone", "0"] == ["uniform_play"]
     assert list(groups)[0] == ("open", "no bound") and len(groups) == 9
@@ -971,13 +977,25 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
 def test_names_in_pictures_carry_the_leak_of_their_messages():
     """Would catch a leak of 50 that stands beside one of 1 without a word, and an epsilon of those
     that have none or tell nobody anything."""
-    told = {name: arena_figures._with_leak(name) for name in ("cdp", "fed_ucb", "ucb1_pooled")}
-    assert told == {
-        "cdp": "CDP-MAB; ε 50",
-        "fed_ucb": "Fed_UCB, ring, scaled; ε 1",
-        "ucb1_pooled": "UCB1, pooled",
-    }
-    assert arena_figures._with_leak("dp_se") == "DP-SE"
+    rows = {
+        name: {"links at T": (sent,) * 3, "regret at T": (regret,) * 3}
+        for name, sent, regret in (
+            ("cdp", 100.0, 1000.0), ("hdp", 102.0, 1020.0), ("ddp", 100.0, 2000.0),
+            ("fed_ucb", 100.0, 1000.0), ("ucb1_pooled", 100.0, 1000.0),
+            ("dp_se", 0.0, 1000.0), ("uniform_play", 0.0, 1000.0), ("ldp_bits", 0.0, 10.0),
+        )
+    }  # fmt: skip
+    notes = arena_figures._notes(rows, "links at T")
+    # Markers of one trust and leak that lie on each other have one name, at that of the first.
+    assert [(note.words, *note.at) for note in notes] == [
+        ("CDP-MAB; HDP-MAB, 10 stars of 5; ε 50", 100, 1000),
+        ("DDP-MAB, ring; ε 50", 100, 2000),
+        ("Fed_UCB, ring, scaled; ε 1", 100, 1000),
+        ("UCB1, pooled", 100, 1000),
+        ("DP-SE", 0, 1000),
+        ("uniform play", 0, 1000),
+        ("LDP-UCB-B, alone", 0, 10),
+    ]
 
 
 def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):

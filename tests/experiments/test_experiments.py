@@ -848,6 +848,24 @@ def test_words_beside_points_cover_neither_points_nor_each_other():
         assert not any(box.contains(*axes.transData.transform(point)) for point in points)
 
 
+def test_a_line_leads_to_words_that_are_nearer_to_another_point():
+    """Catches long words below another marker without a line to their own."""
+
+    def led(crowded):
+        page = pictures.Page(narrow=False)
+        (axes,) = page.places(1, height=2.0)
+        at = [(0.4, 0.5), (0.6, 0.5), (0.1, 0.9)]
+        axes.plot(*zip(*at, strict=True), "o", markersize=3)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        words = ["words as long as half of this panel, or a little longer than that", "b", "a"]
+        notes = [pictures.Note(*each, "black") for each in zip(at, words, strict=True)]
+        page.fit = lambda: pictures.write_beside(axes, notes, crowded=crowded)
+        page.finish().canvas.draw()
+        return {text.get_text()[0]: text.arrow_patch is not None for text in axes.texts}
+
+    assert led(True)["w"] and not led(True)["a"] and not led(False)["w"]
+
+
 def test_captions_count_what_went_wrong_and_where(monkeypatch):
     """Would catch events counted over the wrong seeds, merged, or placed in another cell."""
     data = made_up(monkeypatch, "fig06_rounds", 10**4, seeds=4)

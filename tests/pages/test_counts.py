@@ -142,3 +142,20 @@ def test_turns_of_the_multiverse_are_counted_with_and_without_what_is_open() -> 
                 for each in told
             )
             assert (decided, every) == (turns({"not decided"}), turns(set())), page
+
+
+def test_who_sends_nothing_tells_nothing_on_every_page() -> None:
+    """Would catch an epsilon of messages of those that have no link, and a view that leaves
+    somebody out for telling nothing whom the table ranks by what its messages leak."""
+    silent = "because they tell nobody anything"
+    for path in FIGURES.glob("arena_T1e*.csv"):
+        rows = reader.rows_of(path)
+        quiet = {row["algorithm"] for row in rows if float(row["numbers sent"]) == 0}
+        for head, words in (
+            ("epsilon of messages", "nothing is told"),
+            ("who is trusted", "nobody: nothing is told"),
+        ):
+            assert {row["algorithm"] for row in rows if row[head] == words} == quiet, path.stem
+        views = reader.rows_of(path.with_name(path.name.replace("arena_", "arena_leak_")))
+        left_out = {row["algorithm"] for row in views if row["why not run"] == silent}
+        assert left_out and left_out <= quiet, path.stem
