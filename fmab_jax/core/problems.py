@@ -676,7 +676,13 @@ def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -
         remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
         refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)
     # Minus zero is zero, in bits too.
-    return array.astype(np.float64) + 0.0
+    found = array.astype(np.float64) + 0.0
+    lost = (found == 0) & (array != 0) if array.dtype.itemsize > 8 else np.zeros(0, bool)
+    if lost.any():
+        where = tuple(int(i) for i in np.argwhere(lost)[0])
+        allowed = "a number of float64's range"
+        refuse(f"{field}{list(where)}", array[where], allowed, "give float64")
+    return found
 
 
 def _shared_rows(field: str, array: np.ndarray, axes: int, agents: Any) -> tuple[np.ndarray, int]:

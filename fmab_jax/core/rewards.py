@@ -46,6 +46,8 @@ from fmab_jax.errors import real, refuse
 from fmab_jax.parameters import Real, parameter, parameters_of
 
 MAX_LEVELS = 1000
+# From the lowest level to the highest: sixth powers of it, summed over all pulls, stay finite.
+_MOST_STEPS = 10**40
 # Up to this many steps from the lowest level to the highest, combs of every width are looked for.
 _MAX_COMB = 12
 # About 64, but no round number: no natural table is on the border, where rounding would decide.
@@ -824,4 +826,7 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     )
     if any(b <= a for a, b in zip(found, found[1:], strict=False)):
         refuse("levels", levels, "increasing", "sort them and drop repeated ones")
+    if _lattice(found).span > _MOST_STEPS:
+        allowed = "multiples of 1e-40 of the distance from the lowest to the highest"
+        refuse("levels", levels, allowed, "round them")
     return found

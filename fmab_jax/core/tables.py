@@ -7,15 +7,18 @@ that Python reads as another number) ends in one line that names the file and th
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import math
 import os
 import re
 import stat
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -27,7 +30,21 @@ _MAX_FILE_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 16
 MAX_CELLS = 1 << 27
 _MAX_COLUMNS = 10**6
+# Bytes of a line; more than any row of `_MAX_COLUMNS` numbers.
+_LONGEST_LINE = 1 << 26
+# A table shrinks to a fifth or so when it is packed; what shrinks more than this was made to.
+_MOST_UNPACKED = 100
+_SMALL = 1 << 24
+# What the csv module says in other words.
+_MISTAKES = {
+    "new-line": "it has a carriage return that ends no line",
+    "field limit": "it has a cell of more than 131,072 characters, or a quote that nothing closes",
+    "end of data": "it has a quote that nothing closes",
+    "expected after": "it has a quote in a quoted cell; write it twice",
+}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+# A number as a spreadsheet shortens it: several long ones may have become one.
+_SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
 _RATINGS = ["agent", "arm", "value"]
 # What the columns of ratings are also called.
 _LIKE_RATINGS = (
@@ -68,14 +85,14 @@ def read(path: Any) -> Table:
         refuse("means", path, "the path of a .csv or .npz file", "give a text or a path")
     if "\0" in str(path):
         refuse("means", str(path), "the path of a .csv or .npz file", "drop the null character")
-    reader = {".csv": _read_csv, ".npz": _read_npz}.get(path.suffix.lower())
-    if reader is None:
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".npz"):
         refuse("means", str(path), "a .csv or .npz file", "convert it")
     try:
         with opened(path) as file:
             if os.fstat(file.fileno()).st_size > _MAX_FILE_BYTES:
                 refuse("means", str(path), "at most 1 GiB", "use a smaller file")
-            return reader(path, file)
+            return _read_csv(path, file) if kind == ".csv" else _read_npz(path, file)
     except OSError as error:
         refuse("means", str(path), "a readable file", str(error.strerror or error))
 
@@ -111,6 +128,127 @@ def _refuse_special(path: Path, mode: int, field: str) -> None:
         refuse(field, str(path), "a plain file", "it is a pipe or a device: copy its content")
 
 
+class Unpacked(io.RawIOBase):
+    """The bytes of a table, unpacked on the way; what no table holds is refused as it comes.
+
+    That is a NUL, a line without an end, a damaged archive, and one that grows without bound.
+    """
+
+    def __init__(self, path: Path, file: IO[bytes], field: str, longest: int) -> None:
+        """Opens the archive, if the name says that it is one.
+
+        Args:
+            path: The file.
+            file: The same, opened.
+            field: The argument's public name.
+            longest: Bytes of a line.
+        """
+        packed = path.name.lower().endswith(".gz")
+        size = os.fstat(file.fileno()).st_size
+        if packed and size:
+            if file.read(2) != b"\x1f\x8b":
+                remedy = "this is no gzip file: name it otherwise"
+                refuse(field, str(path), "a table of text", remedy)
+            file.seek(0)
+        self._shown, self._field, self._longest = str(path), field, longest
+        self._stream: Any = gzip.GzipFile(fileobj=file) if packed else file
+        self._most = max(_SMALL, _MOST_UNPACKED * size) if packed else math.inf
+        self._bytes, self._lines, self._tail = 0, 0, 0
+
+    def readable(self) -> bool:
+        """Tells that it is read from."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Reads the next bytes.
+
+        Raises:
+            ValueError: If they are none of a table.
+        """
+        data = self._read(len(buffer))
+        self._bytes += len(data)
+        if self._bytes > self._most:
+            allowed = f"at most {self._most:,} bytes once unpacked, for an archive of this size"
+            refuse(self._field, self._shown, allowed, "unpack it with gunzip, and name that file")
+        if (place := data.find(b"\0")) >= 0:
+            line = self._lines + data.count(b"\n", 0, place) + 1
+            told, remedy = (
+                f"{self._shown}, line {line:,}",
+                "it holds a NUL: save it as CSV in UTF-8",
+            )
+            refuse(self._field, told, "a table of text", remedy)
+        ends = data.count(b"\n")
+        self._tail = len(data) - data.rfind(b"\n") - 1 + (0 if ends else self._tail)
+        self._lines += ends
+        if self._tail > self._longest:
+            told = f"{self._shown}, line {self._lines + 1:,}"
+            allowed = f"a line of at most {self._longest:,} bytes"
+            refuse(self._field, told, allowed, "end each row with a line feed")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            refuse(self._field, self._shown, "a whole gzip file", "copy it again")
+        except OSError as error:
+            remedy = str(error.strerror or error)
+            refuse(self._field, self._shown, "a readable file", remedy)
+
+
+def text_of(
+    path: Path,
+    file: IO[bytes],
+    field: str,
+    encoding: str = "utf-8-sig",
+    longest: int = _LONGEST_LINE,
+) -> io.TextIOWrapper:
+    """Returns the text of a table, whose lines end with a line feed; arguments as in `Unpacked`."""
+    raw = io.BufferedReader(Unpacked(path, file, field, longest), 1 << 18)
+    # A carriage return ends no line, and stays one inside quotes.
+    return io.TextIOWrapper(raw, encoding, newline="\n")
+
+
+def records(
+    lines: Iterable[str], field: str, shown: str, separator: str = ","
+) -> Iterator[tuple[int, list[str]]]:
+    """Gives the rows of a CSV file, each with the number of the line that it begins on.
+
+    Args:
+        lines: Of the file, with their ends.
+        field: The argument's public name.
+        shown: The file.
+        separator: Of cells.
+
+    Raises:
+        ValueError: If quotes are not those of CSV, a cell is too large, or a carriage return ends
+            no line.
+    """
+    rows = csv.reader(lines, delimiter=separator, strict=True)
+    begins = 1
+    try:
+        for row in rows:
+            yield begins, row
+            begins = rows.line_num + 1
+    except csv.Error as error:
+        remedy = next((said for word, said in _MISTAKES.items() if word in str(error)), str(error))
+        refuse(field, f"{shown}, line {begins:,}", "a row of CSV", remedy)
+
+
+# What to do about a cell that is not `is_plain`.
+NOT_PLAIN = "drop the mark of UTF-8, or the space before the quote"
+
+
+def is_plain(cell: str) -> bool:
+    """Tells whether a cell of CSV is what it looks like.
+
+    A mark of UTF-8 stands where files were put together; quotes mean something only at the very
+    beginning of a cell.
+    """
+    return "\ufeff" not in cell and not (cell[:1].isspace() and cell.lstrip()[:1] == '"')
+
+
 # --- CSV ---
 
 
@@ -120,8 +258,8 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
     index: list[str] | None = None
     must = False
     try:
-        lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
-        for number, row in enumerate(lines, 1):
+        lines = records(text_of(path, file, "means"), "means", str(path))
+        for number, row in lines:
             cells = [cell.strip() for cell in row]
             if number == 1:
                 names = [cell.lower() for cell in cells]
@@ -146,11 +284,15 @@ def _read_csv(path: Path, file: IO[bytes]) -> Table:
                         _refuse_line(path, 1)
                     index = None
             rows.append(_numbers(path, number, cells))
-    except (UnicodeDecodeError, csv.Error):
+            if len(rows[-1]) != len(rows[0]):
+                allowed = f"a row of {len(rows[0])} cells, as the first one"
+                remedy = f"it has {len(cells)}: give one column per arm"
+                refuse("means", f"{path}, line {number}", allowed, remedy)
+    except UnicodeDecodeError:
         refuse("means", str(path), "a UTF-8 CSV file", "save it as CSV")
     if index:
         _refuse_index(path, "counts")
-    if len({len(row) for row in rows}) != 1:
+    if not rows:
         refuse("means", str(path), "a table with equally long rows", "give one column per arm")
     return Table(means=np.array(rows))
 
@@ -197,8 +339,13 @@ def _refuse_separators(path: Path, number: int, cells: list[str]) -> None:
 
 
 def plain_number(cell: str) -> float | None:
-    """Returns a plain decimal number, in ASCII digits and finite, or None."""
+    """Returns a plain decimal number, in ASCII digits and finite, or None.
+
+    What would become 0 without being 0, as 1e-400, is none.
+    """
     value = float(cell) if _NUMBER.fullmatch(cell) else math.nan
+    if value == 0 and re.split("[eE]", cell)[0].strip("+-0."):
+        return None
     return value if math.isfinite(value) else None
 
 
@@ -216,16 +363,18 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
 
     Args:
         path: Of the file.
-        lines: After the header.
+        lines: The records after the header.
         order: Columns of agent, arm and value.
     """
     seen: Counter[tuple[str, str, float]] = Counter()
-    for number, row in enumerate(lines, 2):
+    for number, row in lines:
         cells = [cell.strip() for cell in row]
         if not any(cells):
             continue
         cells = [cells[column] for column in order] if len(cells) == 3 else cells
         value = plain_number(cells[2]) if len(cells) == 3 else None
+        if not all(map(is_plain, row)):
+            refuse("means", f"{path}, line {number}", "plain cells", NOT_PLAIN)
         if value is None or not cells[0] or not cells[1]:
             _refuse_separators(path, number, cells)
             remedy = "give agent, arm and a number in every line"
@@ -260,11 +409,15 @@ def numbered(field: str, shown: str, labels: Iterable[str], name: str) -> dict[s
         name: What they name.
 
     Raises:
-        ValueError: If two of them are one number.
+        ValueError: If a label was shortened, or if all are numbers and two of them are one.
     """
     labels = list(labels)
+    for label in filter(_SHORTENED.fullmatch, labels):
+        remedy = "a spreadsheet has shortened it: save the column as texts"
+        refuse(field, f"{shown}, {name} {label[:30]}", f"whole labels of each {name}", remedy)
     whole = all(re.fullmatch(r"[0-9]{1,18}", label) for label in labels)
-    if whole and len({int(label) for label in labels}) != len(labels):
+    numeric = whole or all(_NUMBER.fullmatch(label) for label in labels)
+    if numeric and len(set(map(Decimal, labels))) != len(labels):
         remedy = "two labels are the same number: write it in one way"
         refuse(field, shown, f"one label per {name}", remedy)
     ordered = sorted(labels, key=int) if whole else sorted(labels)

@@ -446,7 +446,73 @@ ROWS = "must be a table with equally long rows; give one column per arm"
 BAD_CSV = {
     "empty": (b"", f"means='means.csv': {ROWS}"),
     "header only": (b"a,b\n", f"means='means.csv': {ROWS}"),
-    "ragged": (b"0.1,0.2\n0.3\n", f"means='means.csv': {ROWS}"),
+    "ragged": (
+        b"0.1,0.2\n0.3\n",
+        "means='means.csv, line 2': must be a row of 2 cells, as the first one; it has 1: "
+        "give one column per arm",
+    ),
+    **{
+        f"{cell} that becomes zero": (
+            f"0.1,0.2\n0.3,{cell}\n".encode(),
+            "means='means.csv, line 2': must be all numbers; "
+            f"write '{cell}' as a plain decimal number",
+        )
+        for cell in ("1e-400", "-1e-400", "1E-9999", "0.001e-323")
+    },
+    "a rating that becomes zero": (
+        b"agent,arm,value\na,x,0\na,x,1e-400\n",
+        "means='means.csv, line 3': must be an observed rating; "
+        "give agent, arm and a number in every line",
+    ),
+    "a short rating": (
+        b"agent,arm,value\na,x,0\na,1\n",
+        "means='means.csv, line 3': must be an observed rating; "
+        "give agent, arm and a number in every line",
+    ),
+    "a rating behind a space and a quote": (
+        b'agent,arm,value\na,x,0\na, "x",1\n',
+        "means='means.csv, line 3': must be plain cells; "
+        "drop the mark of UTF-8, or the space before the quote",
+    ),
+    "two files of ratings in one": (
+        b"agent,arm,value\na,x,0\n\xef\xbb\xbfa,x,1\n",
+        "means='means.csv, line 3': must be plain cells; "
+        "drop the mark of UTF-8, or the space before the quote",
+    ),
+    "an agent in two forms": (
+        b"agent,arm,value\n1,x,0\n1.0,x,1\n",
+        "means='means.csv': must be one label per agent; "
+        "two labels are the same number: write it in one way",
+    ),
+    "an agent that a spreadsheet has shortened": (
+        b"agent,arm,value\n9.78014E+12,x,0\n",
+        "means='means.csv, agent 9.78014E+12': must be whole labels of each agent; "
+        "a spreadsheet has shortened it: save the column as texts",
+    ),
+    "a carriage return in a row": (
+        b"0.1,0.2\n0.3,0.4\r0.5,0.6\n",
+        "means='means.csv, line 2': must be a row of CSV; "
+        "it has a carriage return that ends no line",
+    ),
+    "carriage returns alone": (
+        b"0.1,0.2\r0.3,0.4\r",
+        "means='means.csv, line 1': must be a row of CSV; "
+        "it has a carriage return that ends no line",
+    ),
+    "an open quote": (
+        b'0.1,0.2\n"0.3,0.4\n',
+        "means='means.csv, line 2': must be a row of CSV; it has a quote that nothing closes",
+    ),
+    "a quote inside": (
+        b'0.1,"0."2\n',
+        "means='means.csv, line 1': must be a row of CSV; "
+        "it has a quote in a quoted cell; write it twice",
+    ),
+    "a NUL": (
+        b"agent,arm,value\na,x,0\na\0,x,1\n",
+        "means='means.csv, line 3': must be a table of text; "
+        "it holds a NUL: save it as CSV in UTF-8",
+    ),
     "text": (
         b"a,b\n0.1,0.2\n0.3,oops\n",
         "means='means.csv, line 3': must be all numbers; mend that line",
@@ -540,11 +606,17 @@ BAD_CSV = {
     "negative": (b"0.1,-0.2\n", f"means[0, 1]=-0.2: {RANGE}"),
     "utf-16": (
         "0.1,0.2\n".encode("utf-16"),
+        "means='means.csv, line 1': must be a table of text; "
+        "it holds a NUL: save it as CSV in UTF-8",
+    ),
+    "Latin-1": (
+        b"\xe9,b\n0.1,0.2\n",
         "means='means.csv': must be a UTF-8 CSV file; save it as CSV",
     ),
     "endless cell": (
         b"0.1," + b"9" * 200_000 + b"\n",
-        "means='means.csv': must be a UTF-8 CSV file; save it as CSV",
+        "means='means.csv, line 1': must be a row of CSV; "
+        "it has a cell of more than 131,072 characters, or a quote that nothing closes",
     ),
 }  # fmt: skip
 
@@ -605,6 +677,20 @@ def test_good_npz(dtype: str, save: Any, folder: Path):
         assert Problem.from_file(f"{name}.npz").means.tolist() == means.tolist()
     save("whole.npz", means=np.array([[0, 1], [1, 0]]))
     assert Problem.from_file("whole.npz").means.tolist() == [[0, 1], [1, 0]]
+
+
+def test_long_numbers_that_become_zero(folder: Path):
+    """Catches a mean of 1e-400, in a long double, that is read as 0."""
+    tiny = np.longdouble("1e-400")
+    if tiny == 0:
+        pytest.skip("long doubles are doubles here")
+    np.savez("means.npz", means=np.array([[tiny, 0.5]]))
+    due = "means[0, 0]=np.longdouble('1e-400'): must be a number of float64's range; give float64"
+    assert refusal("means.npz") == due
+    with pytest.raises(ValueError, match=r"^probabilities\[0, 0\]=np.longdouble\('1e-400'\): "):
+        Problem.ratings([0, 1], np.array([[tiny, 1]]), 2)
+    np.savez("means.npz", means=np.array([[0.25, 0.5]], np.longdouble))
+    assert Problem.from_file("means.npz").means.tolist() == [[0.25, 0.5]]
 
 
 def npy(shape: str, descr: str = "'<f8'", data: bytes = b"", version: int = 1) -> bytes:

@@ -785,6 +785,9 @@ REFUSED = [
     (lambda: Ratings([0, math.inf]), "levels[1]=inf: must be a number in [-1e+15, 1e+15]"),
     (lambda: Ratings([0, 10**400]), "levels[1]=1000000"),
     (lambda: Ratings([0, "1"]), "levels[1]='1': must be a number in"),
+    (lambda: Ratings([0, 5e-324, 1]), "levels=[0, 5e-324, 1]: must be multiples of 1e-40 of the"),
+    (lambda: Ratings([0, 1e-41, 1]), "levels=[0, 1e-41, 1]: must be multiples of 1e-40 of the"),
+    (lambda: Ratings([-1e15, 1e-26, 1e15]), "levels=[-1000000000000000.0, 1e-26, 10000000000000"),
     (lambda: Ratings(range(10**12)), "levels=range(0, 1000000000000): must be 2 to 1,000"),
 ]
 
@@ -795,6 +798,17 @@ def test_refusals(call: Callable[[], Law], text: str):
     with pytest.raises(ValueError) as refused:
         call()
     assert str(refused.value).startswith(text) and "\n" not in str(refused.value)
+
+
+def test_the_nearest_levels_leave_all_cumulants_finite():
+    """Catches levels that are so near that a sixth moment is infinite, or times any pulls is."""
+    law = Ratings([0, 1e-40, 1])
+    table = [jnp.array(p) for p in (0.25, 0.25, 0.5)]
+    found = np.array([float(each) for each in law.cumulants(*table)])
+    assert np.isfinite(found * 1e15 * 1e18).all()
+    # In steps of 1e-40, half of the rewards are 1: the cumulants of a fair coin.
+    due = [0.5 * 1e40, 0.25 * 1e80, 0.0, -0.125 * 1e160, 0.0, 0.25 * 1e240]
+    np.testing.assert_allclose(found[[0, 1, 3, 5]], np.array(due)[[0, 1, 3, 5]], rtol=1e-12)
 
 
 def test_laws_are_values():
