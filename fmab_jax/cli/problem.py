@@ -68,6 +68,8 @@ class Options:
     """What added ratings are like: the arm's by all agents, or uniform over the levels."""
     fill: Annotated[str | None, arg(metavar="{arm,none}"), shown("none, which refuses")] = None
     """What agents and arms without data become: arm for the arm's ratings by all agents."""
+    uneven_rows: Annotated[str, arg(metavar="{refuse,drop}")] = "refuse"
+    """What becomes of rows that have more or fewer cells than there are columns."""
     out: Annotated[str | None, arg(metavar="FILE.npz"), shown("nothing")] = None
     """Write the problem, with the names of agents and arms."""
     overwrite: Annotated[bool, Off] = False

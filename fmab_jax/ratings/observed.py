@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import xarray as xr
@@ -24,7 +24,7 @@ from fmab_jax.core.rewards import MAX_LEVELS, checked_levels
 from fmab_jax.errors import array_of, choice, count, did_you_mean, real, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.ratings import sources
-from fmab_jax.ratings.sources import Column, Source
+from fmab_jax.ratings.sources import Column, Source, legible
 from fmab_jax.resources import affordable
 
 MAX_GROUPS = 10**4
@@ -171,20 +171,20 @@ class ObservedRatings:
         # Ties of an agent's own best arms count for it.
         other = own[:, best] < own.max(axis=1) - 1e-12
         return [
-            ("best arm", f"{_safe(self.arm_labels[best])}, mean {level[best]:.4g}"),
+            ("best arm", f"{legible(self.arm_labels[best])}, mean {level[best]:.4g}"),
             ("gap to the second best", f"{gaps[0]:.3g} points ({gaps[0] / self.points:.3g} of 1)"),
             ("agents who like another best", f"{int(other.sum()):,} of {len(own):,}"),
         ]
 
     def __str__(self) -> str:
-        lines = [(_safe(head), _safe(told)) for head, told in self.lines()]
+        lines = [(legible(head), legible(told)) for head, told in self.lines()]
         wide = max(len(head) for head, _ in lines) + 2
         return "\n".join(f"{head:<{wide}}{told}" for head, told in lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td style='text-align:left;white-space:pre'>{html.escape(_safe(head))}</td>"
-            f"<td style='text-align:left'>{html.escape(_safe(told))}</td></tr>"
+            f"<tr><td style='text-align:left;white-space:pre'>{html.escape(legible(head))}</td>"
+            f"<td style='text-align:left'>{html.escape(legible(told))}</td></tr>"
             for head, told in self.lines()
         )
         return f"<table>{rows}</table>"
@@ -210,6 +210,7 @@ def from_table(
     smoothing: float = 0.0,
     toward: str = "arm",
     fill: str | None = None,
+    uneven_rows: str = "refuse",
 ) -> ObservedRatings:
     """Makes a problem of a long table of observed ratings, one a row.
 
@@ -223,10 +224,10 @@ def from_table(
     where n counts ratings, and q is the arm's distribution over all agents, n(arm, level) / n(arm),
     or uniform over the levels.
 
-    Rows are dropped, in this order, where the rating is missing or no level, where agent or arm is
-    missing, and, in a published layout, where the same user rates the same item once more further
-    down. Then agents and arms with too few ratings are left out, then arms that are not among the
-    most rated.
+    Rows are dropped, in this order, where they are uneven (on demand), where the rating is missing
+    or no level, where agent or arm is missing, and, in a published layout, where the same user
+    rates the same item once more further down. Then agents and arms with too few ratings are left
+    out, then arms that are not among the most rated.
 
     With ``groups``, values of ``agent`` are clustered by taste: x(u, i) = the mean rating of u for
     arm i, minus the mean of all counted ratings of u, centred for each arm over the ratings by all
@@ -258,6 +259,8 @@ def from_table(
         toward: What they are like: "arm" or "uniform".
         fill: What a cell without data becomes: "arm" for the arm's distribution over all agents,
             without smoothing; None refuses it.
+        uneven_rows: What becomes of a row that has more or fewer cells than there are columns:
+            "refuse" or "drop". Those that are dropped are counted. Empty lines are no rows.
 
     Returns:
         The problem, its labels and counts, and a summary of what was kept.
@@ -281,7 +284,7 @@ def from_table(
     """
     wanted = _Wanted(
         *(groups, groups_seed, most_arms, least_per_agent, least_per_arm, least_per_cell),
-        *(smoothing, toward, fill, split),
+        *(smoothing, toward, fill, split, uneven_rows),
     ).checked()
     if layout is not None:
         known = sources.LAYOUTS
@@ -297,9 +300,13 @@ def from_table(
     arms = _Side("arm", arm, "items", items, source)
     once = (published.user, published.item) if published else ()
     once = once if set(once) <= set(source.columns) else ()
-    columns = sources.read(source, [agents.key, arms.key, value, *once])
+    drop = wanted.uneven_rows == "drop"
+    wide = len(source.columns)
+    columns, uneven = sources.read(source, [agents.key, arms.key, value, *once], drop_uneven=drop)
 
     rows = _Rows(len(columns[value].codes))
+    if uneven:
+        rows.dropped[f"not {wide} cells"] = uneven
     given = None if levels is None else checked_levels(levels)
     found_levels, level_of = _levels(columns[value], given, source, value)
     level = rows.take(columns[value].codes, level_of.places, level_of.why)
@@ -310,15 +317,16 @@ def from_table(
     if once:
         rows.keep_last(columns[once[0]], columns[once[1]])
     if not rows.kept.any():
-        remedy = "see how the columns are called, and what their cells hold"
-        refuse("path", source.shown, "a table with ratings", f"no row is left: {remedy}")
+        _refuse_empty(source)
 
     cells = _Cells.counted(user, raw, level, rows.kept, who.names, what, len(found_levels))
     left_out: dict[str, int] = {}
     cells = cells.with_enough(wanted, agent, arm, left_out)
     members = None
     if wanted.groups is not None:
-        cells, members = cells.grouped(wanted.groups, wanted.groups_seed, found_levels, agent)
+        cells, members = cells.grouped(
+            *(wanted.groups, wanted.groups_seed, found_levels, agent), source.shown
+        )
     cells = cells.ordered(source.shown, grouped=members is not None)
     _refuse_few(cells, found_levels, source.shown, agent, arm)
     table, filled = _probabilities(cells, wanted, agent, arm)
@@ -347,7 +355,7 @@ def from_table(
             "counts",
         ),
         members=members,
-        rows=len(rows.kept),
+        rows=len(rows.kept) + uneven,
         dropped=rows.dropped,
         left_out=left_out,
         filled=tuple((cells.agents[i], cells.arms[k]) for i, k in filled),
@@ -371,6 +379,7 @@ class _Wanted(NamedTuple):
     toward: Any
     fill: Any
     split: Any
+    uneven_rows: Any
 
     def checked(self) -> _Wanted:
         """Returns the options, each refused where it is out of its range."""
@@ -392,6 +401,7 @@ class _Wanted(NamedTuple):
         if self.fill is not None:
             remedy = "None refuses cells without data"
             choice("fill", self.fill, ("arm",), remedy, "'arm' or None")
+        choice("uneven_rows", self.uneven_rows, ("refuse", "drop"), "choose what becomes of them")
         if self.split is not None and not (isinstance(self.split, str) and self.split):
             refuse("split", self.split, "a text that separates parts, or None", "'|' is usual")
         return self._replace(**changed)
@@ -408,7 +418,7 @@ class _Wanted(NamedTuple):
 def _column_name(field: str, given: Any, usual: str | None, source: Source) -> str:
     if given is None:
         if usual is None:
-            allowed = f"the name of a column of {source.shown}: {', '.join(source.columns[:12])}"
+            allowed = f"the name of a column of {source.shown}: {sources.named(source.columns)}"
             refuse(field, None, allowed, "say which, or name the file's layout")
         return usual
     if not isinstance(given, str):
@@ -464,7 +474,7 @@ class _Side:
             sources.lacking(field, name, columns, f"{source.shown} and {beside.shown}")
         shared = [each for each in beside.columns if each in source.columns and each != name]
         if len(shared) != 1:
-            told = " and ".join(shared) or "none"
+            told = " and ".join(legible(each)[:20] for each in shared[:4]) or "none"
             allowed = f"a table that shares one column with {source.shown}, not {told}"
             refuse(kind, beside.shown, allowed, "rename or drop columns")
         self.key, self._beside = shared[0], beside
@@ -505,7 +515,7 @@ class _Side:
         known: dict[str, str] = {}
         for key, label in sources.read_small(self._beside, [self.key, self.name], self.kind):
             if known.setdefault(key, label) != label:
-                told = f"{self._beside.shown}, {self.key} {key}"
+                told = f"{self._beside.shown}, {self.key} {key[:40]}"
                 allowed = f"one {self.name} for each {self.key}"
                 refuse(self.kind, told, allowed, "drop one of the two rows")
         return known
@@ -570,6 +580,8 @@ def _levels(
     values = np.array([*numbers, math.nan], np.float64) + 0.0
     if given is None:
         seen = np.unique(values[~np.isnan(values)])
+        if not len(seen):
+            _refuse_empty(source)
         if len(seen) > MAX_LEVELS or len(seen) < 2:
             allowed = f"a column with 2 to {MAX_LEVELS:,} different ratings"
             remedy = (
@@ -581,6 +593,11 @@ def _levels(
     places = np.array([place.get(float(value), -1) for value in values], np.int64)
     why = ["no rating" if math.isnan(value) else "the rating is no level" for value in values]
     return given, _Labelled([], places, why)
+
+
+def _refuse_empty(source: Source) -> NoReturn:
+    remedy = "see how the columns are called, and what their cells hold"
+    refuse("path", source.shown, "a table with ratings", f"no row is left: {remedy}")
 
 
 # --- cells ---
@@ -703,14 +720,14 @@ class _Cells:
         return cells.chosen(np.flatnonzero(rated), np.arange(len(arms)))
 
     def grouped(
-        self, groups: int, seed: int, levels: Sequence[float], name: str
+        self, groups: int, seed: int, levels: Sequence[float], name: str, shown: str
     ) -> tuple[_Cells, dict[str, str]]:
         """Returns the cells of groups of agents, the largest first, and who is in which."""
         if len(self.agents) < groups:
             allowed = f"at most {len(self.agents):,}, the values of {name}"
             refuse("groups", groups, allowed, "use fewer groups")
         # In the order of labels, so that the order of rows changes nothing.
-        cells = self.ordered("", grouped=False)
+        cells = self.ordered(shown, grouped=False)
         place = clusters(cells.tastes(levels), groups, seed)
         sizes = np.bincount(place, minlength=groups)
         first = [int((place == g).argmax()) for g in range(groups)]
@@ -812,7 +829,9 @@ def _refuse_few(cells: _Cells, levels: Sequence[float], shown: str, agent: str, 
         refuse("agent", agent, "a column with ratings", "lower least_per_agent")
     if len(cells.arms) < 2:
         told = cells.arms[0] if cells.arms else "none"
-        refuse("arm", arm, f"a column with at least 2 arms, not only {told!r}", "choose another")
+        refuse(
+            "arm", arm, f"a column with at least 2 arms, not only {told[:40]!r}", "choose another"
+        )
 
 
 def _probabilities(
@@ -831,7 +850,8 @@ def _probabilities(
         few = "no rating"
         if wanted.least_per_cell > 1:
             few = f"fewer than {wanted.least_per_cell:,} ratings"
-        first = f"{agent} {_safe(cells.agents[i])} with {arm} {_safe(cells.arms[k])}"
+        names = legible(cells.agents[i])[:40], legible(cells.arms[k])[:40]
+        first = f"{agent} {names[0]} with {arm} {names[1]}"
         allowed = f"'arm', since {len(places):,} of {lacks.size:,} cells have {few} ({first})"
         remedy = "or have fewer agents (groups=10) or fewer arms (most_arms=10)"
         refuse("fill", None, allowed, remedy)
@@ -856,8 +876,3 @@ def _told_agents(
 
 def _ends(values: Sequence[float]) -> list[Any]:
     return list(values) if len(values) <= 12 else [*values[:4], *values[-2:]]
-
-
-def _safe(text: str) -> str:
-    """Returns a text without what a terminal would take for a command."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
-import io
+import datetime
+import decimal
 import math
-import zlib
+import uuid
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
@@ -20,14 +21,19 @@ from typing import IO, Any, NamedTuple, NoReturn
 import numpy as np
 
 from fmab_jax.core import tables
-from fmab_jax.errors import did_you_mean, reason_of, refuse
-from fmab_jax.files import checked_path, read_input
+from fmab_jax.errors import Refusal, Shown, did_you_mean, reason_of, refuse
+from fmab_jax.errors import shown as brief
+from fmab_jax.files import checked_path
+from fmab_jax.resources import affordable
 
+# Rows of a Parquet file that are read at once.
 CHUNK = 1_000_000
-# Of tables of items and of users, which are read at once.
-_MOST_BYTES = 1 << 30
-# Of the first line of a file, and of the one below it.
-_LONGEST_LINE = 1 << 16
+# Bytes of the first line of a file and of the one below it; and of any line.
+_LONGEST_HEADER = 1 << 16
+_LONGEST_LINE = 1 << 20
+_ROUNDED = ("a whole number that is stored as one, since floats of this size are rounded",)
+# Cells that are written in one way only.
+_PLAIN = (str, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 # What people and programs write in place of a value.
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
 _GENRES = (
@@ -53,9 +59,9 @@ class Form(NamedTuple):
     quoted: bool = True
 
     @property
-    def newline(self) -> str:
-        """What ends a line, as `open` takes it; where nothing is quoted, no letter of a title."""
-        return "" if self.quoted else "\n"
+    def encodings(self) -> tuple[str, ...]:
+        """What the letters may be in; older titles of MovieLens are in Latin-1."""
+        return ("utf-8-sig",) if self.quoted else ("utf-8-sig", "latin-1")
 
 
 class Layout(NamedTuple):
@@ -114,11 +120,25 @@ class Column(NamedTuple):
 
     Attributes:
         codes: [row] place of each row's label; -1 where it has none.
-        labels: The distinct cells, as texts.
+        labels: The distinct cells, as texts without spaces around them.
     """
 
     codes: np.ndarray
     labels: list[str]
+
+    @classmethod
+    def of(cls, codes: Any, cells: Iterable[str]) -> Column:
+        """Makes a column of texts, some of which may differ by spaces, or be empty.
+
+        Args:
+            codes: [row] place of each row's cell; -1 for none.
+            cells: Distinct.
+        """
+        known: dict[str, int] = {}
+        texts = (cell.strip() for cell in cells)
+        # Empty cells have no label; a code of -1 takes the last entry.
+        place = [known.setdefault(text, len(known)) if text else -1 for text in texts]
+        return cls(np.array([*place, -1], np.int32)[np.asarray(codes, np.int32)], list(known))
 
 
 class Source(NamedTuple):
@@ -163,47 +183,53 @@ def find(path: Any, layout: str | None = None, field: str = "path") -> Source:
     Raises:
         ValueError: If it cannot be read, or is no table with named columns.
     """
-    if type(path).__name__ == "DataFrame" and hasattr(path, "columns"):
-        names = tuple(map(str, path.columns))
-        _refuse_twice("a data frame", names, field)
+    if is_frame(path):
+        names = _frame_columns(path, field)
         return Source("a data frame", names, layout or _by_header(names), Form(), None, path)
     file = checked_path(field, path)
+    name = legible(file.name)
     if _ending(file) == ".parquet":
         names = _parquet_columns(file, field)
-        return Source(file.name, names, layout or _by_header(names), Form(), file)
+        return Source(name, names, layout or _by_header(names), Form(), file)
     layout = layout or _BY_FILE.get(file.name)
     plain = Form("\t") if _ending(file) == ".tsv" else Form()
     form = LAYOUTS[layout].form if layout else plain
     first = _first_lines(file, field)
     if form.columns:
         _refuse_other_form(file, first[0], layout, form, field)
-        return Source(file.name, form.columns, layout, form, file)
+        return Source(name, form.columns, layout, form, file)
     names = _header(file, first, form.separator, field)
-    return Source(file.name, names, layout or _by_header(names), form, file)
+    return Source(name, names, layout or _by_header(names), form, file)
 
 
-def read(source: Source, wanted: Iterable[str], field: str = "path") -> dict[str, Column]:
+def read(
+    source: Source, wanted: Iterable[str], field: str = "path", *, drop_uneven: bool = False
+) -> tuple[dict[str, Column], int]:
     """Reads columns.
 
     Args:
         source: The table.
         wanted: Names of columns that it has.
         field: Name of the argument, for refusals.
+        drop_uneven: Whether rows of a file that have more or fewer cells than there are columns are
+            dropped.
+
+    Returns:
+        The columns by name, and how many rows were dropped.
 
     Raises:
         ValueError: If it cannot be read.
     """
     names = list(dict.fromkeys(wanted))
-    building = {name: _Building() for name in names}
-    try:
-        for chunk in _chunks(source, names, field):
-            for name in names:
-                building[name].add(*chunk[name])
-    except UnicodeDecodeError:
-        refuse(field, source.shown, "a UTF-8 table", "save it as CSV in UTF-8")
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        refuse(field, source.shown, "a whole gzip file", "copy it again")
-    return {name: each.column() for name, each in building.items()}
+    if source.frame is not None:
+        return _frame(source, names, field), 0
+    assert source.path is not None
+    if _ending(source.path) == ".parquet":
+        return _parquet_read(source, source.path, names, field), 0
+    for encoding in source.form.encodings:
+        with contextlib.suppress(UnicodeDecodeError):
+            return _text(source, names, field, encoding, drop_uneven)
+    refuse(field, source.shown, "a UTF-8 table", "save it as CSV in UTF-8")
 
 
 def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[str, ...]]:
@@ -217,33 +243,21 @@ def read_small(source: Source, wanted: Sequence[str], field: str) -> list[tuple[
     Raises:
         ValueError: If it cannot be read.
     """
-    if source.frame is not None or (source.path and _ending(source.path) == ".parquet"):
-        columns = read(source, wanted, field)
-        cells = [
-            [each.labels[code] if code >= 0 else "" for code in each.codes]
-            for each in columns.values()
-        ]
-        return list(zip(*cells, strict=True))
-    assert source.path is not None
-    data = read_input(source.path, field, _MOST_BYTES, "table")
-    if source.path.name.lower().endswith(".gz"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error):
-            refuse(field, source.shown, "a whole gzip file", "copy it again")
-    flags = "genres" in wanted and source.columns == _FILMS_100K
-    place = {name: i for i, name in enumerate(source.columns)}
-    found = []
-    for number, row in _records(io.StringIO(_decoded(data), source.form.newline), source.form):
-        if not any(row):
-            continue  # an empty line
-        if len(row) != len(source.columns):
-            told = f"{source.shown}, line {number}"
-            allowed = f"a row of {len(source.columns)} cells"
-            refuse(field, told, allowed, f"it has {len(row)}: mend that line")
-        own = {"genres": _flagged(row)} if flags else {}
-        found.append(tuple(own[n] if n in own else row[place[n]].strip() for n in wanted))
-    return found
+    flags = _GENRES if "genres" in wanted and source.columns == _FILMS_100K else ()
+    own = [name for name in wanted if name in source.columns]
+    columns, _ = read(source, [*own, *flags], field)
+    cells = {
+        name: [each.labels[code] if code >= 0 else "" for code in each.codes]
+        for name, each in columns.items()
+    }
+    if flags:
+        for name in flags:
+            if bad := set(cells[name]) - {"0", "1"}:
+                where = place_of(source, name, bad.pop(), 1)
+                allowed = "flags of 0 or 1, one for each genre"
+                refuse(field, f"{source.shown}, {where}", allowed, "mend that line")
+        cells["genres"] = [_flagged(row) for row in zip(*map(cells.get, flags), strict=True)]
+    return list(zip(*(cells[name] for name in wanted), strict=True))
 
 
 def place_of(source: Source, name: str, label: str, row: int) -> str:
@@ -260,13 +274,12 @@ def place_of(source: Source, name: str, label: str, row: int) -> str:
     """
     if source.path is not None and _ending(source.path) != ".parquet":
         place = source.columns.index(name)
-        with tables.opened(source.path, "path") as file:
-            stream = _stream(source.path, file)
-            text = io.TextIOWrapper(stream, "utf-8-sig", newline=source.form.newline)
-            with contextlib.suppress(csv.Error):  # a cell that only pandas reads
-                for line, cells in _records(text, source.form):
-                    if len(cells) > place and cells[place].strip() == label:
-                        return f"line {line:,}"
+        for encoding in source.form.encodings:
+            with tables.opened(source.path, "path") as file:
+                with contextlib.suppress(UnicodeDecodeError):
+                    for line, cells in _records(source, source.path, file, encoding, "path"):
+                        if len(cells) == len(source.columns) and cells[place].strip() == label:
+                            return f"line {line:,}"
     return f"row {row:,}"
 
 
@@ -290,12 +303,12 @@ def about(source: Source, kind: str, given: Any, field: str) -> Source | None:
     else:
         # A table of one's own is a plain one beside any layout.
         form = Form()
-        if published and not hasattr(given, "columns"):
+        if published and not is_frame(given):
             same = _ending(Path(str(given))) == _ending(Path(published[0]))
             form = published[1] if same else form
     if form.columns:
         file = checked_path(field, given)
-        return Source(file.name, form.columns, None, form, file)
+        return Source(legible(file.name), form.columns, None, form, file)
     return find(given, None, field)
 
 
@@ -303,6 +316,11 @@ def genres_of(label: str, separator: str | None) -> tuple[str, ...]:
     """Returns the parts of a label, without what says that there is none."""
     parts = label.split(separator) if separator else [label]
     return tuple(dict.fromkeys(p.strip() for p in parts if p.strip() and p != _NO_GENRE))
+
+
+def legible(text: str) -> str:
+    """Returns a text without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def number_in(text: str) -> float | None:
@@ -324,66 +342,57 @@ def _by_header(names: Sequence[str]) -> str | None:
     return next((layout for own, layout in _BY_HEADER.items() if set(own) <= set(names)), None)
 
 
-def _stream(path: Path, file: IO[bytes]) -> Any:
-    return gzip.GzipFile(fileobj=file) if path.name.lower().endswith(".gz") else file
-
-
 def _first_lines(path: Path, field: str) -> list[str]:
     """Returns the first two lines of a file that is no archive of something else."""
     with tables.opened(path, field) as file:
-        try:
-            stream = _stream(path, file)
-            lines = [stream.readline(_LONGEST_LINE) for _ in range(2)]
-        except (OSError, EOFError):
-            refuse(field, str(path), "a table of text", "this is no gzip file: name it otherwise")
+        text = tables.text_of(path, file, field, longest=_LONGEST_LINE)
+        lines = [text.buffer.readline(_LONGEST_HEADER) for _ in range(2)]
     if not lines[0].strip():
         refuse(field, str(path), "a table with rows", "its first line is empty")
-    if b"\0" in b"".join(lines):
-        refuse(field, str(path), "a table of text", "this is a binary file: save it as CSV")
-    if len(lines[0]) == _LONGEST_LINE:
+    if len(lines[0]) == _LONGEST_HEADER:
         refuse(field, str(path), "a table of short lines", "its first line does not end: no CSV?")
-    return [_decoded(line).rstrip("\r\n") for line in lines]
+    return [line.decode("utf-8-sig", "replace").rstrip("\r\n") for line in lines]
 
 
-def _decoded(data: bytes) -> str:
-    """Reads UTF-8, or Latin-1, which older MovieLens titles are in."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _records(text: io.TextIOBase, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """Gives the rows below the header, each with the number of the line that it begins on.
-
-    Args:
-        text: Opened with the form's `newline`.
-        form: How the lines are written.
-    """
-    begins = 1
+def _records(
+    source: Source, path: Path, file: IO[bytes], encoding: str, field: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Gives the rows below the header, each with the number of the line that it begins on."""
+    form = source.form
+    text = tables.text_of(path, file, field, encoding, _LONGEST_LINE)
     if form.quoted:
-        rows = csv.reader(text, delimiter=form.separator)
-        for row in rows:
-            if form.columns or begins > 1:
-                yield begins, row
-            begins = rows.line_num + 1
+        rows = tables.records(text, field, source.shown, form.separator)
+        if not form.columns:
+            next(rows, None)
+        yield from rows
         return
-    for begins, line in enumerate(text, 1):
-        if form.columns or begins > 1:
-            yield begins, line.rstrip("\r\n").split(form.separator)
-
-
-def _cells(line: str, separator: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    for number, line in enumerate(text, 1):
+        row = line.rstrip("\r\n")
+        for mistake, letters in (
+            ("a carriage return that ends no line", "\r"),
+            ("a separator and one more ':', to be cut in two ways", ":::"),
+        ):
+            if letters in row:
+                told = f"{source.shown}, line {number:,}"
+                allowed = f"cells separated by {form.separator!r}"
+                refuse(field, told, allowed, f"it has {mistake}: mend that line")
+        yield number, row.split(form.separator)
 
 
 def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tuple[str, ...]:
-    names, below = _cells(lines[0], separator), _cells(lines[1], separator)
+    _, row = next(tables.records([lines[0]], field, legible(path.name), separator))
+    names = [cell.strip() for cell in row]
+    below: list[str] = []
+    with contextlib.suppress(csv.Error):  # told when the rows are read
+        below = next(csv.reader([lines[1]], delimiter=separator), [])
     if len(names) == 1:
         for word, separator in (("a semicolon", ";"), ("a tab", "\t"), ("'::'", "::"), ("|", "|")):
             if separator in lines[0]:
                 remedy = f"{word} separates the columns: save it with commas, or name its layout"
                 refuse(field, str(path), "columns separated by commas", remedy)
+    if len(names) < 2 or all(tables.plain_number(name) is not None for name in names[1:]):
+        remedy = "the first line names no columns: add a header, or name its layout"
+        refuse(field, str(path), "a table whose first line names the columns", remedy)
     if names[0].lower() in ("", "unnamed: 0"):
         remedy = "the first column has no name, an index?: write it without, to_csv(index=False)"
         refuse(field, str(path), "a table whose columns have names", remedy)
@@ -393,9 +402,6 @@ def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tup
     if lines[1] and len(below) > len(names):
         allowed = f"a table whose rows have the {len(names)} cells of the header"
         refuse(field, str(path), allowed, f"the first has {len(below)}: mend it")
-    if all(tables.plain_number(name) is not None for name in names[1:]) or len(names) < 2:
-        remedy = "the first line names no columns: add a header, or name its layout"
-        refuse(field, str(path), "a table whose first line names the columns", remedy)
     _refuse_twice(str(path), names, field)
     return tuple(names)
 
@@ -434,87 +440,86 @@ def _flagged(row: Sequence[str]) -> str:
     return "|".join(name for name, flag in named if flag.strip() == "1" and name != "unknown")
 
 
-# --- chunks of columns ---
+# --- columns of a file of text ---
 
 
-class _Building:
-    """A column while its chunks come in."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-        self._codes: list[np.ndarray] = []
-
-    def add(self, codes: np.ndarray, labels: Iterable[Any]) -> None:
-        """Adds a chunk: the place of each cell's label, -1 for none, and the labels."""
-        known = self._known
-        texts = (str(label).strip() for label in labels)
-        # Empty cells have no label either; a code of -1 takes the last entry.
-        place = [known.setdefault(text, len(known)) if text else -1 for text in texts]
-        self._codes.append(np.array([*place, -1], np.int32)[codes])
-
-    def column(self) -> Column:
-        """Returns the whole column."""
-        codes = np.concatenate(self._codes) if self._codes else np.zeros(0, np.int32)
-        return Column(codes, list(self._known))
-
-
-_Chunk = dict[str, tuple[np.ndarray, Any]]
-
-
-def _chunks(source: Source, names: Sequence[str], field: str) -> Iterator[_Chunk]:
-    """Gives codes and labels of columns, some rows at a time."""
-    import pandas as pd
-
-    if source.frame is not None:
-        frame = source.frame
-        own = {str(name): frame[name] for name in frame.columns if str(name) in names}
-        yield {name: _coded(own[name]) for name in names}
-        return
+def _text(
+    source: Source, names: Sequence[str], field: str, encoding: str, drop_uneven: bool
+) -> tuple[dict[str, Column], int]:
+    """Reads columns of CSV and its like; arguments as in `read`."""
     assert source.path is not None
+    width, uneven = len(source.columns), 0
+    known: list[dict[str, int]] = [{} for _ in names]
+    # Four bytes a cell.
+    codes = [array("i") for _ in names]
+    places = [source.columns.index(name) for name in names]
+    parts = list(zip(places, known, (each.append for each in codes), strict=True))
     with tables.opened(source.path, field) as file:
-        if _ending(source.path) == ".parquet":
-            yield from _parquet_chunks(source, file, names, field)
-            return
-        form = source.form
-        # Pandas reads a separator of one letter ten times as fast; '::' has an empty cell between.
-        step = len(form.separator)
-        heads = [f"{name} {i}" if i else name for name in source.columns for i in range(step)]
-        try:
-            # All columns, as texts: else a row with too many cells would pass, and 01 would be 1.
-            chunks = pd.read_csv(
-                _stream(source.path, file),
-                sep=form.separator[0],
-                header=None,
-                names=heads[: len(heads) - step + 1],
-                index_col=False,
-                skiprows=0 if form.columns else 1,
-                dtype=str,
-                na_filter=False,
-                quoting=csv.QUOTE_MINIMAL if form.quoted else csv.QUOTE_NONE,
-                encoding="utf-8-sig",
-                chunksize=CHUNK,
-            )
-            with chunks:
-                for chunk in chunks:
-                    yield {name: pd.factorize(chunk[name]) for name in names}
-        except pd.errors.EmptyDataError:
-            return
-        except (UnicodeDecodeError, gzip.BadGzipFile):
-            raise
-        except (pd.errors.ParserError, OSError, ValueError) as error:
-            told = reason_of(error).partition("C error: ")[2] or reason_of(error)
-            refuse(field, source.shown, "a table of equally long rows", f"mend it ({told})")
+        for number, row in _records(source, source.path, file, encoding, field):
+            if len(row) == width:
+                for place, own, append in parts:
+                    append(own.setdefault(row[place], len(own)))
+            elif len(row) > 1 or "".join(row).strip():  # else an empty line
+                if not drop_uneven:
+                    told = f"{source.shown}, line {number:,}"
+                    remedy = f"it has {len(row)}: mend that line"
+                    refuse(field, told, f"a row of {width} cells", remedy)
+                uneven += 1
+    for name, own in zip(names, known, strict=True):
+        for cell in own:
+            if source.form.quoted and not tables.is_plain(cell):
+                where = place_of(source, name, cell.strip(), 0)
+                told = f"{source.shown}, {where}, {cell[:30]!r}"
+                refuse(field, told, "a plain cell", tables.NOT_PLAIN)
+    found = {
+        name: Column.of(each, own) for name, each, own in zip(names, codes, known, strict=True)
+    }
+    return found, uneven
 
 
-def _coded(cells: Any) -> tuple[np.ndarray, list[str]]:
-    """Returns codes and labels of a column; whole numbers that are floats lose their ".0"."""
+# --- columns of a data frame and of Parquet ---
+
+
+def is_frame(given: Any) -> bool:
+    """Tells whether it is a data frame of pandas, which is imported only if it may be one."""
+    if type(given).__name__ != "DataFrame":
+        return False
     import pandas as pd
 
-    codes, values = pd.factorize(cells)
-    if pd.api.types.is_float_dtype(values.dtype):
-        # Floats stand for whole numbers where a column has gaps.
-        return codes, [repr(float(value)).removesuffix(".0") for value in values]
-    return codes, [str(value) for value in values]
+    return isinstance(given, pd.DataFrame)
+
+
+def _frame_columns(frame: Any, field: str) -> tuple[str, ...]:
+    try:
+        names = tuple(map(str, frame.columns))
+    except Exception as error:  # somebody's own names
+        remedy = f"rename the columns ({reason_of(error)})"
+        refuse(field, "a data frame", "a table whose columns have names", remedy)
+    _refuse_twice("a data frame", names, field)
+    return names
+
+
+def _frame(source: Source, names: Sequence[str], field: str) -> dict[str, Column]:
+    """Reads columns of a data frame."""
+    import pandas as pd
+
+    found = {}
+    for place, name in enumerate(source.columns):
+        if name not in names:
+            continue
+        cells = source.frame.iloc[:, place]
+        codes, values = np.arange(len(cells)), cells
+        with contextlib.suppress(Exception):  # of cells that cannot be compared
+            # True equals 1; so where kinds are mixed each cell is looked at for itself.
+            if cells.dtype != object or pd.api.types.infer_dtype(cells) == "string":
+                codes, values = pd.factorize(cells)
+                if isinstance(values.dtype, pd.CategoricalDtype):
+                    values = values.astype(values.categories.dtype)
+                if values.dtype.kind == "f":
+                    # NumPy's floats know how many digits they have.
+                    values = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))
+        found[name] = Column.of(codes, _texts(values, codes, 0, source, name, field))
+    return found
 
 
 def _parquet(field: str) -> Any:
@@ -526,29 +531,135 @@ def _parquet(field: str) -> Any:
     return parquet
 
 
-def _parquet_columns(path: Path, field: str) -> tuple[str, ...]:
+@contextlib.contextmanager
+def _opened_parquet(path: Path, field: str) -> Iterator[Any]:
+    """Gives an open Parquet file; whatever a damaged one raises becomes a refusal."""
     parquet = _parquet(field)
     with tables.opened(path, field) as file:
         try:
-            return tuple(parquet.ParquetFile(file).schema_arrow.names)
-        except Exception as error:  # whatever a damaged file raises
-            refuse(field, str(path), "a Parquet file", f"save it again ({reason_of(error)})")
+            yield parquet.ParquetFile(file)
+        except Refusal:
+            raise
+        except Exception as error:
+            refuse(
+                field, str(path), "a Parquet file", f"save it again ({legible(reason_of(error))})"
+            )
 
 
-def _parquet_chunks(
-    source: Source, file: IO[bytes], names: Sequence[str], field: str
-) -> Iterator[Any]:
-    parquet = _parquet(field)
+def _parquet_columns(path: Path, field: str) -> tuple[str, ...]:
+    with _opened_parquet(path, field) as file:
+        names = tuple(file.schema_arrow.names)
+    _refuse_twice(str(path), names, field)
+    return names
+
+
+def _parquet_read(
+    source: Source, path: Path, names: Sequence[str], field: str
+) -> dict[str, Column]:
+    """Reads columns of a Parquet file, as Arrow has them: whole numbers with gaps stay whole."""
+    known: dict[str, dict[str, int]] = {name: {} for name in names}
+    codes: dict[str, list[np.ndarray]] = {name: [np.zeros(0, np.int32)] for name in names}
+    rows = 0
+    with _opened_parquet(path, field) as file:
+        about = file.metadata
+        groups = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
+        needed = 4.0 * about.num_rows * len(names) + max(groups, default=0)
+        affordable("memory", needed, "use a part of the table")
+        for batch in file.iter_batches(CHUNK, columns=list(names)):
+            for name in names:
+                place, values = _encoded(batch.column(name), source, name, field)
+                own = known[name]
+                texts = _texts(values, place, rows, source, name, field)
+                numbers = [own.setdefault(text, len(own)) for text in texts]
+                codes[name].append(np.array([*numbers, -1], np.int32)[place])
+            rows += batch.num_rows
+    return {name: Column.of(np.concatenate(codes[name]), known[name]) for name in names}
+
+
+def _encoded(cells: Any, source: Source, name: str, field: str) -> tuple[np.ndarray, Iterable[Any]]:
+    """Returns [row] places of Arrow's cells, -1 for none, and the distinct cells."""
+    import pyarrow as pa
+
+    kinds = pa.types
+    allowed = "a column of texts, numbers or dates"
+    told = f"{source.shown}, column {name!r}"
+    kind = cells.type.value_type if kinds.is_dictionary(cells.type) else cells.type
+    single = ("integer", "floating", "decimal", "boolean", "null")
+    texts = ("string", "large_string", "string_view", "binary", "large_binary", "date", "time")
+    if not any(getattr(kinds, f"is_{each}")(kind) for each in (*single, *texts, "timestamp")):
+        refuse(field, told, allowed, f"it is {brief(str(kind))}: save its parts as columns")
     try:
-        for batch in parquet.ParquetFile(file).iter_batches(CHUNK, columns=list(names)):
-            frame = batch.to_pandas()
-            yield {name: _coded(frame[name]) for name in names}
-    except Exception as error:  # whatever a damaged file raises
-        refuse(field, source.shown, "a Parquet file", f"save it again ({reason_of(error)})")
+        if kinds.is_dictionary(cells.type):
+            cells = cells.dictionary_decode()
+        if not any(getattr(kinds, f"is_{each}")(kind) for each in single):
+            cells = cells.cast(pa.string())
+        encoded = cells.dictionary_encode()
+    except pa.ArrowException as error:
+        refuse(field, told, allowed, f"save it as texts ({reason_of(error)})")
+    place = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    distinct = encoded.dictionary
+    if kinds.is_floating(kind):
+        return place, distinct.to_numpy(zero_copy_only=False)
+    return place, distinct.to_pylist()
+
+
+def _texts(
+    cells: Iterable[Any], codes: np.ndarray, above: int, source: Source, name: str, field: str
+) -> list[str]:
+    """Returns cells as texts, "" where one is missing.
+
+    Args:
+        cells: Distinct, or one for each row.
+        codes: [row] places of cells.
+        above: How many rows stand above these.
+        source: The table.
+        name: Column.
+        field: Name of the argument, for refusals.
+
+    Raises:
+        ValueError: If a cell is neither a text, a number nor a date.
+    """
+    found = []
+    for i, cell in enumerate(cells):
+        try:
+            found.append(_text_of(cell))
+        except Exception as error:  # somebody's own cell
+            row = above + int((codes == i).argmax()) + 1
+            told = Shown(f"{source.shown!r}, row {row:,}, column {brief(name)}")
+            allowed = "a text, a number or a date" if error.args != _ROUNDED else _ROUNDED[0]
+            refuse(field, told, allowed, f"save it so (it is {brief(cell)})")
+    return found
+
+
+def _text_of(cell: Any) -> str:
+    import pandas as pd
+
+    if cell is None or cell is pd.NA or cell is pd.NaT:
+        return ""
+    if isinstance(cell, (bool, np.bool_)):
+        return str(bool(cell))
+    if isinstance(cell, (int, np.integer)):
+        return str(int(cell))
+    if isinstance(cell, (float, np.floating)):
+        # Beyond these floats stand for several whole numbers each.
+        most = 2.0 ** (np.finfo(type(cell)).nmant + 1)
+        if most < abs(cell) < math.inf:
+            raise ValueError(*_ROUNDED)
+        return "" if math.isnan(cell) else str(cell).removesuffix(".0")
+    if not isinstance(cell, _PLAIN):
+        raise TypeError
+    missing = isinstance(cell, decimal.Decimal) and cell.is_nan()
+    return "" if missing else str(cell)
+
+
+def named(columns: Sequence[str]) -> str:
+    """Returns the names of columns, no more of them than a line holds."""
+    listed = ", ".join(legible(name)[:20] for name in columns[:12])
+    return listed + ", ..." * (len(columns) > 12)
 
 
 def lacking(field: str, name: str, columns: Sequence[str], where: str) -> NoReturn:
     """Refuses the name of a column that no table has."""
-    listed = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
+    listed = named(columns)
     remedy = did_you_mean(name, columns, "give the name of one")
     refuse(field, name, f"a column of {where}: {listed}", remedy)

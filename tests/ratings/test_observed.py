@@ -145,15 +145,19 @@ def test_a_plain_table_is_the_problem_that_a_file_of_it_is(folder: Path) -> None
     assert found.dropped == {} and int(found.counts.sum()) == 63
 
 
-def test_rows_and_chunks_in_any_order_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_and_chunks_in_any_order_make_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Would catch labels that change their number from chunk to chunk, or groups that depend on
     the order of rows."""
     usual = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
     monkeypatch.setattr("fmab_jax.ratings.sources.CHUNK", 1000)
-    again = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
+    monkeypatch.chdir(tmp_path)
+    pd.read_csv(EXAMPLE / "ratings.csv").to_parquet("ratings.parquet")
+    films = EXAMPLE / "movies.csv"
+    again = from_table("ratings.parquet", agent="userId", arm="genres", items=films, groups=4)
     assert again.problem == usual.problem and again.members == usual.members
     frame = pd.read_csv(EXAMPLE / "ratings.csv").sample(frac=1, random_state=5)
-    films = EXAMPLE / "movies.csv"
     turned = from_table(frame, "userId", "genres", items=films, groups=4)
     assert turned.problem == usual.problem and turned.members == usual.members
 

@@ -271,8 +271,7 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "a long row": (
         CSV + "b,y,1,9\n",
         {},
-        "path='t.csv': must be a table of equally long rows; "
-        "mend it (Expected 3 fields in line 6, saw 4)",
+        "path='t.csv, line 6': must be a row of 3 cells; it has 4: mend that line",
     ),
     "a cell without data": (
         CSV + "c,x,1\n",
@@ -325,7 +324,7 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "binary": (
         "agent,arm\0,value\n",
         {},
-        "path='t.csv': must be a table of text; this is a binary file: save it as CSV",
+        "path='t.csv, line 1': must be a table of text; it holds a NUL: save it as CSV in UTF-8",
     ),
     "nothing": ("", {}, "path='t.csv': must be a table with rows; its first line is empty"),
     "smoothing": (

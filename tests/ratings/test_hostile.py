@@ -1,0 +1,769 @@
+"""Hostile tables of ratings: each is refused in one line that says where, or read as it stands.
+
+What is accepted is written out here row by row, by hand, or counted again by plain Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import fractions
+import gzip
+import os
+import re
+import socket
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from fmab_jax.errors import Refusal
+from fmab_jax.ratings import from_table
+
+HEAD = b"agent,arm,value\n"
+ROWS = b"a,x,1\na,y,2\nb,x,2\nb,y,1\n"
+READ = "a x 1, a y 2, b x 2, b y 1"
+PLAIN = {"agent": "agent", "arm": "arm", "value": "value", "fill": "arm"}
+TIMED = HEAD.replace(b"\n", b",time\n")
+FRAME = pd.DataFrame(
+    {"agent": list("aabb"), "arm": list("xyxy"), "value": [1.0, 2.0, 2.0, 1.0]}, dtype=object
+)
+# Beyond 2^53 floats do not tell whole numbers apart.
+WIDE = 2**53
+
+
+class Case(NamedTuple):
+    """A table.
+
+    Attributes:
+        made: Gives it, in an empty folder.
+        due: What the refusal holds; or, with ``read``, the rows: agent, arm and value of each.
+        read: Whether it is accepted.
+        dropped: What is told of rows that are dropped.
+        options: Of `from_table`.
+    """
+
+    made: Callable[[], Any]
+    due: str
+    read: bool = False
+    dropped: dict[str, int] = {}
+    options: dict[str, Any] = {}
+
+
+def written(content: bytes, name: str = "t.csv") -> Callable[[], Path]:
+    def write() -> Path:
+        Path(name).write_bytes(content)
+        return Path(name)
+
+    return write
+
+
+def refused(content: bytes, due: str, name: str = "t.csv", **options: Any) -> Case:
+    return Case(written(content, name), due, options=options)
+
+
+def read(content: bytes, due: str = READ, name: str = "t.csv", **options: Any) -> Case:
+    dropped = options.pop("dropped", {})
+    return Case(written(content, name), due, True, dropped, options)
+
+
+def stored(**columns: Any) -> Callable[[], Path]:
+    """Gives a Parquet file; columns that are left out are those of `ROWS`."""
+
+    def write() -> Path:
+        usual = {"agent": list("aabb"), "arm": list("xyxy"), "value": [1, 2, 2, 1]}
+        parquet.write_table(pa.table(usual | columns), "t.parquet")
+        return Path("t.parquet")
+
+    return write
+
+
+def framed(**columns: Any) -> Callable[[], pd.DataFrame]:
+    return lambda: FRAME.assign(**columns)
+
+
+def packed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def damaged(content: bytes) -> bytes:
+    """Returns an archive whose second half is none."""
+    squeezed = zlib.compressobj(wbits=31)
+    half = squeezed.compress(content[: len(content) // 2]) + squeezed.flush(zlib.Z_FULL_FLUSH)
+    return half + b"\x07" * 40
+
+
+def many(rows: int) -> bytes:
+    rng = np.random.default_rng(0)
+    return b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 6, (rows, 3)))
+
+
+class Mute:
+    """A cell that can be neither shown nor compared."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
+class Loud:
+    """A cell that raises wherever it is looked for."""
+
+    def __hash__(self) -> int:
+        raise RuntimeError("no")
+
+
+def pipe() -> Path:
+    os.mkfifo("t.csv")
+    return Path("t.csv")
+
+
+def listening() -> Path:
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as door:
+        door.bind("t.csv")
+    return Path("t.csv")
+
+
+def folder() -> Path:
+    Path("t.csv").mkdir()
+    return Path("t.csv")
+
+
+def circle() -> Path:
+    os.symlink("t.csv", "t.csv")
+    return Path("t.csv")
+
+
+def linked() -> Path:
+    Path("real.csv").write_bytes(HEAD + ROWS)
+    os.symlink("real.csv", "t.csv")
+    return Path("t.csv")
+
+
+def nowhere() -> Path:
+    os.symlink("none.csv", "t.csv")
+    return Path("t.csv")
+
+
+def beside(content: bytes, name: str = "items.csv") -> Callable[[], Path]:
+    """Gives ratings whose items stand in another file."""
+
+    def write() -> Path:
+        Path("t.csv").write_bytes(HEAD + ROWS)
+        Path(name).write_bytes(content)
+        return Path("t.csv")
+
+    return write
+
+
+def about(content: bytes, due: str, name: str = "items.csv", **more: Any) -> Case:
+    read = more.pop("read", False)
+    return Case(beside(content, name), due, read, more, {"arm": "kind", "items": name})
+
+
+def movies(content: bytes, name: str = "movies.dat", rows: bytes = b"") -> Callable[[], Path]:
+    def write() -> Path:
+        Path(name).write_bytes(content)
+        path = Path("ratings.dat" if name == "movies.dat" else "u.data")
+        usual = b"1::10::4::9\n1::20::2::9\n2::10::2::9\n2::20::4::9\n"
+        path.write_bytes(rows or (usual if path.suffix == ".dat" else usual.replace(b"::", b"\t")))
+        return path
+
+    return write
+
+
+FILMS = b"10::A (1999)::Drama\n20::B (2000)::Comedy\n"
+FLAGS = b"|".join(b"%d" % (i in (5, 8)) for i in range(19))
+FILM = b"10|A (1999)|01-Jan-1999||u|" + FLAGS + b"\n"
+BIG = 1 << 20
+EXAMPLE = "1 10 4, 1 20 2, 2 10 2, 2 20 4"
+BY_GENRE = {"agent": "userId", "arm": "genres", "value": "rating"}
+DAT = {"agent": "userId", "arm": "movieId", "value": "rating"}
+UNEVEN = "line 3'\": must be a row of "
+
+ROWS_OF_TEXT = {
+    "a short row": refused(TIMED + b"1,1,4,9\n1,1,964982703\n", "line 3': must be a row of 4"),
+    "a short row with a wrong rating": refused(HEAD + b"a,x,1\na,9\n", "line 3': must be a row of"),
+    "a long row": refused(HEAD + b"a,x,1\na,y,2,9\n", "line 3': must be a row of 3 cells"),
+    "a row of one space": read(HEAD + ROWS[:6] + b" \n" + ROWS[6:]),
+    "empty lines": read(HEAD + b"\n\n" + ROWS + b"\r\n\n"),
+    "a row of commas": read(HEAD + ROWS + b",,\n", dropped={"no rating": 1}),
+    "uneven rows that may be dropped": read(
+        HEAD + b"a,x\n" + ROWS + b"a,x,1,2\n\nb,y\n",
+        dropped={"not 3 cells": 3},
+        uneven_rows="drop",
+    ),
+    "uneven rows, another word": refused(HEAD + ROWS, "uneven_rows='keep'", uneven_rows="keep"),
+    "a comma at each end": read(
+        HEAD.replace(b"\n", b",\n") + ROWS.replace(b"\n", b",\n"),
+    ),
+    "a comment": refused(HEAD + b"a,x,1\n# old\n" + ROWS, "line 3': must be a row of 3 cells"),
+    "a comment first": refused(b"# mine\n" + HEAD + ROWS, "first line names no columns"),
+    "a second header": refused(HEAD + ROWS + HEAD + ROWS, "line 6, 'value'"),
+    "semicolons from line 3 on": refused(HEAD + b"a,x,1\nb;y;2\n", "line 3': must be a row of"),
+    "tabs from line 3 on": refused(HEAD + b"a,x,1\nb\ty\t2\n", "line 3': must be a row of 3"),
+    "no end of the last line": read(HEAD + ROWS[:-1]),
+    "carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\n")),
+    "some carriage returns": read(HEAD.replace(b"\n", b"\r\n") + ROWS),
+    "two carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\r\n")),
+    "carriage returns alone": refused(
+        (HEAD + ROWS).replace(b"\n", b"\r"), "a carriage return that ends no line"
+    ),
+    "a carriage return in a row": refused(
+        HEAD + b"a,x,1\na,y,2\rb,x,2\nb,y,1\n", "line 3': must be "
+    ),
+    "a carriage return in a label": refused(HEAD + b"a,x\r,1\n" + ROWS, "line 2': must be "),
+    "a carriage return in quotes": read(
+        HEAD + ROWS.replace(b"x", b'"x\rz"'), READ.replace("x", "x\rz")
+    ),
+    "a line in quotes": read(HEAD + ROWS.replace(b"x", b'"x\nz"'), READ.replace("x", "x\nz")),
+    "a comma in quotes": read(HEAD + ROWS.replace(b"x", b'"x,z"'), READ.replace("x", "x,z")),
+    "doubled quotes": read(HEAD + ROWS.replace(b"x", b'"x""z"'), READ.replace("x", 'x"z')),
+    "a quote in a word": read(HEAD + ROWS.replace(b"x", b'x"z'), READ.replace("x", 'x"z')),
+    "a quote that nothing closes": refused(HEAD + ROWS + b'"a,x,1\nb,x,2\n', "line 6': must be "),
+    "a quote closed too early": refused(HEAD + b'a,x,1\na,"x"z,1\n', "line 3': must be "),
+    "a quote after a backslash": refused(HEAD + b'a,x,1\na,"x\\"z",1\n', "line 3': must be "),
+    "a quote behind a space": refused(HEAD + ROWS + b'a, "x",1\n', "must be a plain cell"),
+    "a comma behind a space and a quote": refused(
+        HEAD + b'a, "x,z",1\n' + ROWS, "has one cell|rows have one cell"
+    ),
+    "single quotes": refused(HEAD + ROWS + b"a,'x,z',1\n", "line 6': must be a row of 3 cells"),
+    "a header of two lines": refused(b'agent,"a\nrm",value\n' + ROWS, "line 1': must be "),
+    "a header in quotes": read(b'"agent","arm","value"\n' + ROWS),
+    "a header twice": refused(b"agent,arm,arm \n" + ROWS, "rename one 'arm'"),
+    "two columns without names": refused(b"agent,arm,value,,\na,x,1,,\n", "rename one ''"),
+    "a header alone": refused(HEAD, "no row is left"),
+    "a header without its end": refused(HEAD[:-1], "no row is left"),
+    "spaces alone": refused(b"   \n" + HEAD + ROWS, "first line is empty"),
+    "a huge header": refused(b",".join(b"%d" % i for i in range(9**5)), "its first line does not"),
+    "a header of commands": refused(b"a\x1b[2J,\x1b]0;x\x07,c\n1,2,3\n", "a?[2J"),
+}
+
+LETTERS = {
+    "a mark of UTF-8": read(b"\xef\xbb\xbf" + HEAD + ROWS),
+    "two marks of UTF-8": refused(b"\xef\xbb\xbf" * 2 + HEAD + ROWS, "must be a column of t.csv"),
+    "two files in one": refused(HEAD + ROWS + b"\xef\xbb\xbf" + ROWS, "must be a plain cell"),
+    "UTF-16": refused((HEAD + ROWS).decode().encode("utf-16"), "must be a table of text"),
+    "UTF-16 without a mark": refused((HEAD + ROWS).decode().encode("utf-16le"), "a table of text"),
+    "UTF-32": refused((HEAD + ROWS).decode().encode("utf-32"), "must be a table of text"),
+    "Latin-1": refused(HEAD + ROWS + b"a,\xe9,1\n", "must be a UTF-8 table"),
+    "a NUL": refused(HEAD + b"a,x,1\na,y\0,2\n" + ROWS, "line 3': must be "),
+    "a NUL far down": refused(HEAD + many(90_000) + b"\0\n", "line 90,002': must be "),
+    "an archive of another kind": refused(b"PK\x03\x04\x14\0\0\0", "must be a table of text"),
+    "a surrogate": refused(HEAD + ROWS + b"a,\xed\xa0\x80,1\n", "must be a UTF-8 table"),
+    "accents": read(HEAD + ROWS.replace(b"x", "é".encode()), READ.replace("x", "é")),
+    "a space that does not break": read(HEAD + ROWS.replace(b"x", "x\xa0".encode())),
+    "a line separator": read(
+        HEAD + ROWS.replace(b"x", "x\u2028z".encode()), READ.replace("x", "x\u2028z")
+    ),
+    "a huge cell": refused(HEAD + ROWS + b"a," + b"x" * 131_073 + b",1\n", "line 6': must be "),
+    "a line without an end": refused(HEAD + ROWS + b"a" * (BIG + 9), "a line of at most"),
+}
+
+VALUES = {
+    f"the rating {text}": refused(HEAD + ROWS + f"b,y,{text}\n".encode(), "line 6, ")
+    for text in [
+        *("1e-400", "-1e-400", "1e-9999", "1e400", "-1e400", "inf", "-Infinity", "1_0", "0x10"),
+        *(
+            "１",
+            "٣",
+            "1 000",
+            "1'000",
+            "--1",
+            "1e",
+            ".",
+            "+",
+            "1/2",
+            "50%",
+            "$3",
+            "true",
+            "3 stars",
+        ),
+        *("1e5.5", "1,", "4 5"),
+    ]
+    if "," not in text
+} | {
+    "the rating 1,000": refused(HEAD + ROWS + b'b,y,"1,000"\n', "line 6, '1,000'"),
+    "the rating 1e-400 at levels": refused(
+        HEAD + ROWS + b"b,y,1e-400\n", "line 6, '1e-400'", levels=[0, 1, 2]
+    ),
+    "zero with an exponent": read(HEAD + ROWS + b"b,y,0e-400\n", READ + ", b y 0"),
+    "zero below zero": read(HEAD + ROWS + b"b,y,-0.0\nb,y,0\n", READ + ", b y 0, b y 0"),
+    "a small rating": read(HEAD + ROWS + b"b,y,1e-30\n", READ + ", b y 1e-30"),
+    "a rating of 400 digits": read(
+        HEAD + ROWS + b"b,y,0." + b"3" * 400 + b"\n", READ + ", b y " + repr(1 / 3)
+    ),
+    "numbers in many forms": read(HEAD + b'a,x,+1\na,y, 2. \nb,x,"2"\nb,y,1.0e+00\n', READ),
+    "missing ratings": read(
+        HEAD + ROWS + b"a,x,NA\na,x,nan\na,x,-\na,x,None\na,x,null\n", dropped={"no rating": 5}
+    ),
+    "levels nearer than floats tell": refused(HEAD + ROWS + b"a,x,0\na,x,5e-324\n", "levels"),
+    "a rating too large": refused(HEAD + ROWS + b"a,x,1e16\n", "levels[2]=1e+16"),
+}
+
+LABELS = {
+    "one number in two forms": refused(HEAD + b"1,x,1\n1.0,x,2\n2,y,1\n", "same number"),
+    "one number with and without zeros": refused(HEAD + b"1,x,1\n01,x,2\n2,y,1\n", "same number"),
+    "one number with a sign": refused(HEAD + b"1,x,1\n+1,x,2\n2,y,1\n", "same number"),
+    "one number of 19 digits": refused(
+        HEAD + b"1%s,x,1\n01%s,x,2\n2,y,1\n" % (b"0" * 18, b"0" * 18), "same number"
+    ),
+    "numbers as a spreadsheet shortens them": refused(
+        HEAD + ROWS + b"9.78014E+12,x,1\n", "agent 9.78014E+12': must be whole labels"
+    ),
+    "numbers beyond 2^53": read(
+        HEAD + b"%d,x,1\n%d,y,2\n" % (WIDE, WIDE + 1), f"{WIDE} x 1, {WIDE + 1} y 2"
+    ),
+    "letters that look like numbers": read(
+        HEAD + b"1e5,x,1\n100000,y,2\nz,x,2\n", "1e5 x 1, 100000 y 2, z x 2"
+    ),
+    "missing agents and arms": read(
+        HEAD + ROWS + b",x,1\na, ,1\n", dropped={"no agent": 1, "no arm": 1}
+    ),
+    "agents called NA and null": read(
+        HEAD + ROWS.replace(b"a,", b"NA,").replace(b"b,", b"null,"),
+        READ.replace("a ", "NA ").replace("b ", "null "),
+    ),
+}
+
+ARCHIVES = {
+    "a whole archive": read(packed(HEAD + ROWS), name="t.csv.gz"),
+    "two archives in one": read(packed(HEAD) + packed(ROWS), name="t.csv.gz"),
+    "an archive of nothing": refused(packed(b""), "its first line is empty", "t.csv.gz"),
+    "an empty archive": refused(b"", "its first line is empty", "t.csv.gz"),
+    "an archive cut short": refused(packed(HEAD + many(9999))[:-99], "whole gzip", "t.csv.gz"),
+    "an archive without its sum": refused(packed(HEAD + ROWS)[:-8], "gzip file", "t.csv.gz"),
+    "an archive with another sum": refused(
+        packed(HEAD + ROWS)[:-8] + b"12345678", "gzip file", "t.csv.gz"
+    ),
+    "an archive damaged in its middle": refused(
+        damaged(HEAD + many(99_999)), "must be a whole gzip file", "t.csv.gz"
+    ),
+    "an archive damaged at once": refused(
+        packed(HEAD + ROWS)[:10] + b"\xff" * 40, "gzip file", "t.csv.gz"
+    ),
+    "an archive with more behind it": refused(
+        packed(HEAD + ROWS) + b"garbage", "must be a whole gzip file", "t.csv.gz"
+    ),
+    "zeros behind an archive": read(packed(HEAD + ROWS) + b"\0" * 99, name="t.csv.gz"),
+    "an archive in an archive": refused(packed(packed(HEAD + ROWS)), "must be ", "t.csv.gz"),
+    "an archive that is none": refused(HEAD + ROWS, "no gzip file", "t.csv.gz"),
+    "a table called an archive": refused(packed(HEAD + ROWS), "must be ", "t.csv"),
+    "a bomb of rows": refused(packed(HEAD + ROWS * 4_000_000), "bytes once unpacked", "t.csv.gz"),
+    "a bomb of empty lines": refused(
+        packed(HEAD + b"\n" * 96_000_000), "once unpacked", "t.csv.gz"
+    ),
+    "a bomb of one line": refused(
+        packed(HEAD + b"a" * 96_000_000), "a line of at most", "t.csv.gz"
+    ),
+    "a bomb of zeros": refused(packed(HEAD + bytes(96_000_000)), "line 2': must be ", "t.csv.gz"),
+}
+
+FILES = {
+    "a folder": Case(folder, "Is a directory"),
+    "a pipe": Case(pipe, "it is a pipe or a device"),
+    "a socket": Case(listening, "it is a pipe or a device"),
+    "a device": Case(lambda: "/dev/zero", "it is a pipe or a device"),
+    "a link in a circle": Case(circle, "must be a readable file"),
+    "a link to nowhere": Case(nowhere, "No such file"),
+    "a link to a table": Case(linked, READ, True),
+    "no path": Case(lambda: None, "path=None: must be a path"),
+    "bytes": Case(lambda: b"t.csv", "must be a path"),
+    "a number": Case(lambda: 3, "must be a path"),
+    "an empty path": Case(lambda: "", "must be a readable file"),
+    "a long path": Case(lambda: "x" * 5000 + ".csv", "File name too long"),
+    "a NUL in a path": Case(lambda: "t\0.csv", "NUL"),
+    "a name with a line's end": refused(HEAD, "no row is left", "a\nb.csv"),
+    "a name with a command": refused(HEAD, "no row is left", "a\x1b[2Jb.csv"),
+    "another name with a line's end": refused(
+        b"a,b\n1,2\n", "must be a column of a?b.csv", "a\nb.csv"
+    ),
+    "JSON lines": refused(
+        b'{"agent": "a", "arm": "x", "value": 1}\n', "must be a column of t.json", "t.json"
+    ),
+    "JSON": refused(b'[\n{"agent": "a"}]\n', "first line names no columns", "t.json"),
+    "HTML": refused(b"<!DOCTYPE html>\n<html>\n", "first line names no columns", "t.csv"),
+    "nothing": refused(b"", "its first line is empty"),
+}
+
+COLONS = {
+    "colons": Case(movies(FILMS), EXAMPLE, True, options=DAT),
+    "one colon for two": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1:20:2:9\n"), "line 2': must be a row of 4", options=DAT
+    ),
+    "one colon between empty cells": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1:20::2:9\n"), "line 2': must be a row of 4", options=DAT
+    ),
+    "three colons": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1:::20::2::9\n"), "line 2': must be ", options=DAT
+    ),
+    "a cell too few": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1::20::2\n"), "line 2': must be a row of 4", options=DAT
+    ),
+    "a cell too many": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1::20::2::9::\n"), "line 2': must be a row", options=DAT
+    ),
+    "a carriage return between colons": Case(
+        movies(FILMS, rows=b"1::10::4::9\r1::20::2::9\n2::10::2::9\n"), "must be ", options=DAT
+    ),
+    "a carriage return below": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1::20::2::9\r2::10::2::9\n"),
+        "line 2': must be ",
+        options=DAT,
+    ),
+    "uneven rows of colons": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1:20:2:9\n2::20::2::9\n"),
+        "1 10 4, 2 20 2",
+        True,
+        {"not 4 cells": 1},
+        DAT | {"uneven_rows": "drop"},
+    ),
+    "a film of two cells": Case(
+        movies(FILMS + b"30::C\n"), "line 3': must be a row of 3", options=BY_GENRE
+    ),
+    "a film with three colons": Case(
+        movies(FILMS + b"30::C:::D\n"), "line 3': must be ", options=BY_GENRE
+    ),
+    "a film with a NUL": Case(
+        movies(FILMS + b"30::\0::D\n"), "line 3': must be ", options=BY_GENRE
+    ),
+    "films": Case(
+        movies(FILMS),
+        EXAMPLE.replace("10", "Drama").replace("20", "Comedy"),
+        True,
+        options=BY_GENRE,
+    ),
+    "a flag of 2": Case(
+        movies(FILM.replace(b"|1|", b"|2|", 1), "u.item"),
+        "line 1': must be flags of 0 or 1",
+        options=BY_GENRE,
+    ),
+    "a missing flag": Case(
+        movies(FILM[:-3] + b"\n", "u.item"), "line 1': must be a row of 24", options=BY_GENRE
+    ),
+}
+
+KINDS = b"arm,kind\nx,p\ny,q\n"
+BESIDE = {
+    "items": about(KINDS, READ.replace("x", "p").replace("y", "q"), read=True),
+    "items with a short row": about(KINDS + b"z\n", "line 4': must be a row of 2 cells"),
+    "items in Latin-1": about(KINDS + b"z,\xe9\n", "items='items.csv': must be a UTF-8 table"),
+    "items in UTF-16": about(KINDS.decode().encode("utf-16"), "must be a table of text"),
+    "items with a NUL": about(KINDS + b"z,\0\n", "items='items.csv, line 4': must be "),
+    "items with a huge cell": about(
+        KINDS + b"z," + b"x" * 131_073 + b"\n", "items='items.csv, line 4': must be "
+    ),
+    "items with a carriage return": about(KINDS + b"z,q\rw,p\n", "line 4': must be "),
+    "items with an open quote": about(KINDS + b'z,"q\n', "line 4': must be "),
+    "items in a damaged archive": about(
+        damaged(KINDS + b"".join(b"z%d,%d\n" % (i, i) for i in range(99_999))),
+        "must be a whole gzip file",
+        "items.csv.gz",
+    ),
+    "items in an archive damaged at once": about(
+        packed(KINDS)[:10] + b"\xff" * 40, "gzip file", "items.csv.gz"
+    ),
+    "items in a bomb": about(
+        packed(KINDS + b"z,q\n" * 24_000_000), "bytes once unpacked", "items.csv.gz"
+    ),
+    "items of one arm twice": about(KINDS + b"x,q\n", "items='items.csv, arm x': must be one kind"),
+    "items of a huge key": about(
+        KINDS + b"k" * 9999 + b",q\n" + b"k" * 9999 + b",p\n", "must be one kind"
+    ),
+    "items that are a folder": Case(
+        lambda: (Path("i.csv").mkdir(), beside(KINDS)())[1],
+        "items='i.csv': must be a readable ",
+        options={"arm": "kind", "items": "i.csv"},
+    ),
+    "items that are a number": Case(
+        beside(KINDS), "items=3: must be a path", options={"arm": "kind", "items": 3}
+    ),
+}
+
+NULLABLE = [WIDE, WIDE + 1, None, 7]
+PARQUET = {
+    "whole numbers with a gap": Case(
+        stored(agent=NULLABLE), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    ),
+    "large numbers without signs and a gap": Case(
+        stored(agent=pa.array([2**64 - 1, 2**64 - 2, None, 7], pa.uint64())),
+        f"{2**64 - 1} x 1, {2**64 - 2} y 2, 7 y 1",
+        True,
+        {"no agent": 1},
+    ),
+    "small numbers with a gap": Case(
+        stored(agent=pa.array([1, 2, None, -7], pa.int8())),
+        "1 x 1, 2 y 2, -7 y 1",
+        True,
+        {"no agent": 1},
+    ),
+    "ratings with a gap": Case(
+        stored(value=[1, 2, None, 1]), "a x 1, a y 2, b y 1", True, {"no rating": 1}
+    ),
+    "floats for whole numbers": Case(
+        stored(agent=[1.0, 2.0, float("nan"), None]), "1 x 1, 2 y 2", True, {"no agent": 2}
+    ),
+    "floats beyond 2^53": Case(stored(agent=[1.0, 2.0, 3.0, float(2 * WIDE)]), "row 4"),
+    "short floats beyond 2^24": Case(
+        stored(agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())), "row 4"
+    ),
+    "short floats as ratings": Case(
+        stored(value=pa.array([3.7, 2, 2, 1], pa.float32())),
+        "a x 3.7, a y 2, b x 2, b y 1",
+        True,
+    ),
+    "decimals as ratings": Case(
+        stored(value=[decimal.Decimal(text) for text in ("1.00", "2.50", "2.50", "1.00")]),
+        "a x 1, a y 2.5, b x 2.5, b y 1",
+        True,
+    ),
+    "decimals as agents": Case(
+        stored(agent=[decimal.Decimal(n) for n in (WIDE, WIDE + 1, WIDE, 2**80)]),
+        f"{WIDE} x 1, {WIDE + 1} y 2, {WIDE} x 2, {2**80} y 1",
+        True,
+    ),
+    "a dictionary": Case(stored(agent=pa.array(list("aabb")).dictionary_encode()), READ, True),
+    "a dictionary with an unused rating": Case(
+        stored(value=pa.DictionaryArray.from_arrays([0, 1, 1, 0], [1, 2, 9])), READ, True
+    ),
+    "a dictionary with one text twice": Case(
+        stored(agent=pa.DictionaryArray.from_arrays([0, 1, 2, 2], ["a", "a", "b"])), READ, True
+    ),
+    "lists": Case(stored(agent=[["a"], ["a"], ["b"], None]), "agent"),
+    "structures": Case(stored(arm=[{"k": "x"}, {"k": "y"}, None, {"k": "x"}]), "arm"),
+    "maps": Case(stored(arm=pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int8()))), "arm"),
+    "points in names": Case(
+        stored(**{"value.value": [9, 9, 9, 9], "agent.arm": [8, 8, 8, 8]}), READ, True
+    ),
+    "moments as ratings": Case(
+        stored(value=[datetime.datetime(2020, 1, 1)] * 2 + [None] * 2), "row 1, '2020-01-01"
+    ),
+    "days as agents": Case(
+        stored(agent=[datetime.date(2020, 1, 1)] * 2 + [datetime.date(1999, 12, 31)] * 2),
+        READ.replace("a ", "2020-01-01 ").replace("b ", "1999-12-31 "),
+        True,
+    ),
+    "nanoseconds as agents": Case(
+        stored(agent=pa.array([1, 1, 2, 2], pa.timestamp("ns"))),
+        READ.replace("a ", "1970-01-01_00:00:00.000000001 ").replace(
+            "b ", "1970-01-01_00:00:00.000000002 "
+        ),
+        True,
+    ),
+    "truth values as ratings": Case(stored(value=[True, False, True, False]), "row 1, 'True'"),
+    "truth values as agents": Case(
+        stored(agent=[True, True, False, False]),
+        READ.replace("a ", "True ").replace("b ", "False "),
+        True,
+    ),
+    "bytes that are text": Case(stored(agent=[b"a", b"a", b"b", b"b"]), READ, True),
+    "bytes that are none": Case(stored(agent=[b"a", b"a", b"\xff", b"b"]), "agent"),
+    "large texts": Case(stored(agent=pa.array(list("aabb"), pa.large_string())), READ, True),
+    "nothing but gaps": Case(stored(agent=pa.nulls(4)), "no row is left"),
+    "no rows": Case(
+        stored(**{n: pa.array([], pa.string()) for n in PLAIN if n != "fill"}),
+        "no row is left",
+    ),
+    "texts as ratings": Case(stored(value=["1", "2", "1e-400", "1"]), "row 3, '1e-400'"),
+    "a name twice in Parquet": Case(
+        lambda: (
+            parquet.write_table(
+                pa.Table.from_arrays(
+                    [pa.array([1, 2])] * 4, names=["agent", "arm", "value", "arm"]
+                ),
+                "t.parquet",
+            ),
+            Path("t.parquet"),
+        )[1],
+        "rename one 'arm'",
+    ),
+    "Parquet cut short": Case(
+        lambda: written(stored()().read_bytes()[:-20], "cut.parquet")(), "must be a Parquet file"
+    ),
+    "Parquet damaged in its middle": Case(
+        lambda: written(
+            (lambda whole: whole[:4] + b"\xff" * 60 + whole[64:])(stored()().read_bytes()),
+            "cut.parquet",
+        )(),
+        "must be a Parquet file",
+    ),
+    "Parquet in gzip": Case(
+        lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "must be a Parquet file"
+    ),
+    "a folder called Parquet": Case(
+        lambda: (Path("t.parquet").mkdir(), Path("t.parquet"))[1], "Is a directory"
+    ),
+}
+
+
+def nan_frame(kind: Any) -> Callable[[], pd.DataFrame]:
+    return framed(agent=pd.array([WIDE, WIDE + 1, None, 7], dtype=kind))
+
+
+class FalseFrame:
+    """No data frame, but called so."""
+
+    columns = 5
+
+
+FalseFrame.__name__ = "DataFrame"
+
+FRAMES = {
+    "a frame": Case(framed(), READ, True),
+    "nullable whole numbers": Case(
+        nan_frame("Int64"), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    ),
+    "Arrow's whole numbers": Case(
+        nan_frame("int64[pyarrow]"), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    ),
+    "objects that are whole numbers": Case(
+        nan_frame(object), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    ),
+    "a frame's floats beyond 2^53": Case(framed(agent=[1.0, 2.0, 3.0, 2.0 * WIDE]), "row 4"),
+    "objects that are floats beyond 2^53": Case(
+        framed(agent=pd.Series([1.0, 2.0, "3", 2.0 * WIDE], dtype=object)), "row 4"
+    ),
+    "cells that are lists": Case(framed(agent=[["a"], ["a"], ["b"], ["b"]]), "row 1"),
+    "one cell that is a list": Case(framed(agent=["a", "a", "b", ["b"]]), "row 4"),
+    "cells that are sets": Case(framed(value=[{1}, {2}, {1}, {2}]), "row 1"),
+    "cells that are structures": Case(framed(arm=[{"x": 1}] * 4), "row 1"),
+    "cells that cannot be shown": Case(framed(agent=["a", "a", Mute(), "b"]), "row 3"),
+    "cells that cannot be hashed": Case(framed(arm=["x", "y", "x", Loud()]), "row 4"),
+    "cells that are fractions": Case(framed(value=[fractions.Fraction(1, 2)] * 4), "row 1"),
+    "cells that are bytes": Case(framed(agent=[b"a", "a", "b", "b"]), "row 1"),
+    "complex numbers": Case(framed(value=np.array([1, 2, 2, 1j])), "row 1"),
+    "huge whole numbers": Case(framed(value=[1, 2, 10**400, 1]), "row 3"),
+    "whole numbers too huge to write": Case(framed(value=[1, 2, 10**5000, 1]), "row 3"),
+    "truth and one": Case(
+        framed(agent=pd.Series([True, True, 1, 1], dtype=object)),
+        READ.replace("a ", "True ").replace("b ", "1 "),
+        True,
+    ),
+    "one and its text": Case(
+        framed(agent=pd.Series([1, "1", 2.0, "2"], dtype=object)),
+        READ.replace("a ", "1 ").replace("b ", "2 "),
+        True,
+    ),
+    "categories": Case(
+        framed(agent=pd.Categorical(["a", "a", None, "b"], categories=["z", "b", "a"])),
+        "a x 1, a y 2, b y 1",
+        True,
+        {"no agent": 1},
+    ),
+    "categories that are floats": Case(
+        framed(agent=pd.Categorical([1.0, 1.0, 2.0, 2.0])),
+        READ.replace("a ", "1 ").replace("b ", "2 "),
+        True,
+    ),
+    "unused categories of ratings": Case(
+        framed(value=pd.Categorical([1, 2, 2, 1], categories=[1, 2, 9])), READ, True
+    ),
+    "a frame's short floats": Case(
+        framed(value=np.array([3.7, 2, 2, 1], np.float32)), "a x 3.7, a y 2, b x 2, b y 1", True
+    ),
+    "a frame's decimals": Case(
+        framed(value=[decimal.Decimal("1.50"), decimal.Decimal("NaN"), decimal.Decimal(2), 1]),
+        "a x 1.5, b x 2, b y 1",
+        True,
+        {"no rating": 1},
+    ),
+    "pandas' missing values": Case(
+        framed(agent=pd.Series([pd.NA, pd.NaT, None, "b"], dtype=object)),
+        "b y 1",
+        dropped={"no agent": 3},
+        options={"levels": [1, 2]},
+    )._replace(due="at least 2 arms"),
+    "moments": Case(
+        framed(agent=pd.to_datetime(["2020-01-01", "2020-01-01", "2021-01-01", None])),
+        "2020-01-01_00:00:00 x 1, 2020-01-01_00:00:00 y 2, 2021-01-01_00:00:00 x 2",
+        True,
+        {"no agent": 1},
+    ),
+    "spans as ratings": Case(framed(value=pd.to_timedelta([1, 2, 2, 1], "s")), "row 1"),
+    "names of several levels": Case(
+        lambda: pd.concat({"k": FRAME}, axis=1), "must be a column of a data frame"
+    ),
+    "names that are numbers and their texts": Case(
+        lambda: pd.DataFrame([[1, 2, 3]], columns=[1, "1", "x"]), "rename one '1'"
+    ),
+    "names that cannot be shown": Case(
+        lambda: pd.DataFrame([[1, 2, 3]], columns=pd.Index([Mute(), 1, 2], dtype=object)), "path="
+    ),
+    "a name twice in a frame": Case(
+        lambda: pd.DataFrame([[1, 2, 3]], columns=["agent", "arm", "arm"]), "rename one 'arm'"
+    ),
+    "no rows in a frame": Case(lambda: FRAME[:0], "no row is left"),
+    "no columns": Case(lambda: pd.DataFrame(), "must be a column of a data frame"),
+    "no data frame": Case(FalseFrame, "path="),
+    "a series": Case(lambda: FRAME["agent"], "must be a path"),
+    "a mapping": Case(lambda: {"agent": ["a"]}, "must be a path"),
+}
+
+CATEGORIES = {
+    "rows": ROWS_OF_TEXT,
+    "letters": LETTERS,
+    "values": VALUES,
+    "labels": LABELS,
+    "archives": ARCHIVES,
+    "files": FILES,
+    "colons": COLONS,
+    "beside": BESIDE,
+    "parquet": PARQUET,
+    "frames": FRAMES,
+}
+CASES = {
+    f"{kind}: {name}": case for kind, each in CATEGORIES.items() for name, case in each.items()
+}
+
+
+def rows_of(text: str) -> Counter[tuple[str, str, float]]:
+    """Returns how often each row stands in "agent arm value, ..."; a low line is a space."""
+    cells = [row.rsplit(" ", 2) for row in re.split(", (?=[^, ]+ [^ ]+ )", text)]
+    return Counter((who.replace("_", " "), what, float(value)) for who, what, value in cells)
+
+
+def counts_of(found: Any) -> Counter[tuple[str, str, float]]:
+    return Counter(
+        {
+            (found.agent_labels[i], found.arm_labels[k], found.levels[level]): int(number)
+            for (i, k, level), number in np.ndenumerate(found.counts.values)
+            if number
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def check(case: Case) -> None:
+    """Holds what becomes of a table against what is due."""
+    given = case.made()
+    options = PLAIN | {"split": None} | case.options
+    if case.read:
+        found = from_table(given, **options)
+        assert counts_of(found) == rows_of(case.due)
+        assert found.dropped == case.dropped
+        assert found.rows == sum(rows_of(case.due).values()) + sum(case.dropped.values())
+        return
+    with pytest.raises(Refusal) as refusal:
+        from_table(given, **options)
+    told = str(refusal.value)
+    assert any(due in told for due in case.due.split("|")), told
+    assert told.isprintable() and len(told) < 600, told
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_hostile_tables(name: str) -> None:
+    """Would catch a number that nobody wrote, a row that vanishes, and any other exception."""
+    check(CASES[name])
