@@ -132,6 +132,7 @@ def overview(
     descending: bool = False,
     where: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
 ) -> Overview:
     """Returns what every configuration of a result ends with: a table that shows itself.
 
@@ -149,7 +150,9 @@ def overview(
         where: Conditions that rows fulfil, such as ("links<=500", "regret<1e5"): a name as in
             ``sort``, leak, links, or links_ and a meter; one of <, <=, >, >=; a number.
         columns: Names of the columns wanted, in this order: swept parameters, leak, regret,
-            interval, percent, rounds, links, cost, seeds, lost, worse; by default all.
+            interval, percent, rounds, links, cost, seeds, lost, worse, arm; by default all.
+        arms: Names of the arms, such as the ``arm_labels`` of `fmab_jax.ratings.from_table`: then a
+            column says which one most seeds play at T.
 
     Raises:
         ValueError: If ``data`` is no such result, or another argument is out of range.
@@ -169,6 +172,7 @@ def overview(
     message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
     if message is not None:
         message = message.broadcast_like(table.seeds).transpose(*dims)
+    names = None if arms is None else _arm_names(data, arms)
     rows = []
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
@@ -177,6 +181,9 @@ def overview(
         told = statements.leak_text(statements.Cost(leak, values["leak_view"]))
         if message is not None:
             values["epsilon_message"] = message.values[place].item()
+        if names is not None:
+            played = data.chosen_arm.isel(dict(zip(dims, place, strict=True)))
+            values |= _most_played(played.values[: int(values["seeds"])], names)
         rows.append(values | {"leak": told, "links": cell.links.values.tolist()})
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)
@@ -190,9 +197,12 @@ def overview(
     headings = ["leak\nε", "regret\nat T", f"±\n{share}"]
     headings += ["±, %\nof it", made, *(f"links\n{meter}" for meter in meters), "cost", "seeds"]
     headings += [f"best arm lost\n{share}", f"worse arm played\n{share}"]
-    names = [*dims, "leak", "regret", "interval", "percent", "rounds"]
-    names += [*["links"] * len(meters), "cost", "seeds", "lost", "worse"]
-    shown = _places(names, columns)
+    known = [*dims, "leak", "regret", "interval", "percent", "rounds"]
+    known += [*["links"] * len(meters), "cost", "seeds", "lost", "worse"]
+    if names is not None:
+        headings.append("arm at T\nof most seeds")
+        known.append("arm")
+    shown = _places(known, columns)
     whole = [(*(label_text(row[name]) for name in dims), *_found(row, len(meters))) for row in rows]
     ledger = data.attrs.get("ledger")
     return Overview(
@@ -245,6 +255,26 @@ def _places(names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
             listed = ", ".join(dict.fromkeys(names))
             refuse("columns", name, f"among {listed}", "choose from these")
     return [place for name in dict.fromkeys(columns) for place, n in enumerate(names) if n == name]
+
+
+def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
+    """Returns the names of the arms, and behind them that of -1, still exploring."""
+    number = data.attrs.get("arms")
+    remedy = "give the arm_labels of the problem that was run"
+    listed = list(arms) if isinstance(arms, (list, tuple)) else []
+    if len(listed) != number or not all(isinstance(each, str) for each in listed):
+        refuse("arms", arms, f"the names of {number} arms, texts", remedy)
+    if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
+        remedy = "leave arms out, or run with keep='ends' or 'curves'"
+        refuse("arms", arms, "left out with results that do not keep each seed", remedy)
+    return np.array([*listed, "undecided"], object)
+
+
+def _most_played(chosen: np.ndarray, names: np.ndarray) -> dict[str, Any]:
+    """Returns the name of the arm that most seeds play, and how many do; the first of a tie."""
+    counts = np.bincount(chosen % len(names), minlength=len(names))
+    most = int(counts.argmax())
+    return {"arm_at_T": names[most], "arm_at_T_seeds": int(counts[most])}
 
 
 def _named(row: dict[str, Any], meters: Sequence[str]) -> dict[str, Any]:
@@ -317,7 +347,7 @@ def _sorted(
 def _found(row: dict[str, Any], meters: int) -> list[str]:
     seeds = int(row["seeds"])
     if seeds < 2:  # no interval
-        return [row["leak"], *["-"] * (5 + meters), str(seeds), "-", "-"]
+        return [row["leak"], *["-"] * (5 + meters), str(seeds), "-", "-", *_played(row)]
     half = (row["regret_upper"] - row["regret_lower"]) / 2
     events = [
         f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
@@ -333,7 +363,15 @@ def _found(row: dict[str, Any], meters: int) -> list[str]:
         short(row["cost"]),
         f"{seeds:,}",
         *events,
+        *_played(row),
     ]
+
+
+def _played(row: dict[str, Any]) -> list[str]:
+    if "arm_at_T" not in row:
+        return []
+    name = "".join(letter if letter.isprintable() else "?" for letter in row["arm_at_T"][:40])
+    return [f"{name} ({100 * row['arm_at_T_seeds'] / row['seeds']:.0f} %)"]
 
 
 def _legend(table: xr.Dataset, share: str) -> str:
@@ -347,8 +385,18 @@ def _legend(table: xr.Dataset, share: str) -> str:
         f"Links are those of completed rounds.\n"
         f"{statements.LEAK_NOTE}.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
-        f"Cost: {prices}."
+        f"Cost: {prices}.{_rating_points(table)}"
     )
+
+
+def _rating_points(table: xr.Dataset) -> str:
+    """Says what a regret of 1 is where rewards are ratings, which are scaled to [0, 1]."""
+    law = json.loads(table.attrs.get("settings", "{}")).get("rewards", "")
+    levels = law.removeprefix("ratings ").split(", ")
+    low, high = number_of(levels[0]), number_of(levels[-1])
+    if not law.startswith("ratings ") or low is None or high is None:
+        return ""
+    return f"\nA regret of 1 is {high - low:g} rating points, from {levels[0]} to {levels[-1]}."
 
 
 def _latex(text: str) -> str:

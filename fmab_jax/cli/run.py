@@ -23,7 +23,7 @@ from tyro.conf import arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Number, Off, shown, spelt
-from fmab_jax.cli.tables import print_ledger, print_results
+from fmab_jax.cli.tables import arms_run, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
 from fmab_jax.files import refuse_taken, told
 
@@ -86,7 +86,8 @@ def execute(call: Call) -> None:
         figure = _figure(data, options, drawn)
         path = plots.save_figure(figure, figure_path, overwrite=options.overwrite)
         call.written.append(path)
-    print_results(data, options, level=None if study.until else options.level)
+    level = None if study.until else options.level
+    print_results(data, options, level=level, arms=arms_run(options.means, data))
     print_ledger(data)
     print()
     programs = data.attrs["compilations"]

@@ -9,6 +9,7 @@ Examples:
   fmab show runs/eps --sort regret --select participation=1
   fmab show runs/eps --where "links<=500" --sort regret
   fmab show runs/eps --format latex --columns epsilon regret interval links
+  fmab show runs/films --means films.npz
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from fmab_jax.cli.options import Call, Off, shown
-from fmab_jax.cli.tables import Reading, opened, print_results, selected
+from fmab_jax.cli.options import Call, Off, shown, spelt
+from fmab_jax.cli.tables import Reading, arms_of, opened, print_results, selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,10 @@ class Options(Reading):
     leak, links or links_METER; one of < <= > >=; a number."""
     columns: Annotated[tuple[str, ...], arg(metavar="COLUMN"), shown("all")] = ()
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
-    seeds, lost, worse. csv has all of them."""
+    seeds, lost, worse, arm. csv has all of them."""
+    means: Annotated[str | None, arg(metavar="FILE.npz"), shown("arms have no names")] = None
+    """The ratings that were run on, of fmab problem: the table says by name what most seeds play at
+    T."""
     format: Annotated[str, arg(metavar="{text,latex,html,markdown,csv}")] = "text"
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""
@@ -44,8 +48,11 @@ class Options(Reading):
 def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
+    data = opened(options)
+    with spelt(options):
+        arms = arms_of(options.means, data) if options.means is not None else None
     print_results(
-        selected(opened(options), options.select),
+        selected(data, options.select),
         options,
         level=options.level,
         sort=options.sort,
@@ -53,4 +60,5 @@ def execute(call: Call) -> None:
         form=options.format,
         where=options.where,
         columns=options.columns or None,
+        arms=arms,
     )

@@ -33,7 +33,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.main import OutOfSpace, Stopped
 from fmab_jax.cli.options import Call, Command, Count, Off, shown, spelt
 from fmab_jax.cli.show import Options as Show
-from fmab_jax.cli.tables import print_results
+from fmab_jax.cli.tables import arms_run, print_results
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import told
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
@@ -162,7 +162,9 @@ def execute(call: Call) -> None:
     elapsed = data.attrs["elapsed_s"]
     print(f"{out}: {counted(len(points), 'configuration')}, {compiled}, {elapsed:.3g} s")
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
-        print_results(data, Show(folder=out))
+        stated_means = document.get("problem", {}).get("means")
+        means = [stated_means] if isinstance(stated_means, str) else []
+        print_results(data, Show(folder=out), arms=arms_run(means, data))
     print(f"next: fmab show {shlex.quote(out)}, fmab plot {shlex.quote(out)} --help")
 
 

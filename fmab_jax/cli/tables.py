@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -102,6 +103,43 @@ def _same(label: Any, text: str) -> bool:
     return not isinstance(label, str) and number_of(text) == label
 
 
+def arms_of(path: str, data: xr.Dataset) -> tuple[str, ...] | None:
+    """Returns what a file calls the arms of results; None where it has no names for them.
+
+    Args:
+        path: That the results were run on, as ``--means``.
+        data: Results.
+
+    Raises:
+        Refusal: If the results were run on another table, or do not keep what each seed plays.
+    """
+    import json
+
+    from fmab_jax.core import tables
+    from fmab_jax.core.problems import Problem
+
+    names = tables.read(path).arm_labels
+    if names is None:
+        return None
+    ran = json.loads(data.attrs.get("settings", "{}")).get("means")
+    if Problem.from_file(path).settings().get("means") != ran:
+        remedy = "give the file that they were run on, as --means"
+        raise Refusal("means", path, "the table of ratings of these results", remedy)
+    return names if "chosen_arm" in data else None
+
+
+def arms_run(means: Sequence[str], data: xr.Dataset) -> tuple[str, ...] | None:
+    """Returns the names of the arms of what has just been run; None where they have none.
+
+    Args:
+        means: Files; several are compared by other things than their arms.
+        data: Results.
+    """
+    with suppress(Refusal):  # the file has changed since
+        return arms_of(means[0], data) if len(means) == 1 else None
+    return None
+
+
 def show_table(table: Any, *, whole: bool = True) -> None:
     """Prints a table as wide as the terminal; elsewhere in plain lines.
 
@@ -140,6 +178,7 @@ def print_results(
     form: str = "text",
     where: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
 ) -> None:
     """Prints a row per configuration: what was lost, what it cost and how sure that is.
 
@@ -152,13 +191,14 @@ def print_results(
         form: One of `FORMATS`; all but "text" are the table alone.
         where: Conditions that rows fulfil.
         columns: Columns wanted; None for all.
+        arms: Names of the arms, if they have any.
     """
     from fmab_jax.analysis.overview import overview
 
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     with spelt(options):
         how: dict[str, Any] = {"sort": sort, "descending": descending}
-        how |= {"where": where, "columns": columns}
+        how |= {"where": where, "columns": columns, "arms": arms}
         found = overview(data, level=level, **how, **prices)
         if form != "text":
             print(found.write(form))

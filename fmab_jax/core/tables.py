@@ -52,6 +52,7 @@ _LIKE_RATINGS = (
     ("arm", "item", "movie", "product", "action"),
     ("value", "rating", "reward", "score", "stars"),
 )
+_ARM_LABELS = "arm_labels.npy"
 _UNNAMED = ("", "unnamed: 0")
 _INDEX = (*_UNNAMED, "index", "agent", "agents", "id")
 
@@ -63,11 +64,13 @@ class Table(NamedTuple):
         means: The array of means, or None.
         levels: Possible ratings, increasing, or None.
         probabilities: [agent, arm, level], or None.
+        arm_labels: What the arms of ratings are called, or None.
     """
 
     means: np.ndarray | None = None
     levels: Any = None
     probabilities: np.ndarray | None = None
+    arm_labels: tuple[str, ...] | None = None
 
 
 def read(path: Any) -> Table:
@@ -396,7 +399,8 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
     place = {value: i for i, value in enumerate(levels)}
     for (agent, arm, value), times in seen.items():
         table[agents[agent], arms[arm], place[value]] = times
-    return Table(levels=levels, probabilities=table / table.sum(axis=2, keepdims=True))
+    probabilities = table / table.sum(axis=2, keepdims=True)
+    return Table(levels=levels, probabilities=probabilities, arm_labels=tuple(arms))
 
 
 def numbered(field: str, shown: str, labels: Iterable[str], name: str) -> dict[str, int]:
@@ -430,6 +434,7 @@ def numbered(field: str, shown: str, labels: Iterable[str], name: str) -> dict[s
 def _read_npz(path: Path, file: IO[bytes]) -> Table:
     # Damaged archives raise whatever zipfile, zlib and tokenize come across.
     wanted: list[str] = []
+    called: tuple[Sequence[int], np.dtype] | None = None
     headers: list[tuple[Sequence[int], np.dtype]] = []
     try:
         with zipfile.ZipFile(file) as archive:
@@ -440,6 +445,8 @@ def _read_npz(path: Path, file: IO[bytes]) -> Table:
             if len(wanted) <= 2:
                 # A small file can claim terabytes: its headers decide before anything is read.
                 headers = [_member_header(archive, name) for name in wanted]
+            labelled = len(wanted) == 2 and _ARM_LABELS in names
+            called = _member_header(archive, _ARM_LABELS) if labelled else None
     except OSError:
         raise
     except Exception:
@@ -450,6 +457,11 @@ def _read_npz(path: Path, file: IO[bytes]) -> Table:
     sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in headers]
     if any(dtype.kind not in "fiu" for _, dtype in headers) or sum(sizes) > _MAX_FILE_BYTES:
         refuse("means", str(path), "numbers, at most 1 GiB", "save float64 means")
+    arms = headers[wanted.index("probabilities.npy")][0][-2:-1] if ratings else None
+    # Names that are none change no number.
+    if called and called[1].kind == "U" and called[0] == arms:
+        if math.prod(called[0]) * called[1].itemsize <= _MAX_FILE_BYTES:
+            wanted.append(_ARM_LABELS)
     try:
         file.seek(0)
         with np.load(file, allow_pickle=False) as arrays:
@@ -460,7 +472,9 @@ def _read_npz(path: Path, file: IO[bytes]) -> Table:
         return Table(means=found[wanted[0]])
     if found["levels.npy"].ndim != 1:
         refuse("levels", found["levels.npy"].shape, "one row of numbers", "save levels [level]")
-    return Table(levels=found["levels.npy"].tolist(), probabilities=found["probabilities.npy"])
+    labels = tuple(found[_ARM_LABELS].tolist()) if _ARM_LABELS in found else None
+    levels = found["levels.npy"].tolist()
+    return Table(levels=levels, probabilities=found["probabilities.npy"], arm_labels=labels)
 
 
 def _member_header(archive: zipfile.ZipFile, name: str) -> tuple[Sequence[int], np.dtype]:

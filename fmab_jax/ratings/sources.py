@@ -11,6 +11,7 @@ import contextlib
 import csv
 import datetime
 import decimal
+import io
 import math
 import uuid
 from array import array
@@ -345,8 +346,8 @@ def _by_header(names: Sequence[str]) -> str | None:
 def _first_lines(path: Path, field: str) -> list[str]:
     """Returns the first two lines of a file that is no archive of something else."""
     with tables.opened(path, field) as file:
-        text = tables.text_of(path, file, field, longest=_LONGEST_LINE)
-        lines = [text.buffer.readline(_LONGEST_HEADER) for _ in range(2)]
+        stream = io.BufferedReader(tables.Unpacked(path, file, field, _LONGEST_LINE))
+        lines = [stream.readline(_LONGEST_HEADER) for _ in range(2)]
     if not lines[0].strip():
         refuse(field, str(path), "a table with rows", "its first line is empty")
     if len(lines[0]) == _LONGEST_HEADER:
@@ -643,7 +644,7 @@ def _text_of(cell: Any) -> str:
     if isinstance(cell, (float, np.floating)):
         # Beyond these floats stand for several whole numbers each.
         most = 2.0 ** (np.finfo(type(cell)).nmant + 1)
-        if most < abs(cell) < math.inf:
+        if most < abs(float(cell)) < math.inf:
             raise ValueError(*_ROUNDED)
         return "" if math.isnan(cell) else str(cell).removesuffix(".0")
     if not isinstance(cell, _PLAIN):
