@@ -773,7 +773,7 @@ def test_help_describes_and_its_examples_parse(
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
     examples = [line.strip() for line in out.split("\n") if line.startswith("    fmab ")]
-    assert 2 <= len(examples) <= (5 if command else 6)
+    assert 2 <= len(examples) <= 6
     for example in examples:
         words = shlex.split(example)
         module, found = cli.find(words[1:])
