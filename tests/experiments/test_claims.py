@@ -372,15 +372,20 @@ def test_wrong_commitments_are_counted_among_runs_that_spent_their_budget():
 
 
 def test_wrong_commitments_are_counted_among_all_runs_too():
-    """Would catch runs that never committed left out, or told as having found a best arm."""
+    """Would catch runs that never committed left out, or told as having found a best arm; runs
+    that had one arm left before the last round told as having found none, or any that lost it."""
     shape = (2, 5, 400)
     made, wrong = np.zeros(shape, int), np.zeros(shape, bool)
     made[:, :4, :300] = np.array([2, 3, 4, 5])[:, None]
     wrong[0, 1, :40] = True
+    # One arm is left before the last round: the best one, and in 20 of 60 runs another.
+    early, lost = np.full(shape, 3), np.zeros(shape, bool)
+    early[0, 2, 300:360], lost[0, 2, 340:360] = 1, True
     quote = "identify the best arm after the $R$-th communication round with high probability"
-    own, _ = findings(quote, budget_runs(made, wrong, np.full(shape, 5.0)), 1)
+    runs = budget_runs(made, wrong, np.full(shape, 5.0), lost, early)
+    own, _ = findings(quote, runs, 1)
     shares = {name: found.estimate for name, found in own.numbers.items()}
-    assert shares == {"R = 2": 0.75, "R = 3": 0.65, "R = 4": 0.75, "R = 5": 0.75}
+    assert shares == {"R = 2": 0.75, "R = 3": 0.65, "R = 4": 0.85, "R = 5": 0.75}
     assert own.verdict == FAILS
     few = np.zeros(shape, int)
     few[0, 0, :29] = 2
