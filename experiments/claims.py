@@ -121,7 +121,8 @@ def _head(data: Data) -> list[str]:
         "Behind each verdict stands in brackets how large the effect is, over all conditions that count. "
         f"An order that holds by less than {100 * SMALL:g} % says so and is counted apart. Where only a consequence of a sentence could be "
         "tested, or too few runs could have failed it, it is *not contradicted*. A bound that is asked whether it is reached as well, "
-        "which it does not say, is *not attained* where it is not. [claims.csv](claims.csv) has every number, the rule "
+        "which it does not say, is *not attained* where it is not. A sentence about what follows from a condition, asked how often "
+        "runs come so far, is *not reached* where most do not. [claims.csv](claims.csv) has every number, the rule "
         "by which it was judged, and what it was held against.",
         "",
     ]

@@ -38,7 +38,7 @@ from matplotlib.patches import Patch
 import fmab_jax as fmab
 from experiments import claims, claims_theory, common, pictures, verdicts
 from experiments.readings import Late, LateHybrid
-from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, OPEN, Finding
+from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, NOT_REACHED, OPEN, Finding
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
@@ -51,7 +51,7 @@ SEEDS = 200
 WIDE = 1 / 16
 ANY = "any"  # in place of what cannot change a sentence's numbers
 PART = "holds in part"
-KINDS = (HOLDS, PART, NOT_ATTAINED, OPEN, FAILS)
+KINDS = (HOLDS, PART, NOT_ATTAINED, NOT_REACHED, OPEN, FAILS)
 
 
 class Reading(NamedTuple):
@@ -337,9 +337,11 @@ def kind_of(found: Iterable[str]) -> str:
     What is not proved, or not contradicted, is not decided.
     """
     kinds = {each if each in KINDS else OPEN for each in found}
-    if HOLDS in kinds and kinds & {FAILS, NOT_ATTAINED}:
+    if HOLDS in kinds and kinds & {FAILS, NOT_ATTAINED, NOT_REACHED}:
         return PART
-    return next((each for each in (FAILS, OPEN, NOT_ATTAINED, HOLDS) if each in kinds), "")
+    return next(
+        (each for each in (FAILS, OPEN, NOT_ATTAINED, NOT_REACHED, HOLDS) if each in kinds), ""
+    )
 
 
 Ask = Callable[[Reading, Sequence[int]], Sequence[Finding]]
@@ -526,8 +528,12 @@ def turned(told: Sequence[Told], undecided: bool = False) -> dict[str, int]:
 
 CHOICES = {"T": "T"} | {name: f"the {name}" for name in Reading._fields}
 # Dark, light, nearly white, and the contrary: told apart without colour, too.
-LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.6", "0.9", "#D55E00"), strict=True))
-NAMES = {kind: kind for kind in KINDS} | {NOT_ATTAINED: "bound not attained"}
+LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.6", "white", "0.9", "#D55E00"), strict=True))
+HATCHES = {NOT_REACHED: "////////"}
+NAMES = {kind: kind for kind in KINDS} | {
+    NOT_ATTAINED: "bound not attained",
+    NOT_REACHED: "condition not reached",
+}
 ROW, LABEL = 0.118, 3.3  # inches: of a row, and of the longest label
 SYMBOLS = {
     r"\epsilon": "ε", r"\Delta": "Δ", r"\geq": "≥", r"\leq": "≤", r"\approx": "≈", r"\log": "log",
@@ -535,6 +541,12 @@ SYMBOLS = {
     "_{H}(T)": "_H(T)", "$": "", "  ": " ", "``": "“", "''": "”",
 }  # fmt: skip
 PARTS = ("I", "IV", "V", "VI", "VII-A", "VII-B", "VII-C", "Appendix")
+
+
+def look(kind: str) -> dict[str, Any]:
+    """Returns the looks of a verdict's part of a bar."""
+    hatch = HATCHES.get(kind)
+    return {"facecolor": LOOKS[kind], "hatch": hatch, "edgecolor": "0.4" if hatch else "none"}
 
 
 def part_of(section: str) -> str:
@@ -581,7 +593,7 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
             total = sum(count.values())
             for kind in KINDS:
                 share = 100 * count[kind] / total if total else 0.0
-                axes.barh(place, share, 0.74, left, color=LOOKS[kind], linewidth=0)
+                axes.barh(place, share, 0.74, left, linewidth=0, **look(kind))
                 left += share
             axes.text(101, place, f"{count[HOLDS]}/{total}", va="center", fontsize=pictures.SMALL)
             if place and part_of(sentence.section) != part_of(order[place - 1].section):
@@ -597,7 +609,7 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
         axes.grid(False, axis="y")
         axes.set(xlim=(0, 112), ylim=(len(order) - 0.4, -0.6))
         axes.set_xticks([0, 25, 50, 75, 100])
-        page.handles = [Patch(facecolor=LOOKS[kind], label=NAMES[kind]) for kind in KINDS]
+        page.handles = [Patch(label=NAMES[kind], linewidth=0, **look(kind)) for kind in KINDS]
 
     rows = [
         {
@@ -700,5 +712,6 @@ def _caption(data: Data, vary: Sequence[str], words: str) -> str:
         "readings it holds in, of how many that count. Each is judged by the sentence's rule in "
         f"CLAIMS.md, with {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
         "row's conditions; not decided: nor contradicted; a bound that is not attained holds as a "
-        f"bound, in a row of its own. {words} Numbers at the left are those of the table."
+        "bound, in a row of its own; a condition that is not reached: the sentence says nothing of "
+        f"most runs. {words} Numbers at the left are those of the table."
     )

@@ -43,6 +43,8 @@ NOT_CONTRADICTED = "not contradicted"
 NOT_PROVED = "not proved"
 # A bound that holds, asked whether it is reached as well, which it does not say.
 NOT_ATTAINED = "not attained"
+# A sentence on what follows from a condition, asked how often the condition is met.
+NOT_REACHED = "not reached"
 MISPRINT, UNJUDGED = "misprint", "not judged"
 HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
 PARTLY_HOLDS, SOMETIMES = f"{HOLDS} or {OPEN}", "holds under some conditions only"
@@ -56,6 +58,7 @@ KINDS = (
     PARTLY_FAILS,
     FAILS,
     NOT_ATTAINED,
+    NOT_REACHED,
     NOT_PROVED,
     OPEN,
     MISPRINT,
@@ -366,6 +369,11 @@ def attained(finding: Finding) -> Finding:
     return _renamed(finding, {FAILS: NOT_ATTAINED}, "whether attained")
 
 
+def reached(finding: Finding) -> Finding:
+    """Returns the finding as one on whether a sentence's condition is met, which it presumes."""
+    return _renamed(finding, {FAILS: NOT_REACHED}, "whether reached")
+
+
 def misprint(condition: str, printed: float, write: Any = None, **found: Measured) -> Finding:
     """Every number is another one than the print has."""
     finding = exactly(condition, printed, write, **found)
@@ -391,7 +399,7 @@ def combined(findings: Sequence[Finding], place: int = 1) -> str:
     if FAILS not in found:
         others = (
             f"{verdict} at {_conditions(counted, verdict, place)}"
-            for verdict in (OPEN, NOT_CONTRADICTED, NOT_PROVED, NOT_ATTAINED)
+            for verdict in (OPEN, NOT_CONTRADICTED, NOT_PROVED, NOT_ATTAINED, NOT_REACHED)
             if verdict in found
         )
         return "; ".join([HOLDS, *others])
@@ -479,7 +487,7 @@ def kind_of(verdict: str) -> str:
     if verdict in KINDS:
         return verdict
     if verdict.startswith(f"{HOLDS};"):
-        return SOMETIMES if NOT_ATTAINED in verdict else PARTLY_HOLDS
+        return SOMETIMES if NOT_ATTAINED in verdict or NOT_REACHED in verdict else PARTLY_HOLDS
     return SOMETIMES if verdict.startswith(("holds only", "holds but")) else PARTLY_FAILS
 
 

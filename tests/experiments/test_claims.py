@@ -36,6 +36,7 @@ from experiments.verdicts import (
     NOT_ATTAINED,
     NOT_CONTRADICTED,
     NOT_PROVED,
+    NOT_REACHED,
     OPEN,
     UNJUDGED,
     Data,
@@ -386,7 +387,7 @@ def test_wrong_commitments_are_counted_among_all_runs_too():
     own, _ = findings(quote, runs, 1)
     shares = {name: found.estimate for name, found in own.numbers.items()}
     assert shares == {"R = 2": 0.75, "R = 3": 0.65, "R = 4": 0.85, "R = 5": 0.75}
-    assert own.verdict == FAILS
+    assert own.verdict == NOT_REACHED and own.rule == "probable, whether reached"
     few = np.zeros(shape, int)
     few[0, 0, :29] = 2
     own, sixteenth = findings(quote, budget_runs(few, wrong, np.full(shape, 5.0)))
@@ -397,6 +398,7 @@ def test_wrong_commitments_are_counted_among_all_runs_too():
     quote = "is removed from the active arm set after the $R-$th communication"
     (found,) = findings(quote, budget_runs(made, wrong, np.full(shape, 5.0), active=active), 1)
     assert {each.estimate for each in found.numbers.values()} == {0.25}
+    assert found.verdict == NOT_REACHED
 
 
 def test_the_last_round_is_asked_whether_it_left_one_arm():
@@ -525,6 +527,9 @@ def test_verdicts_of_several_conditions():
     assert row(("a", OPEN)) == OPEN and row() == UNJUDGED
     assert row(("a", NOT_CONTRADICTED)) == NOT_CONTRADICTED
     assert row(("a", HOLDS), ("b", NOT_CONTRADICTED)) == "holds; not contradicted at b"
+    told = row(("a", HOLDS), ("b", verdicts.NOT_REACHED))
+    assert told == "holds; not reached at b" and verdicts.kind_of(told) == verdicts.SOMETIMES
+    assert row(("a", verdicts.NOT_REACHED)) == verdicts.kind_of("not reached") == "not reached"
     assert row(("a", HOLDS), ("b", NOT_PROVED), ("c", OPEN)) == (
         "holds; not decided at c; not proved at b"
     )
@@ -904,6 +909,7 @@ def judged_anew(found: Finding) -> tuple[str, ...]:
             "what can be proved": {FAILS: NOT_PROVED},
             "a print": {FAILS: MISPRINT},
             "whether attained": {FAILS: NOT_ATTAINED},
+            "whether reached": {FAILS: NOT_REACHED},
         }
         told.append(other.get(how, {}).get(worst, worst))
     return tuple(told)

@@ -20,7 +20,7 @@ from experiments import claims, claims_bounds, claims_theory, multiverse, pictur
 from experiments.fig06_rounds import GAPS as FIGURE_GAPS
 from experiments.multiverse import ANY, BASE, PART, READINGS, Reading, Sentence, Told
 from experiments.readings import Late, LateHybrid
-from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, OPEN, Finding, Measured
+from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, NOT_REACHED, OPEN, Finding, Measured
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import Busy
 from fmab_jax.sweeps.study import state
@@ -304,6 +304,7 @@ def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
         (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
         (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), ("", []),
         (OPEN, [HOLDS, "not proved"]), (FAILS, ["not contradicted", FAILS]),
+        (NOT_REACHED, [NOT_REACHED]), (PART, [NOT_REACHED, HOLDS]), (OPEN, [NOT_REACHED, OPEN]),
         (NOT_ATTAINED, [NOT_ATTAINED]), (PART, [NOT_ATTAINED, HOLDS]), (OPEN, [NOT_ATTAINED, OPEN]),
     ):  # fmt: skip
         assert multiverse.kind_of(kinds) == verdict
@@ -412,7 +413,7 @@ def test_shares_are_those_of_the_file(tmp_path):
     first = picture.table[0]
     assert (first["open"], first["readings"]) == ("T, gap", 4)
     assert (picture.table[1]["open"], picture.table[1]["measured"]) == ("nothing", "another")
-    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 1, 1]
+    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 0, 1, 1]
     # The gap turns a verdict at one T; what is open at the other is no other verdict, but with it T
     # turns one as well, and the gap those of another sentence.
     third = Sentence("V", "r", "a third")
@@ -463,6 +464,10 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
         assert [bar.get_x() for bar in bars] == pytest.approx(ends_before)
         colours = [multiverse.LOOKS[kind] for kind in multiverse.KINDS]
         assert [bar.get_facecolor() for bar in bars] == [to_rgba(colour) for colour in colours]
+        hatched = [
+            kind for kind, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()
+        ]
+        assert hatched == [NOT_REACHED]
 
 
 def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path, capsys):

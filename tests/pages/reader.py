@@ -825,13 +825,15 @@ def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) 
 # --- the paper's sentences ---
 
 LITTLE = "holds by less than 1 %"
-OTHERS = ("not contradicted", "not attained", "misprint")
+OTHERS = ("not contradicted", "not attained", "not reached", "misprint")
 # What was found stands below one of these heads.
 FOUND = ("found", "computed", "printed, and what follows")
 KINDS = (
     (
         "holds under some conditions only",
-        lambda v: v.startswith(("holds only", "holds but", "holds; not attained")),
+        lambda v: v.startswith(
+            ("holds only", "holds but", "holds; not attained", "holds; not reached")
+        ),
     ),
     ("holds or not decided", lambda v: v.startswith("holds; ")),
     ("does not hold or is not decided", lambda v: v.startswith("does not hold,")),
