@@ -670,7 +670,7 @@ def _extra_over_horizons(data: Data) -> list[Finding]:
             if means[0].lower <= 0:  # there are no shares of what may be nothing
                 found.append(Finding(condition, words, (OPEN,) * 3, rule=ALIKE))
             else:
-                grown = alike(condition, change=excess(extra[1], extra[0]))
+                grown = attained(alike(condition, change=excess(extra[1], extra[0])))
                 found.append(grown.adding(f" ({words})"))
     return found
 
@@ -898,8 +898,8 @@ ROWS = [
         "A gossiping agent sends to one random neighbour in each slot: all that it has heard, or each message goes on alone, as in the papers on SPIN."),
     Row("V-B2", "and not depending on $T$", "As a bound: paired difference of regret, a graph minus the complete one (which has that of CDP-MAB): at most 2 M (d_G - 1), the proof's bound, in which there is no T.",
         _extra_of_waiting, "fig10, maps", "VI-D1 repeats the sentence."),
-    Row("V-B2", "and not depending on $T$", "As it says: the same difference from one T to the next: alike.",
-        _extra_over_horizons, "fig10, maps", "The bound, in which there is no T, is the row above."),
+    Row("V-B2", "and not depending on $T$", "Is the difference itself constant? The same from one T to the next: alike.",
+        _extra_over_horizons, "fig10, maps", "The sentence is about the bound, in which there is no T: the row above."),
     Row("V-B3, Table I", "$R_C(T)+O(M)$    & $R_C(T)+O(M(M-1))$ & $R_C(T)$", "Paired difference of regret to the complete graph: at most twice the printed order (the proof's constant), star and ring. Complete graph over CDP-MAB: alike.",
         _table_ones("star", "ring", "complete"), "table1"),
     Row("V-B3, Table I", r"$ R_C(T)+O(\frac{M\log M}{\log (1/\lambda_2)})$", "4-regular graph: at most twice the printed order, λ2 read as the second largest modulus of the walk's eigenvalues.", _table_ones("regular-4"), "table1"),
