@@ -781,6 +781,11 @@ def test_arithmetic_says_what_it_says_by_hand(settled):
         in told["the unbalanced agent distribution may cause a large delay"]
     )
     assert "2.041 % (2,500 over 2,450)" in told["it has implosion or the overlap problems"]
+    # An order, O(.), bounds from above; the formula itself is told.
+    table = next(found for row, found in settled if row.quote.startswith("$O(2(M-1)"))
+    assert [each.rule for each in table] == ["at most"] * 3
+    assert [each.against for each in table] == [98, 1250, 1225]
+    assert table[1].numbers["diameter x edges"].estimate == 1250
 
 
 def test_what_the_definition_leaves_out_is_what_the_ledger_says():

@@ -353,6 +353,7 @@ def test_settled_sentences_are_those_that_a_meter_changes(monkeypatch):
         "the communication cost gradually increases": (HOLDS, FAILS),
         "or the fully-decentralized setting(case 3)": (HOLDS, FAILS),
         "has the smallest communication cost": (HOLDS, HOLDS),
+        r"$O(2(M-1)\log T$ & $O((M^2/2)\log T)$": (HOLDS, HOLDS),
         r"O( (c_2M\max_{q\in Q}\{d_G^q\} +c_1Q) \log T)": None,
         "the unbalanced agent distribution may cause a large delay": None,
         "significantly reduces the burden of the uplink": None,
