@@ -119,8 +119,9 @@ def _laplace(data: Data) -> list[Finding]:
 _LOG = math.log(10**6) / math.log(AGENTS)
 _AT = "p = 1, T = 10⁶"
 _CONDITIONS = (
-    "Four conditions on R are printed: Remark 2, Remarks 3 and 5, IV-C2, Appendix C. From T^(2/R) / p^(3/2) ≤ M follows "
-    "R ≥ 2 log T / log(M p^(3/2)), which is that of Remarks 3 and 5 at p = 1."
+    "Three conditions on R are printed: Remark 2; Remarks 3 and 5; Appendix C. From T^(2/R) / p^(3/2) ≤ M follows "
+    "R ≥ 2 log T / log(M p^(3/2)), which is that of Remarks 3 and 5 at p = 1. IV-C2's R lies below all of them, where the "
+    "minimum is M."
 )
 
 MISPRINTS = [
@@ -131,7 +132,6 @@ MISPRINTS = [
              _numbers(f"terms of the sum over {ARMS} arms", 1, follows=ARMS - 1)),
     Misprint("IV-B, Remark 2", r"$T^{2/R} /p^{3/2}\leq  M\rightarrow R", f"{_CONDITIONS} What is printed is enough all the same, as measured above.", _numbers(_AT, 4 * _LOG / 3, least_R=2 * _LOG)),
     Misprint("Appendix C", r"$T^{2/R} /p\leq  M\rightarrow R \geq \log T /\log pM$", "As above; Remark 2 has p^(3/2), and 4/3.", _numbers(_AT, _LOG, least_R=2 * _LOG)),
-    Misprint("IV-C2", r"with $R = 3\log T/4(\log M)$", "As above; 3/4 for the 4/3 of Remark 2.", _numbers(_AT, 3 * _LOG / 4, least_R=2 * _LOG)),
     Misprint("Appendix C", r"$\min\{M,\frac{T^{1/R}}{p^{3/2}}\}$ operation", "T^(2/R), as in Theorem 2.", _numbers("T = 10⁶, R = 5", 10 ** (6 / 5), **{"T^(2/R)": 10 ** (12 / 5)})),
     Misprint("VII-A2", r"the term $T^{-2/R}$ in Thereon 2", "T^(2/R), in Theorem 2.", _numbers("T = 10⁴, R = 5", 10 ** (-8 / 5), **{"T^(2/R)": 10 ** (8 / 5)})),
     Misprint("Appendix C", r"due to the fact $\Delta = O(\frac{1}{T})$", "Ω for O: the step needs a gap of at least 1/T.", _read("a gap of order at most 1/T is the case that the next sentence excludes")),
