@@ -125,7 +125,7 @@ _CONDITIONS = (
 )
 
 MISPRINTS = [
-    Misprint("IV-B", r"has a scale factor of $\frac{2^{-r}}{p\Delta^{r/R}}$", "The term of rewards has the 2 and the Δ squared. The algorithm is given by S(r) itself, which is right.", _scale_factors),
+    Misprint("IV-B", r"has a scale factor of $\frac{2^{-r}}{p\Delta^{r/R}}$", "The term of rewards has the 2 and the Δ squared, in step 1 of Appendix C as well; the factor of the noise is right. The algorithm is given by S(r) itself, which is right.", _scale_factors),
     Misprint("Appendix B, step 3", r"\frac{16\log(8K (\left \lceil \log (\frac{1}{\Delta_k}) +1 \right \rceil)^2 T)}{M\Delta_k^2}",
              "128 for 16: the target gap of epoch r_k is between Δ_k/4 and Δ_k/2. The order is the same.", _sixteen),
     Misprint("IV-B, Theorem 2", r",\frac{ R\sqrt{\log (R^2KT)}}{\sqrt{M}\epsilon} \}", "A factor K is missing, also in Corollaries 1 and 2: the gap cancels in the sum over arms, which leaves a term for each. Theorem 1 has it.",

@@ -779,6 +779,11 @@ def test_arithmetic_says_what_it_says_by_hand(settled):
         "(25 slots of waiting over 9)"
         in told["the unbalanced agent distribution may cause a large delay"]
     )
+    leaks = next(found for row, found in settled if row.quote.startswith("is $M\\epsilon$-diff"))
+    assert [(each.condition, *each.effects.values()) for each in leaks] == [
+        ("Theorem 1", 1.0),  # all of them report
+        ("Theorem 2, p = 0.4", 0.4),
+    ]
     assert "2.041 % (2,500 over 2,450)" in told["it has implosion or the overlap problems"]
     # An order, O(.), bounds from above; the formula itself is told.
     table = next(found for row, found in settled if row.quote.startswith("$O(2(M-1)"))
