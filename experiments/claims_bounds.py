@@ -107,7 +107,7 @@ ROWS = [
     Row("VI-A, Corollary 2", "Alg.5 with communication round constrain $ R $ achieves the regret of", f"{_BOUND} Ten rings of five, R = 4. {_OWN}",
         _budgeted("hdp", lambda: exchange.sinks(graphs.components(COMPONENTS, AGENTS))), "hdp_mab"),
     *(
-        Row("VI-D2, Corollary 3", quote, f"{_BOUND} Heterogeneous, without the log T that the print adds.",
+        Row("VI-C2, Corollary 3", quote, f"{_BOUND} Heterogeneous, without the log T that the print adds.",
             _bounded("fig12_heterogeneous_structures", {"algorithm": a, "spread": "heterogeneous"}, _different, structure(a), heterogeneous=True), "fig12")
         for a, quote in (("CDP", "Our CDP-MAB can achieve $R_C(T)$ regret"),
                          ("DDP", r"Our DDP-MAB can achieve $R_D(T) + O(M(d_G-1)\log (T))$ regret"),

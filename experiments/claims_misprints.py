@@ -142,6 +142,7 @@ MISPRINTS = [
     Misprint("V-B3, Table I", "is the second largest eigenvalue of the Laplace matrix of the graph", "The matrix of the walk, and the modulus: the logarithm of 1/λ2 is negative with the Laplace matrix.", _laplace),
     Misprint("VI-A, Corollary 2", r"C^R_H(T) = O(c_2M\max_{q\in Q}\{d_G^q-1\} +c_1Q) R", "d for d - 1, as in Theorem 4: a complete component would cost nothing.", _no_hops),
     Misprint("Appendix F", r"= O(Md_G \max_{q\in Q}\{d_G^q-1\})", "Without the d_G, as in Theorem 4.", _read("the line before it has no d_G")),
+    Misprint("VII-A3", "please refer to Section VI-D", "Section VI-C2: there is no VI-D.", _numbers("subsections of section VI", 4, follows=3)),
     Misprint("VII-B1", "The SPIN protocol runnning in the Ring graph has the largest delay", "GIS for SPIN. That the ring has the largest diameter is a definition.", _read("SPIN is the family of protocols from which GIS has its three stages; no other place of the paper names it")),
     Misprint("VII-C1", r"\{63,24,10,6,7\}", "53 for 63: there are 100 agents.", _numbers("agents", 100, sum=63 + 24 + 10 + 6 + 7)),
 ]  # fmt: skip

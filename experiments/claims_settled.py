@@ -407,8 +407,8 @@ UNMEASURED = [
     Unmeasured("V-B4", "more frequent communications require more noise to be added", "A comparison of mechanisms of different papers. ARENA.md has them at an equal leak."),
     Unmeasured("VI", "the delay for reaching consensus in each communication round is unacceptable", "An opinion about applications."),
     Unmeasured("VI-A, Remark 4", "each node cannot access the structure of the entire graph", "An assumption."),
-    Unmeasured("VI-D1", "The centralized setting does not introduce delay", "A definition."),
-    Unmeasured("VI-D1", "The items are only related to the graph structure and do not scale with $T$", "The sentence of V-B2, which is judged."),
-    Unmeasured("VI-D1", "can achieve the same $O(\\log T)$ order regret without considering privacy", "The rows of Theorem 1 (growth in T) and of V-B2 (what graphs add) say it in two parts."),
-    Unmeasured("VI-D2", "No individual agents can make a correct inference by simply collecting individual rewards", "A guarantee, or its absence: an agent whose own best arm is the global one infers it. Figure 13's axis says how many are misled."),
+    Unmeasured("VI-C1", "The centralized setting does not introduce delay", "A definition."),
+    Unmeasured("VI-C1", "The items are only related to the graph structure and do not scale with $T$", "The sentence of V-B2, which is judged."),
+    Unmeasured("VI-C1", "can achieve the same $O(\\log T)$ order regret without considering privacy", "The rows of Theorem 1 (growth in T) and of V-B2 (what graphs add) say it in two parts."),
+    Unmeasured("VI-C2", "No individual agents can make a correct inference by simply collecting individual rewards", "A guarantee, or its absence: an agent whose own best arm is the global one infers it. Figure 13's axis says how many are misled."),
 ]  # fmt: skip

@@ -897,7 +897,7 @@ ROWS = [
     Row("V", "gossiping distributes information slowly and incurs large end-to-end delay", f"Slots until all have heard all, over those of GIS; M = {AGENTS}, {GOSSIPS} runs; large: at least double.", _gossip_is_slow, "slots_to_tell_all",
         "A gossiping agent sends to one random neighbour in each slot: all that it has heard, or each message goes on alone, as in the papers on SPIN."),
     Row("V-B2", "and not depending on $T$", "As a bound: paired difference of regret, a graph minus the complete one (which has that of CDP-MAB): at most 2 M (d_G - 1), the proof's bound, in which there is no T.",
-        _extra_of_waiting, "fig10, maps", "VI-D1 repeats the sentence."),
+        _extra_of_waiting, "fig10, maps", "VI-C1 repeats the sentence."),
     Row("V-B2", "and not depending on $T$", "Is the difference itself constant? The same from one T to the next: alike.",
         _extra_over_horizons, "fig10, maps", "The sentence is about the bound, in which there is no T: the row above."),
     Row("V-B3, Table I", "$R_C(T)+O(M)$    & $R_C(T)+O(M(M-1))$ & $R_C(T)$", "Paired difference of regret to the complete graph: at most twice the printed order (the proof's constant), star and ring. Complete graph over CDP-MAB: alike.",
@@ -911,7 +911,7 @@ ROWS = [
         _balance("unbalanced", "balanced"), "hdp_mab"),
     Row("VI-B3", "can also help reduce communication costs as well as regrets", "Regret, five rings of 20 over five stars of 20: above 0. Costs: see below.", _balance("balanced", "stars"), "hdp_mab"),
     *(
-        Row("VI-D2, Corollary 3", quote, f"{a}-MAB minus CDP-MAB, heterogeneous minus homogeneous: at most M x wait x log T.", _extra_where_agents_differ(a), "fig12")
+        Row("VI-C2, Corollary 3", quote, f"{a}-MAB minus CDP-MAB, heterogeneous minus homogeneous: at most M x wait x log T.", _extra_where_agents_differ(a), "fig12")
         for a, quote in (("DDP", r"Our DDP-MAB can achieve $R_D(T) + O(M(d_G-1)\log (T))$ regret"),
                          ("HDP", r"Our HDP-MAB can achieve $R_H(T) + O(M\max_{q\in Q}\{d_G^q-1\} \log T)$ regret"))
     ),

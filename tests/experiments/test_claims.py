@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -72,6 +73,23 @@ def latex() -> str:
     return " ".join(" ".join(p.read_text("utf-8", "replace") for p in files).split())
 
 
+def sections() -> set[str]:
+    """Returns the numbers of the paper's sections, such as IV-B and VI-C2, and its appendices."""
+    names = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
+    counts, found, appendix = [0, 0, 0], set(), False
+    for sub, title in re.findall(r"\\((?:sub){0,2})section\s*\{\s*(\w*)", latex()):
+        depth = sub.count("sub")
+        appendix |= title == "Appendix"
+        counts = [*counts[:depth], counts[depth] + 1, 0, 0][:3]
+        letter = "ABCDEFGH"[counts[1] - 1] if depth else ""
+        if appendix:
+            found.add(f"Appendix {letter}".strip())
+        else:
+            last = str(counts[2]) if depth == 2 else ""
+            found.add("-".join(filter(None, (names[counts[0] - 1], f"{letter}{last}"))))
+    return found
+
+
 def digest(quote: str) -> str:
     """Returns the SHA-256 of a quotation with single blanks."""
     return hashlib.sha256(" ".join(quote.split()).encode()).hexdigest()
@@ -102,6 +120,23 @@ def test_quotations_are_the_papers_words():
     if not text:
         pytest.skip("the paper's LaTeX is not here: unpack arXiv 2111.01570 into $FMAB_PAPER")
     assert [quote for quote in quotations() if " ".join(quote.split()) not in text] == []
+
+
+def test_sections_are_those_of_the_paper():
+    """Would catch a sentence that is said to stand where the paper has no section."""
+    if not latex():
+        pytest.skip("the paper's LaTeX is not here: unpack arXiv 2111.01570 into $FMAB_PAPER")
+    there = sections() | {"Abstract"}
+    assert {"I", "IV-B", "VI-C2", "VII-C2", "Appendix F"} <= there and "VI-D" not in there
+    lists = (
+        claims.ROWS,
+        claims.BOUNDS,
+        claims_settled.SETTLED,
+        claims_misprints.MISPRINTS,
+        claims_settled.UNMEASURED,
+    )
+    named = {row.section.partition(", ")[0] for rows in lists for row in rows}
+    assert named <= there, named - there
 
 
 # Judged twice, on purpose: what is measured, and what arithmetic says of another part of it.
@@ -755,6 +790,7 @@ PRINTED = {
     "is the second largest eigenvalue": (-1.96259, 0.188),
     "C^R_H(T)": (0, 95),
     "= O(Md_G": None,
+    "please refer to Section VI-D": (4, 3),  # A, B and C
     "The SPIN protocol": None,
     r"\{63,24": (100, 110),
 }

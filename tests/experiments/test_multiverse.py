@@ -382,7 +382,7 @@ def made_up(number=60):
         plain = f"words number {place} without a formula, {'MMMM ' * 20}"
         plain = "words that two sentences share" if place in (10, 20) else plain
         sentence = Sentence(
-            f"VII-{'ABC'[place % 3]}{place % 4}" if place % 2 else "VI-D2, Corollary 3",
+            f"VII-{'ABC'[place % 3]}{place % 4}" if place % 2 else "VI-C2, Corollary 3",
             formula if place % 5 else plain,
             f"what is measured of {place}, which is told where the words are a formula",
         )
