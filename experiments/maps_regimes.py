@@ -276,13 +276,27 @@ def crossovers() -> tuple[float, tuple[float, float]]:
     return printed, (min(derived), max(derived))
 
 
-def half_way(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Returns the epsilon at which the exponent in it passes half-way, -1/2, first from below."""
+def half_way(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Returns each epsilon at which the exponent in it passes half-way, -1/2, from below."""
     points = [(row["ε"], row["measured"][0]) for row in rows if row["exponent in"] == "ε"]
-    for (low, first), (high, second) in zip(points, points[1:], strict=False):
-        if first <= -0.5 < second:
-            return float(low * (high / low) ** ((-0.5 - first) / (second - first)))
-    return None
+    return [
+        float(low * (high / low) ** ((-0.5 - first) / (second - first)))
+        for (low, first), (high, second) in zip(points, points[1:], strict=False)
+        if first <= -0.5 < second
+    ]
+
+
+def _crossing(places: Sequence[float], printed: float) -> str:
+    """Says where the exponent passes half-way, and how far from the print it does so for good."""
+    if not places:
+        return "it passes -1/2 nowhere"
+    last = f"{places[-1]:.2g} ({places[-1] / printed:.2g} times the print)"
+    if len(places) == 1:
+        return f"it passes -1/2 at ε = {last}"
+    return (
+        f"it passes -1/2 first at ε = {places[0]:.2g} and for good at {last}: the number of epochs "
+        "is whole"
+    )
 
 
 def draw_exponents(results: Results) -> list[pictures.Picture]:
@@ -333,9 +347,8 @@ def draw_exponents(results: Results) -> list[pictures.Picture]:
             ),
         ]  # fmt: skip
 
-    half = half_way(rows)
     told = _told_exponents(rows, quantities)
-    crossing = "it passes -1/2 nowhere" if half is None else f"it passes -1/2 at ε = {half:.2g}"
+    crossing = _crossing(half_way(rows), printed)
     text = caption(
         f"CDP-MAB, one instance of {instance().arms} arms with smallest gap 0.1, M = {AGENTS} "
         "agents where nothing else is said",

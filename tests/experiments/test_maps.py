@@ -319,11 +319,18 @@ def test_printed_exponents_are_those_of_the_theorems():
 
 
 def test_the_crossover_is_where_the_exponent_in_epsilon_is_a_half():
-    """Would catch a crossover at the wrong epsilon, or one found where there is none."""
+    """Would catch a crossover at the wrong epsilon, or one found where there is none, and the first
+    of several told as the only one."""
     points = [(1e-4, -1.0), (1e-2, -0.75), (1e0, -0.25), (1e1, 0.0)]
     rows = [{"exponent in": "ε", "ε": e, "measured": (v, v, v)} for e, v in points]
-    assert maps_regimes.half_way(rows) == pytest.approx(1e-1)
-    assert maps_regimes.half_way(rows[2:]) is None
+    assert maps_regimes.half_way(rows) == pytest.approx([1e-1])
+    assert maps_regimes.half_way(rows[2:]) == []
+    again = [{**row, "ε": 1e4 * row["ε"]} for row in rows]
+    assert maps_regimes.half_way(rows + again) == pytest.approx([1e-1, 1e3])
+    words = maps_regimes._crossing([0.1, 1e3], 2e3)
+    assert words.startswith("it passes -1/2 first at ε = 0.1 and for good at 1e+03 (0.5 times the")
+    assert maps_regimes._crossing([0.1], 0.2) == "it passes -1/2 at ε = 0.1 (0.5 times the print)"
+    assert maps_regimes._crossing([], 0.2) == "it passes -1/2 nowhere"
 
 
 def test_the_crossovers_are_those_of_the_instance():
