@@ -400,6 +400,7 @@ def test_wrong_commitments_are_counted_among_runs_that_spent_their_budget():
         budget_runs(made, wrong, regret),
     )
     assert own.numbers["R = 2"].estimate == 1.0 and own.verdict == OPEN
+    assert own.counted and not sixteenth.counted  # theorems have the instance's own gap
     assert [sixteenth.numbers[f"R = {r}"].estimate for r in (2, 3)] == [0.6, 1.0]
     assert sixteenth.verdict == FAILS
     assert sixteenth.besides["largest regret of a worse arm"].estimate == 777.0
@@ -419,7 +420,9 @@ def test_wrong_commitments_are_counted_among_all_runs_too():
     early[0, 2, 300:360], lost[0, 2, 340:360] = 1, True
     quote = "identify the best arm after the $R$-th communication round with high probability"
     runs = budget_runs(made, wrong, np.full(shape, 5.0), lost, early)
-    own, _ = findings(quote, runs, 1)
+    own, sixteenth = findings(quote, runs, 1)
+    assert own.counted and not sixteenth.counted
+    assert sixteenth.told.endswith("(not counted: another Δ than the theorem's)")
     shares = {name: found.estimate for name, found in own.numbers.items()}
     assert shares == {"R = 2": 0.75, "R = 3": 0.65, "R = 4": 0.85, "R = 5": 0.75}
     assert own.verdict == NOT_REACHED and own.rule == "probable, whether reached"

@@ -514,6 +514,16 @@ def test_every_row_is_judged_by_hand_somewhere():
     assert {row.quote for row in claims.ROWS} == elsewhere | {quote for quote, _ in BY_HAND}
 
 
+def test_rows_on_theorems_count_only_the_theorems_gap():
+    """Would catch a budget built for 1/16 counted in section IV, whose Δ is the instance's own."""
+    data = Cells(0)
+    judge = next(r.judge for r in claims.ROWS if r.quote == "may bring the performance loss")
+    counted = {each.condition: each.counted for each in judge(data)}
+    assert counted == {
+        f"T = {T}, {words}": gap == OWN for T in ("10⁴", "10⁵") for gap, words in GAPS.items()
+    }
+
+
 def test_regret_over_participation_is_held_against_three_halves():
     """Would catch another p, another base than 1/p, or an exponent of the wrong sign."""
     quote = "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved"
