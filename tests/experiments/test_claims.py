@@ -44,7 +44,8 @@ from experiments.verdicts import (
     Finding,
     Measured,
 )
-from fmab_jax.core import graphs
+from fmab_jax.analysis import theory
+from fmab_jax.core import exchanges, graphs
 
 HORIZON, SEEDS = 10**4, 400
 SMALL = {"AGENTS": 6, "ARMS": 4}
@@ -481,13 +482,34 @@ def own_row(quote: str, data: Data, place: int = 0) -> list[Finding]:
     return [row for row in claims.ROWS if row.quote == quote][place].judge(data)
 
 
+def test_a_tight_budget_is_held_against_m_times_the_explicit_bound(monkeypatch):
+    """Would catch a constant of 1 for O(.), the bound of another setting, or p mixed up."""
+    data = made_budgets((11_800.0, 300.0))
+    few = np.array([9_000.0, 900_000.0])[:, None, None] * np.ones(50)
+    data.sweeps["few-report-T1000000"] = xr.Dataset(
+        {"regret": (("participation", "rounds", "seed"), few)},
+        {"participation": [0.1, 0.04], "rounds": np.array([2], object)},
+    )
+    gaps = np.array([[0.0, 0.2, 0.4]] * 25 + [[0.0, 0.3, 0.4]] * 25)
+    monkeypatch.setattr(claims_theory, "gaps_of", lambda problem, seeds: gaps[:seeds])
+    bounds = [
+        theory.bounds(each, exchanges.server(50), 10**6, 1.0).regret for each in gaps[[0, -1]]
+    ]
+    assert bounds[0] != bounds[1]
+    found = own_row(r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}", data)
+    wanted = dict(zip((1, 0.2, 0.1, 0.04), (300.0, 11_800.0, 9_000.0, 900_000.0), strict=True))
+    for each, (p, regret) in zip(found, wanted.items(), strict=True):
+        assert each.condition == f"T = 10⁶, p = {p:g} and R = 2" and each.against == 50
+        over = regret / np.mean(bounds)
+        assert each.numbers["over the bound"].estimate == pytest.approx(over, rel=1e-2)
+        assert each.verdict == (HOLDS if over < 50 else FAILS)
+        assert each.besides["times"].estimate == pytest.approx(regret / 100, rel=1e-2)
+    assert {each.verdict for each in found} == {HOLDS, FAILS}
+
+
 def test_a_tight_budget_is_held_against_m_and_against_agents_alone():
     """Would catch p and R mixed up, a ratio upside down, and a reference that is another one."""
     data = made_budgets((11_800.0, 300.0))
-    whole, fifth = own_row(r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}", data)
-    assert (whole.verdict, fifth.verdict) == (HOLDS, FAILS)
-    assert fifth.condition == "T = 10⁶, p = 0.2 and R = 2"
-    assert fifth.numbers["times"].estimate == pytest.approx(118, rel=1e-6)
     rows = own_row("not worse than the non-communication case", data)
     assert [each.condition for each in rows] == [
         f"T = 10⁶, p = {p} and R = {r}" for p, r in ((1, 5), (0.2, 8), (1, 2), (0.2, 2))

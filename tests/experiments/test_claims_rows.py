@@ -307,8 +307,6 @@ BY_HAND = {
             f", R = {R}": {"rounds made over R": r(
                 F7, T, "rounds_made", schedule_gap=OWN, participation=1, rounds=R) / R}
             for R in (2, 5)}),
-    (r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}", 0): (
-        "at_most", 50.0, budgets("times", "server", [(1, 2), (0.2, 2)])),
     ("we can recover $R_{C}(T)$", 0): ("no_more", None, ample("budgets", participation=1)),
     ("we can obtain $MR_C(T)$ regret", 0): ("at_most", 50.0, lambda r, T: {"": {
         "times": r("alone", T) / r("budgets", T, participation=1, rounds=NONE)}}),
@@ -508,6 +506,7 @@ def test_every_row_is_judged_by_hand_somewhere():
         r"\sum_{k=1}^{K} \frac{\log(KT\log T)}{\Delta_k}",
         r"\frac{K\log T \sqrt{\log(KT\log T)}}{\sqrt{M}\epsilon}",
         r"inversely proportional to $\epsilon$",
+        r"\min\{M,\frac{T^{2/R}}{p^{3/2}}\}",
         "communication rounds are needed to identify the suboptimal arm",
         r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$",
     }
