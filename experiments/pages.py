@@ -142,11 +142,6 @@ def percents(found: Mapping[str, Measured], digits: int = 2) -> str:
     return f"{span([100 * each.estimate for each in found.values()], digits)} %"
 
 
-def conditional(found: Mapping[str, Measured], digits: int = 3) -> str:
-    """Writes a share for each condition."""
-    return ", ".join(f"{short(100 * m.estimate, digits)} % at {c}" for c, m in found.items())
-
-
 # --- docs/reproduction.md -----------------------------------------------------------------------
 
 
@@ -206,7 +201,11 @@ def _readings(numbers: Numbers) -> str:
 def _found(numbers: Numbers) -> str:
     ring = numbers.claim("the Ring graph incurs larger regret", "ring over complete")
     noise = numbers.claim(r"$\epsilon=1$ indicates the non-private case")
-    decided = numbers.claim("before eliminating all suboptimal arms")
+    elimination = (
+        r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all "
+        "suboptimal arms"
+    )
+    rounds, decided = (numbers.claim(elimination, name) for name in ("rounds", "ever"))
     part = numbers.claim("reached $1/M$ of the single-agent performance", "of M = 5:")
     looseness = [
         measured(row).estimate
@@ -229,8 +228,13 @@ def _found(numbers: Numbers) -> str:
         f"little: a ring has {percents(ring)} more regret than the complete graph.",
         f"* At ε = 1 noise costs {percents(noise)} of the regret. It doubles the regret "
         f"{_noise_doubles(numbers)}. A message leaks Nε, which is 50 at ε = 1.",
-        "* Seeds with one arm left after log10 T rounds, the four of the paper at T = 10⁴: "
-        f"{conditional(decided)}.",
+        "* One arm is left after about four rounds, says the paper. Seeds with one arm left have "
+        "made "
+        + ", ".join(
+            f"{m.estimate:.2f} rounds at {c} ({short(100 * decided[c].estimate, 3)} % of the seeds)"
+            for c, m in rounds.items()
+        )
+        + ".",
         "* Agents alone have M times the regret of CDP-MAB, says the paper. For M = 5 they have "
         + ", ".join(f"{m.estimate:.2f} times its regret at {c}" for c, m in part.items())
         + ".",

@@ -491,8 +491,8 @@ def test_rows_of_their_own_horizons_compare_neighbours(monkeypatch):
 def test_every_row_is_judged_by_hand_somewhere():
     """Would catch a row of the page whose cells no test looks at."""
     elsewhere = {  # test_claims.py, and below
-        r"we need about $ \log(T) \approx 4$ communication rounds",
-        "before eliminating all suboptimal arms",
+        r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all "
+        "suboptimal arms",
         "a clear trade-off between the communication cost and learning performance",
         "the single-agent method cannot converge due to the inconsistency",
         "identify the best arm after the $R$-th communication round with high probability",
