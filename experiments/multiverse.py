@@ -1,8 +1,8 @@
-"""A multiverse: the paper's sentences under every reading that the paper leaves open.
+"""A multiverse: the paper's sentences over five choices that the paper leaves open.
 
 A verdict on one reading may be a verdict on the reading. So each sentence of CLAIMS.md is judged
-again, by its own row's code, in every combination of what the text does not settle, and the share
-of readings in which it holds is told:
+again, by its own row's code, in every combination of five choices, and the share of readings in
+which it holds is told:
 
 * T, which is never stated;
 * the gap that a budgeted schedule is built for: theorems define it as the instance's own smallest,
@@ -11,6 +11,9 @@ of readings in which it holds is told:
   draw for all; and R = 4 removes all arms, as section VII says, only where gaps are 1/16 or more;
 * the delay: d_G - 1 slots in the proof of theorem 3, d_G in section V-B2;
 * the meter: links of agents, as edges or as what carries data. Theorems say which; open elsewhere.
+
+More is open and not varied (`NOT_VARIED`): a sentence that holds in every reading tried may fail in
+another.
 
 A reading counts for a sentence only where it can change its numbers. Rows know nothing of this:
 they ask `fmab.sweep`, `gaps_of` and `Exchange.on` as always, and are answered as the reading says.
@@ -101,6 +104,15 @@ READINGS: dict[str, tuple[str, ...]] = {
 SAME = ("1/16", "smallest gap 1/16")
 # Quickly, what needs no runs of its own.
 QUICK = ("gap", "meter")
+# What the paper leaves open besides, and how it is read throughout.
+NOT_VARIED = (
+    "ε of figures 5, 6, 10 and 12 and of the tables (1)",
+    "the random graphs (the same in all runs)",
+    "d of the d-regular graph (4)",
+    "the sizes of table II's case 2 (53 for the printed 63)",
+    "agents, arms and graphs of figure 12",
+    "how the means of agents differ",
+)
 OPEN_IN: dict[str, Callable[[str], bool]] = {
     "gap": lambda section: section.startswith("VII"),
     "meter": lambda section: not re.search("Theorem|Corollary|Appendix|proof", section),
@@ -668,9 +680,9 @@ def summary(told: Sequence[Told]) -> str:
     listed = ", ".join(f"{CHOICES[name]} in {number}" for name, number in turns)
     counted = ", ".join(f"{CHOICES[name]} in {more[name]}" for name, _ in turns)
     return (
-        f"Of {len(counts)} sentences {always} hold in every reading, "
+        f"Of {len(counts)} sentences {always} hold in every reading tried, "
         f"{len(counts) - always - len(never)} in some, {len(never)} in none; {fail} fail in every "
-        "reading. Sentences that one choice turns from one decided verdict into another, all "
+        "reading tried. Sentences that one choice turns from one decided verdict into another, all "
         f"others alike: {listed}. What more seeds would decide is no turn there; with “not "
         f"decided” as a verdict of its own: {counted}."
     )
@@ -692,6 +704,11 @@ def depending(told: Sequence[Told]) -> list[dict[str, Any]]:
     ]
 
 
+def _choices(vary: Sequence[str]) -> str:
+    """Says how many choices are varied, T among them."""
+    return f"{('one', 'two', 'three', 'four', 'five')[len(vary)]} choice{'s' * (len(vary) > 0)}"
+
+
 def _caption(data: Data, vary: Sequence[str], words: str) -> str:
     horizons = [common.whole(T) for T in data.horizons]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
@@ -706,8 +723,9 @@ def _caption(data: Data, vary: Sequence[str], words: str) -> str:
     }
     choices = "; ".join([f"T ({listed} slots)", *(ways[name] for name in vary)])
     return (
-        f"Sentences of CLAIMS.md over the readings that the paper leaves open, T = {listed} slots, "
-        f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration. Open are {choices}. A "
+        f"Sentences of CLAIMS.md over {_choices(vary)} that the paper leaves open, T = {listed} "
+        f"slots, {common.whole(min(SEEDS, data.seeds))} seeds a configuration. They are {choices}. Open "
+        f"as well, and not varied: {'; '.join(NOT_VARIED)}. A "
         "reading counts for a sentence only where it changes its numbers; beside a bar, how many "
         "readings it holds in, of how many that count. Each is judged by the sentence's rule in "
         f"CLAIMS.md, with {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "

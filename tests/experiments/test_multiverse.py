@@ -425,11 +425,16 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert multiverse.turned(told) == {"T": 0, "gap": 1, "instance": 0, "delay": 0, "meter": 0}
     with_open = {"T": 1, "gap": 2, "instance": 0, "delay": 0, "meter": 0}
     assert multiverse.turned([*told, *undecided], undecided=True) == with_open
-    assert "Of 2 sentences 0 hold in every reading, 1 in some, 1 in none; 0 fail" in picture.alt
+    assert (
+        "Of 2 sentences 0 hold in every reading tried, 1 in some, 1 in none; 0 fail" in picture.alt
+    )
     assert "verdict into another, all others alike: the gap in 1, T in 0, the" in picture.alt
     assert "as a verdict of its own: the gap in 1, T in 1, the instance in 0" in picture.alt
     (row,) = multiverse.depending(told)
     assert (row["section"], row["open"], row["holds in"]) == ("IV", "T, gap", "2 of 4")
+    assert "over five choices that the paper leaves open" in picture.caption
+    few = multiverse.picture_of(told, data, multiverse.QUICK).caption
+    assert "over three choices" in few and "d of the d-regular graph (4)" in few
     assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
 
 
