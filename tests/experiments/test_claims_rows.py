@@ -524,15 +524,22 @@ def test_rows_on_theorems_count_only_the_theorems_gap():
 
 
 def test_regret_over_participation_is_held_against_three_halves():
-    """Would catch another p, another base than 1/p, or an exponent of the wrong sign."""
+    """Would catch another p, no budget where the sentence has an ample one, another base than 1/p,
+    or an exponent of the wrong sign."""
     quote = "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved"
     judge = next(row.judge for row in claims.ROWS if row.quote == quote)
     data = Cells(0)
     for each in judge(data):
         T = {"T = 10⁴": 10**4, "T = 10⁵": 10**5}[each.condition]
-        ratio = data.at(F5, T, participation=0.2) / data.at(F5, T, participation=1)
-        assert each.numbers["exponent"].estimate == pytest.approx(math.log(ratio) / math.log(5))
-        assert each.verdict == HOLDS and each.told.endswith("at most 1.5")
+        server = data.at("budgets", T, participation=1, rounds=NONE)
+        wanted = {
+            R: math.log(data.at("budgets", T, participation=0.2, rounds=R) / server) / math.log(5)
+            for R in (20, 40, NONE)
+        }
+        for R in (20, 40):
+            assert each.numbers[f"R = {R}"].estimate == pytest.approx(wanted[R])
+        assert each.besides["no budget"].estimate == pytest.approx(wanted[NONE])
+        assert len(each.numbers) == 2 and (each.verdict, each.against) == (HOLDS, 1.5)
 
 
 class Few(Data):
