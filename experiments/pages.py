@@ -243,7 +243,7 @@ def _found(numbers: Numbers) -> str:
         "arm, by R and T.",
         *(
             f"* A tight budget can be worse than no communication: at {c} regret is "
-            f"{100 * m.estimate:,.0f} % larger than that of agents alone."
+            f"{100 * m.estimate:,.0f} % larger than that of agents alone, {_excluded(numbers, c)}."
             for c, m in list(worse.items())[-1:]
         ),
         f"* Bounds with explicit constants are {span(looseness)} times the mean regret. "
@@ -252,6 +252,30 @@ def _found(numbers: Numbers) -> str:
         f"{max(m.upper for m in lost.values()):.1e}.",
     ]
     return "\n".join(lines)
+
+
+def _excluded(numbers: Numbers, condition: str) -> str:
+    """Says from which R on Remark 2 promises no more regret, and how often the promise is broken.
+
+    Args:
+        condition: T, p and R of a pair below that R.
+    """
+    rows = [row for row in numbers.table("maps_pairs").rows if row["R"] != "none"]
+    (own,) = (
+        row
+        for row in rows
+        if f"T = {power(int(row['T']))}, p = {float(row['p']):g} and R = {row['R']}" == condition
+    )
+    least = float(own["R of Remark 2"])
+    if float(own["R"]) >= least:
+        raise ValueError(f"Remark 2 does not exclude {condition}: say so")
+    promised = [row for row in rows if float(row["R"]) >= float(row["R of Remark 2"])]
+    more = sum(float(row["over agents alone, lower"]) > 1 for row in promised)
+    told = f"{more or 'none'} of {len(promised)} pairs (p, R) has more"
+    return (
+        f"which Remark 2 excludes (it asks for R ≥ {least:.3g}); where it promises no more regret, "
+        f"{told}"
+    )
 
 
 def _noise_doubles(numbers: Numbers) -> str:

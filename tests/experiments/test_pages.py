@@ -138,7 +138,16 @@ def made_up_tables(folder):
         (6, "right", "T = 10⁴, gap 1/16", "R = 3", 0.97, 0.96, 0.98, "holds"),
         (6, "right", "T = 10⁴, gap 1/16", "largest regret of a worse arm", 7, 7, 7, "holds"),
         (7, "alone", "T = 10⁴, p = 1", "over agents alone", 0.4, -0.1, 0.9, "not decided"),
-        (7, "alone", "T = 10⁴, p = 0.2", "over agents alone", 1.23, 0.9, 1.5, "does not hold"),
+        (
+            7,
+            "alone",
+            "T = 10⁴, p = 0.2 and R = 2",
+            "over agents alone",
+            1.23,
+            0.9,
+            1.5,
+            "does not hold",
+        ),
         (7, "alone", "T = 10⁵, p = 1", "over agents alone", -0.3, -0.4, 0.2, "not decided"),
         (8, "epsilon", "T = 10⁴", "a", 1, 1, 1, "holds"),
         (8, "epsilon", "T = 10⁵", "a", 1, 1, 1, "holds"),
@@ -161,6 +170,17 @@ def made_up_tables(folder):
     ]
     made = [[row, QUOTES.get(name, name), *others] for row, name, *others in claims]
     write_table(folder / "claims.csv", heads, made)
+    pairs = [
+        # T, p, R, least R, lower end of the ratio.
+        (10_000, 0.2, 2, 5.333, 1.9),
+        (10_000, 0.2, "none", 5.333, 1.9),  # without a budget
+        (10_000, 0.2, 6, 5.333, 1.1),
+        (10_000, 0.2, 7, 5.333, 0.9),
+        (10_000, 1, 2, 3.1, 1.9),
+        (10_000, 1, 4, 4.0, 0.5),
+    ]
+    heads = ["T", "p", "R", "R of Remark 2", "over agents alone, lower"]
+    write_table(folder / "maps_pairs.csv", heads, pairs)
     leaks = [(10_000, "CDP, p = 1", 50, 1.5), (10_000, "CDP, p = 0.2", 0.1, 9.0)]
     write_table(folder / "maps_leak.csv", ["T", "structure", "leak", "over no noise"], leaks)
 
@@ -204,7 +224,11 @@ def test_sentences_of_what_was_found_are_those_of_their_rows(tmp_path):
     )
     assert "For M = 5 they have 3.46 times its regret at T = 10⁴." in alone
     assert "leaves 3.0 to 9.0 % of the runs that spend it on a worse arm" in budget
-    assert "at T = 10⁴, p = 0.2 regret is 123 % larger than that of agents alone." in tight
+    assert tight.endswith(
+        "at T = 10⁴, p = 0.2 and R = 2 regret is 123 % larger than that of agents alone, which "
+        "Remark 2 excludes (it asks for R ≥ 5.33); where it promises no more regret, 1 of 3 pairs "
+        "(p, R) has more."
+    )
     assert "are 2.4 to 12 times the mean regret. 1 of 2 searches found a seed" in bounds
     assert bounds.endswith("they bound its probability by 7.5e-06.")
     text = (tmp_path / "claims.csv").read_text("utf-8")
