@@ -127,21 +127,16 @@ def _good_event(data: Data) -> list[Finding]:
 
 
 def _rounds_identify(data: Data, horizon: int) -> Finding:
-    """Of the seeds that have identified an arm, those that took no more rounds than allowed."""
+    """Of all seeds, those that took no more rounds than allowed, whether or not arms are left."""
     cell = data.last("fig04_epsilon", horizon, epsilon=1)
     gaps = gaps_of(uniform(), cell.sizes["seed"])
     smallest = np.where(gaps > 0, gaps, 1.0).min(axis=1)
     allowed = np.ceil(np.log2(1 / smallest) + 1)
-    decided = cell.active_arms.values == 1
-    few = int(decided.sum()), decided.size
-    if decided.sum() < FEWEST:
-        words = f"{few[0]:,} of {few[1]:,} seeds have one arm left: too few"
-        return Finding(slots(horizon), words, (OPEN,) * 3, rule=PROBABLE)
-    made = cell.rounds_made.values[decided] / allowed[decided]
-    finding = probable(slots(horizon), {"_": few}, _=share(made <= 1))
-    most = largest(made)
-    words = f"; most rounds / allowed {most.estimate:.3f}"
-    return finding.adding(words, most_rounds_over_allowed=most)
+    made = cell.rounds_made.values / allowed
+    finding = probable(slots(horizon), _=share(made <= 1))
+    most, decided = largest(made), share(cell.active_arms.values == 1)
+    words = f"; most rounds / allowed {most.estimate:.3f}; {percent(decided)} have one arm left"
+    return finding.adding(words, most_rounds_over_allowed=most, one_arm_left=decided)
 
 
 class Epochs(NamedTuple):
@@ -902,7 +897,7 @@ ROWS = [
     Row("IV-A, Remark 1", r"until reaching $O(\frac{K\log(KT\log T)}{\Delta})$", "One instance, T = 10¹⁰. Regret falls as ε grows until it reaches the first term, that of no noise: not more at ε = 1.", _until_reaching, "maps",
         "Read the other way, regret would stop growing as ε falls: it does not, and a maximum of two terms says that it does not."),
     Row("IV-A, proof outline", "communication rounds are needed to identify the suboptimal arm",
-        "Of the seeds with one arm left, those that made at most ⌈log2(1/Δ) + 1⌉ rounds, each with its own Δ: high probability.", over_horizons(_rounds_identify), "fig04"),
+        "Of all seeds, those that made at most ⌈log2(1/Δ) + 1⌉ rounds, each with its own Δ: high probability.", over_horizons(_rounds_identify), "fig04"),
     Row("Appendix B, step 1", r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$", "Seeds in which an aggregate is farther than C(r) from its arm's mean: at most 1/T. Algorithm 1 in NumPy.", _good_event, "epochs_of",
         "Who loses no best arm need not have E_R: that is a consequence. The steps of the proof are another question: see below."),
     Row("IV-B", "identify the best arm after the $R$-th communication round with high probability",
