@@ -132,7 +132,7 @@ def overview(
     descending: bool = False,
     where: Sequence[str] = (),
     columns: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
+    arms: Any = None,
 ) -> Overview:
     """Returns what every configuration of a result ends with: a table that shows itself.
 
@@ -263,7 +263,10 @@ def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
     remedy = "give the arm_labels of the problem that was run"
     listed = list(arms) if isinstance(arms, (list, tuple)) else []
     if len(listed) != number or not all(isinstance(each, str) for each in listed):
-        refuse("arms", arms, f"the names of {number} arms, texts", remedy)
+        allowed = (
+            f"the names of {number} arms" if number else "left out where numbers of arms differ"
+        )
+        refuse("arms", arms, allowed, remedy)
     if "chosen_arm" not in data or "seed" not in data.chosen_arm.dims:
         remedy = "leave arms out, or run with keep='ends' or 'curves'"
         refuse("arms", arms, "left out with results that do not keep each seed", remedy)

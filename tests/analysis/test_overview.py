@@ -147,6 +147,56 @@ def test_each_cell_is_that_of_numpy():
     assert [float(line["cost"]) for line in lines[:2]] == [row["cost"] for row in found.named[:2]]
 
 
+def test_the_arm_that_most_seeds_play_has_its_name():
+    """Would catch -1, still exploring, that is the last arm; seeds that have not been run; the
+    names of another configuration; a tie that goes by chance."""
+    data = result()
+    data.chosen_arm[0, 0] = [2, 1, 1, 2, 0]
+    data.chosen_arm[0, 1] = [-1, -1, 2, -1, 2]
+    data.chosen_arm[1, 0] = [0, 1, 1, 1, 1]
+    names = ["Drama", "Sci\x1b-Fi", "a & b"]
+    found = fmab.overview(data, arms=names)
+    assert found.headings[-1] == "arm at T\nof most seeds"
+    assert [row[-1] for row in found.rows] == [
+        "Sci?-Fi (40 %)",
+        "undecided (75 %)",
+        "Drama (100 %)",
+    ]
+    named = [(row["arm_at_T"], row["arm_at_T_seeds"]) for row in found.named]
+    assert named == [("Sci\x1b-Fi", 2), ("undecided", 3), ("Drama", 1)]
+    assert len({len(row) for row in found.rows} | {len(found.headings)}) == 1
+    without = fmab.overview(data)
+    assert [row[:-1] for row in found.rows] == list(without.rows)
+    data.chosen_arm[0, 0] = 2
+    assert "a \\& b (100 \\%)" in fmab.overview(data, arms=tuple(names)).write("latex")
+    for bad in (names[:2], "abc", [1, 2, 3], np.array(names)):
+        with pytest.raises(ValueError, match="must be the names of 3 arms; give the arm_labels of"):
+            fmab.overview(data, arms=bad)
+    with pytest.raises(ValueError, match="must be left out with results that do not keep each"):
+        fmab.overview(summed_up(data), arms=names)
+    with pytest.raises(ValueError, match="must be left out where numbers of arms differ"):
+        fmab.overview(data.drop_attrs(deep=False), arms=names)
+
+
+@pytest.mark.parametrize(
+    "law, words",
+    [
+        ("ratings 1, 2, 3, 4, 5", "A regret of 1 is 4 rating points, from 1 to 5."),
+        ("ratings 0.5, 1, ..., 5", "A regret of 1 is 4.5 rating points, from 0.5 to 5."),
+        ("ratings -2.5, 1e-07", "A regret of 1 is 2.5 rating points, from -2.5 to 1e-07."),
+        ("Gaussian, sd 1, 2", ""),
+        ("ratings of mine", ""),
+        ("", ""),
+    ],
+)
+def test_regret_has_its_unit_in_rating_points(law: str, words: str):
+    """Would catch the number of levels, or the highest of them, for the distance of the ends."""
+    data = result()
+    data.attrs["settings"] = json.dumps({"rewards": law} if law else {})
+    legend = fmab.overview(data).legend
+    assert legend.split("Cost: ")[1].partition("\n")[2] == words
+
+
 def summed_up(data: xr.Dataset) -> xr.Dataset:
     """Returns what a sweep with keep="summary" keeps of such curves."""
     dims = ("participation", "epsilon")

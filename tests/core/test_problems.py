@@ -693,6 +693,27 @@ def test_long_numbers_that_become_zero(folder: Path):
     assert Problem.from_file("means.npz").means.tolist() == [[0.25, 0.5]]
 
 
+def test_names_of_arms_in_files_of_ratings(folder: Path):
+    """Catches names of agents, or of another number of arms, and a file that is refused for them:
+    they change no number."""
+    levels, table = np.array([1.0, 2.0]), np.array([[[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]])
+    ratings = {"levels": levels, "probabilities": table}
+    names = ["x", "", "äöü\n"]
+    agents = np.array(["a"])
+    np.savez("means.npz", **ratings, arm_labels=np.array(names), agent_labels=agents)
+    assert tables.read("means.npz").arm_labels == tuple(names)
+    np.savez("means.npz", probabilities=table[0], levels=levels, arm_labels=np.array(names))
+    assert tables.read("means.npz").arm_labels == tuple(names)
+    for other in (names[:2], [names], [1, 2, 3], [b"x", b"y", b"z"], np.array(names, object)):
+        np.savez("means.npz", **ratings, arm_labels=np.array(other))
+        assert tables.read("means.npz").arm_labels is None
+        assert Problem.from_file("means.npz", 4).probabilities.tolist() == table.tolist()
+    np.savez("means.npz", means=table[0], arm_labels=np.array(names))
+    assert tables.read("means.npz").arm_labels is None
+    Path("means.csv").write_text("agent,arm,value\na,10,1\na,9,2\n")
+    assert tables.read("means.csv").arm_labels == ("9", "10")
+
+
 def npy(shape: str, descr: str = "'<f8'", data: bytes = b"", version: int = 1) -> bytes:
     """Returns the bytes of an array file that claims what it likes."""
     header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()

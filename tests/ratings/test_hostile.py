@@ -6,10 +6,12 @@ What is accepted is written out here row by row, by hand, or counted again by pl
 from __future__ import annotations
 
 import contextlib
+import csv
 import datetime
 import decimal
 import fractions
 import gzip
+import io
 import os
 import re
 import socket
@@ -25,8 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from fmab_jax.cli.main import main
+from fmab_jax.core import tables
 from fmab_jax.errors import Refusal
-from fmab_jax.ratings import from_table
+from fmab_jax.ratings import from_table, sources
 
 HEAD = b"agent,arm,value\n"
 ROWS = b"a,x,1\na,y,2\nb,x,2\nb,y,1\n"
@@ -188,7 +192,6 @@ BIG = 1 << 20
 EXAMPLE = "1 10 4, 1 20 2, 2 10 2, 2 20 4"
 BY_GENRE = {"agent": "userId", "arm": "genres", "value": "rating"}
 DAT = {"agent": "userId", "arm": "movieId", "value": "rating"}
-UNEVEN = "line 3'\": must be a row of "
 
 ROWS_OF_TEXT = {
     "a short row": refused(TIMED + b"1,1,4,9\n1,1,964982703\n", "line 3': must be a row of 4"),
@@ -767,3 +770,197 @@ def check(case: Case) -> None:
 def test_hostile_tables(name: str) -> None:
     """Would catch a number that nobody wrote, a row that vanishes, and any other exception."""
     check(CASES[name])
+
+
+def typed(case: Case) -> list[str] | None:
+    """Returns the command that reads a case's file; None where it has no file, or a list."""
+    given = case.made()
+    options = PLAIN | {"split": None} | case.options
+    if not isinstance(given, (str, Path)) or "levels" in options:
+        return None
+    words = ["problem", str(given)]
+    for name, value in options.items():
+        words += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
+    return words
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_the_command_ends_in_one_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback, another status than 2, or something said besides the one line."""
+    seen: Counter[int] = Counter()
+    for number, (name, case) in enumerate(CATEGORIES[kind].items()):
+        if "bomb" in name:
+            continue  # takes a second each
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        words = typed(case)
+        if words is None:
+            continue
+        status = main(words)
+        out, err = capsys.readouterr()
+        assert status == (0 if case.read else 2), name
+        assert (out == "") == (not case.read), name
+        assert case.read or (err.startswith("fmab: ") and err.count("\n") == 1), (name, err)
+        assert err.replace("\n", "").isprintable(), name
+        seen[status] += 1
+    assert seen[2] or kind == "frames"
+
+
+# --- bounds ---
+
+
+def test_archives_may_grow_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a bound that is off by one, that forgets the archive's own size, or that holds
+    for files that are not packed."""
+    whole = HEAD + ROWS * 99
+    squeezed = packed(whole)
+    Path("t.csv").write_bytes(whole)
+    Path("t.csv.gz").write_bytes(squeezed)
+    for small, times, fits in (
+        (len(whole), 0, True),
+        (len(whole) - 1, 0, False),
+        (0, -(-len(whole) // len(squeezed)), True),
+        (0, (len(whole) - 1) // len(squeezed), False),
+    ):
+        monkeypatch.setattr(tables, "_SMALL", small)
+        monkeypatch.setattr(tables, "_MOST_UNPACKED", times)
+        assert from_table("t.csv", **PLAIN).rows == 4 * 99
+        if fits:
+            assert from_table("t.csv.gz", **PLAIN).rows == 4 * 99
+            continue
+        most = max(small, times * len(squeezed))
+        with pytest.raises(Refusal) as refusal:
+            from_table("t.csv.gz", **PLAIN)
+        assert str(refusal.value) == (
+            f"path='t.csv.gz': must be at most {most:,} bytes once unpacked, for an archive of "
+            "this size; unpack it with gunzip, and name that file"
+        )
+
+
+def test_lines_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch lines that add up, and a bound that the last of them escapes."""
+    monkeypatch.setattr(sources, "_LONGEST_LINE", 200_000)
+    cell = b"x" * 131_072
+    # Three reads of the buffer; every line ends in time.
+    row = b'a,"' + cell + b'",1\n'
+    Path("t.csv").write_bytes(HEAD + row * 4 + ROWS)
+    assert from_table("t.csv", **PLAIN).rows == 8
+    long = b"a" * 600_000
+    Path("t.csv").write_bytes(HEAD + ROWS + long + b",x,1\n")
+    with pytest.raises(Refusal, match=r"line 6': must be a line of at most 200,000 bytes; end"):
+        from_table("t.csv", **PLAIN)
+
+
+def test_rows_of_parquet_need_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a small file of very many equal rows that takes all memory."""
+    path = stored()()
+    monkeypatch.setattr("fmab_jax.resources.available_bytes", lambda: 40)
+    with pytest.raises(Refusal, match=r"^memory='0.0 GB': must be at most 90% .*; use a part of"):
+        from_table(path, **PLAIN)
+
+
+# --- what is read, counted again ---
+
+
+def csv_of(rows: list[list[str]], quoting: int = csv.QUOTE_MINIMAL, **how: Any) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, quoting=quoting, **({"lineterminator": "\n"} | how)).writerows(rows)
+    return out.getvalue().encode()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_table_in_every_format_against_its_rows(seed: int) -> None:
+    """Would catch a cell that moves, a number that is rounded, a row that vanishes or comes twice,
+    in any of the formats: the rows are known, and counted without any reader."""
+    rng = np.random.default_rng(seed)
+    agents = [WIDE + int(each) for each in rng.choice(99, 4, replace=False)]
+    arms = ["x", 'y "z"', "u,\nv", " w ", "ä\u2028", "::"]
+    levels = [0.1, 0.30000000000000004, -2.5, 7.0, 1e-9]
+    rows: list[tuple[int | None, str | None, float | None]] = []
+    for _ in range(int(rng.integers(30, 300))):
+        who, what, value = rng.choice(agents), arms[rng.integers(6)], levels[rng.integers(5)]
+        gap = rng.integers(20)
+        rows.append(
+            (
+                None if gap == 0 else int(who),
+                None if gap == 1 else what,
+                None if gap == 2 else value,
+            )
+        )
+    due = Counter(
+        (str(who), what.strip(), value)
+        for who, what, value in rows
+        if who is not None and what is not None and value is not None
+    )
+    gaps = {"no rating": 2, "no agent": 0, "no arm": 1}
+    lost = {word: n for word, i in gaps.items() if (n := sum(row[i] is None for row in rows))}
+    text = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    head = ["agent", "arm", "value"]
+    frame = pd.DataFrame(
+        {
+            "agent": pd.array([row[0] for row in rows], "Int64"),
+            "arm": pd.Series([row[1] for row in rows], dtype=object),
+            "value": [row[2] for row in rows],
+        }
+    )
+    files = {
+        "a.csv": csv_of([head, *text]),
+        "b.csv": csv_of([head, *text], csv.QUOTE_ALL, lineterminator="\r\n"),
+        "c.tsv": csv_of([head, *text], delimiter="\t"),
+        "d.csv.gz": packed(csv_of([head, *text])),
+        "e.csv": b"\xef\xbb\xbf" + csv_of([head, *text]),
+    }
+    given: dict[str, Any] = {"frame": frame, "objects": frame.astype(object)}
+    for name, content in files.items():
+        Path(name).write_bytes(content)
+        given[name] = name
+    frame.to_parquet("f.parquet", row_group_size=17)
+    frame.astype({"arm": "category", "value": "category"}).to_parquet("g.parquet")
+    given |= {"f": "f.parquet", "g": "g.parquet"}
+    for name, table in given.items():
+        found = from_table(table, **PLAIN, split=None)
+        assert counts_of(found) == due, name
+        assert found.dropped == lost and found.rows == len(rows), name
+    # Another program reads the same cells in the plainest of the files.
+    cells = pd.read_csv("a.csv", dtype=str, keep_default_na=False).values.tolist()
+    assert cells == text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_damage_is_refused_or_changes_nothing_else(seed: int) -> None:
+    """Would catch damaged bytes that raise anything else, or that alter more rows than they touch.
+
+    What is accepted is cut into cells again, by hand: nothing here is quoted.
+    """
+    rng = np.random.default_rng(seed)
+    whole = HEAD + b"".join(b"%d,%d,%d\n" % tuple(row) for row in rng.integers(1, 4, (40, 3)))
+    outcomes: Counter[bool] = Counter()
+    for _ in range(120):
+        content = bytearray(whole)
+        for _ in range(int(rng.integers(1, 3))):
+            place = int(rng.integers(len(HEAD), len(content)))
+            letter = rng.choice([*b"0123456789,\n\r\"' ;.-e\xff\0x", int(rng.integers(256))])
+            content[place : place + int(rng.integers(2))] = bytes([letter])
+        Path("t.csv").write_bytes(content)
+        try:
+            found = from_table("t.csv", **PLAIN)
+        except Refusal as error:
+            assert str(error).isprintable()
+            outcomes[False] += 1
+            continue
+        lines = content.decode().replace("\r\n", "\n").split("\n")[1:]
+        rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
+        assert all(len(row) == 3 for row in rows) and b"\r" not in content.replace(b"\r\n", b"\n")
+        due = Counter(
+            (who, what, float(value))
+            for who, what, value in rows
+            if who and what and value not in ("", "-")
+        )
+        if b'"' not in content:
+            assert counts_of(found) == due, bytes(content)
+        assert found.rows == len(rows)
+        outcomes[True] += 1
+    assert min(outcomes.values()) >= 20
