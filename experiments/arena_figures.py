@@ -406,10 +406,14 @@ def _draw_leaks(
         best = []
         for leak in (LEAKS[0], 1.0, LEAKS[-1]):
             least = statements.least("", matched(view, leak, parts), {}, common.LEVEL)
-            best.append(f"{least.best} at ε = {leak:g} ({least.mean[0]:,.0f})")
+            means = {each.label: each.mean for each in least.participants}
+            named = " / ".join(
+                f"{label} ({means[label]:,.0f})" for label in (least.best, *least.alike)
+            )
+            best.append(f"{named} at ε = {leak:g}")
         listed.append(f"to {VIEWS[view].who}, {', '.join(best)}")
     told = "; ".join(listed)
-    alt = f"The least mean regret at a leak, on the seeds that all of a panel have: {told}."
+    alt = f"Who has the least regret at a leak, or cannot be told from it, with its mean: {told}."
     shown = [row for row in rows if not row["why not run"]]
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows, shown), folder)
 

@@ -1,9 +1,9 @@
 """Writes ARENA.md: who wins where, from the same simulations as the figures, and what was read how.
 
-Every number and every "wins" is computed, on common seeds: who has the smallest mean, and who
-cannot be told from it by the interval of the paired difference, simultaneous over the contestants.
-Only those are ranked that are trusted alike and leak the same; their places are those that
-simultaneous intervals leave open.
+Every number and every "wins" is computed: each two are compared on the seeds that both have, by the
+interval of the paired difference, simultaneous over all pairs. Who has the least regret, and who
+cannot be told from it, are those whose places start with the first. Only those are ranked that are
+trusted alike and leak the same.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def judge(data: Data, folder: Path) -> list[Path]:
         written.append(common.save_rows(table, folder / f"arena_{end}.csv"))
         section = [f"## T = {whole(horizon)}", "", *common.table_lines(table), "", TABLE, ""]
         section += ["**Who wins where.** Intervals of differences are paired, seed by seed, and "]
-        section[-1] += "simultaneous over the contestants of a comparison (Bonferroni)."
+        section[-1] += "simultaneous over all pairs of a comparison (Bonferroni); each two are "
+        section[-1] += "compared on the seeds that both have. Means are over all seeds of each."
         section += ["", *_winners(horizon, parts), ""]
         section += _at_matched_trust(horizon, parts)
         shown = {
@@ -319,7 +320,7 @@ def leak_of(name: str) -> str:
 
 
 def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
-    """Returns sentences, each about one comparison on common seeds."""
+    """Returns sentences, each about one comparison."""
     lines = []
     at = f"T = {whole(horizon)}"
     runs = parts["a"]

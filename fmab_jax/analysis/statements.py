@@ -570,15 +570,16 @@ class Entrant(NamedTuple):
     view: str = ""
     accountant: str | float = "pure"
 
-    def at(self, seeds: int) -> Participant:
-        """Returns who takes part, with the mean of its first seeds."""
+    @property
+    def participant(self) -> Participant:
+        """Who takes part, with the mean of all its seeds."""
         own = self.leak, self.view, self.accountant, self.trust
-        return Participant(self.label, len(self.regret), float(self.regret[:seeds].mean()), *own)
+        return Participant(self.label, len(self.regret), float(self.regret.mean()), *own)
 
     @property
     def takes(self) -> tuple[str, ...]:
         """What has to be alike in a fair comparison; see `Participant.takes`."""
-        return self.at(1).takes
+        return self.participant.takes
 
 
 class Behind(NamedTuple):
@@ -586,46 +587,57 @@ class Behind(NamedTuple):
 
     Attributes:
         label: Its name.
-        more: Mean difference with the ends of its interval: paired, seed by seed, and simultaneous
-            over all that are compared (Bonferroni).
+        mean: Its mean over all its seeds, with the ends of its interval (Student t, at the level
+            itself).
+        more: Mean difference with the ends of its interval: paired, on the seeds that both have,
+            and simultaneous over all pairs that are compared (Bonferroni).
         percent: The same in per cent of the best one's mean (Fieller); NaN where it has no end.
+        seeds: How many seeds both have.
+        beaten: Whether anybody is surely better: the best one, or another.
     """
 
     label: str
+    mean: tuple[float, float, float]
     more: tuple[float, float, float]
     percent: tuple[float, float, float]
+    seeds: int
+    beaten: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Least(Statement):
-    """Who of several has the least mean regret at T.
+    """Who of several has the least mean regret at T, by the differences of all pairs.
 
     Attributes:
         about: What is compared, such as "At T = 10⁵".
-        mean: Of the best one, with the ends of its interval (Student t, at the level itself).
-        rest: The others beside the best one, the least mean first.
-        seeds: How many seeds all have: the comparison is over these.
+        mean: Of the best one over all its seeds, with the ends of its interval (Student t, at the
+            level itself).
+        rest: The others beside the best one, in the order of places.
     """
 
     about: str
     mean: tuple[float, float, float]
     rest: tuple[Behind, ...]
-    seeds: int
 
     @property
     def best(self) -> str:
-        """Who has the smallest mean."""
+        """Whom nobody is surely better than; of several, who is surely better than most."""
         return self.participants[0].label
 
     @property
     def alike(self) -> tuple[str, ...]:
-        """Who cannot be told from it."""
-        return tuple(each.label for each in self.rest if each.more[1] <= 0)
+        """The others whom nobody is surely better than: they cannot be told from the best."""
+        return tuple(each.label for each in self.rest if not each.beaten)
+
+    @property
+    def between(self) -> tuple[str, ...]:
+        """Who is surely worse than another, but not surely worse than the best."""
+        return tuple(each.label for each in self.rest if each.beaten and each.more[1] <= 0)
 
     @property
     def next(self) -> Behind | None:
-        """Who is next among those that can be told from it."""
-        return next((each for each in self.rest if each.more[1] > 0), None)
+        """Who is next among those that are surely worse than the best."""
+        return next((each for each in self.rest if each.beaten and each.more[1] > 0), None)
 
     @property
     def behind(self) -> str:
@@ -639,12 +651,7 @@ class Least(Statement):
 
     @property
     def _counted(self) -> tuple[int, ...]:
-        return (self.seeds,)
-
-    @property
-    def most(self) -> int:
-        """How many seeds some of them have."""
-        return max(each.seeds for each in self.participants)
+        return tuple(each.seeds for each in self.rest) or (self.participants[0].seeds,)
 
     @property
     def entrants(self) -> int:
@@ -653,7 +660,7 @@ class Least(Statement):
 
     @property
     def verdict(self) -> str:
-        """Whether the best one is surely the "least", or others are "alike"."""
+        """Whether the best one has surely the "least", or others are "alike"."""
         return "alike" if self.alike else "least"
 
     @property
@@ -662,26 +669,36 @@ class Least(Statement):
         missing = sum(len(labels) for labels in self.absent.values())
         among = f" of {self.entrants} of {self.entrants + missing} contestants," * bool(missing)
         text = f"{', '.join(filter(None, [self.about, self._took]))}:{among} "
-        text += f"{self.best} has the smallest mean, {_interval(self.mean)}"
+        has = "may have" if self.alike else "has"
+        text += f"{self.best} {has} the least regret, {self._own(self.best)}"
         if self.alike:
-            text += f"; cannot be told from it: {_listed(self.alike)}"
-        if self.behind:
+            told = [f"{label}, {self._own(label)}" for label in self.alike]
+            text += f"; cannot be told from it: {_listed(told)}"
+        if self.between:
+            told = [f"{label}, {self._own(label)}" for label in self.between]
+            text += f"; surely worse than another, if not than it: {_listed(told)}"
+        if self.next:
             text += f"; {self.behind} has {_interval(self.more)} more"
-            if self.mean[0]:
-                share = 100 * self.more[0] / self.mean[0]
-                text += f" ({words.short(float(f'{share:.3g}'))} %)"
-        fewer = self.most > self.seeds
-        text += f" ({words.whole(self.seeds)} seeds{', those that all have' * fewer})."
+            share = self.next.percent[0]
+            of = f"{words.short(float(f'{share:.3g}'))} %, " * math.isfinite(share)
+            text += f" ({of}{self.next.seeds} common seeds)"
+        text += "."
         if len({each.takes for each in self._named}) > 1:
-            told = (
+            told = [
                 f"{', '.join(filter(None, [f'{each.label}: {each.trust}', each.view]))}, "
                 f"ε: {each.leak}{_up_to(each.accountant) * each.bounded}"
                 for each in self._named
-            )
-            text += f" They differ in trust or leak ({_listed(list(told))})."
+            ]
+            text += f" They differ in trust or leak ({_listed(told)})."
         for why, labels in self.absent.items():
             text += f" Not run, {why}: {_listed(labels)}."
         return text
+
+    def _own(self, label: str) -> str:
+        """Writes somebody's own mean with its interval, and over how many seeds it is."""
+        means = {self.best: self.mean} | {each.label: each.mean for each in self.rest}
+        seeds = next(each.seeds for each in self.participants if each.label == label)
+        return f"{_interval(means[label])} ({seeds} seeds)"
 
     @property
     def _took(self) -> str:
@@ -704,13 +721,14 @@ class Least(Statement):
 
     def _numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {"about": self.about, "best": self.best}
-        found |= {f"best_{name}": getattr(self.participants[0], name) for name in _TAKEN[1:-1]}
+        found |= {f"best_{name}": getattr(self.participants[0], name) for name in _TAKEN[:-1]}
         triples = {"regret": self.mean, "more": self.more}
         triples["percent"] = self.next.percent if self.next else (math.nan,) * 3
         for name, triple in triples.items():
             found |= {f"{name}{end}": x for end, x in zip(("", *_ENDS), triple, strict=True)}
-        found |= {"alike": _listed(self.alike), "behind": self.behind, "seeds": self.seeds}
-        return found | {"entrants": self.entrants, "most_seeds": self.most}
+        found |= {"alike": _listed(self.alike), "between": _listed(self.between)}
+        common = self.next.seeds if self.next else None
+        return found | {"behind": self.behind, "common_seeds": common, "entrants": self.entrants}
 
 
 _ENDS = ("_lower", "_upper")
@@ -727,11 +745,17 @@ def least(
 ) -> Least:
     """Returns who of several has the least mean regret.
 
+    Each two are compared on the seeds that both have, as in `places`: the best and those that
+    cannot be told from it are those whose places start with 1. Nobody is surely better than the
+    best, and it is surely better than most; those that have this in common go by their means over
+    the seeds that they have in common. The best is chosen by the data, so that the intervals hold
+    for all pairs together (Bonferroni), not only for those with the best.
+
     Args:
         about: What is compared: horizon, problem, and what else all share.
         entrants: Who takes part, with labels of their own.
         absent: Who does not, by the reason why; nobody is left out silently.
-        level: Of the intervals, in (0, 1).
+        level: Of all intervals together, in (0, 1).
         unlike: Whether entrants may differ in view, accountant or leak (or in trust, where no view
             is given); the sentence then says so.
         question: What all were asked, for the record.
@@ -744,30 +768,83 @@ def least(
     both = {each.label for each in entrants} & {name for each in absent.values() for name in each}
     if both:
         refuse("absent", sorted(both), "who takes no part", "name each once")
-    seeds = min(len(each.regret) for each in entrants)
-    order = sorted(entrants, key=lambda each: each.regret[:seeds].mean())
-    first, rest = order[0], order[1:]
-    at = 1 - (1 - level) / max(1, len(rest))
-    base = first.regret[:seeds]
+    pairs = _Pairs(entrants, level)
+    best, *others = order = pairs.order()
+    first = entrants[best]
     return Least(
-        participants=tuple(each.at(seeds) for each in order),
+        participants=tuple(entrants[i].participant for i in order),
         absent={why: tuple(labels) for why, labels in absent.items() if labels},
         question=question,
         level=level,
-        together=max(1, len(rest)),
+        together=pairs.together,
         simultaneous="Bonferroni",
         about=about,
-        mean=_mean(base, level),
+        mean=_mean(first.regret, level),
         rest=tuple(
             Behind(
-                each.label,
-                _mean(each.regret[:seeds] - base, at),
-                _percent(each.regret[:seeds], base, at),
+                entrants[i].label,
+                _mean(entrants[i].regret, level),
+                pairs.more(i, best),
+                pairs.percent(i, best),
+                min(len(entrants[i].regret), len(first.regret)),
+                pairs.losses[i] > pairs.losses[best],
             )
-            for each in rest
+            for i in others
         ),
-        seeds=seeds,
     )
+
+
+class _Pairs:
+    """The differences of each two of several contestants, on the seeds that both have.
+
+    Attributes:
+        entrants: The contestants.
+        together: How many pairs there are.
+        level: Of each interval (Student t), such that all hold together (Bonferroni).
+        losses: How many are surely better than each.
+        wins: How many are surely worse.
+    """
+
+    def __init__(self, entrants: Sequence[Entrant], level: float) -> None:
+        self.entrants = entrants
+        pairs = list(combinations(range(len(entrants)), 2))
+        self.together = max(1, len(pairs))
+        self.level = 1 - (1 - level) / self.together
+        self.losses, self.wins = [0] * len(entrants), [0] * len(entrants)
+        for one, other in pairs:
+            _, low, high = self.more(one, other)
+            if low > 0 or high < 0:
+                winner, loser = (other, one) if low > 0 else (one, other)
+                self.losses[loser] += 1
+                self.wins[winner] += 1
+
+    def more(self, one: int, other: int) -> tuple[float, float, float]:
+        """Returns how much more regret one has than another, seed by seed, with its interval."""
+        mine, theirs = _common(self.entrants[one], self.entrants[other])
+        return _mean(mine - theirs, self.level)
+
+    def percent(self, one: int, other: int) -> tuple[float, float, float]:
+        """Returns the same in per cent of the other's mean (Fieller, paired)."""
+        mine, theirs = _common(self.entrants[one], self.entrants[other])
+        return _percent(mine, theirs, self.level)
+
+    def order(self) -> list[int]:
+        """Returns the contestants, the best first; those that tie by means on common seeds."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for i in range(len(self.entrants)):
+            found.setdefault((self.losses[i], -self.wins[i]), []).append(i)
+        order = []
+        for _, tied in sorted(found.items()):
+            regrets = _common(*(self.entrants[i] for i in tied))
+            means = {i: each.mean() for i, each in zip(tied, regrets, strict=True)}
+            order += sorted(tied, key=lambda i: means[i])
+        return order
+
+
+def _common(*entrants: Entrant) -> list[np.ndarray]:
+    """Returns the regret of some on the seeds that all of them have."""
+    seeds = min(len(each.regret) for each in entrants)
+    return [each.regret[:seeds] for each in entrants]
 
 
 class Place(NamedTuple):
@@ -812,26 +889,12 @@ def places(
         ValueError: As `least`.
     """
     level = _checked(entrants, level, unlike)
-    pairs = list(combinations(range(len(entrants)), 2))
-    at = 1 - (1 - level) / max(1, len(pairs))
-    better, worse = [0] * len(entrants), [0] * len(entrants)
-    for one, other in pairs:
-        _, low, high = _difference(entrants[one], entrants[other], at)
-        if low > 0 or high < 0:
-            winner, loser = (other, one) if low > 0 else (one, other)
-            better[loser] += 1
-            worse[winner] += 1
+    pairs = _Pairs(entrants, level)
     found = {
-        each.label: Place(1 + better[i], len(entrants) - worse[i], len(each.regret))
+        each.label: Place(1 + pairs.losses[i], len(entrants) - pairs.wins[i], len(each.regret))
         for i, each in enumerate(entrants)
     }
     return dict(sorted(found.items(), key=lambda item: item[1][:2]))
-
-
-def _difference(one: Entrant, other: Entrant, level: float) -> tuple[float, float, float]:
-    """Returns how much more regret one has than another, seed by seed, with its interval."""
-    seeds = min(len(one.regret), len(other.regret))
-    return _mean(one.regret[:seeds] - other.regret[:seeds], level)
 
 
 def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
@@ -880,14 +943,18 @@ def _percent(one: np.ndarray, base: np.ndarray, level: float) -> tuple[float, fl
 
 
 def _interval(found: tuple[float, float, float]) -> str:
-    middle, low, high = found
-    return f"{middle:,.0f} [{low:,.0f}, {high:,.0f}]"
+    return " ".join(_with_ends(*found))
 
 
 def _with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
     """Writes a number and its interval with as many decimals as the interval can tell."""
     half = (high - low) / 2
-    places = min(max(0, math.ceil(-math.log10(half))), 6) if half > 0 else 2
+    if math.isinf(half):
+        low_, high_ = (words.short(each).replace("inf", "∞") for each in (low, high))
+        return words.short(middle), f"[{low_}, {high_}]"
+    places = 0 if middle == low == high == round(middle) else 2
+    if half > 0:
+        places = min(max(0, math.ceil(-math.log10(half))), 6)
     texts = [f"{round(each, places) + 0.0:,.{places}f}" for each in (middle, low, high)]
     return texts[0], f"[{texts[1]}, {texts[2]}]"
 

@@ -252,16 +252,21 @@ def entrants(trust="nobody", leak="1"):
 
 
 def test_who_has_the_least_is_said_with_who_is_absent():
-    """Would catch absent entrants unsaid, a mean over seeds that not all have, another interval,
+    """Would catch absent entrants unsaid, a mean over the seeds of another, another interval,
     per cent of another mean, and a count of entrants that is off by one."""
     found = least("T = 9", entrants(), {"too slow": ["D", "E"], "unused": []})
     t, deviation = 3.182446, np.std([10, 30, 20, 40], ddof=1) / 2
     assert (found.best, found.behind, found.alike, found.entrants) == ("A", "B", (), 3)
     assert found.mean == pytest.approx((25, 25 - t * deviation, 25 + t * deviation), rel=1e-6)
-    assert found.more == (2.0, 2.0, 2.0) and (found.seeds, found.most) == (4, 5)
+    assert found.more == (2.0, 2.0, 2.0) and found.next.seeds == 4
+    # The last one's own mean has the seed that only it has.
+    assert [(each.label, each.seeds) for each in found.participants] == [
+        *(("A", 4), ("B", 4), ("C, late", 5))
+    ]
+    assert found.participants[2].mean == (500 - 1e9) / 5
     assert found.sentence == (
-        "T = 9: of 3 of 5 contestants, A has the smallest mean, 25 [4, 46]; B has 2 [2, 2] more "
-        "(8 %) (4 seeds, those that all have). Not run, too slow: D / E."
+        "T = 9: of 3 of 5 contestants, A has the least regret, 25 [4, 46] (4 seeds); B has "
+        "2 [2, 2] more (8 %, 4 common seeds). Not run, too slow: D / E."
     )
     noisy = [
         Entrant("A", "x", "1", np.array([1.0, 2.0, 3.0])),
@@ -269,22 +274,64 @@ def test_who_has_the_least_is_said_with_who_is_absent():
     ]
     close = least("All", noisy, {})
     assert close.sentence == (
-        "All: A has the smallest mean, 2 [-0, 4]; cannot be told from it: B (3 seeds)."
+        "All: A may have the least regret, 2 [0, 4] (3 seeds); cannot be told from it: "
+        "B, 2 [1, 4] (3 seeds)."
+    )
+
+
+def test_who_has_the_least_is_whoever_may_be_first():
+    """Would catch everybody compared on the seeds of whoever has fewest, a best one by its mean,
+    and who is surely worse than another left out, or said not to be told from the best."""
+    base = np.random.default_rng(0).normal(60, 12, 1000)
+    wide = np.random.default_rng(1).normal(0, 17, 1000)
+    given = [
+        Entrant("sure", "x", "1", base),
+        Entrant("near", "x", "1", base + 4.4 + wide),
+        Entrant("few", "x", "1", base[:10] + 500),
+    ]
+    found = least("All", given, {})
+    assert (found.best, found.alike, found.behind) == ("sure", (), "near")
+    # Of the ten seeds that all have, it could not be told.
+    assert least("All", [e._replace(regret=e.regret[:10]) for e in given], {}).alike == ("near",)
+    # Nobody is surely better than three; of the first most is known, though its mean is not the
+    # smallest. One is surely worse than another of the three, but not than the first.
+    base, noise, other = base[:100], np.tile([-9.0, 9.0], 50), np.tile([3.0, 3.0, -3.0, -3.0], 25)
+    given = [
+        Entrant("few", "x", "1", (base - 1 + other)[:8]),
+        Entrant("torn", "x", "1", base + 1 + noise),
+        Entrant("sharp", "x", "1", base - 0.5 + noise),
+        Entrant("first", "x", "1", base),
+        Entrant("far", "x", "1", base + 50),
+        Entrant("next", "x", "1", base + 0.3),
+        Entrant("last", "x", "1", base + 0.4),
+    ]
+    found = least("All", given, {})
+    assert (found.best, found.alike) == ("first", ("sharp", "few"))
+    assert (found.between, found.behind) == (("torn",), "next")
+    assert min(each.mean for each in found.participants) < found.participants[0].mean
+    ranks = places(given)
+    assert {found.best, *found.alike} == {name for name, each in ranks.items() if each.first == 1}
+    means = {each.label: each.regret.mean() for each in given}
+    assert f"All: first may have the least regret, {means['first']:.0f} [" in found.sentence
+    assert f"; surely worse than another, if not than it: torn, {means['torn']:.0f} [" in (
+        found.sentence
     )
 
 
 def test_intervals_of_differences_hold_together():
-    """Would catch intervals that hold one by one, or for one entrant too many."""
+    """Would catch intervals that hold one by one, or only with one that is chosen beforehand."""
     apart = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])  # 1 on average, deviation 1.58
     base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
-    # Student t with 4 degrees of freedom, at 95 %, 97.5 % and 98.33 %.
-    for number, t in {2: 2.776445, 3: 3.495406, 4: 3.960802}.items():
+    # Student t with 4 degrees of freedom for 1, 3 and 6 pairs at 95 %.
+    for number, t in {2: 2.776445, 3: 3.960786, 4: 4.851008}.items():
         edge = t * math.sqrt(2.5 / 5)
         for shift in (0.999, 1.001):
             given = [Entrant("A", "x", "1", base)]
             given += [Entrant("B", "x", "1", base + apart - 1 + shift * edge)]
             given += [Entrant(name, "x", "1", base + 1e3) for name in "CD"[: number - 2]]
-            assert (least("All", given, {}).alike == ("B",)) == (shift < 1)
+            found = least("All", given, {})
+            assert (found.alike == ("B",)) == (shift < 1)
+            assert found.together == number * (number - 1) / 2
 
 
 @pytest.mark.parametrize(
@@ -490,8 +537,8 @@ def at_matched_trust(**changes):
 def test_matched_trust_is_named_once():
     """Would catch view, accountant or leak unsaid, said of each, or said where they differ."""
     absent = {"too slow": ["D"]}
-    said = "of 3 of 4 contestants, A has the smallest mean, 25 [4, 46]; B has 2 [2, 2] more (8 %) "
-    said += "(4 seeds, those that all have)."
+    said = "of 3 of 4 contestants, A has the least regret, 25 [4, 46] (4 seeds); B has 2 [2, 2] "
+    said += "more (8 %, 4 common seeds)."
     found = least("T = 9", at_matched_trust(), absent)
     assert found.sentence == (
         f"T = 9, by whoever reads single messages, pure ε = 1: {said} Not run, too slow: D."
@@ -519,8 +566,8 @@ def test_matched_trust_is_named_once():
 
 
 def test_the_record_of_several():
-    """Would catch sizes of another base, an interval that is not simultaneous, seeds of the
-    smallest, a rule or the absent left out, and somebody who is both there and absent."""
+    """Would catch sizes of another base, an interval that is not simultaneous, seeds of
+    another, a rule or the absent left out, and somebody who is both there and absent."""
     rng = np.random.default_rng(1)
     base = rng.gamma(4, 10, 30)
     far = 1.5 * base + rng.normal(0, 2, 30)
@@ -531,7 +578,7 @@ def test_the_record_of_several():
     ]
     found = least("T", given, {"slow": ["D", "E"]}, 0.9, question=Question(10, 0, "p"))
     row = found.row()
-    level = 1 - 0.1 / 2
+    level = 1 - 0.1 / 3
     known = stats.ttest_rel(far, base).confidence_interval(level)
     assert (row["more_lower"], row["more_upper"]) == pytest.approx(tuple(known), rel=1e-9)
     assert row["percent"] == pytest.approx(100 * (far.mean() / base.mean() - 1), rel=1e-12)
@@ -546,8 +593,9 @@ def test_the_record_of_several():
         **{"verdict": "alike", "horizon": 10, "root_seed": 0, "problem": "p", "about": "T"},
         **{"best": "A", "best_leak": "1", "best_view": "single messages"},
         **{"best_accountant": "pure", "best_trust": "x", "alike": "C", "behind": "B"},
-        **{"seeds": 30, "most_seeds": 31, "entrants": 3, "method": "paired", "level": 0.9},
-        **{"together": 2, "simultaneous": "Bonferroni", "absent": "slow: D / E"},
+        **{"best_seeds": 30, "common_seeds": 30, "between": "", "entrants": 3},
+        **{"method": "paired", "level": 0.9, "together": 3, "simultaneous": "Bonferroni"},
+        "absent": "slow: D / E",
         **{"regret": base.mean(), "more": pytest.approx((far - base).mean())},
     }
     assert {name: row[name] for name in expected} == expected

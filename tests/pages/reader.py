@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-NUMBER = r"-?[\d,]+"
+NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
+TRIPLE = rf"{NUMBER} \[{NUMBER}, {NUMBER}\]"
 INTERVAL = rf"({NUMBER}) \[({NUMBER}), ({NUMBER})\]"
 # A number that stands by itself: no part of a word, of a power of ten or of another number.
 PRINTED = re.compile(
@@ -23,10 +24,12 @@ PRINTED = re.compile(
     r"(?![\w⁰¹²³⁴⁵⁶⁷⁸⁹]|[.,]\d)( %)?"
 )
 SENTENCE = re.compile(
-    r"\* (?P<about>.*?):(?: of (?P<ran>\d+) of (?P<all>\d+) contestants,)? (?P<best>[^:]*?) has "
-    rf"the smallest mean, {INTERVAL}(?:; cannot be told from it: (?P<alike>.*?))?"
-    rf"(?:; (?P<behind>[^;]*?) has {INTERVAL} more \((?P<percent>[\d,.e+-]+) %\))? "
-    r"\((?P<seeds>\d+) seeds(?P<fewer>, those that all have)?\)\."
+    r"\* (?P<about>.*?):(?: of (?P<ran>\d+) of (?P<all>\d+) contestants,)? "
+    r"(?P<best>[^:]*?) (?P<may>has|may have) the least regret, (?P<own>[^;]*? seeds\))"
+    r"(?:; cannot be told from it: (?P<alike>[^;]*? seeds\)))?"
+    r"(?:; surely worse than another, if not than it: (?P<between>[^;]*? seeds\)))?"
+    rf"(?:; (?P<behind>[^;]*?) has (?P<more>{TRIPLE}) more "
+    r"\((?P<percent>[\d,.e+-]+) %, (?P<common>\d+) common seeds\))?\."
     r"(?: They differ in trust or leak \((?P<takes>.*?)\)\.)?(?P<absent>(?: Not run, .*)?)"
 )
 
@@ -349,7 +352,10 @@ def _horizon(
         else:
             yield f"of nobody known: {line}"
             continue
-        yield from (f"{start}: {fault}" for fault in _sentence(found, pool, whole))
+        # Over all, places are those of the groups.
+        ranked = start not in ("Of all", "Where agents differ")
+        told = _sentence(found, pool, whole, ranked)
+        yield from (f"{start}: {fault}" for fault in told)
     wanted = sorted({(*_of_view(row)[:2], leak) for row in leaks for leak in TOLD})
     if sorted(seen) != wanted:
         yield "a leak of a view has no sentence, or has two"
@@ -516,25 +522,45 @@ def _strays(row: Row, seeds: int) -> float:
     return 2.05 * (row.regret[2] - row.regret[0]) * math.sqrt(row.seeds / seeds - 1)
 
 
-def _mean_of(text: str, row: Row, seeds: int) -> bool:
-    """Tells whether a number may be somebody's mean over the first seeds; exact over all seeds."""
-    if row.seeds == seeds:
-        return same(text, row.regret[0])
-    return abs(number(text) - row.regret[0]) <= _strays(row, seeds)
+def _named(text: str | None) -> dict[str, tuple[str, int]]:
+    """Returns who stands in a list such as "A, 25 [4, 46] (4 seeds) / B, ...", with its numbers."""
+    found = {}
+    for each in text.split(" / ") if text else []:
+        own = re.fullmatch(rf"(.*), ({TRIPLE}) \(([\d,]+) seeds\)", each)
+        assert own, each
+        found[own[1]] = own[2], int(number(own[3]))
+    return found
 
 
-def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Iterable[str]:
-    """Holds one sentence against those that took part, and those that might have."""
+def _range(row: Row) -> tuple[int, int]:
+    """Returns the best and the worst place that somebody may have."""
+    found = re.fullmatch(r"(\d+)(?:–(\d+))? of \d+", row.place)
+    assert found, row
+    return int(found[1]), int(found[2] or found[1])
+
+
+def _sentence(
+    found: re.Match[str], pool: Sequence[Row], whole: set[str], ranked: bool
+) -> Iterable[str]:
+    """Holds one sentence against those that took part, and those that might have.
+
+    Args:
+        found: The sentence.
+        pool: Who took part.
+        whole: Who might have.
+        ranked: Whether their places are those among each other.
+    """
     by = {row.label: row for row in pool}
-    alike = found["alike"].split(" / ") if found["alike"] else []
+    first = _named(f"{found['best']}, {found['own']}")
+    alike, between = _named(found["alike"]), _named(found["between"])
     behind = [found["behind"]] if found["behind"] else []
-    named = [found["best"], *alike, *behind]
-    for label in named:
+    listed = [*first, *alike, *between, *behind]
+    for label in listed:
         if label not in by:
             yield f"{label} took no part"
-    if any(label not in by for label in named):
+    if any(label not in by for label in listed):
         return
-    if len(set(named)) != len(named):
+    if len(set(listed)) != len(listed):
         yield "somebody is named twice"
     gone = [label for labels in _absent(found["absent"]).values() for label in labels]
     if clash := sorted(set(gone) & set(by)):
@@ -552,27 +578,24 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
             yield f"{found['ran']} are said to have taken part, {len(pool)} did"
         if int(found["all"]) != len(whole):
             yield f"the contestants are {len(whole)}"
-    many = sorted({row.seeds for row in pool})
-    seeds = many[0]
-    if int(found["seeds"]) != seeds or bool(found["fewer"]) != (len(many) > 1):
-        yield f"the seeds are {many}"
+    if (found["may"] == "may have") != bool(alike):
+        yield f"{found['best']} {found['may']} the least, beside {sorted(alike)}"
+    for label, (text, seeds) in {**first, **alike, **between}.items():
+        if not _same_cell(text, by[label].regret) or seeds != by[label].seeds:
+            yield f"{label} has {by[label].regret} over {by[label].seeds} seeds"
     best = by[found["best"]]
-    ends = [number(found[at]) for at in (5, 6, 7)]
-    if not ends[1] <= ends[0] <= ends[2]:
-        yield "the mean lies outside of its interval"
-    if not _mean_of(found[5], best, seeds):
-        yield f"the mean is {best.regret}"
-    if best.seeds == seeds and not all(
-        same(found[at], end) for at, end in zip((5, 6, 7), best.regret, strict=True)
-    ):
-        yield f"the interval is {best.regret}"
-    rest = [row for row in pool if row.label not in (best.label, *alike)]
+    top = [best, *(by[label] for label in alike)]
+    rest = [row for row in pool if row not in top]
     for row in pool:
-        if row.regret[2] < best.regret[1]:
-            yield f"{row.label} is far below {best.label}"
+        for one in top:
+            if row.regret[2] < one.regret[1]:
+                yield f"{row.label} is far below {one.label}"
     if behind:
         own = by[behind[0]]
-        more = [number(found[at]) for at in (10, 11, 12)]
+        seeds = min(own.seeds, best.seeds)
+        if int(found["common"]) != seeds:
+            yield f"{own.label} and {best.label} have {seeds} seeds in common"
+        more = interval(found["more"])
         if not 0 < more[1] <= more[0] <= more[2]:
             yield "the difference is not above 0, or lies outside of its interval"
         apart = own.regret[0] - best.regret[0]
@@ -582,21 +605,29 @@ def _sentence(found: re.Match[str], pool: Sequence[Row], whole: set[str]) -> Ite
         for row in rest:
             if row.regret[2] < own.regret[1]:
                 yield f"{row.label} comes before {own.label}"
-        share = 100 * more[0] / ends[0]
-        # Three digits are printed, of a ratio of two whole numbers here.
-        if abs(number(found["percent"]) / share - 1) > 0.005 + 0.5 / more[0] + 0.5 / ends[0]:
-            yield f"the difference is {share:.3g} %"
-    elif rest:
+        # Of the best one's mean on those seeds. Three digits are printed.
+        shares = [
+            100 * more[0] / (best.regret[0] + sign * (_strays(best, seeds) + 0.5))
+            for sign in (1, -1)
+        ]
+        if not 0.995 * shares[0] <= number(found["percent"]) <= 1.005 * shares[1]:
+            yield f"the difference is {100 * more[0] / best.regret[0]:.3g} %"
+    elif any(row.label not in between for row in rest):
         yield "somebody who took part is neither alike nor behind"
-    if len(many) == 1:
-        order = sorted(pool, key=lambda row: row.regret[0])
-        if best.regret[0] != order[0].regret[0]:
-            yield f"{order[0].label} has the smallest mean, {order[0].regret[0]:,.0f}"
-        if behind and by[behind[0]].regret[0] != min(row.regret[0] for row in rest):
-            yield f"next is not {behind[0]}"
-        # Places are of all pairs, and so more careful.
-        if alike and best.place.startswith("1 of "):
-            yield f"{best.label} is surely the first, and {alike} cannot be told from it"
+    if len({row.seeds for row in pool}) == 1:
+        for row in rest:
+            if row.regret[0] < best.regret[0]:
+                yield f"{row.label} has a smaller mean, {row.regret[0]:,.0f}"
+    if ranked:
+        ends = {row.label: _range(row) for row in pool}
+        if {label for label, place in ends.items() if place[0] == 1} != {*first, *alike}:
+            yield f"the places are {ends}"
+        if min(ends.values()) != ends[best.label]:
+            yield f"{best.label} may have place {ends[best.label]}"
+        after = [ends[row.label] for row in rest if row.label not in between]
+        if behind and min(after) != ends[behind[0]]:
+            yield f"{behind[0]} may have place {ends[behind[0]]}"
+    named = [*first, *alike, *behind]
     # Who trusts alike and leaks otherwise is named besides.
     unlike = [row.label for row in pool if row.trust == best.trust and row.leak != best.leak]
     takes = {label: (by[label].trust, by[label].leak) for label in [*named, *unlike]}
@@ -624,7 +655,8 @@ ALTS = {
     rf"that of (?P<best>.*?)\. {APART}",
     "differ": r"Where agents differ, the least mean regret is that of (?P<best>.*?); the largest "
     rf"is that of (?P<last>.*?)\. {APART}",
-    "leak": r"The least mean regret at a leak, on the seeds that all of a panel have: (?P<by>.*)\.",
+    "leak": r"Who has the least regret at a leak, or cannot be told from it, with its mean: "
+    r"(?P<by>.*)\.",
 }
 
 
@@ -795,28 +827,31 @@ def _panels(caption: str, beside: Sequence[dict[str, str]]) -> Iterable[str]:
 
 def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) -> Iterable[str]:
     """Holds the least at a leak of each view against the CSV, and what the page says of it."""
-    lines = {}
+    lines: dict[tuple[str, float], set[str]] = {}
     for line in section.split("\n"):
         found = SENTENCE.match(line)
         if found and (view := MATCHED.fullmatch(found["about"])):
-            lines[view[2], float(view[4])] = found["best"], found[5]
+            lines[view[2], float(view[4])] = {found["best"], *_named(found["alike"])}
     ran = [row for row in beside if not row["why not run"]]
     views = list(dict.fromkeys(row["view"] for row in ran))
     leaks = sorted({float(row["ε"]) for row in ran})
     seen = []
     for panel in text.split("; "):
         head, _, rest = panel.removeprefix("to ").partition(", ")
-        for label, leak, mean in re.findall(rf"(.*?) at ε = (\S+) \(({NUMBER})\)(?:, |$)", rest):
+        for names, leak in re.findall(r"(.*?) at ε = ([\d.]+)(?:, |$)", rest):
             seen.append((head, float(leak)))
             pool = [_ran(row) for row in ran if (row["view"], float(row["ε"])) == seen[-1]]
-            mine = next((row for row in pool if row.label == label), None)
-            if mine is None:
-                yield f"{label} took no part for {head} at ε = {leak}"
-                continue
-            yield from _beyond(mine, pool, 1)
-            if not _mean_of(mean, mine, min(row.seeds for row in pool)):
-                yield f"{label} at ε = {leak} has {mine.regret}"
-            if lines.get(seen[-1], (label, mean)) != (label, mean):
+            by = {row.label: row for row in pool}
+            told = re.findall(rf"(?:^| / )(.*?) \(({NUMBER})\)", names)
+            for label, mean in told:
+                if label not in by:
+                    yield f"{label} took no part for {head} at ε = {leak}"
+                elif not same(mean, by[label].regret[0]):
+                    yield f"{label} at ε = {leak} has {by[label].regret}"
+            labels = {label for label, _ in told}
+            if labels != {row.label for row in pool if _range(row)[0] == 1}:
+                yield f"{head} at ε = {leak}: first may be others than {sorted(labels)}"
+            if lines.get(seen[-1], labels) != labels:
                 yield f"{head} at ε = {leak}: the page has {lines[seen[-1]]}"
     if seen != [(view, leak) for view in views for leak in (leaks[0], 1.0, leaks[-1])]:
         yield f"the panels are {seen}"
