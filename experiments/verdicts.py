@@ -47,15 +47,13 @@ NOT_ATTAINED = "not attained"
 NOT_REACHED = "not reached"
 MISPRINT, UNJUDGED = "misprint", "not judged"
 HOLDS_LITTLE = f"{HOLDS} by less than {100 * SMALL:g} %"
-PARTLY_HOLDS, SOMETIMES = f"{HOLDS} or {OPEN}", "holds under some conditions only"
-PARTLY_FAILS = f"{FAILS} or is {OPEN}"
+SOMETIMES = "holds under some conditions only"
+# Of one condition; of several that differ, kinds are joined by "or" (`kind_of`).
 KINDS = (
     HOLDS,
     HOLDS_LITTLE,
-    PARTLY_HOLDS,
     NOT_CONTRADICTED,
     SOMETIMES,
-    PARTLY_FAILS,
     FAILS,
     NOT_ATTAINED,
     NOT_REACHED,
@@ -63,6 +61,17 @@ KINDS = (
     OPEN,
     MISPRINT,
     UNJUDGED,
+)
+# Which of several stands first in a row's verdict; the others follow with their conditions.
+FIRST = (
+    HOLDS,
+    FAILS,
+    NOT_ATTAINED,
+    NOT_REACHED,
+    NOT_PROVED,
+    MISPRINT,
+    NOT_CONTRADICTED,
+    OPEN,
 )
 # Names of the rules, as claims.csv has them.
 ORDER, ALIKE, NO_MORE, VALUE, PROBABLE = "order", "alike", "no more", "value", "probable"
@@ -387,27 +396,26 @@ def _renamed(finding: Finding, other: Mapping[str, str], why: str) -> Finding:
 
 
 def combined(findings: Sequence[Finding], place: int = 1) -> str:
-    """Returns the verdict of a row from those of its findings, at one of the tolerances."""
+    """Returns the verdict of a row from those of its findings, at one of the tolerances.
+
+    Every kind that was found is named, all but the first with its conditions; what holds here and
+    fails there is named by where it holds, or by where it does not.
+    """
     counted = [each for each in findings if each.counted]
     found = {each.verdicts[place] for each in counted}
     if not found:
         return UNJUDGED
-    if len(found) == 1:
-        return found.pop()
-    if HOLDS not in found:
-        return f"{FAILS}, or open" if FAILS in found else OPEN
-    if FAILS not in found:
-        others = (
-            f"{verdict} at {_conditions(counted, verdict, place)}"
-            for verdict in (OPEN, NOT_CONTRADICTED, NOT_PROVED, NOT_ATTAINED, NOT_REACHED)
-            if verdict in found
-        )
-        return "; ".join([HOLDS, *others])
-    rest = [each for each in counted if each.verdicts[place] != HOLDS]
-    if len(rest) < len(counted) - len(rest):
-        told = "; ".join(f"{each.verdicts[place]} at {each.condition}" for each in rest)
-        return f"holds but for: {told}"
-    return f"holds only if {_conditions(counted, HOLDS, place)}"
+    first = next(each for each in FIRST if each in found)
+    others = found - {first}
+    if {HOLDS, FAILS} <= found:
+        rest = [each for each in counted if each.verdicts[place] != HOLDS]
+        if len(rest) < len(counted) - len(rest):
+            told = "; ".join(f"{each.verdicts[place]} at {each.condition}" for each in rest)
+            return f"holds but for: {told}"
+        first = f"holds only if {_conditions(counted, HOLDS, place)}"
+        others -= {FAILS}
+    told = (f"{each} at {_conditions(counted, each, place)}" for each in FIRST if each in others)
+    return "; ".join([first, *told])
 
 
 def verdict_of(findings: Sequence[Finding]) -> str:
@@ -483,18 +491,21 @@ def _short(value: float) -> str:
 
 
 def kind_of(verdict: str) -> str:
-    """Returns which kind of verdict this is, for counting them."""
+    """Returns which kind of verdict this is, for counting them: "holds or not decided"."""
     if verdict in KINDS:
         return verdict
-    if verdict.startswith(f"{HOLDS};"):
-        return SOMETIMES if NOT_ATTAINED in verdict or NOT_REACHED in verdict else PARTLY_HOLDS
-    return SOMETIMES if verdict.startswith(("holds only", "holds but")) else PARTLY_FAILS
+    first, *others = verdict.split("; ")
+    kinds = [next(each for each in FIRST if other.startswith(f"{each} at ")) for other in others]
+    if first not in FIRST or (first == HOLDS and {NOT_ATTAINED, NOT_REACHED} & {*kinds}):
+        return SOMETIMES
+    return " or ".join([first, *kinds])
 
 
 def counts(verdicts: Iterable[str]) -> Counter[str]:
     """Counts verdicts by kind, in a fixed order."""
     found = Counter(map(kind_of, verdicts))
-    return Counter({kind: found[kind] for kind in KINDS if found[kind]})
+    order = sorted(found, key=lambda kind: (KINDS.index(kind.partition(" or ")[0]), kind))
+    return Counter({kind: found[kind] for kind in order})
 
 
 def _conditions(findings: Sequence[Finding], verdict: str, place: int) -> str:
