@@ -107,8 +107,8 @@ def _head(data: Data) -> list[str]:
         "# The paper's sentences, measured",
         "",
         f"Quotations are the LaTeX's, word for word. {data.seeds:,} seeds a configuration, T = {horizons}. "
-        f"± is half the {100 * LEVEL:g} % interval over seeds (Student t; ratios by the delta method, "
-        "over the same seeds; shares: Clopper–Pearson, in brackets). Each interval stands for itself: with a "
+        f"± is half the {100 * LEVEL:g} % interval over seeds (Student t; ratios: Fieller, changes of ratios by the delta "
+        "method, over the same seeds; shares: Clopper–Pearson, in brackets). Each interval stands for itself: with a "
         "hundred of them, one in a hundred may miss its number by chance.",
         "",
         "**One rule decides every row.** An order holds where the interval lies on the stated side. What is alike, or "

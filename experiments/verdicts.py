@@ -30,7 +30,7 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
-from fmab_jax.analysis.bands import lost_interval, student_quantile
+from fmab_jax.analysis.bands import fieller, lost_interval, student_quantile
 
 LEVEL = 0.99
 TOLERANCE, LARGE = 0.05, 1.0
@@ -209,11 +209,17 @@ def share(happened: Any) -> Measured:
 
 
 def ratio(first: Any, second: Any) -> Measured:
-    """Returns the ratio of two means over the same seeds (delta method)."""
+    """Returns the ratio of two means over the same seeds (Fieller).
+
+    The ends are NaN, which decides nothing, where the second mean is not known to be other than 0.
+    """
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    found = first.mean() / second.mean()
-    spread = mean((first - found * second) / second.mean())
-    return Measured(found, found + spread.lower, found + spread.upper)
+    found, number = float(first.mean() / second.mean()), second.size
+    # Around the ratio, what is left of the first has mean 0: nothing cancels.
+    spread = np.cov(first - found * second, second) / number
+    critical = student_quantile(number - 1, LEVEL)
+    ends = fieller(0.0, float(second.mean()), spread[0, 0], spread[1, 1], spread[0, 1], critical)
+    return Measured(found, *(found + float(end) for end in ends))
 
 
 def excess(first: Any, second: Any) -> Measured:

@@ -916,22 +916,29 @@ def test_edges_of_the_rule():
 
 
 def test_intervals_are_those_of_their_seeds():
-    """Would catch a population's deviation, 95 % for 99 %, the root of the seeds left out, and the
-    spread of a ratio that is not divided by the second mean."""
+    """Would catch a population's deviation, 95 % for 99 %, the root of the seeds left out, and a
+    ratio by the delta method, or of whose ends another one is not rejected."""
     # Student's t with 4 degrees of freedom, 99 %: 4.6041. Variance of 1..5: 2.5.
     found = verdicts.mean([1, 2, 3, 4, 5])
     half = 4.604095 * math.sqrt(2.5 / 5)
     assert found == pytest.approx((3, 3 - half, 3 + half), rel=1e-6)
-    # A ratio of 2; first minus twice the second is -2, 1, 1, 0, 0, over a mean of 5.
+    # A ratio of 2, at whose ends a t-test of "first - ratio x second = 0" is on the edge.
     second = np.array([3.0, 4, 5, 6, 7])
-    found = verdicts.ratio(2 * second + [-2, 1, 1, 0, 0], second)
-    half = 4.604095 * math.sqrt(1.5 / 5) / 5
-    assert found == pytest.approx((2, 2 - half, 2 + half), rel=1e-6)
-    assert verdicts.excess(3 * second, second) == pytest.approx((2, 2, 2))
-    power = verdicts.exponent(2 * second + [-2, 1, 1, 0, 0], second, 4.0)
-    assert power == pytest.approx(
-        [math.log(2 + s * half) / math.log(4) for s in (0, -1, 1)], rel=1e-6
-    )
+    first = 2 * second + [-2, 1, 1, 0, 0]
+    found = verdicts.ratio(first, second)
+    assert found.estimate == 2 and found.lower < 2 < found.upper
+    for sign, end in ((1, found.lower), (-1, found.upper)):
+        left = first - end * second
+        statistic = sign * left.mean() / (left.std(ddof=1) / math.sqrt(5))
+        assert statistic == pytest.approx(4.604095, rel=1e-6)
+    assert verdicts.excess(3 * second, second) == pytest.approx((2, 2, 2), rel=1e-12)
+    power = verdicts.exponent(first, second, 4.0)
+    assert power == pytest.approx([math.log(each) / math.log(4) for each in found], rel=1e-12)
+    # A second mean that may be 0 decides nothing.
+    unsure = verdicts.ratio(first, second - 4.5)
+    assert math.isnan(unsure.lower) and math.isnan(unsure.upper)
+    assert verdicts.large("c", x=unsure).verdicts == (OPEN,) * 3
+    assert verdicts.ordered("c", x=unsure).verdict == OPEN
 
 
 def test_findings_tell_what_they_found():
