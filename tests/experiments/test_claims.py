@@ -632,7 +632,8 @@ def test_kinds_that_are_counted_name_all_that_was_found():
     told = [
         HOLDS, HOLDS, "holds only if a", "holds only if a; not decided at b", FAILS, OPEN,
         "does not hold; not decided at b", "does not hold; not attained at b",
-        "holds; not decided at b", "holds; not proved at N = 1", "holds; not contradicted at b or c",
+        "holds; not decided at b", "holds; not proved at N = 1",
+        "holds; not contradicted at b or c",
         "holds; not attained at b", "not attained; not contradicted at b",
         "holds; not proved at a; not decided at b",
     ]  # fmt: skip

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
@@ -860,19 +860,53 @@ def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) 
 # --- the paper's sentences ---
 
 LITTLE = "holds by less than 1 %"
-OTHERS = ("not contradicted", "not attained", "not reached", "misprint")
+SOMETIMES = "holds under some conditions only"
+UNJUDGED = "not judged"
+# Of one condition; the first that was found stands first, without its conditions.
+FIRST = (
+    "holds",
+    "does not hold",
+    "not attained",
+    "not reached",
+    "not proved",
+    "misprint",
+    "not contradicted",
+    "not decided",
+)
 # What was found stands below one of these heads.
 FOUND = ("found", "computed", "printed, and what follows")
-KINDS = (
-    (
-        "holds under some conditions only",
-        lambda v: v.startswith(
-            ("holds only", "holds but", "holds; not attained", "holds; not reached")
-        ),
-    ),
-    ("holds or not decided", lambda v: v.startswith("holds; ")),
-    ("does not hold or is not decided", lambda v: v.startswith("does not hold,")),
+SCALES = {"half": 0.5, "stated": 1.0, "twice": 2.0}
+# What a rule is named besides, and how verdicts are called then.
+OTHERWISE = {
+    "a consequence": {"holds": "not contradicted", "not decided": "not contradicted"},
+    "few runs": {"not decided": "not contradicted"},
+    "what can be proved": {"does not hold": "not proved"},
+    "a print": {"does not hold": "misprint"},
+    "whether attained": {"does not hold": "not attained"},
+    "whether reached": {"does not hold": "not reached"},
+    "no share": {},
+}
+VERDICT = re.compile(
+    r"\*\*(?P<stated>[^*]+)\*\*(?: \((?P<size>[^()]*)\))?"
+    r"(?:; at half the tolerance: (?P<half>.*?))?(?:; at twice the tolerance: (?P<twice>.*))?"
 )
+SHORT = r"(-?[\d.,]+(?:e[+-]\d+)?|inf|nan)"
+LOOSE = "bound / regret"
+# How the size of an effect is told, and what it is multiplied by.
+SIZES = {
+    "order": ("by {} %", 100),
+    "order, no share": ("{}", 1),
+    "alike": ("{} %", 100),
+    "no more": ("{} %", 100),
+    "value": ("{} times the value", 1),
+    "exactly": ("{} times the value", 1),
+    "exactly, a print": ("{} times the print", 1),
+    "probable": ("in {} %", 100),
+    "large": ("{} times", 1),
+    "at most": ("{} times the bound", 1),
+    "at least": ("{} times what is asked", 1),
+    LOOSE: ("the bound is {} times the regret", 1),
+}
 
 
 def claims(folder: Path, page: str | None = None) -> list[str]:
@@ -922,8 +956,14 @@ def _flipped(told: str) -> str:
 
 
 def _kind(verdict: str) -> str:
+    """Returns how a verdict is counted in the head of the page: the kinds in it, without where."""
     stated = verdict.partition("**")[2].partition("**")[0]
-    return next((kind for kind, fits in KINDS if fits(stated)), stated)
+    first, *others = stated.split("; ")
+    kinds = [each.partition(" at ")[0] for each in others]
+    bounds = first == "holds" and {"not attained", "not reached"} & {*kinds}
+    if bounds or first.startswith(("holds only if", "holds but for")):
+        return SOMETIMES
+    return " or ".join([first, *kinds])
 
 
 def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]:
@@ -949,49 +989,173 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]
     for each in kept:
         if each["estimate"] and not _occurs(cells[each["condition"]], each):
             yield f"{each['condition']}: {each['quantity']} {each['estimate']} is not told"
-    stated = {
-        each["condition"]: each["verdict at stated"] for each in kept if each["counted"] == "True"
-    }
-    kinds, told = set(stated.values()), _kind(row["verdict"])
-    steps = [
-        float(each["effect"])
-        for each in kept
-        if each["counted"] == "True" and each["rule"] == "order"
-    ]
-    little = kinds == {"holds"} and bool(steps) and min(steps) < 0.01
-    if little != (told == LITTLE):
-        yield f"the verdict is {told}, the effects are {steps}"
-    told = "holds" if told == LITTLE else told
-    for pure in ("holds", "does not hold", "not decided", *OTHERS):
-        if (kinds == {pure}) != (told == pure):
-            yield f"the verdict is {told}, the numbers say {stated}"
-    scales = {
-        name: {each[f"verdict at {name}"] for each in kept if each["counted"] == "True"}
-        for name in ("half", "twice")
-    }
-    for name, verdicts in scales.items():
-        if (verdicts == kinds or not kinds) and len(kinds) == 1:
-            if f"at {name} the tolerance" in row["verdict"]:
-                yield f"nothing changes at {name} the tolerance"
-        elif len(kinds) == 1 and f"at {name} the tolerance" not in row["verdict"]:
-            yield f"the change at {name} the tolerance is not told"
+        silent = "(not counted: " not in cells[each["condition"]]
+        if (each["counted"] == "True") != silent and (each["rule"] or not silent):
+            yield f"{each['condition']}: whether it counts is told otherwise"
+    found = VERDICT.fullmatch(row["verdict"])
+    if not found:
+        yield f"cannot be read: {row['verdict']}"
+        return
+    kinds: dict[str, dict[str, str]] = {name: {} for name in SCALES}
+    for condition in dict.fromkeys(each["condition"] for each in kept):
+        own = [each for each in kept if each["condition"] == condition]
+        for name, scale in SCALES.items():
+            told = own[0][f"verdict at {name}"]
+            if (judged := _judged(own, scale) or told) != told:
+                yield f"{condition}: {judged} at {name} the tolerance, by the rule; told: {told}"
+            if own[0]["counted"] == "True":
+                kinds[name][condition] = judged
+    counted = [each for each in kept if each["counted"] == "True" and each["rule"]]
+    steps = [_effect(each) for each in counted if each["rule"] == "order" and each["estimate"]]
+    stated = found["stated"]
+    if ({*kinds["stated"].values()} == {"holds"} and min(steps, default=1) < 0.01) != (
+        stated == LITTLE
+    ):
+        yield f"the verdict is {stated}, the effects are {steps}"
+    stated = "holds" if stated == LITTLE else stated
+    yield from (f"“{stated}”: {fault}" for fault in _combined(stated, kinds["stated"]))
+    for name in ("half", "twice"):
+        told = found[name]
+        yield from (f"“{told}”: {fault}" for fault in _combined(told or stated, kinds[name]))
+        if told == stated:
+            yield f"nothing changes at {name} the tolerance"
+    yield from _sizes(found["size"] or "", counted)
+
+
+def _judged(kept: Sequence[dict[str, str]], scale: float) -> str:
+    """Returns the verdict that the numbers of a condition have by their rule; "" without any."""
+    found, how = [], ""
+    for row in kept:
+        if not row["rule"] or not row["estimate"]:
+            continue
+        rule, _, how = row["rule"].partition(", ")
+        against = float(row["against"] or "nan")
+        low, high = {
+            "order": (0.0, math.inf),
+            "alike": (-0.05 * scale, 0.05 * scale),
+            "no more": (-math.inf, 0.05 * scale),
+            "value": sorted(against * (1 + sign * 0.05 * scale) for sign in (-1, 1)),
+            "probable": (1 - 0.05 * scale, 1.0),
+            "large": (1 + scale, math.inf),
+            "at most": (-math.inf, against),
+            "at least": (against, math.inf),
+            "exactly": (against - 1e-9 * abs(against), against + 1e-9 * abs(against)),
+        }[rule]
+        lower, upper = sorted(float(row[end]) for end in ("lower", "upper"))
+        inside, outside = low <= lower and upper <= high, upper < low or lower > high
+        if rule == "order":  # strictly on its side
+            inside, outside = lower > 0, upper <= 0
+        found.append("holds" if inside else "does not hold" if outside else "not decided")
+    if not found:
+        return ""
+    verdict = next(each for each in ("does not hold", "not decided", "holds") if each in found)
+    for each in filter(None, how.split(", ")):
+        verdict = OTHERWISE[each].get(verdict, verdict)
+    return verdict
+
+
+def _effect(row: dict[str, str]) -> float:
+    """Returns how large an effect is: of what it is held against, if that is a number."""
+    against = float(row["against"] or "nan")
+    estimate = float(row["estimate"])
+    return estimate if math.isnan(against) or not against else estimate / against
+
+
+def _combined(words: str, kinds: dict[str, str]) -> Iterable[str]:
+    """Holds a verdict of several conditions against the verdict of each.
+
+    Args:
+        words: The verdict, such as "holds; not decided at T = 10⁴".
+        kinds: The verdict by condition, of those that count.
+    """
+    if not kinds or words == UNJUDGED:
+        if kinds or words != UNJUDGED:
+            yield f"what counts are {kinds}"
+        return
+    first, *parts = words.split("; ")
+    told: dict[str, str] = {}
+    if first.startswith("holds but for: "):
+        parts = [first.removeprefix("holds but for: "), *parts]
+        rest = "holds"
+    elif first.startswith("holds only if "):
+        parts = [f"holds at {first.removeprefix('holds only if ')}", *parts]
+        rest = "does not hold"
+    elif first in FIRST:
+        rest = first
+        # What holds stands first; where another fails, that is told by conditions.
+        if FIRST.index(first) != min(map(FIRST.index, kinds.values())):
+            yield "another kind stands first"
+        if {"holds", "does not hold"} <= set(kinds.values()):
+            yield "that it holds under some conditions only is not told"
+    else:
+        yield "it cannot be read"
+        return
+    for part in parts:
+        kind, _, where = part.partition(" at ")
+        for name in where.split(" or "):
+            own = [each for each in kinds if name == each or name in each.split(", ")]
+            if kind not in FIRST or not own:
+                yield f"there is no {part}"
+            if clash := [each for each in own if told.get(each, kind) != kind]:
+                yield f"{clash} is told twice"
+            told |= dict.fromkeys(own, kind)
+    told = {condition: told.get(condition, rest) for condition in kinds}
+    if told != kinds or rest not in told.values():
+        yield f"by condition, it is {kinds}"
+
+
+def _sizes(told: str, counted: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Holds the sizes of effects, rule by rule, against the numbers."""
+    by: dict[str, list[float]] = {}
+    for condition in dict.fromkeys(row["condition"] for row in counted):
+        own = [row for row in counted if row["condition"] == condition and row["estimate"]]
+        if not own or (own[0]["against"] and not float(own[0]["against"])):
+            continue  # no multiple of nothing
+        rule = own[0]["rule"]
+        rule = rule if rule in SIZES else rule.partition(", ")[0]
+        rule = LOOSE if all(row["quantity"].endswith(LOOSE) for row in own) else rule
+        by.setdefault(rule, []).extend(_effect(row) for row in own)
+    parts = told.split("; ") if told else []
+    if len(parts) != len(by):
+        yield f"sizes of {list(by)} are told as {parts}"
+    for part, (rule, values) in zip(parts, by.items(), strict=False):
+        words, factor = SIZES[rule]
+        start, end = words.split("{}")
+        found = re.fullmatch(f"{re.escape(start)}{SHORT}(?: to {SHORT})?{re.escape(end)}", part)
+        ends = [factor * min(values), factor * max(values)]
+        texts = [found[1], found[2] or found[1]] if found else []
+        if not found or not all(map(_nearly, texts, ends)):
+            yield f"the effects lie between {ends}; told: {part}"
+
+
+def _nearly(text: str, value: float) -> bool:
+    """Tells whether a printed size is this value; what is 0 but for rounding is 0."""
+    return same(text, value) or (text == "0" and abs(value) < 1e-9)
 
 
 def _occurs(cell: str, kept: dict[str, str]) -> bool:
     """Tells whether a cell has a number, as it is or in per cent, to the digits it is written.
 
-    One digit alone is met by much: its error stands beside it, or it is right to three digits.
+    One digit alone is met by much: its error stands beside it, or it is right to three digits. An
+    interval that stands beside it has to be its own.
     """
     value = float(kept["estimate"])
-    for found in PRINTED.finditer(cell.removeprefix(f"{kept['condition']}: ")):
-        text, own = found[1], 100 * value if found[2] else value
+    words = cell.removeprefix(f"{kept['condition']}: ")
+    for found in PRINTED.finditer(words):
+        text, factor = found[1], 100 if found[2] else 1
+        own, behind = factor * value, words[found.end() :]
         exact = abs(own - number(text)) <= max(0.005 * abs(own), 1e-9)
-        careful = len(text.lstrip("-")) > 1 or cell.count(f"{found[0]} ± ")
-        if same(text, own) and (careful or exact):
+        careful = len(text.lstrip("-")) > 1 or behind.startswith(" ± ")
+        ends = sorted(factor * float(kept[end]) for end in ("lower", "upper"))
+        if same(text, own) and (careful or exact) and _with_ends(behind, ends):
             return True
     return False
 
 
-def all_faults(folder: Path) -> dict[str, list[Any]]:
-    """Returns the faults of all pages."""
-    return {"ARENA.md": arena(folder), "CLAIMS.md": claims(folder)}
+def _with_ends(behind: str, ends: Sequence[float]) -> bool:
+    """Tells whether the interval behind a number, if there is one, has these ends."""
+    if found := re.match(rf" ± ({NUMBER})", behind):
+        return same(found[1], (ends[1] - ends[0]) / 2)
+    if found := re.match(rf" \[({NUMBER}), ({NUMBER})\]", behind):
+        return all(map(same, found.groups(), ends))
+    return True

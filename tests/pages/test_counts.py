@@ -83,36 +83,6 @@ def test_readings_name_the_figure_that_has_their_numbers() -> None:
             assert abs(ends[name, row["T"], curve] / told - 1) < 1e-9, (row["T"], curve, head)
 
 
-def test_sizes_of_bounds_say_what_lies_above_what() -> None:
-    """Would catch "holds (2.9 times the bound)" of a bound that is 2.9 times the regret, and of
-    what is asked to be at least something."""
-    rows = [row for row in reader.rows_of(FIGURES / "claims.csv") if row["counted"] == "True"]
-    by: dict[tuple[str, str], list[tuple[float, str]]] = {}
-    for row in rows:
-        rule = row["rule"].partition(", ")[0]
-        if rule in ("at most", "at least") and row["effect"] and float(row["against"]):
-            loose = row["quantity"].endswith("bound / regret")
-            kind = "loose" if loose else rule
-            by.setdefault((row["row"], kind), []).append((float(row["effect"]), row["verdict"]))
-    ways = {
-        "at most": r"({0})(?: to ({0}))? times the bound",
-        "at least": r"({0})(?: to ({0}))? times what is asked",
-        "loose": r"the bound is ({0})(?: to ({0}))? times the regret",
-    }
-    assert {kind for _, kind in by} == set(ways)
-    for (number, kind), found in by.items():
-        (verdict,) = {verdict for _, verdict in found}
-        ends = [min(effect for effect, _ in found), max(effect for effect, _ in found)]
-        told = re.search(ways[kind].format(r"-?[\d.,]+(?:e[+-]\d+)?"), verdict)
-        assert told, (number, kind, verdict)
-        texts = [told[1], told[2] or told[1]]
-        assert all(map(reader.same, texts, ends)), (number, texts, ends)
-    for number in {row["row"] for row in rows}:
-        kinds = {kind for row, kind in by if row == number}
-        (verdict,) = {row["verdict"] for row in rows if row["row"] == number}
-        assert ("times the bound" in verdict) == ("at most" in kinds), (number, verdict)
-
-
 def test_turns_of_the_multiverse_are_counted_with_and_without_what_is_open() -> None:
     """Would catch turns that leave "not decided" out without saying so, in any of their places."""
     rows = [row for row in reader.rows_of(FIGURES / "multiverse.csv") if row["verdict"]]
