@@ -51,15 +51,15 @@ class Judged(NamedTuple):
 
 
 def judge(
-    data: Data, folder: Path, readings: Mapping[tuple[str, str, str], str] | None = None
+    data: Data, folder: Path, readings: Mapping[tuple[str, str, str], Any] | None = None
 ) -> list[Path]:
     """Judges every sentence; writes CLAIMS.md, and every number of it as CSV.
 
     Args:
         data: Results.
         folder: To write into.
-        readings: In how many readings a sentence holds, by section, quotation and what is measured;
-            `multiverse` has them.
+        readings: In how many readings a sentence holds, by section, quotation and what is measured:
+            `multiverse.shares`, which are refused where their verdicts are others than here.
     """
     rows = {
         "measured": ROWS,
@@ -147,7 +147,7 @@ def _summary(found: dict[str, list[list[Finding]]]) -> list[str]:
 def _table(
     rows: list[Row],
     found: list[list[Finding]],
-    readings: Mapping[tuple[str, str, str], str] | None = None,
+    readings: Mapping[tuple[str, str, str], Any] | None = None,
 ) -> list[str]:
     heads = ["section", "the paper's words", "measured", "found", "verdict", "see"]
     heads += ["[readings](multiverse.md)"] if readings else []
@@ -164,7 +164,8 @@ def _table(
             row.see,
         )
         if readings:
-            cells += (readings.get((row.section, row.quote, row.measured), ""),)
+            share = readings.get((row.section, row.quote, row.measured))
+            cells += (share.beside(findings) if share else "",)
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 

@@ -42,11 +42,20 @@ from matplotlib.patches import Patch
 import fmab_jax as fmab
 from experiments import claims, claims_theory, common, pictures, verdicts
 from experiments.readings import Late, LateHybrid
-from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, NOT_REACHED, OPEN, Finding
+from experiments.verdicts import (
+    FAILS,
+    HOLDS,
+    NOT_ATTAINED,
+    NOT_CONTRADICTED,
+    NOT_PROVED,
+    NOT_REACHED,
+    OPEN,
+    Finding,
+)
 from fmab_jax.algorithms.base import named
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Problem
-from fmab_jax.errors import Refusal
+from fmab_jax.errors import Refusal, refuse
 from fmab_jax.plots import style
 
 NAME = "multiverse"
@@ -55,7 +64,9 @@ SEEDS = 200
 WIDE = 1 / 16
 ANY = "any"  # in place of what cannot change a sentence's numbers
 PART = "holds in part"
-KINDS = (HOLDS, PART, NOT_ATTAINED, NOT_REACHED, OPEN, FAILS)
+KINDS = (HOLDS, PART, NOT_ATTAINED, NOT_REACHED, NOT_CONTRADICTED, NOT_PROVED, OPEN, FAILS)
+# What more seeds, or another proof, might decide.
+UNDECIDED = (NOT_CONTRADICTED, NOT_PROVED, OPEN)
 
 
 class Reading(NamedTuple):
@@ -152,12 +163,53 @@ class Outcome(NamedTuple):
 
 
 class Told(NamedTuple):
-    """One reading of a sentence, with `ANY` for what cannot change it, and the verdict."""
+    """One reading of a sentence, with `ANY` for what cannot change it, the verdict and its seeds.
+
+    That of CLAIMS.md itself, `own`, is judged on as many seeds as there.
+    """
 
     sentence: Sentence
     T: str
     reading: Reading
     verdict: str
+    seeds: int = 0
+
+    @property
+    def own(self) -> bool:
+        """Whether CLAIMS.md reads the sentence so."""
+        return all(each in (ANY, base) for each, base in zip(self.reading, BASE, strict=True))
+
+
+class Share(NamedTuple):
+    """In how many of its readings a sentence holds, for the column of CLAIMS.md.
+
+    Attributes:
+        text: All kinds, and the seeds: "holds in 9 of 12 readings, not decided in 3; 200 seeds".
+        own: The verdicts in CLAIMS.md's own reading, by T, or `ANY`.
+    """
+
+    text: str
+    own: Mapping[str, str]
+
+    def beside(self, findings: Sequence[Finding]) -> str:
+        """Returns the text, to be written beside what CLAIMS.md found itself.
+
+        Raises:
+            ValueError: If the readings have another verdict on what was found.
+        """
+        for T, verdict in self.own.items():
+            at = [each for each in findings if _reads_so(each, T)]
+            found = outcome_of(at).verdict
+            if found != verdict:
+                remedy = "judge the readings again: python -m experiments multiverse"
+                refuse(f"{NAME}.csv", f"{verdict} at T = {T}", f"{found}, as found here", remedy)
+        return self.text
+
+
+def _reads_so(finding: Finding, T: str) -> bool:
+    """Tells whether a condition is of T, if there is one, and of the gap that theorems mean."""
+    parts = finding.condition.split(", ")
+    return (T == ANY or f"T = {T}" in parts) and f"gap {READINGS['gap'][1]}" not in parts
 
 
 # --- the world as a reading has it --------------------------------------------------------------
@@ -170,8 +222,10 @@ class World(verdicts.Data):
         asked: Names of what was asked for: experiments, sweeps, meters, and "gaps".
     """
 
-    def __init__(self, reading: Reading, data: Data, swept: dict[Any, xr.Dataset]) -> None:
-        super().__init__(data.load, data.horizons, min(SEEDS, data.seeds), data.runs)
+    def __init__(
+        self, reading: Reading, data: Data, swept: dict[Any, xr.Dataset], seeds: int = SEEDS
+    ) -> None:
+        super().__init__(data.load, data.horizons, min(seeds, data.seeds), data.runs)
         self.reading, self.swept, self.all_seeds = reading, swept, data.seeds
         # Before anything is replaced.
         self.sweep: Callable[..., xr.Dataset] = fmab.sweep
@@ -347,16 +401,12 @@ def outcome_of(findings: Sequence[Finding]) -> Outcome:
 
 
 def kind_of(found: Iterable[str]) -> str:
-    """Returns which of `KINDS` some verdicts are together; "" of none.
-
-    What is not proved, or not contradicted, is not decided.
-    """
-    kinds = {each if each in KINDS else OPEN for each in found}
+    """Returns which of `KINDS` some verdicts are together; "" of none."""
+    kinds = set(found)
     if HOLDS in kinds and kinds & {FAILS, NOT_ATTAINED, NOT_REACHED}:
         return PART
-    return next(
-        (each for each in (FAILS, OPEN, NOT_ATTAINED, NOT_REACHED, HOLDS) if each in kinds), ""
-    )
+    order = (FAILS, OPEN, NOT_ATTAINED, NOT_REACHED, NOT_PROVED, NOT_CONTRADICTED, HOLDS)
+    return next((each for each in order if each in kinds), "")
 
 
 Ask = Callable[[Reading, Sequence[int]], Sequence[Finding]]
@@ -428,6 +478,8 @@ def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]
     """Judges every sentence; those that arithmetic settles where their links have two meters."""
     swept: dict[Any, xr.Dataset] = {}
     worlds: dict[Reading, World] = {}
+    # As CLAIMS.md has it, with all seeds.
+    full = World(BASE, data, {}, data.seeds)
 
     def world(reading: Reading) -> World:
         if reading not in worlds:
@@ -439,9 +491,7 @@ def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]
 
         @functools.cache
         def ask(reading: Reading, horizons: tuple[int, ...], row: Any = row) -> Sequence[Finding]:
-            # A share of none is no number, which decides nothing.
-            with world(reading).entered(), np.errstate(invalid="ignore", divide="ignore"):
-                return row.judge(world(reading).at(horizons))
+            return judged_in(world(reading), horizons, row)
 
         world(BASE).asked.clear()
         ask(BASE, tuple(data.horizons))
@@ -452,8 +502,20 @@ def verdicts_of(data: Data, vary: Sequence[str] = tuple(READINGS)) -> list[Told]
             if OPEN_IN.get(name, lambda section: True)(row.section)
         }
         for (T, reading), outcome in judged(ask, tuple(data.horizons), open_in).items():
-            found.append(Told(sentence_of(row), T, reading, outcome.verdict))
+            told = Told(sentence_of(row), T, reading, outcome.verdict, world(BASE).seeds)
+            if told.own and full.seeds > told.seeds:
+                at = tuple(each for each in data.horizons if T in (ANY, common.whole(each)))
+                verdict = outcome_of(judged_in(full, at, row)).verdict
+                told = told._replace(verdict=verdict, seeds=full.seeds)
+            found.append(told)
     return [*found, *(_settled(world) if "meter" in vary else ())]
+
+
+def judged_in(world: World, horizons: Sequence[int], row: Any) -> Sequence[Finding]:
+    """Judges a row in a world, at some horizons."""
+    # A share of none is no number, which decides nothing.
+    with world.entered(), np.errstate(invalid="ignore", divide="ignore"):
+        return row.judge(world.at(horizons))
 
 
 def _settled(world: Callable[[Reading], World]) -> Iterator[Told]:
@@ -501,22 +563,34 @@ def read(folder: Path) -> list[Told]:
                 row["T"],
                 Reading(*(row[name] for name in Reading._fields)),
                 row["verdict"],
+                int(row.get("seeds") or 0),
             )
             for row in csv.DictReader(file)
         ]
 
 
-def shares(folder: Path) -> dict[Sentence, str]:
-    """Returns, by sentence, "holds in 9 of 12 readings", from a folder's multiverse.csv.
+def shares(folder: Path) -> dict[Sentence, Share]:
+    """Returns in how many readings each sentence holds, from a folder's multiverse.csv.
 
     Rows with one quotation are told apart by what is measured.
     """
-    return {sentence: _share(count) for sentence, count in counts_of(read(folder)).items()}
+    found: dict[Sentence, list[Told]] = {}
+    for each in read(folder):
+        found.setdefault(each.sentence, []).append(each)
+    return {sentence: _share(told) for sentence, told in found.items()}
 
 
-def _share(count: Counter[str]) -> str:
+def _share(told: Sequence[Told]) -> Share:
+    """Writes how often each kind was found, over how many seeds."""
+    (count,) = counts_of(told).values()
     number = sum(count.values())
-    return f"holds in {count[HOLDS]} of {number} reading{'s' * (number != 1)}"
+    text = f"holds in {count[HOLDS]} of {number} reading{'s' * (number != 1)}"
+    text += "".join(f", {kind} in {count[kind]}" for kind in KINDS[1:] if count[kind])
+    seeds = sorted({each.seeds for each in told if each.seeds})
+    if seeds:
+        text += f"; {seeds[0]:,} seeds"
+        text += f" ({seeds[-1]:,} as read here)" * (len(seeds) > 1)
+    return Share(text, {each.T: each.verdict for each in told if each.own})
 
 
 def turned(told: Sequence[Told], undecided: bool = False) -> dict[str, int]:
@@ -528,13 +602,15 @@ def turned(told: Sequence[Told], undecided: bool = False) -> dict[str, int]:
             from one that is decided into another, and what more seeds would decide is no turn.
     """
     silent = {""} if undecided else {"", OPEN}
+    open_ = dict.fromkeys(UNDECIDED, OPEN)
     found: dict[str, set[Sentence]] = {name: set() for name in ("T", *Reading._fields)}
     for name in found:
         alike: dict[Any, set[str]] = {}
         for each in told:
             rest = {"T": each.T} | each.reading._asdict()
             del rest[name]
-            alike.setdefault((each.sentence, *rest.values()), set()).add(each.verdict)
+            verdict = open_.get(each.verdict, each.verdict)
+            alike.setdefault((each.sentence, *rest.values()), set()).add(verdict)
         found[name] = {key[0] for key, kinds in alike.items() if len(kinds - silent) > 1}
     return {name: len(each) for name, each in found.items()}
 
@@ -543,8 +619,9 @@ def turned(told: Sequence[Told], undecided: bool = False) -> dict[str, int]:
 
 CHOICES = {"T": "T"} | {name: f"the {name}" for name in Reading._fields}
 # Dark, light, nearly white, and the contrary: told apart without colour, too.
-LOOKS = dict(zip(KINDS, ("#0072B2", "#8CC4E8", "0.6", "white", "0.9", "#D55E00"), strict=True))
-HATCHES = {NOT_REACHED: "////////"}
+COLOURS = ("#0072B2", "#8CC4E8", "0.6", "white", "white", "0.75", "0.9", "#D55E00")
+LOOKS = dict(zip(KINDS, COLOURS, strict=True))
+HATCHES = {NOT_REACHED: "////////", NOT_CONTRADICTED: "........", NOT_PROVED: "xxxxxxxx"}
 NAMES = {kind: kind for kind in KINDS} | {
     NOT_ATTAINED: "bound not attained",
     NOT_REACHED: "condition not reached",
@@ -633,6 +710,7 @@ def picture_of(told: Sequence[Told], data: Data, vary: Sequence[str]) -> picture
             "T": each.T,
             **each.reading._asdict(),
             "verdict": each.verdict,
+            "seeds": each.seeds,
         }
         for each in sorted(told, key=lambda each: numbers[each.sentence])
         if each.verdict
@@ -712,6 +790,13 @@ def _choices(vary: Sequence[str]) -> str:
     return f"{('one', 'two', 'three', 'four', 'five')[len(vary)]} choice{'s' * (len(vary) > 0)}"
 
 
+def _seeds(data: Data) -> str:
+    """Says how many seeds a reading has, and that of CLAIMS.md."""
+    few = f"{common.whole(min(SEEDS, data.seeds))} seeds a configuration"
+    more = f", {common.whole(data.seeds)} where CLAIMS.md reads a sentence so"
+    return few + more * (data.seeds > SEEDS)
+
+
 def _caption(data: Data, vary: Sequence[str], words: str) -> str:
     horizons = [common.whole(T) for T in data.horizons]
     listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
@@ -728,12 +813,13 @@ def _caption(data: Data, vary: Sequence[str], words: str) -> str:
     choices = "; ".join([f"T ({listed} slots)", *(ways[name] for name in vary)])
     return (
         f"Sentences of CLAIMS.md over {_choices(vary)} that the paper leaves open, T = {listed} "
-        f"slots, {common.whole(min(SEEDS, data.seeds))} seeds a configuration. They are {choices}. "
+        f"slots, {_seeds(data)}. They are {choices}. "
         f"Open as well, and not varied: {'; '.join(NOT_VARIED)}. A "
         "reading counts for a sentence only where it changes its numbers; beside a bar, how many "
         "readings it holds in, of how many that count. Each is judged by the sentence's rule in "
         f"CLAIMS.md, with {100 * verdicts.LEVEL:g} % intervals; holds in part: under some of the "
-        "row's conditions; not decided: nor contradicted; a bound that is not attained holds as a "
-        "bound, in a row of its own; a condition that is not reached: the sentence says nothing of "
-        f"most runs. {words} Numbers at the left are those of the table."
+        "row's conditions; not contradicted: only a consequence was tested, or too few runs could "
+        "have failed it; not proved: by the steps that are printed, or ours; a bound that is not "
+        "attained holds as a bound, in a row of its own; a condition that is not reached: the "
+        f"sentence says nothing of most runs. {words} Numbers at the left are those of the table."
     )

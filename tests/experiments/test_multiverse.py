@@ -20,7 +20,17 @@ from experiments import claims, claims_bounds, claims_theory, multiverse, pictur
 from experiments.fig06_rounds import GAPS as FIGURE_GAPS
 from experiments.multiverse import ANY, BASE, PART, READINGS, Reading, Sentence, Told
 from experiments.readings import Late, LateHybrid
-from experiments.verdicts import FAILS, HOLDS, NOT_ATTAINED, NOT_REACHED, OPEN, Finding, Measured
+from experiments.verdicts import (
+    FAILS,
+    HOLDS,
+    NOT_ATTAINED,
+    NOT_CONTRADICTED,
+    NOT_PROVED,
+    NOT_REACHED,
+    OPEN,
+    Finding,
+    Measured,
+)
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import Busy
 from fmab_jax.sweeps.study import state
@@ -299,11 +309,13 @@ def test_horizons_are_readings_only_of_sentences_about_each():
 
 
 def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
-    """Would catch a sentence counted as true, or as open, one of whose conditions fails."""
+    """Would catch a sentence counted as true, or as open, one of whose conditions fails, and what
+    is not contradicted, or not proved, told as not decided."""
     for verdict, kinds in (
         (HOLDS, [HOLDS, HOLDS]), (OPEN, [HOLDS, OPEN]), (PART, [HOLDS, OPEN, FAILS]),
         (FAILS, [FAILS, OPEN]), (FAILS, [FAILS]), ("", []),
-        (OPEN, [HOLDS, "not proved"]), (FAILS, ["not contradicted", FAILS]),
+        (NOT_PROVED, [HOLDS, NOT_PROVED]), (FAILS, [NOT_CONTRADICTED, FAILS]),
+        (NOT_CONTRADICTED, [HOLDS, NOT_CONTRADICTED]), (OPEN, [NOT_CONTRADICTED, OPEN]),
         (NOT_REACHED, [NOT_REACHED]), (PART, [NOT_REACHED, HOLDS]), (OPEN, [NOT_REACHED, OPEN]),
         (NOT_ATTAINED, [NOT_ATTAINED]), (PART, [NOT_ATTAINED, HOLDS]), (OPEN, [NOT_ATTAINED, OPEN]),
     ):  # fmt: skip
@@ -312,12 +324,16 @@ def test_what_holds_under_some_conditions_is_no_verdict_that_holds():
 
 def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
     """Would catch Δ read otherwise where theorems define it, findings of another row, rows that see
-    more seeds than the readings have, and rows that ask for nothing judged again and again."""
+    more seeds than the readings have, rows that ask for nothing judged again and again, and a
+    verdict on CLAIMS' own reading that is not CLAIMS' own."""
     seen = {}
 
     def row(section, asks=True):
         def judge(data):
             assert data.load("runs") == "of others" if asks else True
+            if data.seeds == 1000:  # as CLAIMS.md has it
+                assert data.reading == BASE
+                return [finding(0, OPEN, f"T = {T}") for T in data.horizons]
             assert data.seeds == 200
             seen.setdefault(section, []).append(data.reading)
             places = (READINGS[name].index(value) for name, value in data.reading._asdict().items())
@@ -339,8 +355,15 @@ def test_rows_are_judged_where_their_section_leaves_a_reading_open(monkeypatch):
     assert len(seen.pop("V")) == 3
     gaps = {section: {reading.gap for reading in own} for section, own in seen.items()}
     assert gaps == dict(zip(sections, ({"own"}, {"own"}, {"own", "1/16"}), strict=True))
-    assert {each.verdict for each in told if each.reading.gap == "1/16"} == {FAILS}
-    assert {each.verdict for each in told if each.reading.gap != "1/16"} == {HOLDS}
+    assert {(each.verdict, each.seeds) for each in told if each.own} == {(OPEN, 1000)}
+    # One for each T.
+    assert Counter(each.sentence.section for each in told if each.own) == dict.fromkeys(
+        (*sections, "V"), 2
+    )
+    others = [each for each in told if not each.own]
+    assert {each.verdict for each in others if each.reading.gap == "1/16"} == {FAILS}
+    assert {each.verdict for each in others if each.reading.gap != "1/16"} == {HOLDS}
+    assert {each.seeds for each in others} == {200}
     few = multiverse.verdicts_of(data, multiverse.QUICK)
     count = Counter(each.sentence.section for each in few)
     assert count == dict(zip((*sections, "V"), (2, 4, 8, 2), strict=True))
@@ -401,23 +424,30 @@ def test_shares_are_those_of_the_file(tmp_path):
     counted, or told as open, and a share of what does not hold."""
     same = Sentence("IV", "q", "one"), Sentence("IV", "q", "another")
     told = [
-        Told(same[0], T, Reading(gap, ANY, ANY, ANY), verdict)
+        Told(same[0], T, Reading(gap, ANY, ANY, ANY), verdict, 1000 if gap == "own" else 200)
         for T, gap, verdict in (
             ("10⁴", "own", HOLDS), ("10⁴", "1/16", FAILS), ("10⁵", "own", HOLDS),
             ("10⁵", "1/16", OPEN), ("10⁶", "own", ""),
         )
-    ] + [Told(same[1], ANY, Reading(*[ANY] * 4), PART), Told(same[1], "10⁶", BASE, "")]  # fmt: skip
+    ]  # fmt: skip
+    told += [Told(same[1], ANY, Reading(*[ANY] * 4), PART, 200), Told(same[1], "10⁶", BASE, "")]
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
     picture = multiverse.picture_of(told, data, tuple(READINGS))
     multiverse.common.save_rows(picture.rows, tmp_path / "multiverse.csv")
-    assert multiverse.shares(tmp_path) == {
-        same[0]: "holds in 2 of 4 readings", same[1]: "holds in 0 of 1 reading",
+    share = multiverse.shares(tmp_path)
+    assert {sentence: each.text for sentence, each in share.items()} == {
+        same[0]: "holds in 2 of 4 readings, not decided in 1, does not hold in 1; "
+        "200 seeds (1,000 as read here)",
+        same[1]: "holds in 0 of 1 reading, holds in part in 1; 200 seeds",
+    }
+    assert {sentence: each.own for sentence, each in share.items()} == {
+        same[0]: {"10⁴": HOLDS, "10⁵": HOLDS}, same[1]: {ANY: PART},
     }  # fmt: skip
     assert multiverse.shares(tmp_path / "nowhere") == {}
     first = picture.table[0]
     assert (first["open"], first["readings"]) == ("T, gap", 4)
     assert (picture.table[1]["open"], picture.table[1]["measured"]) == ("nothing", "another")
-    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 0, 1, 1]
+    assert [first[kind] for kind in multiverse.KINDS] == [2, 0, 0, 0, 0, 0, 1, 1]
     # The gap turns a verdict at one T; what is open at the other is no other verdict, but with it T
     # turns one as well, and the gap those of another sentence.
     third = Sentence("V", "r", "a third")
@@ -438,7 +468,11 @@ def test_shares_are_those_of_the_file(tmp_path):
     assert "over five choices that the paper leaves open" in picture.caption
     few = multiverse.picture_of(told, data, multiverse.QUICK).caption
     assert "over three choices" in few and "d of the d-regular graph (4)" in few
-    assert "T = 10⁴ and 10⁵ slots, 40 seeds" in picture.caption and picture.alt in picture.caption
+    assert "T = 10⁴ and 10⁵ slots, 40 seeds a configuration. They" in picture.caption
+    assert picture.alt in picture.caption
+    many = multiverse.Data({}.__getitem__, HORIZONS, 1000, None)
+    wanted = "200 seeds a configuration, 1000 where CLAIMS.md reads a sentence so. They are"
+    assert wanted in multiverse.picture_of(told, many, tuple(READINGS)).caption
 
 
 @pytest.mark.as_users_see_it
@@ -476,12 +510,13 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
         hatched = [
             kind for kind, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()
         ]
-        assert hatched == [NOT_REACHED]
+        assert hatched == [NOT_REACHED, NOT_CONTRADICTED, NOT_PROVED]
 
 
 def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path, capsys):
-    """Would catch the share of another row, a column without shares, and a run that does not look
-    them up, or looks in another folder."""
+    """Would catch the share of another row, a column without shares, one whose own reading has
+    another verdict than the row, and a run that does not look them up, or looks in another
+    folder."""
     rows = [
         verdicts.Row("IV", f"words {i}", "what", lambda data: [finding(1.0)], "fig04")
         for i in (0, 1)
@@ -489,12 +524,15 @@ def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path, capsys
     for name, value in (("ROWS", rows), ("BOUNDS", rows[:1]), ("SETTLED", [])):
         monkeypatch.setattr(claims, name, value)
     data = verdicts.Data({}.__getitem__, [10**4], 20, None)
-    share = {("IV", "words 1", "what"): "holds in 3 of 4 readings"}
+    share = {("IV", "words 1", "what"): multiverse.Share("holds in 3 of 4 readings", {ANY: HOLDS})}
     page = claims.judge(data, tmp_path, share)[0].read_text("utf-8")
     assert page.count("| see | [readings](multiverse.md) |") == 1
     assert "| fig04 | holds in 3 of 4 readings |" in page.split("words 1")[1].split("\n")[0]
     assert "| fig04 |  |" in page.split("words 0")[1].split("\n")[0]
     assert "readings" not in claims.judge(data, tmp_path)[0].read_text("utf-8")
+    stale = {("IV", "words 1", "what"): multiverse.Share("holds in 0 of 4 readings", {ANY: OPEN})}
+    with pytest.raises(ValueError, match="not decided at T = any.*must be holds, as found"):
+        claims.judge(data, tmp_path, stale)
 
     judged = []
 
@@ -515,6 +553,21 @@ def test_claims_show_the_shares_of_their_sentences(monkeypatch, tmp_path, capsys
     for name, quick in (("claims", False), ("multiverse", False), ("multiverse", True)):
         command.run(name, [10**4], 7, tmp_path, tmp_path, quick)
     assert judged == [(tmp_path, {"shares of": tmp_path}), (tmp_path,), (tmp_path, ("gap",))]
+
+
+def test_a_share_stands_beside_what_its_own_reading_says_too():
+    """Would catch a verdict at one T held against another T's, one on both gaps against that of
+    the own gap, and readings of other runs told beside a row."""
+    found = [
+        finding(1, HOLDS, "T = 10⁴, own gap"), finding(1, FAILS, "T = 10⁴, gap 1/16"),
+        finding(1, OPEN, "T = 10⁵, own gap"), finding(1, FAILS, "T = 10⁵, own gap", counted=False),
+    ]  # fmt: skip
+    share = multiverse.Share("words", {"10⁴": HOLDS, "10⁵": OPEN})
+    assert share.beside(found) == "words"
+    assert share._replace(own={ANY: OPEN}).beside(found) == "words"
+    for own in ({"10⁴": OPEN}, {"10⁵": FAILS}, {ANY: PART}):
+        with pytest.raises(ValueError, match="python -m experiments multiverse"):
+            share._replace(own=own).beside(found)
 
 
 def test_the_published_figure_is_of_the_sentences_of_claims():

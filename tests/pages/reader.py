@@ -943,10 +943,71 @@ def claims(folder: Path, page: str | None = None) -> list[str]:
         if not told.startswith(f"{len(found[head])}: "):
             faults.append(f"{name}: has {len(found[head])} sentences")
     shown = [row for head in list(parts_of.values())[:-1] for row in found[head]]
+    verses = rows_of(folder / "multiverse.csv")
     for place, row in enumerate(shown, 1):
         own_rows = [each for each in kept if each["row"] == str(place)]
         faults += [f"row {place}: {fault}" for fault in _claim(row, own_rows)]
+        if place <= len(found["Measured"]):
+            told = _readings(row, own_rows, verses)
+            faults += [f"row {place}: {fault}" for fault in told]
     return faults
+
+
+# The column of readings.
+READINGS = "[readings](multiverse.md)"
+# How CLAIMS.md reads what is open.
+BASE = {"gap": "own", "instance": "as in CLAIMS", "delay": "d_G - 1", "meter": "edges"}
+TOLD_READINGS = re.compile(
+    r"holds in (?P<holds>\d+) of (?P<all>\d+) readings?(?P<others>(?:, [a-z ]+ in \d+)*)"
+    r"; (?P<few>[\d,]+) seeds(?: \((?P<many>[\d,]+) as read here\))?"
+)
+
+
+def _readings(
+    row: dict[str, str], kept: Sequence[dict[str, str]], verses: Sequence[dict[str, str]]
+) -> Iterable[str]:
+    """Holds in how many readings a sentence is said to hold against the table of readings."""
+    own = [
+        each
+        for each in verses
+        if (each["section"], each["quote"]) == (row["section"], kept[0]["quote"])
+        and row["measured"].partition("<br>")[0] == each["measured"].partition("<br>")[0]
+    ]
+    found = TOLD_READINGS.fullmatch(row.get(READINGS, ""))
+    if not found or not own:
+        yield f"the readings cannot be read: {row.get(READINGS)}, {len(own)} in the table"
+        return
+    said = {"holds": int(found["holds"])}
+    said |= {kind: int(n) for kind, n in re.findall(r", ([a-z ]+?) in (\d+)", found["others"])}
+    tally = Counter(each["verdict"] for each in own)
+    if {"holds": 0, **tally} != said or int(found["all"]) != len(own):
+        yield f"the readings are {dict(tally)}"
+    seeds = {int(each["seeds"]) for each in own}
+    if {int(number(found[name])) for name in ("few", "many") if found[name]} != seeds:
+        yield f"the readings have {seeds} seeds"
+    for each in own:
+        if all(each[name] in ("any", base) for name, base in BASE.items()):
+            at = [
+                own_row["verdict at stated"]
+                for own_row in kept
+                if own_row["counted"] == "True" and _reads_so(own_row["condition"], each["T"])
+            ]
+            if each["verdict"] != _together(at):
+                yield f"at T = {each['T']} its own reading has {each['verdict']}, the row {at}"
+
+
+def _reads_so(condition: str, horizon: str) -> bool:
+    """Tells whether a condition is of a horizon, if one is asked for, and of no other reading."""
+    parts = condition.split(", ")
+    return (horizon == "any" or f"T = {horizon}" in parts) and "gap 1/16" not in parts
+
+
+def _together(kinds: Sequence[str]) -> str:
+    """Returns what a reading says in one word: holds in part, or else the worst."""
+    if "holds" in kinds and {"does not hold", "not attained", "not reached"} & {*kinds}:
+        return "holds in part"
+    order = ("does not hold", "not decided", "not attained", "not reached", "not proved")
+    return next(each for each in (*order, "not contradicted", "holds") if each in kinds)
 
 
 def _flipped(told: str) -> str:
