@@ -17,8 +17,9 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,17 +115,7 @@ def tried(mutant: Mutant, programs: Path, tests: Sequence[str] = ()) -> Tried:
     Raises:
         RuntimeError: If tests fail for another reason than the mutant, or do not run.
     """
-    with tempfile.TemporaryDirectory(prefix="fmab-mutant-") as folder:
-        copy = Path(folder)
-        for name in COPIED:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, copy / name, copy_function=_linked)
-        for path in ROOT.iterdir():
-            if path.is_file():
-                shutil.copy2(path, copy / path.name)
-        text = mutant.applied()
-        (copy / mutant.file).unlink()
-        (copy / mutant.file).write_text(text, encoding="utf-8")
+    with copied(mutant) as copy:
         try:
             status, told = _tested(copy, programs, tests or ordered(mutant))
         except subprocess.TimeoutExpired:
@@ -139,6 +130,31 @@ def tried(mutant: Mutant, programs: Path, tests: Sequence[str] = ()) -> Tried:
     if status != 0:
         raise RuntimeError(f"{mutant.file}: fails without the mutant as well: {found[1]}")
     return Tried(mutant, found[1])
+
+
+@contextmanager
+def copied(mutant: Mutant, names: Sequence[str] = COPIED) -> Iterator[Path]:
+    """Makes a copy of the project that has the mutant, for a while.
+
+    Args:
+        mutant: The line that is wrong.
+        names: Which folders the copy needs; it has the files beside them as well.
+
+    Raises:
+        LookupError: If the mutant does not fit.
+    """
+    text = mutant.applied()
+    with tempfile.TemporaryDirectory(prefix="fmab-mutant-") as folder:
+        copy = Path(folder)
+        for name in names:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, copy / name, copy_function=_linked)
+        for path in ROOT.iterdir():
+            if path.is_file():
+                shutil.copy2(path, copy / path.name)
+        (copy / mutant.file).unlink()
+        (copy / mutant.file).write_text(text, encoding="utf-8")
+        yield copy
 
 
 def _tested(folder: Path, programs: Path, tests: Sequence[str]) -> tuple[int, str]:

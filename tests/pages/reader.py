@@ -7,10 +7,11 @@ it finds, a sentence each; a page without fault has none.
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -1220,3 +1221,115 @@ def _with_ends(behind: str, ends: Sequence[float]) -> bool:
     if found := re.match(rf" \[({NUMBER}), ({NUMBER})\]", behind):
         return all(map(same, found.groups(), ends))
     return True
+
+
+# --- readings of the paper's sentences ---
+
+CHOICES = ("T", "gap", "instance", "delay", "meter")
+UNDECIDED = ("not contradicted", "not proved", "not decided")
+SUMMARY = re.compile(
+    r"Of (\d+) sentences (\d+) hold in every reading tried, (\d+) in some, (\d+) in none; (\d+) "
+    r"fail in every reading tried\."
+)
+LISTED = r"((?:(?:the )?\w+ in \d+(?:, )?)+)\."
+TURNS = re.compile(
+    rf"from one decided verdict into another, all others alike: {LISTED} What more seeds would "
+    rf"decide is no turn there; with “not decided” as a verdict of its own: {LISTED}"
+)
+
+
+def multiverse(folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of multiverse.md, or of a text in its place."""
+    text = (folder / "multiverse.md").read_text("utf-8") if page is None else page
+    return list(_multiverse(text, rows_of(folder / "multiverse.csv")))
+
+
+def _multiverse(text: str, kept: Sequence[dict[str, str]]) -> Iterable[str]:
+    lines = text.split("\n")
+    shown = re.fullmatch(r"!\[(.*)\]\(multiverse\.png\)", lines[0])
+    if not shown or lines[4] != f"What is to be seen: {shown[1]}" or shown[1] not in lines[2]:
+        yield "what is to be seen is told in two ways"
+    by: dict[str, list[dict[str, str]]] = {}
+    for row in kept:
+        by.setdefault(row["number"], []).append(row)
+    (table,) = tables(lines)
+    if [row[""] for row in table] != list(by):
+        yield f"the sentences are {list(by)}"
+    for row in table:
+        own = by.get(row[""], [])
+        tally = Counter(each["verdict"] for each in own)
+        kinds = list(row)[list(row).index("readings") + 1 :]
+        if {kind: int(row[kind]) for kind in kinds} != {kind: tally[kind] for kind in kinds}:
+            yield f"{row['']}: the readings are {dict(tally)}"
+        if int(row["readings"]) != len(own) or set(tally) - set(kinds):
+            yield f"{row['']}: has {len(own)} readings, {dict(tally)}"
+        if any(each["section"] != row["section"] for each in own) or any(
+            each["quote"] not in row["the paper's words"] or each["measured"] != row["measured"]
+            for each in own
+        ):
+            yield f"{row['']}: is another sentence"
+        opened = [name for name in CHOICES if len({each[name] for each in own}) > 1]
+        if row["open"] != (", ".join(opened) or "nothing"):
+            yield f"{row['']}: open are {opened}"
+    shares = [Counter(each["verdict"] for each in own) for own in by.values()]
+    always = sum(set(count) == {"holds"} for count in shares)
+    never = sum(not count["holds"] for count in shares)
+    fail = sum(set(count) == {"does not hold"} for count in shares)
+    wanted = [len(by), always, len(by) - always - never, never, fail]
+    if not (said := SUMMARY.search(text)) or list(map(int, said.groups())) != wanted:
+        yield f"the sentences are {wanted}"
+    found = TURNS.findall(text)
+    if len(found) != 3:
+        yield f"what turns a verdict is told in {len(found)} places"
+    yield from (fault for each in found for fault in turns_told(each, kept))
+
+
+def turns_told(told: Sequence[str], kept: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Holds two lists of what turns a verdict against the readings: decided ones, and all."""
+    said = [
+        {name: int(many) for name, many in re.findall(r"(\w+) in (\d+)", each)} for each in told
+    ]
+    for own, silent in zip(said, ({"not decided"}, set()), strict=True):
+        if own != (wanted := _turns(kept, silent)):
+            yield f"verdicts are turned by {wanted}, without {silent or 'any'}"
+
+
+def _turns(kept: Sequence[dict[str, str]], silent: set[str]) -> dict[str, int]:
+    """Returns how many sentences each choice turns, all others alike."""
+    found = {}
+    for name in CHOICES:
+        alike: dict[tuple[str, ...], set[str]] = {}
+        for row in kept:
+            key = (row["number"], *(row[each] for each in CHOICES if each != name))
+            verdict = "not decided" if row["verdict"] in UNDECIDED else row["verdict"]
+            alike.setdefault(key, set()).add(verdict)
+        found[name] = len({key[0] for key, kinds in alike.items() if len(kinds - silent) > 1})
+    return found
+
+
+# --- all pages ---
+
+Page = Callable[..., list[str]]
+
+
+def pages(folder: Path) -> dict[str, Page]:
+    """Returns who reads each page of a folder: from the folder, and a text in the page's place."""
+    found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
+    found = {name: read for name, read in found.items() if (folder / name).exists()}
+    return found | {name: functools.partial(picture, name) for name in pictures(folder)}
+
+
+def faults_of(name: str, folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of a page, or of a text in its place; one that is none has one."""
+    try:
+        return pages(folder)[name](folder, page)
+    except (AssertionError, KeyError, ValueError) as error:
+        return [f"is no page: {error!r}"]
+
+
+def all_faults(folder: Path) -> dict[str, list[str]]:
+    """Returns the faults of every page of a folder, and of the parts of ARENA.md beside it."""
+    found = {name: faults_of(name, folder) for name in pages(folder)}
+    if "ARENA.md" in found:
+        found["ARENA.md"] += sections(folder)
+    return found
