@@ -275,6 +275,13 @@ def _horizon(
             yield f"{own['algorithm']}: its mean lies outside of its interval"
     if (zero := interval(table_cell(table, "CDP-MAB", "minus CDP-MAB, same seeds")))[0] != 0:
         yield f"CDP-MAB differs from itself by {zero[0]}"
+    reference = next(row for row in kept if row["algorithm"] == "CDP-MAB")
+    for row in kept:
+        if row["seeds"] == reference["seeds"]:
+            apart = float(row["regret at T"]) - float(reference["regret at T"])
+            told = float(row["minus CDP-MAB, same seeds"])
+            if abs(told - apart) > 1e-9 * float(row["regret at T"]):
+                yield f"{row['algorithm']} minus CDP-MAB is {apart}"
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for before, each in zip([None, *table], table, strict=False):
         if _group(each) in groups and before and _group(before) != _group(each):
@@ -606,9 +613,11 @@ def _sentence(
         for row in rest:
             if row.regret[2] < own.regret[1]:
                 yield f"{row.label} comes before {own.label}"
-        # Of the best one's mean on those seeds. Three digits are printed.
+        # Of the best one's mean on those seeds. Three digits are printed; differences are rounded.
+        digits = len(found["more"].partition(" ")[0].partition(".")[2])
+        half = 0.5 * 10.0**-digits
         shares = [
-            100 * more[0] / (best.regret[0] + sign * (_strays(best, seeds) + 0.5))
+            100 * (more[0] - sign * half) / (best.regret[0] + sign * (_strays(best, seeds) + 0.5))
             for sign in (1, -1)
         ]
         if not 0.995 * shares[0] <= number(found["percent"]) <= 1.005 * shares[1]:
@@ -802,6 +811,9 @@ def _last_slot(
         if int(row["slot"]) == slot
     }
     for row in kept:
+        mean = own.get(("regret", row["algorithm"]), [math.nan])[0]
+        if not math.isclose(mean, float(row["regret at T"]), rel_tol=1e-9):
+            yield f"the curve of {row['algorithm']} ends at {mean}"
         for head in (head for head in row if f"{head}, lower" in row):
             if own.get((head, row["algorithm"])) != _values(row, head):
                 yield f"{head} of {row['algorithm']} is {own.get((head, row['algorithm']))}"
@@ -1051,6 +1063,9 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]
     for each in kept:
         if each["estimate"] and not _occurs(cells[each["condition"]], each):
             yield f"{each['condition']}: {each['quantity']} {each['estimate']} is not told"
+        words = HELD_AGAINST.get(each["rule"], HELD_AGAINST.get(each["rule"].partition(", ")[0]))
+        if words and each["estimate"] and not _held_against(words, cells[each["condition"]], each):
+            yield f"{each['condition']}: held against {each['against']}, and not told so"
         silent = "(not counted: " not in cells[each["condition"]]
         if (each["counted"] == "True") != silent and (each["rule"] or not silent):
             yield f"{each['condition']}: whether it counts is told otherwise"
@@ -1082,6 +1097,22 @@ def _claim(row: dict[str, str], kept: Sequence[dict[str, str]]) -> Iterable[str]
         if told == stated:
             yield f"nothing changes at {name} the tolerance"
     yield from _sizes(found["size"] or "", counted)
+
+
+# How it is told what a number is held against, by rule.
+HELD_AGAINST = {
+    "at most": "at most",
+    "at least": "at least",
+    "exactly": "stated",
+    "exactly, a print": "printed",
+}
+
+
+def _held_against(words: str, cell: str, row: dict[str, str]) -> bool:
+    """Tells whether a cell says what a number is held against, to six digits, or not at all."""
+    found = re.search(rf"; {words} (-?[\d.,]+(?:e[+-]\d+)?)", cell)
+    against = float(row["against"])
+    return not found or math.isclose(number(found[1]), against, rel_tol=1e-5)
 
 
 def _judged(kept: Sequence[dict[str, str]], scale: float) -> str:

@@ -338,21 +338,21 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "the wrong side of an interval": (
         "ARENA.md",
-        changed(SUMS, r"mean, (\S+) \[(\S+), (\S+)\]", r"mean, \1 [\3, \2]"),
+        changed(SUMS, r"regret, (\S+) \[(\S+), (\S+)\]", r"regret, \1 [\3, \2]"),
     ),
     "an end of an interval": (
         "ARENA.md",
-        changed(SUMS, r"(?<=mean, )\S+ \[[\d,]+(?=, )", off),
+        changed(SUMS, r"(?<=regret, )\S+ \[[\d,]+(?=, )", off),
     ),
     "a stale mean": (
         "ARENA.md",
-        changed(SUMS, r"(?<=mean, )[\d,]+", off),
+        changed(SUMS, r"(?<=regret, )[\d,]+", off),
     ),
     "a stale mean of fewer seeds than the table's": (
         "ARENA.md",
         changed(
             ALL,
-            r"(?<=mean, )([\d,]+) \[([\d,]+), ([\d,]+)\]",
+            r"(?<=regret, )([\d,]+) \[([\d,]+), ([\d,]+)\]",
             lambda found: "{:,.0f} [{:,.0f}, {:,.0f}]".format(
                 *(1.2 * reader.number(each) for each in found.groups())
             ),
@@ -368,7 +368,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "per cent of the other": (
         "ARENA.md",
-        changed(ALL, r"(?<=\()[\d.]+(?= %\))", lambda found: f"{0.9 * float(found[0]):.3g}"),
+        changed(ALL, r"(?<=\()[\d.]+(?= %, )", lambda found: f"{0.9 * float(found[0]):.3g}"),
     ),
     "who is next is another": (
         "ARENA.md",
@@ -416,14 +416,14 @@ BROKEN: dict[str, tuple[Any, ...]] = {
         "ARENA.md",
         within(
             ALL,
-            "seeds, those that all have).",
-            "seeds, those that all have). They differ in trust or leak (KL-UCB, pooled: others, "
+            "common seeds).",
+            "common seeds). They differ in trust or leak (KL-UCB, pooled: others, "
             "ε: 1 / UCB1: x, ε: 2).",
         ),
     ),
-    "the fewest seeds are unsaid": (
+    "seeds in common are those of all": (
         "ARENA.md",
-        within("* Of all, T = 10⁵:", ", those that all have", ""),
+        changed("* Of all, T = 10⁵:", r"\d+(?= common seeds)", one_more),
     ),
     "the most seeds of any": (
         "ARENA.md",
@@ -443,7 +443,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "who cannot be told apart is left out": (
         "ARENA.md",
-        everywhere(r"(cannot be told from it: [^;(\n]*?) / [^;(/\n]+(?= \(\d+ seeds)", r"\1", 1),
+        everywhere(r"(cannot be told from it: [^;\n]*?) / [^/;\n]*?seeds\)(?=[;.])", r"\1", 1),
     ),
     "better than uniform play, and said to be none": (
         "ARENA.md",
@@ -697,15 +697,15 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "an alternative text's mean of a panel": (
         "arena_leak_T1e4.md",
-        everywhere(r"(?<=\()[\d,]+(?=\); to )", off),
+        everywhere(r"(?<=\()[\d,]+(?=\) at ε = 50; to )", off),
     ),
     "an alternative text's mean that the page tells otherwise": (
         "arena_leak_T1e5.md",
-        everywhere(r"(?<=ε = 0.1 \()[\d,]+(?=\))", off),
+        everywhere(r"(?<=\()[\d,]+(?=\) at ε = 0.1)", off),
     ),
     "an alternative text's leak": (
         "arena_leak_T1e6.md",
-        everywhere(r"at ε = 50 ", "at ε = 10 "),
+        everywhere(r"at ε = 50(?=[;.])", "at ε = 10"),
     ),
     "an alternative text's panel": (
         "arena_leak_T1e6.md",
