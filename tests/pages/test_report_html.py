@@ -1,0 +1,735 @@
+"""The HTML report, read as its text stands there, against its result by NumPy and SciPy alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from html.parser import HTMLParser
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import xarray as xr
+from pages import reader
+from scipy import special, stats
+from sizes import SMALL
+
+import fmab_jax as fmab
+
+# Prices that the report is asked for, and where the report has "no noise" for none.
+SERVER, LEVEL, DELTA = 25, 0.95, 1e-6
+TICKS = {"epsilon": "no noise", "rounds": "no round budget"}
+SIGNS = {"epsilon": "ε = ", "rounds": "R = "}
+POWERS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+VOID = {"meta", "img", "br", "input"}
+
+
+class Part(NamedTuple):
+    """A section of the page: texts by tag, tables and their keys by caption, pictures in words."""
+
+    texts: dict[str, list[str]]
+    tables: dict[str, list[list[str]]]
+    sorts: dict[str, list[list[str]]]
+    alts: list[str]
+
+
+class Page(HTMLParser):
+    """Reads a page into its sections, by their ids."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: dict[str, Part] = {"": Part({}, {}, {}, [])}
+        self.data = ""
+        self._id, self._caption, self._open = "", "", [("", "", [])]
+        self.feed(text.replace("\xa0", " "))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        if tag == "section":
+            self._id = found["id"]
+            self.parts[self._id] = Part({}, {}, {}, [])
+        part = self.parts[self._id]
+        if tag == "img":
+            part.alts.append(found["alt"].replace("\xa0", " "))
+        if tag not in VOID:
+            name = found.get("id", "") if tag == "script" else found.get("data-v", "")
+            self._open.append((tag, name, []))
+        if tag == "tr":
+            part.tables.setdefault(self._caption, []).append([])
+            part.sorts.setdefault(self._caption, []).append([])
+
+    def handle_data(self, data: str) -> None:
+        for _, _, texts in self._open:
+            texts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        own, name, texts = self._open.pop()
+        assert own == tag, (own, tag)
+        text, part = " ".join("".join(texts).split()), self.parts[self._id]
+        if tag == "caption":
+            self._caption = text
+        elif tag in ("th", "td"):
+            part.tables[self._caption][-1].append(text)
+            part.sorts[self._caption][-1].append(name)
+        elif tag == "script" and name == "data":
+            self.data = text
+        elif tag == "section":
+            self._id = ""
+        elif tag not in ("script", "style"):
+            part.texts.setdefault(tag, []).append(text)
+
+
+class Cell(NamedTuple):
+    """One configuration, by its own numbers."""
+
+    place: tuple[int, int]
+    ticks: tuple[str, str]
+    leak: str
+    regret: np.ndarray
+    links: np.ndarray
+    rounds: np.ndarray
+    lost: np.ndarray
+    worse: np.ndarray
+    exploring: int
+
+    @property
+    def label(self) -> str:
+        return ", ".join(
+            tick if tick in TICKS.values() else sign + tick
+            for sign, tick in zip(SIGNS.values(), self.ticks, strict=True)
+        )
+
+
+def cells(data: xr.Dataset) -> list[Cell]:
+    found = []
+    axes = [data[name].values for name in SIGNS]
+    for place in itertools.product(*map(range, data.seeds.shape)):
+        own = [
+            TICKS[name] if axis[i] == "none" else f"{axis[i]:g}"
+            for name, axis, i in zip(SIGNS, axes, place, strict=True)
+        ]
+        epsilon = axes[0][place[0]]
+        # Each of the agents that are heard adds noise for N times the epsilon of its sum.
+        leak = "no bound" if epsilon == "none" else f"{data.attrs['agents'] * epsilon:.4g}"
+        found.append(
+            Cell(
+                place,
+                (own[0], own[1]),
+                leak,
+                data.regret.values[place][:, -1],
+                data.links.values[place][:, -1, 0],
+                data.rounds_made.values[place],
+                data.best_arm_lost.values[place],
+                data.worse_arm_played.values[place],
+                int((data.chosen_arm.values[place] == -1).sum()),
+            )
+        )
+    return found
+
+
+def mean(values: np.ndarray) -> tuple[float, float, float]:
+    """Returns a mean with the interval of Student's t."""
+    half = stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * stats.sem(values)
+    return values.mean(), values.mean() - half, values.mean() + half
+
+
+def percent(one: np.ndarray, base: np.ndarray) -> tuple[float, float, float]:
+    """Returns how many per cent more a mean is: where the t of one - r base is critical."""
+    critical = stats.t.ppf(0.5 + LEVEL / 2, len(one) - 1) ** 2 / len(one)
+    (own, both), (_, other) = np.cov(one, base)
+    quadratic = [
+        base.mean() ** 2 - critical * other,
+        -2 * (one.mean() * base.mean() - critical * both),
+        one.mean() ** 2 - critical * own,
+    ]
+    low, high = sorted(np.roots(quadratic).real)
+    middle = one.mean() / base.mean()
+    return tuple(100 * (each - 1) for each in (middle, low, high))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Returns p-values adjusted for their number."""
+    found, reached = [0.0] * len(values), 0.0
+    for rank, place in enumerate(np.argsort(values)):
+        reached = max(reached, (len(values) - rank) * values[place])
+        found[place] = min(1.0, reached)
+    return found
+
+
+@cache
+def up_to_delta(leak: float, noises: int) -> float:
+    """Returns the ε at which the hockey-stick divergence of a sum of Laplace variables is δ.
+
+    A reward moves the sum by `leak` scales. The density is that of a variance-gamma law.
+    """
+    step = 1e-3
+    z = np.arange(-60, 60 + leak, step) + step / 2
+
+    def density(x: np.ndarray) -> np.ndarray:
+        order = noises - 0.5
+        log = order * np.log(np.abs(x) / 2) + np.log(special.kve(order, np.abs(x))) - np.abs(x)
+        return np.exp(log) / (math.sqrt(math.pi) * math.gamma(noises))
+
+    here, there = density(z), density(z - leak)
+    low, high = 0.0, leak
+    for _ in range(50):
+        middle = (low + high) / 2
+        above = np.maximum(there - math.exp(middle) * here, 0).sum() * step > DELTA
+        low, high = (middle, high) if above else (low, middle)
+    return high
+
+
+def as_number(text: str) -> str:
+    """Writes a printed number as a float is written: 6.8×10⁻⁷ as 6.8e-7."""
+    return text.replace("−", "-").replace("+", "").replace("×10", "e").translate(POWERS)
+
+
+def told(text: str, value: float) -> bool:
+    plain = as_number(text)
+    return bool(re.fullmatch(reader.NUMBER + r"(?:e-?\d+)?", plain)) and reader.same(plain, value)
+
+
+def ends(text: str, low: float, high: float) -> bool:
+    """Tells whether "[low, high]", or per cent of it, has these ends."""
+    found = re.fullmatch(r"\[(\S+), (\S+)\](?: %)?", text)
+    return bool(found) and told(found[1], low) and told(found[2], high)
+
+
+def share(many: int, of: int) -> tuple[float, float]:
+    """Returns the ends of the Clopper-Pearson interval, in per cent."""
+    found = stats.binomtest(many, of).proportion_ci(LEVEL, "exact")
+    return 100 * found.low, 100 * found.high
+
+
+def faults(text: str, data: xr.Dataset) -> list[str]:
+    """Returns what the report says and its result does not."""
+    page, own = Page(text), cells(data)
+    every = (finals, shortly, price, compared, ledger, wrong, pictures, settings, embedded)
+    return [f"{check.__name__}: {fault}" for check in every for fault in check(page, own, data)]
+
+
+Faults = Iterable[str]
+Cells = Sequence[Cell]
+
+
+def _table(rows: list[list[str]], heads: Sequence[str]) -> Faults:
+    if rows[0] != list(heads):
+        yield f"the columns are {rows[0]}"
+
+
+def finals(page: Page, own: Cells, data: xr.Dataset) -> Faults:
+    """Holds the final values: means, Student's intervals, links, cost, leak, seeds."""
+    caption = "Final values, a row for each configuration"
+    heads, *rows = page.parts["finals"].tables[caption]
+    _, *sorts = page.parts["finals"].sorts[caption]
+    yield from _table(
+        [heads],
+        ["privacy parameter ε", "round budget R", "leak ε", "regret", "interval, 95 %", "± %"]
+        + ["rounds", "links, server", "cost", "seeds"],
+    )
+    if [row[:3] for row in rows] != [[*cell.ticks, cell.leak] for cell in own]:
+        yield "the configurations, or their leaks, are others"
+        return
+    for cell, row, keys in zip(own, rows, sorts, strict=True):
+        middle, low, high = mean(cell.regret)
+        wanted = [middle, None, 100 * (middle - low) / middle, cell.rounds.mean()]
+        wanted += [cell.links.mean(), SERVER * cell.links.mean(), len(cell.regret)]
+        for head, shown, value in zip(heads[3:], row[3:], wanted, strict=True):
+            if not (ends(shown, low, high) if value is None else told(shown, value)):
+                yield f"{cell.label}: {head} is {(low, high) if value is None else value}"
+        # What a column is sorted by is its number in full.
+        for head, key, value in zip(heads[3:], keys[3:], wanted, strict=True):
+            exact = low if value is None else value
+            if head != "± %" and not math.isclose(float(key), exact, rel_tol=1e-9):
+                yield f"{cell.label}: {head} is sorted by {key}"
+
+
+SENTENCE = re.compile(
+    r"With (?P<at>[^:]+): (?:(?P<first>.+?) costs (?P<cost>\S+) % (?P<verdict>more|less) regret "
+    r"than (?P<second>.+?)|no difference in regret is shown between (?P<one>.+?) and "
+    r"(?P<other>.+?): (?P<none>\S+) %) (?P<ends>\[\S+, \S+\]); leak (?P<leak>.+?), "
+    r"links (?P<links>.+?)\."
+)
+
+
+def both(one: str, other: str) -> str:
+    return f"{one} each" if one == other else f"{one} and {other.removeprefix('ε = ')}"
+
+
+def pairs(own: Cells) -> list[tuple[Cell, Cell, str, str, str]]:
+    """Returns what is compared: one parameter at a time with the reference, which has neither."""
+    reference = next(cell for cell in own if set(cell.ticks) == set(TICKS.values()))
+    found = []
+    for axis in range(2):
+        for cell in own:
+            if cell is reference or cell.ticks[1 - axis] != reference.ticks[1 - axis]:
+                continue
+            first = list(SIGNS.values())[axis] + cell.ticks[axis]
+            found.append((cell, reference, reference.ticks[1 - axis], first, reference.ticks[axis]))
+    return found
+
+
+def sentence(text: str, pair: tuple[Cell, Cell, str, str, str], adjusted: float) -> Faults:
+    """Holds a sentence of a comparison against the seeds of both."""
+    cell, base, at, first, second = pair
+    found = SENTENCE.fullmatch(text)
+    if not found:
+        yield f"cannot be read: {text}"
+        return
+    middle, low, high = percent(cell.regret, base.regret)
+    verdict = "none" if adjusted >= 1 - LEVEL else ("more" if middle > 0 else "less")
+    if (found["verdict"] or "none") != verdict:
+        yield f"the verdict on {first} and {second} is {verdict}"
+    named = (
+        (found["first"], found["second"]) if found["verdict"] else (found["one"], found["other"])
+    )
+    if (found["at"], *named) != (at, first, second):
+        yield f"compared are {first} and {second} at {at}"
+    if found["verdict"] == "less":
+        middle, low, high = -middle, -high, -low
+    if not told(found["cost"] or found["none"], middle) or not ends(found["ends"], low, high):
+        yield f"{first} has {middle} [{low}, {high}] per cent"
+    views = [
+        each.leak if each.leak == "no bound" else f"ε = {each.leak} (single messages)"
+        for each in (cell, base)
+    ]
+    if cell.leak != base.leak:
+        views = [f"{view} (messages)" if view == "no bound" else view for view in views]
+    if found["leak"] != both(*views):
+        yield f"{first} leaks {both(*views)}, not {found['leak']}"
+    links = both(*(f"{each.links.mean():.4g}" for each in (cell, base)))
+    if found["links"] != links:
+        yield f"{first} takes {links} links"
+
+
+def p_values(found: Iterable[tuple[Cell, Cell, str, str, str]]) -> list[float]:
+    return [float(stats.ttest_rel(one.regret, base.regret).pvalue) for one, base, *_ in found]
+
+
+def shortly(page: Page, own: Cells, _: xr.Dataset) -> Faults:
+    """Holds the section "In short": the smallest, the comparisons, what went wrong."""
+    smallest, *items = page.parts["short"].texts["li"]
+    best = min(own, key=lambda cell: cell.regret.mean())
+    found = re.fullmatch(
+        r"The smallest mean regret at the horizon, of (\d+) configurations, is (\S+) (\[.*?\]) "
+        r"\(95 %\): (.*)\.",
+        smallest,
+    )
+    middle, low, high = mean(best.regret)
+    if not found or (int(found[1]), found[4]) != (len(own), best.label):
+        yield f"the smallest is {best.label}, of {len(own)}"
+    elif not told(found[2], middle) or not ends(found[3], low, high):
+        yield f"the smallest is {middle} [{low}, {high}]"
+    compared_ = pairs(own)
+    adjusted = holm(p_values(compared_))
+    for pair, value in zip(compared_, adjusted, strict=True):
+        (text,) = [
+            item for item in items if f": {pair[3]} costs" in item or f" {pair[3]} and" in item
+        ]
+        yield from sentence(text, pair, value)
+        items.remove(text)
+    lost, worse, exploring = items
+    yield from _wrong_in_all(lost, own, "lost the best arm", [int(cell.lost.sum()) for cell in own])
+    yield from _wrong_in_all(
+        worse, own, "play a worse arm", [int(cell.worse.sum()) for cell in own]
+    )
+    shares = [100 * cell.exploring / len(cell.regret) for cell in own]
+    ranged = re.match(r"(\d+) to (\d+) % of the seeds still explore at T", exploring)
+    if not ranged or not all(
+        told(*each) for each in zip(ranged.groups(), (min(shares), max(shares)), strict=True)
+    ):
+        yield f"{shares} per cent still explore"
+
+
+def _wrong_in_all(text: str, own: Cells, what: str, many: Sequence[int]) -> Faults:
+    """Holds a sentence on how many of all seeds went wrong, and where most did."""
+    found = re.search(
+        rf"(\d+) of (\d+) (?:seeds )?{what}[^,]*, most in one configuration (\d+) of (\d+) "
+        r"\((?:95 % Clopper–Pearson interval )?([\d.]+)–([\d.]+) %\) at ([^.]*(?:\.\d+[^.]*)*)",
+        text,
+    )
+    most = int(np.argmax(many))
+    seeds = len(own[most].regret)
+    wanted = [sum(many), sum(len(cell.regret) for cell in own), many[most], seeds]
+    if not found or [int(each) for each in found.groups()[:4]] != wanted:
+        yield f"of those that {what}: {wanted}"
+    elif not all(map(told, found.groups()[4:6], share(many[most], seeds))):
+        yield f"of those that {what}: {share(many[most], seeds)}"
+    elif found[7] != own[most].label:
+        yield f"most that {what} are at {own[most].label}"
+
+
+def price(page: Page, own: Cells, _: xr.Dataset) -> Faults:
+    """Holds the price of privacy: regret beside no noise, adjusted among the values of ε."""
+    part = page.parts["price"]
+    heads, *rows = part.tables["What privacy costs, beside no noise"]
+    asked = [pair for pair in pairs(own) if pair[4] == TICKS["epsilon"]]
+    adjusted = holm(p_values(asked))
+    yield from _table(
+        [heads],
+        ["at", "compared with", "leaks ε", "regret", "regret, no noise", "extra regret", "interval"]
+        + ["per cent", "interval, 95 %"],
+    )
+    if len(rows) != len(asked):
+        yield f"{len(rows)} rows, {len(asked)} values of ε"
+    for (cell, base, at, first, second), row in zip(asked, rows, strict=False):
+        extra, more = mean(cell.regret - base.regret), percent(cell.regret, base.regret)
+        if row[:3] != [at, f"{first} with {second}", f"{cell.leak} and {base.leak}"]:
+            yield f"{row[:3]} is {first}, which leaks {cell.leak}"
+        numbers = (cell.regret.mean(), base.regret.mean(), extra[0])
+        good = all(map(told, row[3:6], numbers)) and ends(row[6], *extra[1:])
+        if not good or not told(row[7].removesuffix(" %"), more[0]) or not ends(row[8], *more[1:]):
+            yield f"{first}: {numbers}, {extra[1:]}, {more}"
+    shown = [i for i, value in enumerate(adjusted) if value < 1 - LEVEL]
+    start = "The largest extra regret that is shown: "
+    texts = [each for each in part.texts["p"] if each.startswith(start)]
+    if len(texts) != bool(shown):
+        yield "a largest extra regret is said to be shown, or is not said"
+    for text in texts:
+        largest = max(shown, key=lambda i: (asked[i][0].regret - asked[i][1].regret).mean())
+        yield from sentence(text.removeprefix(start), asked[largest], adjusted[largest])
+
+
+def compared(page: Page, own: Cells, _: xr.Dataset) -> Faults:
+    """Holds the comparisons: count, sentences, table, p-values as they are and by Holm."""
+    part, asked = page.parts["comparisons"], pairs(own)
+    values = p_values(asked)
+    adjusted = holm(values)
+    signs = [np.sign((one.regret - base.regret).mean()) for one, base, *_ in asked]
+    verdicts = [int(s) if v < 1 - LEVEL else 0 for s, v in zip(signs, adjusted, strict=True)]
+    count = f"{len(asked)} comparisons: more regret {verdicts.count(1)}, less {verdicts.count(-1)}"
+    if part.texts["p"][0] != f"{count}, no difference shown {verdicts.count(0)}.":
+        yield f"{count}, no difference shown {verdicts.count(0)}"
+    if len(part.texts["li"]) != len(asked):
+        yield f"{len(part.texts['li'])} sentences on {len(asked)} comparisons"
+    for text, pair, value in zip(part.texts["li"], asked, adjusted, strict=False):
+        yield from sentence(text, pair, value)
+    heads, *rows = part.tables["Differences of mean regret at the horizon"]
+    yield from _table(
+        [heads],
+        ["at", "first", "second", "leaks ε", "difference", "interval", "per cent"]
+        + ["interval of it", "p-value", "p-value, Holm"],
+    )
+    if len(rows) != len(asked):
+        yield f"{len(rows)} rows of {len(asked)} comparisons"
+    for row, (cell, base, at, first, second), *ps in zip(
+        rows, asked, values, adjusted, strict=False
+    ):
+        extra, more = mean(cell.regret - base.regret), percent(cell.regret, base.regret)
+        if row[:4] != [at, first, second, f"{cell.leak} and {base.leak}"]:
+            yield f"{row[:4]} is {first} and {second} at {at}"
+        good = told(row[4], extra[0]) and ends(row[5], *extra[1:]) and ends(row[7], *more[1:])
+        if not good or not told(row[6].removesuffix(" %"), more[0]):
+            yield f"{first}: {extra}, {more}"
+        if not all(map(told, row[8:], ps)):
+            yield f"{first}: p-values {ps}"
+    seeds = len(own[0].regret)
+    if f"Student's t of the differences; {seeds} seeds each." not in part.texts["p"][-1]:
+        yield f"{seeds} seeds each"
+    if f"adjusted for all {len(asked)} comparisons by Holm's method" not in part.texts["p"][-1]:
+        yield f"adjusted for {len(asked)}"
+
+
+def ledger(page: Page, _: Cells, data: xr.Dataset) -> Faults:
+    """Holds who sees what: N ε, and what sums leak up to δ, by the law of their noise."""
+    _heads, *rows = page.parts["ledger"].tables["What is told of one reward, and to whom"]
+    agents = int(data.attrs["agents"])
+    epsilons = [value for value in data.epsilon.values if value != "none"]
+    leaks = [agents * min(epsilons), agents * max(epsilons)]
+    runs = f"epsilon {' or '.join(f'{each:g}' for each in epsilons)}"
+    noises = {"single messages": 0, f"sums over {agents} agents": agents - 1, "actions": agents}
+    wanted = [*((what, runs) for what in noises), *[("messages", "epsilon none")] * 2]
+    if [tuple(row[1:3]) for row in rows] != [*wanted, ("actions", "epsilon none")]:
+        yield f"told is what of which runs: {[row[1:3] for row in rows]}"
+        return
+    for row in rows[3:]:
+        if row[3] != "no bound":
+            yield f"without noise {row[0]} has {row[3]}"
+    for row, (what, many) in zip(rows, noises.items(), strict=False):
+        pattern = r"ε = (\S+) to ([\d.]+)"
+        values = list(leaks)
+        if many:
+            pattern += r", and (\S+) to (\S+) up to δ = 10⁻⁶"
+            values += [up_to_delta(leak, many) for leak in leaks]
+        found = re.fullmatch(pattern, row[3])
+        if not found or not all(map(told, found.groups(), values)):
+            yield f"{what}: ε are {values}, not {row[3]}"
+
+
+def wrong(page: Page, own: Cells, _: xr.Dataset) -> Faults:
+    """Holds the seeds that went wrong: counts, shares, the largest regret of these."""
+    heads, *rows = page.parts["wrong"].tables["Seeds that went wrong"]
+    worst = ["share, 95 %", "largest regret of these"]
+    yield from _table(
+        [heads],
+        ["privacy parameter ε", "round budget R", "leak ε", "seeds", "lost the best arm", *worst]
+        + ["play a worse arm at T", *worst, "still exploring"],
+    )
+    if [row[:3] for row in rows] != [[*cell.ticks, cell.leak] for cell in own]:
+        yield "the configurations, or their leaks, are others"
+        return
+    for cell, row in zip(own, rows, strict=True):
+        if (row[3], row[10]) != (str(len(cell.regret)), str(cell.exploring)):
+            yield f"{cell.label}: {len(cell.regret)} seeds, {cell.exploring} still explore"
+        for start, events in ((4, cell.lost), (7, cell.worse)):
+            many, shown, largest = row[start : start + 3]
+            if many != str(int(events.sum())):
+                yield f"{cell.label}: {heads[start]}: {events.sum()}"
+            if not ends(shown, *share(int(events.sum()), len(events))):
+                yield f"{cell.label}: {heads[start]}: {share(int(events.sum()), len(events))}"
+            top = cell.regret[events].max() if events.any() else None
+            if not (largest == "–" if top is None else told(largest, top)):
+                yield f"{cell.label}: {heads[start]}: the largest regret is {top}"
+
+
+def pictures(page: Page, own: Cells, data: xr.Dataset) -> Faults:
+    """Holds captions and alternative texts: sizes, seeds, leaks, what went wrong."""
+    size = (
+        f"CDP-MAB, M = {data.attrs['agents']} agents, K = {data.attrs['arms']} arms, T = 10⁴ slots"
+    )
+    for name in ("regret", "finals"):
+        (alt,), captions = page.parts[name].alts, page.parts[name].texts["figcaption"]
+        if alt not in captions:
+            yield f"{name}: the alternative text is not the caption"
+        if f"{size}, {len(own[0].regret)} seeds" not in alt or "95 %" not in alt:
+            yield f"{name}: {size}, {len(own[0].regret)} seeds"
+    (curves,), (points,) = page.parts["regret"].alts, page.parts["finals"].alts
+    by = {cell.leak: cell.ticks[0] for cell in own}
+    leaks = "; ".join(
+        f"{leak} ({tick if leak == 'no bound' else f'ε = {tick}'})" for leak, tick in by.items()
+    )
+    if f"Nε, what a message leaks: {leaks}." not in points:
+        yield f"the leaks are {leaks}"
+    for cell in own:
+        if cell.leak != "no bound":
+            told_ = re.search(
+                rf"{re.escape(cell.label)}(?: / [^:;]*)?: ε = (\S+) \((\S+) per", curves
+            )
+            if not told_ or told_.groups() != (cell.ticks[0], cell.leak):
+                yield f"{cell.label} leaks {cell.leak} per message"
+    for what, events in (("lost", "lost"), ("play a worse arm at T", "worse")):
+        many = [int(getattr(cell, events).sum()) for cell in own]
+        words = "lost the best arm" if what == "lost" else "play a worse arm"
+        yield from _wrong_in_all(points, own, words, many)
+        found = re.search(rf"Seeds that {what}.*?: (ε = .*?|all .*?)\.(?: Seeds| Cost)", curves)
+        counts = dict(
+            re.findall(r"([^;]*?): (\d+ of \d+ \(\S+ %\))(?:; )?", found[1] if found else "")
+        )
+        for cell, number in zip(own, many, strict=True):
+            text = counts.get(cell.label, counts.get("all others", ""))
+            parts = re.fullmatch(r"(\d+) of (\d+) \(([\d.]+)–([\d.]+) %\)", text)
+            own_ends = share(number, len(cell.regret))
+            if not parts or (int(parts[1]), int(parts[2])) != (number, len(cell.regret)):
+                yield f"{cell.label}: {number} of {len(cell.regret)} {words}"
+            elif not told(parts[3], own_ends[0]) or not told(parts[4], own_ends[1]):
+                yield f"{cell.label}: {words} {own_ends}"
+    if f"Cost: {SERVER} per server link" not in curves:
+        yield f"a link costs {SERVER}"
+
+
+def settings(page: Page, own: Cells, data: xr.Dataset) -> Faults:
+    """Holds what was asked, and the command that makes it again."""
+    part = page.parts["question"]
+    size = (
+        f"CDP-MAB, M = {data.attrs['agents']} agents, K = {data.attrs['arms']} arms, T = 10⁴ slots."
+    )
+    if size not in part.texts["li"]:
+        yield size
+    pairs_ = dict(zip(part.texts["dt"], part.texts["dd"], strict=True))
+    wanted = {
+        "privacy parameter ε": ", ".join(dict.fromkeys(cell.ticks[0] for cell in own)),
+        "round budget R": ", ".join(dict.fromkeys(cell.ticks[1] for cell in own)),
+        "seeds": f"{data.sizes['seed']} per configuration, root seed {data.attrs['root_seed']}",
+        "recorded slots": str(data.sizes["time"]),
+        "confidence level": "95 %",
+    }
+    for name, value in wanted.items():
+        if pairs_.get(name) != value:
+            yield f"{name} is {value}"
+    (command,) = page.parts["again"].texts["code"]
+    given = dict(re.findall(r"--(\w+) ([^\\-]+?) *(?:\\|$)", command))
+    values = {name: " ".join(f"{v}" for v in data[name].values) for name in SIGNS}
+    values |= {name: str(data.attrs[name]) for name in ("agents", "arms", "horizon")}
+    values |= {"seeds": str(data.sizes["seed"]), "times": str(data.sizes["time"])}
+    if not command.startswith("fmab run cdp ") or given != values:
+        yield f"the command has {given}"
+
+
+def embedded(page: Page, own: Cells, data: xr.Dataset) -> Faults:
+    """Holds what the figures draw: means of every recorded slot, and final values."""
+    drawn = json.loads(page.data)
+    if drawn["curves"]["grids"] != [data.time.values.tolist()]:
+        yield "the slots are others"
+    if [each["label"] for each in drawn["cells"]] != [cell.label for cell in own]:
+        yield "the configurations are others"
+    for cell, curve, final in zip(
+        own, drawn["curves"]["cells"], drawn["finals"]["regret"]["values"], strict=True
+    ):
+        every = data.regret.values[cell.place].mean(0)
+        if not np.allclose(curve["regret"][0], every, rtol=1e-5):
+            yield f"{cell.label}: the curve is {every}"
+        if not np.allclose(final, mean(cell.regret), rtol=1e-9):
+            yield f"{cell.label}: drawn is {final}"
+
+
+@pytest.fixture(scope="module")
+def result() -> xr.Dataset:
+    """A small sweep, in which some seeds are made to go wrong, and a budget to do better."""
+    grid = {"epsilon": [0.02, 1, None], "rounds": [2, None]}
+    data = fmab.sweep("cdp", **SMALL, **grid, horizon=10**4, seeds=16, times=5, progress=False)
+    lost, worse = (data[name].values.copy() for name in ("best_arm_lost", "worse_arm_played"))
+    lost[0, 0, [3, 5]] = worse[0, 0, [3, 5]] = worse[1, 0, 7] = True
+    regret = data.regret.values.copy()
+    regret[2, 0] *= 0.3
+    dims = data.best_arm_lost.dims
+    data = data.assign_coords(best_arm_lost=(dims, lost), worse_arm_played=(dims, worse))
+    return data.assign(regret=(data.regret.dims, regret))
+
+
+@pytest.fixture(scope="module")
+def report(result: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    fmab.write_report(result, path, server_price=SERVER)
+    # The plotting library is no text to be read.
+    return re.sub(r'(id="library">)[^<]*', r"\1", path.read_text("utf-8"))
+
+
+def test_a_report_says_what_its_result_holds(report: str, result: xr.Dataset) -> None:
+    """Would catch a report made from other numbers, by other formulas, or of other runs."""
+    assert faults(report, result) == []
+
+
+def last_digit(found: re.Match[str]) -> str:
+    """Returns a text with the last digit of its first group changed."""
+    place = found.end(1) - found.start() - 1
+    digit = str((int(found[0][place]) + 1) % 10)
+    return found[0][:place] + digit + found[0][place + 1 :]
+
+
+def without(found: re.Match[str]) -> str:
+    """Returns a text without its first group."""
+    start = found.start()
+    return found[0][: found.start(1) - start] + found[0][found.end(1) - start :]
+
+
+def swapped(found: re.Match[str]) -> str:
+    """Returns a text with its two groups in each other's place."""
+    text, start = found.string, found.start()
+    between = text[found.end(1) : found.start(2)]
+    return (
+        text[start : found.start(1)]
+        + found[2]
+        + between
+        + found[1]
+        + text[found.end(2) : found.end()]
+    )
+
+
+Change = Callable[[re.Match[str]], str]
+TR = r"<tr>(?:(?!</tr>).)*</tr>"
+FINALS = r"<caption>Final values.*?<tbody>"
+TOLD = r"<caption>What is told of one reward.*?<tbody>"
+WRONG = r"<caption>Seeds that went wrong.*?<tbody>"
+DIFFERENCES = r"<caption>Differences of mean.*?<tbody>"
+PRICE = r"<caption>What privacy costs.*?<tbody>"
+
+
+@pytest.mark.parametrize(
+    ("where", "pattern", "change"),
+    [
+        # Tables.
+        pytest.param("finals", rf"{FINALS}.*?>([\d,]+)</td><td[^>]*>\[", last_digit, id="a mean"),
+        pytest.param("finals", rf"{FINALS}.*?\[[\d,.]+, ([\d,.]+)\]", last_digit, id="an end"),
+        pytest.param("finals", rf"{FINALS}.*?\[([\d,.]+), ([\d,.]+)\]", swapped, id="ends swapped"),
+        pytest.param("finals", rf"{FINALS}({TR})", without, id="a row dropped"),
+        pytest.param("finals", rf"{FINALS}({TR})\s*({TR})", swapped, id="rows swapped"),
+        pytest.param(
+            "finals", r"(regret)</th><th scope=.col.>(interval, 95.%)", swapped, id="heads"
+        ),
+        pytest.param(
+            "finals",
+            rf"{FINALS}.*?<td[^>]*>(1\.\d+)</td><td[^>]*>([\d.]+)</td>",
+            swapped,
+            id="columns swapped",
+        ),
+        pytest.param("finals", rf"{FINALS}.*?<td[^>]*>([\d.]+)</td>", last_digit, id="a leak"),
+        pytest.param("finals", r">(16)</td></tr>", last_digit, id="seeds of a row"),
+        pytest.param(
+            "finals", rf"{FINALS}.*?data-v=.(\d{{4}}\.\d\d)", last_digit, id="a key of sorting"
+        ),
+        pytest.param("price", rf"{PRICE}.*?\+([\d,]+)</td>", last_digit, id="an extra regret"),
+        pytest.param("price", rf"{PRICE}({TR})", without, id="a price dropped"),
+        pytest.param("price", r"\[(−)", without, id="a sign lost"),
+        pytest.param("comparisons", rf"{DIFFERENCES}.*?\+(\d+).%", last_digit, id="per cent"),
+        pytest.param("comparisons", rf"{DIFFERENCES}({TR})", without, id="a comparison dropped"),
+        pytest.param("comparisons", r"<li>(ε|With).*?</li>", lambda _: "", id="a sentence dropped"),
+        pytest.param(
+            "comparisons", r"<td>([^<]+)</td><td>([^<]+)</td></tr>", swapped, id="p-values swapped"
+        ),
+        pytest.param(
+            "comparisons", r"(Holm&#x27;s|Holm's)", lambda _: "Bonferroni's", id="a method"
+        ),
+        pytest.param("comparisons", r"more regret (\d+), less", last_digit, id="a count"),
+        pytest.param("comparisons", r"less (\d+), no", last_digit, id="a count of less"),
+        pytest.param("ledger", r"ε.=.([\d.]+) to", last_digit, id="N ε"),
+        pytest.param("ledger", r"and ([\d.]+) to", last_digit, id="ε up to δ"),
+        pytest.param("ledger", rf"{TOLD}({TR})", without, id="a view dropped"),
+        pytest.param(
+            "ledger", r"(single messages)(.*?)", lambda _: "sums over 4 agents", id="a view"
+        ),
+        pytest.param("wrong", rf"{WRONG}.*?>(2)</td>", last_digit, id="seeds that lost"),
+        pytest.param("wrong", rf"{WRONG}.*?\[[\d.]+, (\d+)\]", last_digit, id="a share"),
+        pytest.param("wrong", rf"{WRONG}.*?>(\d,\d+)</td>", last_digit, id="the largest regret"),
+        # Sentences.
+        pytest.param(
+            "short", r"costs [^ ]*?.%.more", lambda m: m[0][:-4] + "less", id="a verdict flipped"
+        ),
+        pytest.param(
+            "short", r"costs [^ ]*?.%.less", lambda m: m[0][:-4] + "more", id="less flipped"
+        ),
+        pytest.param(
+            "short",
+            r"no difference in regret is shown between (ε.=.1) and (no noise): (\d+)",
+            lambda m: f"{m[1]} costs {m[3]}\xa0% more regret than {m[2]}",
+            id="a difference that is not shown",
+        ),
+        pytest.param("short", r"leak ε.=.([\d.]+) ", last_digit, id="a leak in a sentence"),
+        pytest.param("short", r"links ([\d.]+) and", last_digit, id="links in a sentence"),
+        pytest.param("short", r"of (6) configurations", last_digit, id="configurations"),
+        pytest.param("short", r"is ([\d.,]+) \[", last_digit, id="the smallest"),
+        pytest.param(
+            "short", r"\(95.%\): no noise", lambda m: m[0].replace("no noise", "ε = 1"), id="who"
+        ),
+        pytest.param("short", r"of (96) seeds lost", last_digit, id="seeds of all"),
+        pytest.param("short", r"configuration (\d+) of 16", last_digit, id="most in one"),
+        pytest.param("short", r"(\d+).%.of the seeds still", last_digit, id="still exploring"),
+        pytest.param("price", r"is shown: With", lambda _: "is shown: At", id="the largest price"),
+        # Pictures.
+        pytest.param(
+            "finals", r"alt=.*?message leaks: ([\d.]+) ", last_digit, id="leak of a picture"
+        ),
+        pytest.param("regret", r"alt=.*?\(([\d.]+) per message", last_digit, id="leak of a curve"),
+        pytest.param("regret", r"alt=.*?slots, (16) seeds", last_digit, id="seeds of a picture"),
+        pytest.param("regret", r"alt=.*?T.=.10⁴", lambda m: m[0][:-1] + "⁵", id="a horizon"),
+        pytest.param("finals", r"alt=.*?M.=.(4) agents", last_digit, id="agents"),
+        # Settings, and what is drawn.
+        pytest.param("question", r"<dd>(16) per", last_digit, id="seeds of the settings"),
+        pytest.param("question", r"root seed (\d+)", last_digit, id="the root seed"),
+        pytest.param("again", r"--horizon (\d+)", last_digit, id="the command's horizon"),
+        pytest.param("again", r"--epsilon [\d.]+ (1) none", last_digit, id="the command's ε"),
+        pytest.param("", r'"regret":\[\[(\d+)', last_digit, id="a curve"),
+    ],
+)
+def test_a_broken_report_is_caught(
+    report: str, result: xr.Dataset, where: str, pattern: str, change: Change
+) -> None:
+    """Would catch a reader of reports that lets one of these pass."""
+    start = report.index(f'<section id="{where}"') if where else 0
+    end = report.index("</section>", start) if where else len(report)
+    broken, many = re.subn(pattern, change, report[start:end], count=1, flags=re.S)
+    assert many == 1 and broken != report[start:end]
+    assert faults(report[:start] + broken + report[end:], result) != []
