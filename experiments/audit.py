@@ -220,6 +220,7 @@ SOUND = {
     "Dist-DP-SE": Case(partial(fmab.dist_dp_se, 1.0), 5, part=WHOLE),
     "LDP-UCB": Case(partial(fmab.ldp_ucb, 1.0), part=WHOLE),
     "LDP-UCB, bits": Case(partial(fmab.ldp_ucb, 1.0, bits=True), part=WHOLE),
+    "LDP-UCB, bits, δ": Case(partial(fmab.ldp_ucb, 1.0, bits=True), 2, "messages", DELTA, WHOLE),
     "AdaP-UCB": Case(partial(fmab.adap_ucb, 1.0), part=WHOLE),
     "Private UCB": Case(partial(fmab.tree_ucb, 1.0), part=WHOLE),
     "Fed_UCB": Case(partial(fmab.fed_ucb, 1.0), 2, part=TALKING),

@@ -68,7 +68,7 @@ class AdaPUCB(Private, IndexPolicy):
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers actions: an episode's rewards are released once, and then forgotten."""
-        return (self.seen("episodes are disjoint data, each with one noise"),)
+        return (self.seen("episodes are disjoint data, each with one noise", over=1),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and alpha."""

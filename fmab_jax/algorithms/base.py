@@ -82,6 +82,10 @@ SERVER = "the server"
 ANYBODY = ("anybody", "anybody who gets messages")
 """Who stands for everybody that an exchange says sees something."""
 
+LAWS = LAPLACE, BITS = "Laplace", "bits"
+"""Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
+where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
+
 # What decides how rewards become messages and actions; what is left is a function of these. Values
 # are what the noise is scaled by.
 _MADE_PUBLIC = (
@@ -98,17 +102,19 @@ class Seen(NamedTuple):
         what: What is seen over the whole run, such as "single messages".
         epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
         why: Why it holds, or why nothing does.
-        over: Independent Laplace variables of scale (range of a reward) / epsilon whose sum hides
-            the reward; with several, a smaller epsilon holds up to delta. 0 where another law does.
+        over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller
+            epsilon holds up to delta. 0, the default, where nothing of the kind is known.
         source: Theorem or section; "" for none.
+        law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
     """
 
     who: str
     what: str
     epsilon: float
     why: str
-    over: int = 1
+    over: int = 0
     source: str = ""
+    law: str = LAPLACE
 
 
 @runtime_checkable
@@ -367,6 +373,8 @@ def _checked(stated: typing.Any) -> tuple[Seen, ...]:
             raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 0")
         if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
             raise TypeError(f"ledger returns {row!r}, whose words are no texts")
+        if row.law not in LAWS:
+            raise TypeError(f"ledger returns {row!r}, whose law is neither {' nor '.join(LAWS)}")
     if not rows:
         raise TypeError("ledger returns no row; somebody always sees actions")
     return rows

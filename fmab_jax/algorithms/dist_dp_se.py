@@ -70,9 +70,9 @@ class DistDPSE(Private, Elimination):
         """Covers what the server sees, so the actions that it decides, and agents with a share."""
         why = "batches are disjoint data, each with one noise on an arm"
         return (
-            self.seen(why, SERVER, f"sums over {exchange.agents} agents"),
+            self.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1),
             *(self._hidden(exchange, 1, "an agent", "actions") if exchange.agents > 1 else ()),
-            self.seen("a function of what the server sees", OUTSIDE),
+            self.seen("a function of what the server sees", OUTSIDE, over=1),
         )
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import BITS, LAPLACE, Seen
 from fmab_jax.algorithms.families.index import (
     IndexPolicy,
     Own,
@@ -71,9 +71,12 @@ class LDPUCB(Private, IndexPolicy):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers every reward as it is released, and so all that follows from it."""
         why = "each reward is released once, with noise of its own"
+        if self.bits:
+            why = "each reward is released once, as one random bit"
+        noise: Any = {"over": 1, "law": BITS if self.bits else LAPLACE}
         return (
-            self.seen(why, "anybody", "every released reward"),
-            self.seen("a function of the released rewards"),
+            self.seen(why, "anybody", "every released reward", **noise),
+            self.seen("a function of the released rewards", **noise),
         )
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:

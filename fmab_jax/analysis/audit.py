@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import LAPLACE, Algorithm
 from fmab_jax.analysis import privacy
 from fmab_jax.analysis.exposures import (
     VIEWS,
@@ -359,7 +359,7 @@ def _findings(source: Source, how: _How) -> list[Finding]:
         bound = float(_ratio(np.float64(more), np.float64(less), how))
         made = Finding(
             stream=stream.words,
-            claim=claimed(stream.claim, stream.over, how.delta),
+            claim=claimed(stream.claim, stream.over, how.delta, stream.law),
             lower=max(0.0, bound),
             exact=_exact(stream, how),
             infinite=bool(event.certain and more == how.runs and less == 0),
@@ -376,9 +376,9 @@ def _findings(source: Source, how: _How) -> list[Finding]:
     return found
 
 
-def claimed(epsilon: float, over: int, delta: float) -> float:
+def claimed(epsilon: float, over: int, delta: float, law: str = LAPLACE) -> float:
     """Returns the epsilon that a row of a ledger claims at a delta; the pure one at 0."""
-    return privacy.epsilon_at(epsilon, over, delta) if delta > 0.0 else float(epsilon)
+    return privacy.epsilon_at(epsilon, over, delta, law) if delta > 0.0 else float(epsilon)
 
 
 def _sides(

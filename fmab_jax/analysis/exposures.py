@@ -19,7 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, SERVER, Algorithm, Seen, ledger_of
+from fmab_jax.algorithms.base import (
+    ACTIONS,
+    ANYBODY,
+    LAPLACE,
+    OUTSIDE,
+    SERVER,
+    Algorithm,
+    Seen,
+    ledger_of,
+)
 from fmab_jax.algorithms.families import epochs, index
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
 from fmab_jax.core import keys, samplers
@@ -61,6 +70,7 @@ class Stream(NamedTuple):
             share of one; 0 for one random bit; None if that is not known.
         shift: The reward in units of their scale.
         what: Is seen, as in the ledger.
+        law: As in the ledger.
     """
 
     who: str
@@ -74,6 +84,7 @@ class Stream(NamedTuple):
     noises: float | None = None
     shift: float = math.nan
     what: str = ""
+    law: str = LAPLACE
 
 
 class Numbers(NamedTuple):
@@ -287,7 +298,7 @@ class Uploads:
 
         def stream(words: str, changed: int, heard: tuple[int, ...], **other: Any) -> list[Stream]:
             row = self.row
-            named = {"noises": noises, "shift": shift, "what": row.what} | other
+            named = {"noises": noises, "shift": shift, "what": row.what, "law": row.law} | other
             return [Stream(row.who, words, row.epsilon, row.over, -1, changed, heard, **named)]
 
         found = []
@@ -510,7 +521,7 @@ class Waits:
         row, words = self.row, "arm pulled while waiting"
         shared = row.who, words, row.epsilon, row.over, -1, 0, (0,)
         told: Any = {"waiting": True, "noises": 2, "shift": row.epsilon, "what": row.what}
-        return [[Stream(*shared, **told)]]
+        return [[Stream(*shared, **told, law=row.law)]]
 
     def drawn(self, data: int, batch: int) -> Any:
         """Returns a batch of runs, as `Uploads` does."""
@@ -540,8 +551,8 @@ class Releases:
         one, some = "one released reward", f"{_UPLOADS} released rewards, the last differs"
         shared = row.epsilon, row.over, -1
         return [
-            [Stream(row.who, one, *shared, 0, (0,), **noise)],
-            [Stream(row.who, some, *shared, 2, every, **noise)],
+            [Stream(row.who, one, *shared, 0, (0,), **noise, law=row.law)],
+            [Stream(row.who, some, *shared, 2, every, **noise, law=row.law)],
         ]
 
     def drawn(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
@@ -671,7 +682,7 @@ class Actions:
             words = self.words.format(data.when)
             shared = row.who, words, row.epsilon, row.over
             told: Any = {"noises": noises, "shift": row.epsilon, "what": row.what}
-            found.append(Stream(*shared, (place, 0), (place, 1), **told))
+            found.append(Stream(*shared, (place, 0), (place, 1), **told, law=row.law))
         return [found]
 
     def drawn(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:

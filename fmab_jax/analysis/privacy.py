@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmab_jax.algorithms.base import Algorithm, coalition_of, ledger_of
+from fmab_jax.algorithms.base import BITS, LAPLACE, Algorithm, coalition_of, ledger_of
 from fmab_jax.analysis.words import written
 from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import count, real, refuse
@@ -33,7 +33,9 @@ LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
 # More variables hide no less: from here on fewer stand for them.
-_MOST_TERMS = 10**6
+_MOST_TERMS, _MOST_BITS = 10**6, 1000
+# Numbers do not tell 1 / (1 + e^epsilon) from 0 above this epsilon.
+_SURE = 700.0
 # A term of a sum that is smaller than the largest by e to this is left out.
 _NOTHING = 60.0
 # Numbers that are closer to 0 are not told from it.
@@ -59,9 +61,11 @@ class LedgerRow(NamedTuple):
             noise of several agents adds up. For every event A, P(A) is at most e^epsilon times its
             chance with the other reward, plus delta.
         delta: The delta of the latter.
-        over: Agents whose noise adds up; 0 where the noise is no sum of whole variables.
+        over: Noises of ``law`` that add up; 0 where none are known to, and then
+            ``epsilon_at_delta`` is ``epsilon``.
         why: Why it holds, or why nothing does.
         source: Theorem or section; "" for none.
+        law: Of the noises, `fmab_jax.algorithms.base.LAPLACE` or ``BITS``.
     """
 
     who: str
@@ -72,6 +76,7 @@ class LedgerRow(NamedTuple):
     over: int
     why: str
     source: str
+    law: str = LAPLACE
 
 
 def privacy_ledger(
@@ -121,11 +126,12 @@ def privacy_ledger(
             who=row.who,
             what=row.what,
             epsilon=float(row.epsilon),
-            epsilon_at_delta=epsilon_at(row.epsilon, row.over, delta),
+            epsilon_at_delta=epsilon_at(row.epsilon, row.over, delta, row.law),
             delta=delta,
             over=row.over,
             why=row.why,
             source=row.source,
+            law=row.law,
         )
         for row in rows
     ]
@@ -157,11 +163,73 @@ def _delta(value: float) -> float:
     return real("delta", value, LEAST_DELTA, 1.0, "give a chance such as 1e-6", open_high=True)
 
 
-def epsilon_at(epsilon: float, over: int, delta: float) -> float:
-    """Returns epsilon at delta where so many noises of scale 1 / epsilon add up; 0 for others."""
+def bits_sum_epsilon(agents: int, epsilon: float, delta: float = DELTA) -> float:
+    """Returns the epsilon of a sum of random bits of independent rewards in [0, 1], up to delta.
+
+    A bit is 1 with chance 1 / (1 + e^-epsilon) where its reward is 1, with 1 / (1 + e^epsilon)
+    where it is 0, and mixed in between. One reward changes. The hockey-stick divergence is jointly
+    convex, so it is largest where all rewards are 0 or 1; it is the largest over how many of the
+    other ones are 1. Of one bit that is log(e^epsilon - delta (1 + e^epsilon)).
+
+    Args:
+        agents: Number of bits, in [1, 1e7]; of more than 1,000 that many are used, which bounds
+            epsilon from above: a sum of more bits is one of fewer with noise added.
+        epsilon: Of one bit, > 0, without delta.
+        delta: In [1e-12, 1).
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> from fmab_jax.analysis.privacy import bits_sum_epsilon
+        >>> round(bits_sum_epsilon(1, 1.0, 0.1), 5), round(bits_sum_epsilon(50, 1.0), 3)
+        (0.85291, 0.749)
+    """
+    agents = count("agents", agents, 1, AGENTS_MAX, "give the number of bits")
+    epsilon = real("epsilon", epsilon, 0.0, 1e300, "give the epsilon of one bit", open_low=True)
+    return epsilon_at(epsilon, agents, _delta(delta), BITS)
+
+
+def epsilon_at(epsilon: float, over: int, delta: float, law: str = LAPLACE) -> float:
+    """Returns epsilon at delta where so many noises of a law add up; 0 where nothing is known."""
     if math.isinf(epsilon) or epsilon == 0.0 or not over:
         return float(epsilon)
+    if law == BITS:
+        return _bits_epsilon(min(over, _MOST_BITS), float(epsilon), delta)
     return _sum_epsilon(min(over, _MOST_TERMS), float(epsilon), delta)
+
+
+@functools.lru_cache(maxsize=4096)
+def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
+    """Returns the epsilon of one of so many bits in their sum."""
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    if epsilon > _SURE:
+        return epsilon
+    kept = 1.0 / (1.0 + math.exp(-epsilon))
+    # 1 - kept has no digits left where epsilon is large.
+    flipped = kept * math.exp(-epsilon)
+    if terms == 1:
+        return min(max(0.0, math.log(max(kept - delta, flipped) / flipped)), epsilon)
+    both = []
+    for ones in range(terms):
+        # Of the other bits so many have a reward of 1.
+        zeros = terms - 1 - ones
+        of_ones = binom.pmf(np.arange(ones + 1), ones, kept)
+        of_zeros = binom.pmf(np.arange(zeros + 1), zeros, flipped)
+        others = np.convolve(of_ones, of_zeros)
+        none, one = np.append(others, 0.0), np.append(0.0, others)
+        both.append((flipped * none + kept * one, kept * none + flipped * one))
+    # [ones, sum]; the other direction is this one with zeros and ones swapped.
+    with_it, without = (np.stack(each) for each in zip(*both, strict=True))
+
+    def divergence(at: float) -> float:
+        return float(np.max(np.sum(np.maximum(with_it - math.exp(at) * without, 0.0), axis=1)))
+
+    if divergence(0.0) <= delta:
+        return 0.0
+    return min(float(brentq(lambda at: divergence(at) - delta, 0.0, epsilon, xtol=1e-13)), epsilon)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -378,7 +446,7 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
     owners: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for title, labels, rows in cells:
         for row in rows:
-            key = (title, row["who"], row["what"], row["why"], row["source"])
+            key = (title, *(row.get(name) for name in ("who", "what", "why", "source", "law")))
             one = found.setdefault(key, {"title": title, **row})
             one["waits"] = one.get("waits", False) or row.get("waits", False)
             for epsilon, over in row["leaks"]:
@@ -421,7 +489,7 @@ def told(ledger: str, delta: float = DELTA) -> list[str]:
             where = f" ({row['where']})" if row.get("where") else ""
             leaks = [(math.inf if e is None else e, over) for e, over in row["leaks"]]
             seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
-            told = f"{seen}{where}: {_range(leaks, delta)}"
+            told = f"{seen}{where}: {_range(leaks, delta, row.get('law', LAPLACE))}"
             source = f" ({row['source']})" if row["source"] else ""
             lines += textwrap.wrap(told, _WIDTH, initial_indent="  ", subsequent_indent="    ")
             why = f"{row['why']}{source}"
@@ -447,7 +515,11 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
             "who": row["who"],
             "what": row["what"],
             "where": row.get("where", ""),
-            "epsilon": _range([(math.inf if e is None else e, n) for e, n in row["leaks"]], delta),
+            "epsilon": _range(
+                [(math.inf if e is None else e, n) for e, n in row["leaks"]],
+                delta,
+                row.get("law", LAPLACE),
+            ),
             "why": row["why"],
             "source": row["source"],
         }
@@ -475,7 +547,7 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _range(leaks: Sequence[tuple[float, int]], delta: float) -> str:
+def _range(leaks: Sequence[tuple[float, int]], delta: float, law: str) -> str:
     """Writes the epsilons of some configurations: the smallest and the largest."""
     pure = sorted({epsilon for epsilon, _ in leaks})
     if pure[0] == math.inf:
@@ -484,7 +556,7 @@ def _range(leaks: Sequence[tuple[float, int]], delta: float) -> str:
     if all(over <= 1 for _, over in leaks):
         return text
     # Epsilon at delta grows with epsilon, so that it is smallest and largest at ends.
-    ends = [epsilon_at(epsilon, over, delta) for epsilon, over in leaks]
+    ends = [epsilon_at(epsilon, over, delta, law) for epsilon, over in leaks]
     return f"{text}, and {_from_to([min(ends), max(ends)])} up to δ = {written(delta)}"
 
 

@@ -170,8 +170,9 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
     """Returns the privacy ledger of a configuration as JSON has it.
 
     A row has the fields of a `Seen`, with pairs [epsilon, over], of which there is one here, under
-    ``leaks``; an epsilon that bounds nothing is None. ``fixed`` tells that an epoch fixes how often
-    an arm is pulled, ``waits`` that rounds have a wait.
+    ``leaks`` (and the law of the noises that add up); an epsilon that bounds nothing is None.
+    ``fixed`` tells that an epoch fixes how often an arm is pulled, ``waits`` that rounds have a
+    wait.
     """
     fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
     return [
@@ -181,6 +182,7 @@ def ledger_rows(config: Config) -> list[dict[str, Any]]:
             "leaks": [[float(row.epsilon) if math.isfinite(row.epsilon) else None, row.over]],
             "why": row.why,
             "source": row.source,
+            "law": row.law,
             "fixed": fixed,
             "waits": waits,
         }

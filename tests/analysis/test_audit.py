@@ -169,6 +169,21 @@ def test_no_noise_and_bits() -> None:
         assert stats.binomtest(kept, QUICK, 1 / (1 + math.exp(-1))).pvalue > 1e-6
 
 
+def test_a_sound_bit_keeps_its_claim_up_to_delta() -> None:
+    """Would catch the claim of a Laplace variable, .78928, for a bit, which shows .85291."""
+    found = fmab.audit(fmab.ldp_ucb(1.0, bits=True), 2, view="messages", delta=0.1, runs=QUICK)
+    assert not found.contradicted
+    for each in found.findings:
+        assert each.claim == pytest.approx(0.8529051, abs=1e-7)
+        assert 0.95 < each.share <= 1.0
+    assert SOUND["LDP-UCB, bits, δ"].delta == 0.01
+    with own_settings():
+        every = exposures.exposed(
+            fmab.ldp_ucb(1.0, bits=True), fmab.ldp_ucb(1.0).exchange(3), 0, exposures.VIEWS
+        )[0]
+    assert {s.law for each in every for group in each.groups() for s in group} == {"bits"}
+
+
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 def test_limits_are_clopper_and_pearsons(delta: float) -> None:
     """Would catch one-sided limits of the wrong tail, an infinite bound from few runs, and a delta

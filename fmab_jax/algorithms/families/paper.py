@@ -137,7 +137,7 @@ class PaperElimination(Private, Elimination):
     def _viewed(exchange: Exchange, view: View, leak: float) -> tuple[Seen, ...]:
         """Returns what somebody sees of all rounds."""
         if view.over == 1:
-            return (Seen(view.who, view.what, leak, _DISJOINT, source="Theorem 1"),)
+            return (Seen(view.who, view.what, leak, _DISJOINT, 1, "Theorem 1"),)
         over = _hiding(exchange, view.over)
         why = "the noise of all agents of a sum hides each of them"
         if over < view.over:
@@ -149,7 +149,7 @@ class PaperElimination(Private, Elimination):
             one = Seen(view.who, f"one round's sum over {view.over} agents", leak, why, over)
             # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
             why = "agents are drawn anew: only its own noise stays with an agent's rewards"
-            return one, Seen(view.who, "the sums of all rounds", leak, why)
+            return one, Seen(view.who, "the sums of all rounds", leak, why, 1)
         what = f"sums over {view.over} agents" + " or more" * (view.over < exchange.agents)
         return (Seen(view.who, what, leak, why, over),)
 

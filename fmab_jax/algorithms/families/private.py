@@ -43,17 +43,23 @@ class Private(Algorithm):
         """Returns epsilon, which is also what all that anybody sees of an agent leaks."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
-    def seen(self, why: str, who: str = ACTIONS, what: str = "actions") -> Seen:
+    def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **noise: Any) -> Seen:
         """Returns a line of the ledger that epsilon covers, with the source of the algorithm.
+
+        Args:
+            why: Why it does.
+            who: Sees it.
+            what: Is seen.
+            **noise: ``over`` and ``law`` of a `Seen`, where noises of one law alone hide a reward.
 
         Example:
             >>> import fmab_jax as fmab
             >>> seen = fmab.dp_se(0.5).seen("every reward enters one noisy sum")
-            >>> seen.who, seen.epsilon
-            ('anybody who sees actions', 0.5)
+            >>> seen.who, seen.epsilon, seen.over
+            ('anybody who sees actions', 0.5, 0)
         """
         why = why if math.isfinite(self.noise_level) else "no noise"
-        return Seen(who, what, self.noise_level, why, source=self.source)
+        return Seen(who, what, self.noise_level, why, source=self.source, **noise)
 
     @property
     def noise_level(self) -> float:
