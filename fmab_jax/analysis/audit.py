@@ -68,10 +68,13 @@ class Finding:
         claim: Epsilon that the privacy ledger claims for it, at the audit's delta; infinity where
             nothing is.
         lower: Lower bound on epsilon at delta; it holds for all findings of an audit together.
+            Infinite where nothing random is left by construction (`Stream.bare`) and both data sets
+            let out different things: then no epsilon is large enough.
         exact: What ``lower`` would be, about, if the noise were exactly that of the claim; NaN
             where that is not known.
-        infinite: Whether the event happens in every run of one data set and in none of the other,
-            where nothing random is left: then no epsilon is large enough.
+        constant: Whether one thing was seen in every run of the one data set, another in every run
+            of the other. Noise that is rarer than a run is not told from none: what follows is
+            ``lower``.
         event: In words; chosen on runs that are not counted.
         threshold: Of the event, in rewards, or in pulls.
         happened: Runs in which it happened, without the reward and with it.
@@ -86,7 +89,7 @@ class Finding:
     claim: float
     lower: float
     exact: float
-    infinite: bool
+    constant: bool
     event: str
     threshold: float
     happened: tuple[int, int]
@@ -99,12 +102,17 @@ class Finding:
     @property
     def contradicted(self) -> bool:
         """Whether the claim is wrong."""
-        return math.isfinite(self.claim) and (self.infinite or self.lower > self.claim)
+        return math.isfinite(self.claim) and self.lower > self.claim
+
+    @property
+    def infinite(self) -> bool:
+        """Whether no epsilon is large enough."""
+        return math.isinf(self.lower)
 
     @property
     def out_of_reach(self) -> bool:
         """Whether the claim is one that no finite bound from so many runs can contradict."""
-        return math.isfinite(self.claim) and self.claim >= self.most and not self.infinite
+        return math.isfinite(self.claim) and self.claim >= self.most and not self.contradicted
 
     @property
     def share(self) -> float:
@@ -119,12 +127,16 @@ class Finding:
     def verdict(self) -> str:
         """The finding in a few words."""
         if math.isinf(self.claim):
-            return "no finite epsilon, none claimed" if self.infinite else "none claimed"
-        if self.infinite:
-            return "contradicted: no finite epsilon"
-        if self.out_of_reach:
-            return f"out of reach: so many runs show {self.most:.3g} at most"
-        return "contradicted" if self.contradicted else "within the claim"
+            told = "no finite epsilon, none claimed" if self.infinite else "none claimed"
+        elif self.infinite:
+            told = "contradicted: no finite epsilon"
+        elif self.out_of_reach:
+            told = f"out of reach: so many runs show {self.most:.3g} at most"
+        else:
+            told = "contradicted" if self.contradicted else "within the claim"
+        if self.constant and not self.infinite:
+            told += f"; nothing random in {max(self.happened):,} runs"
+        return told
 
 
 @dataclass(frozen=True)
@@ -357,12 +369,13 @@ def _findings(source: Source, how: _How) -> list[Finding]:
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
         more, less = happened[place, event.likelier], happened[place, 1 - event.likelier]
         bound = float(_ratio(np.float64(more), np.float64(less), how))
+        constant = bool(event.certain and more == how.runs and less == 0)
         made = Finding(
             stream=stream.words,
             claim=claimed(stream.claim, stream.over, how.delta, stream.law),
-            lower=max(0.0, bound),
+            lower=math.inf if constant and stream.bare else max(0.0, bound),
             exact=_exact(stream, how),
-            infinite=bool(event.certain and more == how.runs and less == 0),
+            constant=constant,
             event=_told(event, pilots[place][0].names),
             threshold=event.threshold,
             happened=(int(happened[place, 0]), int(happened[place, 1])),

@@ -71,6 +71,8 @@ class Stream(NamedTuple):
         shift: The reward in units of their scale.
         what: Is seen, as in the ledger.
         law: As in the ledger.
+        bare: Whether nothing random is left by construction, so that neither data set ever lets out
+            anything else: noise of scale 0, or none.
     """
 
     who: str
@@ -85,6 +87,7 @@ class Stream(NamedTuple):
     shift: float = math.nan
     what: str = ""
     law: str = LAPLACE
+    bare: bool = False
 
 
 class Numbers(NamedTuple):
@@ -293,12 +296,14 @@ class Uploads:
             one, some = f"sum over {sight.over} agents{less}", f"sums over {sight.over}{less}"
             kept = np.asarray(self.weights)[np.asarray(self.weights) > 0.0]
             noises = len(kept) if np.ptp(kept) == 0.0 and not sight.redrawn else None
+        bare = not sight.redrawn and not _noisy(self.trial, self.rounds)
         last = self.rounds - 1
         every = tuple(range(self.rounds))
 
         def stream(words: str, changed: int, heard: tuple[int, ...], **other: Any) -> list[Stream]:
             row = self.row
             named = {"noises": noises, "shift": shift, "what": row.what, "law": row.law} | other
+            named |= {"bare": bare}
             return [Stream(row.who, words, row.epsilon, row.over, -1, changed, heard, **named)]
 
         found = []
@@ -452,6 +457,11 @@ def _instance(base: Float[Array, " arm"], parameters: tuple[Array, ...]) -> Inst
     return Instance(base[None, :], gaps, jnp.float64(1.0), parameters)
 
 
+def _noisy(trial: EliminationTrial, rounds: int) -> bool:
+    """Tells whether any of the first rounds has noise."""
+    return bool(trial.noisy and scheduled(trial, rounds).scale.any())
+
+
 def _budget(algorithm: Elimination, trial: EliminationTrial) -> float:
     return float(algorithm.budget({k: jnp.asarray(v) for k, v in trial.own.items()}))
 
@@ -521,7 +531,9 @@ class Waits:
         row, words = self.row, "arm pulled while waiting"
         shared = row.who, words, row.epsilon, row.over, -1, 0, (0,)
         told: Any = {"waiting": True, "noises": 2, "shift": row.epsilon, "what": row.what}
-        return [[Stream(*shared, **told, law=row.law)]]
+        trial = self.uploads.trial
+        bare = not trial.private or not _noisy(trial, 1)
+        return [[Stream(*shared, **told, law=row.law, bare=bare)]]
 
     def drawn(self, data: int, batch: int) -> Any:
         """Returns a batch of runs, as `Uploads` does."""
@@ -548,11 +560,13 @@ class Releases:
         bits = self.trial.own.get("bits", 0.0) > 0.0
         row, every = self.row, tuple(range(_UPLOADS))
         noise: Any = {"noises": 0 if bits else 1, "shift": row.epsilon, "what": row.what}
+        # A release that has no epsilon of its own may have other noise.
+        noise |= {"law": row.law, "bare": bool(np.isinf(self.trial.own.get("epsilon", 0.0)))}
         one, some = "one released reward", f"{_UPLOADS} released rewards, the last differs"
         shared = row.epsilon, row.over, -1
         return [
-            [Stream(row.who, one, *shared, 0, (0,), **noise, law=row.law)],
-            [Stream(row.who, some, *shared, 2, every, **noise, law=row.law)],
+            [Stream(row.who, one, *shared, 0, (0,), **noise)],
+            [Stream(row.who, some, *shared, 2, every, **noise)],
         ]
 
     def drawn(self, data: int, batch: int) -> Float[np.ndarray, "slot run"]:
@@ -662,6 +676,7 @@ class Actions:
         names: Of each stretch.
         tried: Data sets, and how many noises lie on what they lead to.
         words: What is seen.
+        bare: Whether nothing random is left by construction.
     """
 
     row: Seen
@@ -673,6 +688,7 @@ class Actions:
     names: tuple[str, ...]
     tried: tuple[tuple[_Data, float | None], ...]
     words: str
+    bare: bool = False
     view: ClassVar[str] = "actions"
 
     def groups(self) -> list[list[Stream]]:
@@ -682,7 +698,8 @@ class Actions:
             words = self.words.format(data.when)
             shared = row.who, words, row.epsilon, row.over
             told: Any = {"noises": noises, "shift": row.epsilon, "what": row.what}
-            found.append(Stream(*shared, (place, 0), (place, 1), **told, law=row.law))
+            told |= {"law": row.law, "bare": self.bare}
+            found.append(Stream(*shared, (place, 0), (place, 1), **told))
         return [found]
 
     def drawn(self, data: tuple[int, int], batch: int) -> Float[np.ndarray, "run number"]:
@@ -851,5 +868,6 @@ def _rounds_of(
         tuple(names),
         tuple(tried),
         f"arms pulled in {decisive[-1] + 1} rounds, reward of round {{}}",
+        not trial.scarce and not (trial.noisy and rounds.scale.any()),
     )
     return [*found, whole]

@@ -30,7 +30,8 @@ _LEGEND = """\
 claim         of the privacy ledger, for one changed reward{up_to}
 lower bound   on epsilon{at}, from how often an event, chosen on other runs,
               happened for either data set; together wrong with a chance of
-              {level:g} at most; so many runs can show {most:.3g} at most, if it is finite
+              {level:g} at most; so many runs can show {most:.3g} at most; infinite
+              where no noise is left by construction
 if exact      about what noise exactly as claimed would show, where that is known"""
 
 

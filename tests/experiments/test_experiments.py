@@ -1052,12 +1052,12 @@ def test_intervals_are_those_of_final_tables(monkeypatch):
     assert json.dumps(own)  # plain numbers, for the CSV file
 
 
-def finding(stream, claim, lower, infinite=False, histogram=((0, 1, 3), (40, 60), (50, 90)), **own):
+def finding(stream, claim, lower, constant=False, histogram=((0, 1, 3), (40, 60), (50, 90)), **own):
     """Returns a made-up finding of an audit."""
     edges, none, all_ = histogram
     counts = Histogram(np.array(edges, float), np.array(none), np.array(all_))
     shared = f"event {stream}", 1.5, (1, 2), counts
-    return Finding(stream, claim, lower, math.nan, infinite, *shared, **{"who": "all"} | own)
+    return Finding(stream, claim, lower, math.nan, constant, *shared, **{"who": "all"} | own)
 
 
 def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
@@ -1081,10 +1081,13 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         ),
         "CDP-MAB, claim 50": made(finding("much", 50.0, 7.0, most=7.25)),
         "Uniform play": made(finding("played", 0.0, 0.0), finding("wrong", 0.0, 0.25)),
-        "no noise": made(finding("one", 1.0, 5.5), finding("two", 1.0, 0.1, True)),
+        "no noise": made(finding("one", 1.0, 5.5), finding("two", 1.0, inf, True)),
         "claim epsilon, not N epsilon": made(finding("low", 1.0, 1.5), finding("high", 1.0, 5.9)),
-        audit.UNNOISED: made(finding("waits", inf, 0.0, True)),
+        audit.UNNOISED: made(finding("waits", inf, inf, True)),
         "noise a tenth too small": made(finding("x", 1.0, 0.9)),
+        # One output in all of 2 runs is no proof that nothing is random.
+        "AdaP-UCB": made(finding("same", 20.0, 7.25, True, most=7.25)),
+        "one noise for all rounds": made(finding("twice", 1.0, 7.25, True, most=7.25)),
     }
     heads = ("who", "claim", "δ", "lower bound", "share of the claim", "verdict", "seen")
     assert [tuple(row[head] for head in heads) for row in audit.rows(found)] == [
@@ -1107,6 +1110,16 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         ("all", "1", "0", "5.9000", "5.900", "contradicted", "high"),
         ("all", "none", "0", "infinite", "", "no finite epsilon, none claimed", "waits"),
         ("all", "1", "0", "0.9000", "0.900", "within the claim", "x"),
+        (
+            *("all", "20", "0", "7.2500", "0.362"),
+            "out of reach: so many runs show 7.25 at most; nothing random in 2 runs",
+            "same",
+        ),
+        (
+            *("all", "1", "0", "7.2500", "7.250"),
+            "contradicted; nothing random in 2 runs",
+            "twice",
+        ),
     ]
     assert audit.unseen(found) == [
         {
@@ -1121,10 +1134,10 @@ def test_audits_tell_the_finding_that_says_most(monkeypatch, tmp_path):
         "at a claim of 1: first. 200 runs of each of two data sets",
         "Event: event first; epsilon is at least 0.96.",
         "where both have at least 50;",
-        "wrong with a chance of 1e-06 at most, those of all 8 with 8e-06. Largest finite bound "
+        "wrong with a chance of 1e-06 at most, those of all 10 with 1e-05. Largest finite bound "
         "that so many runs can show: "
-        "7.25. Of 4 audits of mechanisms as they are, 1 is contradicted. Of 4 that are broken or "
-        "bare, 2 are; un-noised waiting, for which nothing is claimed, has no finite epsilon.",
+        "7.25. Of 5 audits of mechanisms as they are, 1 is contradicted. Of 5 that are broken or "
+        "bare, 3 are; un-noised waiting, for which nothing is claimed, has no finite epsilon.",
     ):
         assert words in picture.caption
     narrow, wide = picture.rows

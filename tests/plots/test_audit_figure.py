@@ -20,7 +20,8 @@ WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
 def made(claim: float = 2.0, infinite: bool = False) -> Audit:
     """Returns an audit of two findings, of which the second is drawn."""
     one = Finding(
-        *("one upload", claim, 1.25, 1.3, infinite, "round 1, arm 2: at least 0.75", 0.75),
+        *("one upload", claim, math.inf if infinite else 1.25, 1.3, infinite),
+        *("round 1, arm 2: at least 0.75", 0.75),
         *((10, 90), Histogram(EDGES, WITHOUT, WITH_IT)),
     )
     other = one.__class__(**{**vars(one), "stream": "3 uploads", "lower": 0.5})
