@@ -3,8 +3,9 @@
 docs/privacy_audit.md explains. Every row of the table is the finding that tells most of one view:
 single messages, sums over agents, or actions. What is broken must be caught, and what is not must
 stay within its claim. Un-noised waiting, for which nothing is claimed, must be shown to have no
-finite epsilon: that follows from there being no noise, never from runs alone. Broken mechanisms keep the ledger, and so the claim, of what they break; or they
-keep the mechanism, and claim too much. A second table lists what no run can show.
+finite epsilon: that follows from there being no noise, never from runs alone. Broken mechanisms
+keep the ledger, and so the claim, of what they break; or they keep the mechanism, and claim too
+much. A second table lists what no run can show.
 """
 
 from __future__ import annotations
