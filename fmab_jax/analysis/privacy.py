@@ -4,8 +4,9 @@ A ledger is about one changed reward of one agent, of whatever size its range al
 run. Elimination fixes how often an arm is pulled in an epoch: one pull changed, action and reward,
 changes the data of two arms, whose noises are independent, so that epsilon and delta count twice.
 With an index policy a changed action may shift all later rewards of two arms, which nothing covers.
-Of n changed rewards of an agent they count n times (delta times e^((n-1) epsilon) as well). A
-ledger is about the mechanism that is simulated, in exact arithmetic.
+Of n changed rewards of an agent epsilon counts n times without delta. At the same delta it is more:
+`laplace_sum_epsilon` at scale / n, if all are in one sum; in any case n epsilon holds up to
+n e^((n-1) epsilon) delta. A ledger is about the mechanism that is simulated, in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ _NOTHING = 60.0
 # Numbers that are closer to 0 are not told from it.
 _CLOSEST = 1e-300
 _WIDTH = 80
-_TWICE = "One pull changed, arm and reward, counts twice; n rewards of an agent, n times."
+_TWICE = "One pull changed, arm and reward, counts twice, δ too."
 _ONCE = (
     "One reward changed, the arms as they were; a changed arm may shift later rewards and is not "
-    "covered. n rewards of an agent count n times."
+    "covered."
 )
+_MANY = "Without δ, n rewards of an agent count n times."
+_MORE = "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
 _UP_TO = "Up to δ: the hockey-stick divergence at ε is at most δ."
 _CUT = "Rounds that the horizon cuts in their wait have sent their data, too."
 
@@ -84,10 +87,10 @@ def privacy_ledger(
 ) -> list[LedgerRow]:
     """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
 
-    For one changed reward of one agent; n rewards of one agent count n times. With elimination one
-    pull changed, action and reward, counts twice; with index policies a changed action is not
-    covered. An algorithm that states nothing has no bound. Rounds that the horizon cuts in their
-    wait have sent their data, and are covered as others are.
+    For one changed reward of one agent; n rewards of one agent count n times, without delta. With
+    elimination one pull changed, action and reward, counts twice, delta too; with index policies a
+    changed action is not covered. An algorithm that states nothing has no bound. Rounds that the
+    horizon cuts in their wait have sent their data, and are covered as others are.
 
     Args:
         algorithm: Configured, such as ``cdp_mab(1.0)``.
@@ -535,13 +538,15 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in covered:
         # Files of earlier days do not say which.
         units = {True: [_TWICE], False: [_ONCE], None: []}[row.get("fixed")]
+        units += [_MANY] * bool(units)
         for note in [*units, *[_CUT] * row.get("waits", False)]:
             titles.setdefault(note, {})[row.get("title", "")] = None
     every = {row.get("title", "") for row in covered}
     lines = []
     if any(over > 1 for row in covered for _, over in row["leaks"]):
         lines.append(_UP_TO)
-    for note in sorted(titles, key=[_TWICE, _ONCE, _CUT].index):
+        lines += textwrap.wrap(_MORE, _WIDTH)
+    for note in sorted(titles, key=[_TWICE, _ONCE, _MANY, _CUT].index):
         whose = "" if len(titles[note]) == len(every) else f"{', '.join(titles[note])}: "
         lines += textwrap.wrap(f"{whose}{note}", _WIDTH)
     return lines

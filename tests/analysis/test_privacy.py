@@ -568,7 +568,7 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     assert "  every agent, single messages: ε = 1.5 to 6" in lines
     assert f"  {ACTIONS} (graph ring): no bound" in lines
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
-    assert lines[-2].startswith(TWICE) and CUT in lines[-1]
+    assert lines[-3].startswith(TWICE) and lines[-2].startswith("Without") and CUT in lines[-1]
     # A table says the same as the lines.
     table, notes = privacy.rows(swept.attrs["ledger"])
     assert [(row["what"], row["where"]) for row in table] == [
@@ -578,8 +578,8 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     ]
     assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
-    assert notes == [" ".join(" ".join(lines[-3:]).split())]
-    assert lines[-3].startswith("Up to δ: the hockey-stick divergence")
+    assert notes == [" ".join(" ".join(lines[-5:]).split())]
+    assert lines[-5].startswith("Up to δ: the hockey-stick divergence")
     options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2}
     mixed = uncomputed(["ddp", "tree_ucb"], problem, **options)
     text = " ".join(" ".join(privacy.told(mixed.attrs["ledger"])).split())
@@ -807,6 +807,31 @@ def test_units_of_a_claim_cover_what_another_accountant_has() -> None:
         true = [row["epsilon"] for at, row in five.items() if at >= widened]
         assert all(epsilon <= 5 * one.epsilon_at_delta for epsilon in true)
     assert five and any(5 * math.exp(4 * 0.775) * 1e-6 <= at for at in five)
+
+
+def test_two_rewards_leak_more_than_twice_at_the_same_delta() -> None:
+    """Would catch "n rewards, n times" beside an epsilon that holds up to delta: 2 x 1.981 is
+    3.962, and two rewards in a sum of 50 noises leak 4.197; in print and on the pages."""
+    sums = privacy_ledger(fmab.cdp_mab(epsilon_message=5.0), 50)[2]
+    one = sums.epsilon_at_delta
+    two = laplace_sum_epsilon(50, 0.2 / 2, sums.delta)
+    assert (round(one, 3), round(two, 3), round(2 * one, 3)) == (1.981, 4.197, 3.962)
+    # What is said of any mechanism covers it.
+    assert laplace_sum_epsilon(50, 0.2 / 2, 2 * math.exp(one) * sums.delta) <= 2 * one
+    docs = Path(__file__).parents[2] / "docs"
+    page = " ".join((docs / "privacy.md").read_text(encoding="utf-8").split())
+    for number in ("leaks 1.981", "leak 4.197", "is 3.962"):
+        assert number in page
+    assert "its epsilon, without $\\delta$" in page
+    printed = lines_of(fmab.cdp_mab(0.5))
+    assert "n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ." in printed
+    assert "leak more" not in lines_of(fmab.dp_se(0.5))
+    texts = [printed, lines_of(fmab.tree_ucb(0.5)), page]
+    texts += [(docs / f"{name}.md").read_text("utf-8") for name in ("privacy_audit", "semantics")]
+    for text in texts:
+        for found in re.finditer(r"[^.]*(counts? \$?n\$? times|agent, n times)", text):
+            assert "ithout" in found[0] and "δ" in found[0] or "\\delta" in found[0], found[0]
+    assert "counts twice, δ too" in printed
 
 
 def test_up_to_delta_is_said_as_it_is() -> None:
