@@ -50,8 +50,8 @@ TRUST = {
     "open": "others, with rewards or means",
     "names": "others, with names of arms",
     "sum": "a secure sum",
-    "message": "nobody: messages are noisy",
-    "reward": "nobody: every reward is noisy",
+    "message": "nobody, up to the ε of a message",
+    "reward": "nobody, up to the ε of a reward",
     "alone": "nobody: nothing is told",
 }
 
@@ -148,6 +148,8 @@ LINE_UP = {
 REAL = 64
 NAME = math.ceil(math.log2(ARMS))
 BITS = {"ldp_bits_pooled": 1, "gosine": NAME, "lcc_ucb": NAME, "lcc_ucb_graph": NAME}
+
+UNBOUNDED = "no bound"
 
 # Why somebody was not run.
 STEPS = "because simulating them slot by slot takes too long"
@@ -390,7 +392,7 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
     leak = leaks(entry.algorithm)
     return {
         "algorithm": entry.label,
-        "who is trusted": TRUST[entry.trust],
+        "who is trusted": trusted(name),
         "epsilon of messages": leak["messages"],
         "epsilon of actions": leak["actions"],
         "seeds": data.sizes["seed"],
@@ -404,12 +406,27 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
     }
 
 
+def trusted(name: str) -> str:
+    """Returns who is trusted by a contestant: whoever sees actions, too, if they alone are bare."""
+    entry = LINE_UP[name]
+    told = leaks(entry.algorithm)
+    bare = told["actions"] == UNBOUNDED != told["messages"] and not entry.alone
+    return TRUST[entry.trust] + ", and whoever sees actions" * bare
+
+
+def trusted_as_well(names: Iterable[str]) -> str:
+    """Says of whom who sees actions is trusted as well; "" for nobody."""
+    bare = [LINE_UP[name].label for name in names if trusted(name) not in TRUST.values()]
+    told = f"Actions are not covered: whoever sees them is trusted as well by {' / '.join(bare)}."
+    return told if bare else ""
+
+
 def entrant(name: str, data: xr.Dataset) -> statements.Entrant:
     """Returns a contestant with its regret at T, as it is compared with others."""
     entry = LINE_UP[name]
     told = leaks(entry.algorithm)["messages"]
     regret = data.regret.isel(time=-1).values
-    return statements.Entrant(entry.label, TRUST[entry.trust], told, regret)
+    return statements.Entrant(entry.label, trusted(name), told, regret)
 
 
 def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[statements.Entrant]:
@@ -482,6 +499,6 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
     def words(found: list[float]) -> str:
         if not found:
             return statements.NOTHING
-        return "no bound" if np.isinf(max(found)) else f"{max(found):g}"
+        return UNBOUNDED if np.isinf(max(found)) else f"{max(found):g}"
 
     return {"messages": words(told), "actions": words(actions)}

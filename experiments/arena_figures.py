@@ -35,6 +35,7 @@ from experiments.arena import (
     matched,
     not_run,
     seeds_in_words,
+    trusted_as_well,
 )
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
@@ -157,7 +158,8 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
-        "what. Grey, in every panel: CDP-MAB. Private algorithms at ε = 1 as each defines it: a "
+        f"what. {trusted_as_well(parts)} Grey, in every panel: CDP-MAB. Private algorithms at "
+        "ε = 1 as each defines it: a "
         f"message of CDP-MAB, DDP-MAB and HDP-MAB leaks {AGENTS}, of the others 1; at matched "
         f"trust: [figure]({name.replace('regret', 'leak')}.md). {not_run(absent(LINE_UP, parts))}"
     ).rstrip()
@@ -232,7 +234,8 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
 
     caption = (
         f"{_instance(horizon, parts)}. Markers: means over the seeds. {BARS}. Legend: who is "
-        "trusted, and with what. Links: a two-way link counts once, broadcasts are free; "
+        f"trusted, and with what. {trusted_as_well(parts)} "
+        "Links: a two-way link counts once, broadcasts are free; "
         "links of completed rounds, of DDP-MAB diameter × edges a round, of Gossip_UCB and Fed_UCB "
         "those of counts as well. Bits: a released bit has 1, an arm's name 7, every other number "
         "that a link carries 64. At 0: nothing is sent. Behind a name: ε of one reward in its "

@@ -303,13 +303,11 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _groups(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
-    """Returns contestants by whom they trust and what leaks: in messages, or else in actions."""
+    """Returns contestants by who is trusted, in words, and what leaks: in messages, or actions."""
     found: dict[tuple[str, str], list[str]] = {}
-    for trust in TRUST:
-        for name in names:
-            entry = LINE_UP[name]
-            if entry.trust == trust:
-                found.setdefault((trust, leak_of(name)), []).append(name)
+    order = list(TRUST)
+    for name in sorted(names, key=lambda each: order.index(LINE_UP[each].trust)):
+        found.setdefault((arena.trusted(name), leak_of(name)), []).append(name)
     return found
 
 
@@ -327,9 +325,9 @@ def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     lines.append(_least(f"Of all, {at}", list(LINE_UP), runs, unlike=True))
     for (trust, leak), names in _groups(LINE_UP).items():
         if sum(name in runs for name in names) > 1:
-            of = "actions" if trust == "alone" else "messages"
+            of = "actions" if trust == TRUST["alone"] else "messages"
             told = leak if leak == "no bound" else f"ε = {leak}"
-            lines.append(_least(f"Trusted: {TRUST[trust]}; {of}: {told}, {at}", names, runs))
+            lines.append(_least(f"Trusted: {trust}; {of}: {told}, {at}", names, runs))
     if (play := runs.get("uniform_play")) is not None:
         base = play.regret.isel(time=-1).values
         useless: dict[str, list[str]] = {"surely": [], "open": []}

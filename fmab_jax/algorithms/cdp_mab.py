@@ -31,7 +31,7 @@ class CDP(PaperElimination):
     name: ClassVar[str] = "cdp"
     title: ClassVar[str] = "CDP-MAB"
     heard: ClassVar[str] = "a server hears ceil(pM) agents a round"
-    trusted: ClassVar[str] = "nobody: every message is noisy"
+    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
     examples: ClassVar[tuple[str, ...]] = (
         "--epsilon 0.1 0.3 0.5 1 --out eps",
         "--participation 0.4 --rounds 3 --schedule-gap 0.0625",

@@ -42,7 +42,9 @@ class DDP(PaperWaiting):
     name: ClassVar[str] = "ddp"
     title: ClassVar[str] = "DDP-MAB"
     heard: ClassVar[str] = "agents flood a graph (GIS), or gossip, and wait"
-    trusted: ClassVar[str] = "nobody: every message is noisy"
+    trusted: ClassVar[str] = (
+        "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
+    )
     examples: ClassVar[tuple[str, ...]] = (
         "--graph ring star complete",
         "--graph regular-4 --agents 100 --horizon 1e6 --log-time",

@@ -50,7 +50,7 @@ class FedUCB(GossipUCB, Private):
     name: ClassVar[str] = "fed_ucb"
     title: ClassVar[str] = "Fed_UCB"
     source: ClassVar[str] = "Zhu, Zhu, Liu and Liu, SIGMETRICS 2021, arXiv 2010.12763"
-    trusted: ClassVar[str] = "nobody: every message is noisy"
+    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what neighbours are told, and actions: both follow from the released sums."""

@@ -37,7 +37,9 @@ class HDP(PaperWaiting):
     name: ClassVar[str] = "hdp"
     title: ClassVar[str] = "HDP-MAB"
     heard: ClassVar[str] = "sinks of components report (SAC)"
-    trusted: ClassVar[str] = "nobody: every message is noisy"
+    trusted: ClassVar[str] = (
+        "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
+    )
     usual_agents: ClassVar[int] = 100
     examples: ClassVar[tuple[str, ...]] = (
         "--components 20x5:star 20x5:ring --epsilon 0.5",

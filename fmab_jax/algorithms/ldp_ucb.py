@@ -54,7 +54,7 @@ class LDPUCB(Private, IndexPolicy):
     title: ClassVar[str] = "LDP-UCB"
     source: ClassVar[str] = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
     heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
-    trusted: ClassVar[str] = "nobody: every reward is noisy"
+    trusted: ClassVar[str] = "nobody, up to the epsilon of a reward"
 
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
     pooled: bool = parameter(Flag(), "A server pools what is released.", default=False)

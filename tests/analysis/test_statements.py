@@ -436,13 +436,13 @@ def test_ranks_of_unlike_trust_are_refused_or_asked_for(field):
         places([given[1], given[1]])
 
 
-TRUSTS = ("nobody: every message is noisy", "a secure sum")
+TRUSTS = ("nobody, up to the epsilon of a message", "a secure sum")
 
 
 @pytest.mark.parametrize(
     ("leaks", "trusts", "said"),
     [
-        ((50.0, 1.0), TRUSTS, " trusted: “nobody: every message is noisy” and “a secure sum”"),
+        ((50.0, 1.0), TRUSTS, f" trusted: “{TRUSTS[0]}” and “a secure sum”"),
         ((50.0, 1.0), ("", TRUSTS[1]), " trusted: “not known” and “a secure sum”"),
         ((50.0, 1.0), TRUSTS[:1] * 2, ""),
         ((50.0, math.inf), TRUSTS, ""),

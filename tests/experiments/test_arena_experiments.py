@@ -391,7 +391,7 @@ def test_rankings_say_what_the_numbers_do():
     assert f"; {label['hdp']} has {extra:.1f} [" in text
     assert f"] more ({100 * extra / mean:.3g} %, 200 common seeds)." in text
     # Of the same trust, but of another leak.
-    assert text.endswith(f" / {label['fed_ucb']}: nobody: messages are noisy, ε: 1).")
+    assert text.endswith(f" / {label['fed_ucb']}: nobody, up to the ε of a message, ε: 1).")
     # Which is refused where that is not asked for.
     with pytest.raises(ValueError, match="alike in whom they trust"):
         arena_report._least("Of all", list(finals), runs)
@@ -412,20 +412,21 @@ def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
     for number, t in half.items():
         edge = t * math.sqrt(2.5 / 5)  # of the interval, which just holds 0 or just does not
         for shift, alike in ((1.01, False), (0.99, True)):
-            finals = {"cdp": base, "ddp": base + apart - 1 + edge * shift}
-            finals |= {name: base + 1000 for name in ("hdp", "fed_ucb")[: number - 2]}
+            finals = {"cdp": base, "hdp": base + apart - 1 + edge * shift}
+            finals |= {name: base + 1000 for name in ("ddp", "fed_ucb")[: number - 2]}
             text = told(finals)
             has = "may have" if alike else "has"
             assert text.startswith(f"* All: CDP-MAB {has} the least regret, 30 [")
-            assert ("cannot be told from it: DDP-MAB, ring" in text) == alike
+            assert ("cannot be told from it: HDP-MAB, 10 stars of 5" in text) == alike
             if not alike:
                 mean = edge * shift
-                more = f"; DDP-MAB, ring has {mean:,.0f} [{mean - edge:,.0f}, {mean + edge:,.0f}]"
+                low, high = mean - edge, mean + edge
+                more = f"; HDP-MAB, 10 stars of 5 has {mean:,.0f} [{low:,.0f}, {high:,.0f}]"
                 assert more in text
     # 95 % for the mean itself: 30 and 2.7764 sqrt(250 / 5).
     assert "30 [10, 50] (5 seeds)" in text
-    zero = told({"cdp": base, "ddp": base.copy()})
-    assert zero.endswith("; cannot be told from it: DDP-MAB, ring, 30 [10, 50] (5 seeds).")
+    zero = told({"cdp": base, "hdp": base.copy()})
+    assert zero.endswith("; cannot be told from it: HDP-MAB, 10 stars of 5, 30 [10, 50] (5 seeds).")
 
 
 def test_only_those_of_one_trust_and_leak_are_ranked():
@@ -433,18 +434,22 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     beside private ones, and whoever plays without looking beside those that look."""
     groups = arena_report._groups(arena.LINE_UP)
     assert sorted(sum(groups.values(), [])) == sorted(arena.LINE_UP)
-    assert groups["message", "50"] == ["cdp", "ddp", "hdp"]
-    assert groups["message", "1"] == ["fed_ucb"] and groups["sum", "1"] == ["dist_dp_se"]
+    words = arena.TRUST
+    assert groups[words["message"], "50"] == ["cdp", "hdp"]
+    # Waits without noise: no epsilon of messages covers who sees actions.
+    assert groups[f"{words['message']}, and whoever sees actions", "50"] == ["ddp"]
+    assert groups[words["message"], "1"] == ["fed_ucb"]
+    assert groups[words["sum"], "1"] == ["dist_dp_se"]
     # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.
     noisy = ["ldp_ucb", "ldp_bits"]
-    assert groups["alone", "1"] == [*noisy, "single", "dp_se", "adap_ucb", "tree_ucb"]
-    assert groups["reward", "1"] == [f"{name}_pooled" for name in noisy]
+    assert groups[words["alone"], "1"] == [*noisy, "single", "dp_se", "adap_ucb", "tree_ucb"]
+    assert groups[words["reward"], "1"] == [f"{name}_pooled" for name in noisy]
     for name, entry in arena.LINE_UP.items():
         silent = arena.leaks(entry.algorithm)["messages"] == arena.statements.NOTHING
         assert silent == (entry.trust == "alone") == entry.alone, name
-    assert groups["alone", "no bound"] == ["ucb1", "thompson", "kl_ucb"]
-    assert groups["alone", "0"] == ["uniform_play"]
-    assert list(groups)[0] == ("open", "no bound") and len(groups) == 9
+    assert groups[words["alone"], "no bound"] == ["ucb1", "thompson", "kl_ucb"]
+    assert groups[words["alone"], "0"] == ["uniform_play"]
+    assert list(groups)[0] == (words["open"], "no bound") and len(groups) == 10
     # A row for everybody, and a sentence for each group of several that were run.
     found = parts()
     rows = arena_report._rows(found["a"])
@@ -457,7 +462,7 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
         assert {row["algorithm"] for row in part} == {arena.LINE_UP[n].label for n in names}
     lines = arena_report._winners(10**4, found)
     starts = [
-        f"* Trusted: {arena.TRUST[trust]}; {'actions' if trust == 'alone' else 'messages'}: "
+        f"* Trusted: {trust}; {'actions' if trust == words['alone'] else 'messages'}: "
         f"{leak if leak == 'no bound' else f'ε = {leak}'}, T = 10⁴: "
         for (trust, leak), names in groups.items()
         if len(names) > 1
@@ -465,6 +470,27 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert len(starts) == 6
     for line, start in zip(lines[1:-2], starts, strict=True):
         assert line.startswith(start), line
+
+
+def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
+    """Would catch "nobody: every message is noisy" beside an epsilon of 50, and un-noised waits
+    whose onlookers are trusted without a word."""
+    told = {each["name"]: each["trusted"] for each in fmab.list_algorithms()}
+    assert told["cdp"] == told["fed_ucb"] == "nobody, up to the epsilon of a message"
+    bare = f"{told['cdp']}; in un-noised waits, whoever sees actions"
+    assert told["ddp"] == told["hdp"] == bare
+    assert told["ldp_ucb"] == "nobody, up to the epsilon of a reward"
+    readme = (Path(arena.__file__).parents[1] / "README.md").read_text("utf-8")
+    for name in ("cdp", "ddp", "hdp", "fed_ucb", "ldp_ucb"):
+        (line,) = (line for line in readme.splitlines() if line.startswith(f"| `{name}` |"))
+        assert line.endswith(f"| {told[name]} |")
+    assert arena.trusted("ddp") == f"{arena.TRUST['message']}, and whoever sees actions"
+    assert arena.trusted("hdp") == arena.trusted("cdp") == arena.TRUST["message"]
+    # Who tells everything, or nothing, needs no such word.
+    others = [name for name in arena.LINE_UP if name != "ddp"]
+    assert all(arena.trusted(name) in arena.TRUST.values() for name in others)
+    assert arena.trusted_as_well(others) == ""
+    assert arena.trusted_as_well(arena.LINE_UP).endswith("is trusted as well by DDP-MAB, ring.")
 
 
 def test_places_are_those_that_common_seeds_leave_open():
@@ -485,12 +511,14 @@ def test_places_are_those_that_common_seeds_leave_open():
     for name, values in finals.items():
         made = made_up(1000, 10, seeds=len(values))
         found[name] = made.assign(regret=made.regret.copy(data=values[:, None] + 0 * made.regret))
-    rows = arena_report._rows(found)
+    # Three that are trusted alike, and one that is not.
+    open_ = {"cdp": "ucb1_pooled", "ddp": "fed1_ucb", "hdp": "kl_ucb_pooled", "fed_ucb": "cdp"}
+    rows = arena_report._rows({open_[name]: each for name, each in found.items()})
     ties = sorted(("cdp", "hdp"), key=lambda name: finals[name][:10].mean())
     assert [(row["algorithm"], row["place"], row["seeds"]) for row in rows] == [
-        ("DDP-MAB, ring", "1 of 3", 10),
-        *((arena.LINE_UP[name].label, "2–3 of 3", 100) for name in ties),
-        ("Fed_UCB, ring, scaled", "1 of 1", 100),
+        ("Fed1-UCB, f = 5", "1 of 3", 10),
+        *((arena.LINE_UP[open_[name]].label, "2–3 of 3", 100) for name in ties),
+        ("CDP-MAB", "1 of 1", 100),
     ]
     # At matched trust alike.
     places = {"cdp": "2–3 of 3", "ddp": "1 of 3", "hdp": "2–3 of 3"}
@@ -703,7 +731,7 @@ def test_rows_of_the_table_have_their_own_numbers():
     ends = [each.regret.isel(time=-1).values for each in (mine, cdp)]
     assert row == {
         "algorithm": "Fed_UCB, ring, scaled",
-        "who is trusted": "nobody: messages are noisy",
+        "who is trusted": "nobody, up to the ε of a message",
         "seeds": 4,
         "regret at T": common.interval(ends[0]),
         "minus CDP-MAB, same seeds": common.interval(ends[0] - ends[1][:4]),
