@@ -338,6 +338,22 @@ def test_gossip_reaches_every_agent() -> None:
     assert [row.who for row in rows[2:]] == [ACTIONS]
 
 
+def test_loose_gossip_does_not_hide_in_the_noise_of_all() -> None:
+    """Would catch actions after one slot of gossip, on averages of two, that are said to have the
+    noise of all eight agents in them."""
+    loose = fmab.ddp_mab(1.0, "complete", protocol="gossip", tolerance=0.8)
+    assert loose.exchange(8).wait == 0 and not loose.exchange(8).exact
+    actions = privacy_ledger(loose, 8)[-1]
+    assert (actions.who, actions.epsilon, actions.over) == (ACTIONS, 8.0, 1)
+    assert "the noise of few agents" in actions.why
+    # Of two agents each holds the mean after one slot.
+    pair = privacy_ledger(fmab.ddp_mab(1.0, "path", protocol="gossip", tolerance=0.4), 2)[-1]
+    assert (pair.who, pair.over) == (OUTSIDE, 2)
+    # Waits bare more, and flooding is exact.
+    assert rows_of(fmab.ddp_mab(1.0, "ring", protocol="gossip"), 8)[ACTIONS].epsilon == math.inf
+    assert rows_of(fmab.ddp_mab(1.0, "complete"), 8)[OUTSIDE].over == 8
+
+
 def test_the_examples_numbers_are_those_of_the_code() -> None:
     """Would catch a number in the docstring that the code no longer gives."""
     examples = doctest.DocTestFinder(recurse=False).find(privacy_ledger, "privacy_ledger", globs={})

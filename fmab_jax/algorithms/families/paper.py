@@ -112,6 +112,8 @@ class PaperElimination(Private, Elimination):
             leak, why = math.inf, "agents that wait pull the best arm of their un-noised means"
         elif exchange.wait:
             why = "agents that wait pull the best arm of the noisy means that they send"
+        elif not exchange.alone and not exchange.exact:
+            why = "a function of averages, in which the noise of few agents may be"
         elif not exchange.alone and exchange.reporting == exchange.agents:
             over, why = _hiding(exchange, exchange.agents), "a function of the sums over all agents"
             who = OUTSIDE if over > 1 else ACTIONS

@@ -62,7 +62,7 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
     agents = graph.number_of_nodes()
     count("agents", agents, 1, AGENTS_MAX, "use protocol='gis', or fewer agents")
     neighbours = [sorted(graph[agent]) for agent in range(agents)]
-    slots, pairs = _averaged(neighbours, tolerance)
+    slots, pairs, off = _averaged(neighbours, tolerance)
     return Exchange(
         "gossip",
         agents,
@@ -77,11 +77,13 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
             View("neighbours", 1),
             View("every agent", 1, what="averages that hold the message"),
         ),
+        exact=off == 0.0,
     )
 
 
-def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int]:
-    """Returns the slots until all weights are within the tolerance, and the pairs in them."""
+def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int, float]:
+    """Returns the slots until all weights are within the tolerance, the pairs in them, and how far
+    the weights are off then."""
     agents = len(neighbours)
     rng = random.Random(_SEED)
     weights = np.eye(agents)
@@ -97,7 +99,7 @@ def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int]:
         distance[first] = distance[second] = _distance(both)
         slots += 1
         pairs += len(first)
-    return slots, pairs
+    return slots, pairs, float(distance.max())
 
 
 def _distance(weights: Float[np.ndarray, "row agent"]) -> Float[np.ndarray, " row"]:

@@ -108,6 +108,8 @@ class Exchange:
             is heard of; a vector that is passed on counts again.
         numbers: Single numbers that all links of a round carry besides.
         views: Who sees what of a round.
+        exact: Whether every agent acts on the mean with these weights, and not on one that is near
+            it: then the noise of all agents is in whatever is decided.
 
     Example:
         Agents 0 to 3 send to a server; agent 4 sends to agent 3, which passes it on:
@@ -138,6 +140,7 @@ class Exchange:
     vectors: int = 0
     numbers: int = 0
     views: tuple[View, ...] = ()
+    exact: bool = True
 
     def __post_init__(self) -> None:
         """Checks the table, and makes the weights read-only, so that it cannot change.
