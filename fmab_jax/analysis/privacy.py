@@ -6,7 +6,8 @@ changes the data of two arms, whose noises are independent, so that epsilon and 
 With an index policy a changed action may shift all later rewards of two arms, which nothing covers.
 Of n changed rewards of an agent epsilon counts n times without delta. At the same delta it is more:
 `laplace_sum_epsilon` at scale / n, if all are in one sum; in any case n epsilon holds up to
-n e^((n-1) epsilon) delta. A ledger is about the mechanism that is simulated, in exact arithmetic.
+n e^((n-1) epsilon) delta. A ledger is about the ideal mechanism, with real numbers and exact laws
+of the noise, that the simulation approximates.
 """
 
 from __future__ import annotations

@@ -82,8 +82,7 @@ def gossip(graph: Any, tolerance: float = 1e-3) -> Exchange:
 
 
 def _averaged(neighbours: list[list[int]], tolerance: float) -> tuple[int, int, float]:
-    """Returns the slots until all weights are within the tolerance, the pairs in them, and how far
-    the weights are off then."""
+    """Returns slots until all weights are within the tolerance, their pairs, and how far off."""
     agents = len(neighbours)
     rng = random.Random(_SEED)
     weights = np.eye(agents)
