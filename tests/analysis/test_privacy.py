@@ -850,6 +850,21 @@ def test_two_rewards_leak_more_than_twice_at_the_same_delta() -> None:
     assert "counts twice, δ too" in printed
 
 
+def page_of(name: str) -> str:
+    """Returns a page of the documentation on one line."""
+    docs = Path(__file__).parents[2] / "docs"
+    return " ".join((docs / f"{name}.md").read_text(encoding="utf-8").split())
+
+
+def test_a_claim_is_about_the_ideal_mechanism() -> None:
+    """Would catch a claim about the program, whose noise is floating point: "the mechanism that is
+    simulated, in exact arithmetic"."""
+    for text in (str(privacy.__doc__), page_of("semantics")):
+        words = " ".join(text.split()).lower()
+        assert "about the ideal mechanism, with real numbers and exact" in words
+        assert "approximates" in words and "in exact arithmetic" not in words
+
+
 def test_up_to_delta_is_said_as_it_is() -> None:
     """Would catch an epsilon up to delta that is printed, or written about, as one that fails with
     a small probability; and a note where no row has one."""
