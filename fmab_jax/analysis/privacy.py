@@ -1,9 +1,12 @@
 """What an algorithm tells of a reward, and to whom: the privacy ledger, computed and in words.
 
 A ledger is about one changed reward of one agent, of whatever size its range allows, over a whole
-run. Elimination fixes how often an arm is pulled in an epoch: one pull changed, action and reward,
-changes the data of two arms, whose noises are independent, so that epsilon and delta count twice.
-With an index policy a changed action may shift all later rewards of two arms, which nothing covers.
+run. Neighbouring data differ in the K rewards, one of each arm, that one agent could get in one
+slot; the rewards of other slots and agents are fixed, and the arms of later slots adapt. The arm of
+that slot is the same. A changed pull, arm and reward, is something else: with elimination, which
+fixes how often an arm is pulled in an epoch, it changes the data of two arms, whose noises are
+independent, so that epsilon and delta count twice; with an index policy it may shift all later
+rewards of two arms, which nothing covers.
 Of n changed rewards of an agent epsilon counts n times without delta. At the same delta it is more:
 `laplace_sum_epsilon` at scale / n, if all are in one sum; in any case n epsilon holds up to
 n e^((n-1) epsilon) delta. A ledger is about the ideal mechanism, with real numbers and exact laws
@@ -44,9 +47,10 @@ _NOTHING = 60.0
 _CLOSEST = 1e-300
 _WIDTH = 80
 _TWICE = "One pull changed, arm and reward, counts twice, δ too."
-_ONCE = (
-    "One reward changed, the arms as they were; a changed arm may shift later rewards and is not "
-    "covered."
+_ONCE = "A changed arm may shift later rewards and is not covered."
+_SLOT = (
+    "All rewards that one agent could get in one slot may differ; rewards of other slots and "
+    "agents are fixed, later arms adapt."
 )
 _MANY = "Without δ, n rewards of an agent count n times."
 _MORE = "Up to δ, n rewards leak more than n times ε: n ε holds up to n e^((n - 1) ε) δ."
@@ -88,10 +92,12 @@ def privacy_ledger(
 ) -> list[LedgerRow]:
     """Returns who sees what of an algorithm's rewards, and which epsilon covers it.
 
-    For one changed reward of one agent; n rewards of one agent count n times, without delta. With
-    elimination one pull changed, action and reward, counts twice, delta too; with index policies a
-    changed action is not covered. An algorithm that states nothing has no bound. Rounds that the
-    horizon cuts in their wait have sent their data, and are covered as others are.
+    For one changed reward of one agent: all K rewards that it could get in one slot may differ,
+    while rewards of other slots and agents are fixed, and later arms adapt. n rewards of one agent
+    count n times, without delta. With elimination one pull changed, action and reward, counts
+    twice, delta too; with index policies a changed action is not covered. An algorithm that states
+    nothing has no bound. Rounds that the horizon cuts in their wait have sent their data, and are
+    covered as others are.
 
     Args:
         algorithm: Configured, such as ``cdp_mab(1.0)``.
@@ -539,7 +545,7 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in covered:
         # Files of earlier days do not say which.
         units = {True: [_TWICE], False: [_ONCE], None: []}[row.get("fixed")]
-        units += [_MANY] * bool(units)
+        units = [_SLOT, *units, _MANY] if units else []
         for note in [*units, *[_CUT] * row.get("waits", False)]:
             titles.setdefault(note, {})[row.get("title", "")] = None
     every = {row.get("title", "") for row in covered}
@@ -547,7 +553,7 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     if any(over > 1 for row in covered for _, over in row["leaks"]):
         lines.append(_UP_TO)
         lines += textwrap.wrap(_MORE, _WIDTH)
-    for note in sorted(titles, key=[_TWICE, _ONCE, _MANY, _CUT].index):
+    for note in sorted(titles, key=[_SLOT, _TWICE, _ONCE, _MANY, _CUT].index):
         whose = "" if len(titles[note]) == len(every) else f"{', '.join(titles[note])}: "
         lines += textwrap.wrap(f"{whose}{note}", _WIDTH)
     return lines

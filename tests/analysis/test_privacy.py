@@ -514,7 +514,7 @@ def lines_of(algorithm: Any) -> str:
     return " ".join(" ".join(privacy.told(told_of(algorithm))).split())
 
 
-TWICE, ONCE = "One pull changed, arm and reward, counts twice", "a changed arm may shift later"
+TWICE, ONCE = "One pull changed, arm and reward, counts twice", "A changed arm may shift later"
 CUT = "cuts in their wait have sent their data"
 
 
@@ -584,6 +584,7 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     assert "  every agent, single messages: ε = 1.5 to 6" in lines
     assert f"  {ACTIONS} (graph ring): no bound" in lines
     low, high = (laplace_sum_epsilon(6, 1 / pure) for pure in (1.5, 6.0))
+    assert lines[-5].startswith("All rewards that one agent could get in one slot")
     assert lines[-3].startswith(TWICE) and lines[-2].startswith("Without") and CUT in lines[-1]
     # A table says the same as the lines.
     table, notes = privacy.rows(swept.attrs["ledger"])
@@ -594,12 +595,12 @@ def test_results_tell_their_ledger(tmp_path: Any, uncomputed: Any) -> None:
     ]
     assert [row["epsilon"] for row in table][:2] == ["ε = 1.5 to 6", "no bound"]
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in table[2]["epsilon"]
-    assert notes == [" ".join(" ".join(lines[-5:]).split())]
-    assert lines[-5].startswith("Up to δ: the hockey-stick divergence")
+    assert notes == [" ".join(" ".join(lines[-7:]).split())]
+    assert lines[-7].startswith("Up to δ: the hockey-stick divergence")
     options = {"epsilon": 0.5, "graph": "ring", "horizon": 200, "seeds": 2}
     mixed = uncomputed(["ddp", "tree_ucb"], problem, **options)
     text = " ".join(" ".join(privacy.told(mixed.attrs["ledger"])).split())
-    assert f"DDP-MAB: {TWICE}" in text and "Private UCB: One reward changed" in text
+    assert f"DDP-MAB: {TWICE}" in text and "Private UCB: A changed arm may" in text
     assert f"DDP-MAB: Rounds that the horizon {CUT}" in text
     assert f"{low:.3g} to {high:.3g} up to δ = 10⁻⁶" in " ".join(line.strip() for line in lines)
 
@@ -863,6 +864,23 @@ def test_a_claim_is_about_the_ideal_mechanism() -> None:
         words = " ".join(text.split()).lower()
         assert "about the ideal mechanism, with real numbers and exact" in words
         assert "approximates" in words and "in exact arithmetic" not in words
+
+
+def test_it_is_said_which_data_are_neighbours() -> None:
+    """Would catch an epsilon for a changed reward of which nobody knows what else is fixed."""
+    printed = [lines_of(each) for each in (fmab.cdp_mab(0.5), fmab.tree_ucb(0.5))]
+    texts = [*printed, *map(page_of, ("semantics", "privacy", "privacy_audit"))]
+    texts += [" ".join(str(each.__doc__).split()) for each in (privacy, privacy_ledger)]
+    for text in texts:
+        assert re.search(r"other slots and( of other)? agents are (fixed|the same)", text), text[
+            :80
+        ]
+        assert re.search(r"later (slots |arms )adapt", text), text[:80]
+    assert "All rewards that one agent could get in one slot may differ" in printed[0]
+    # A changed arm is another thing, and is said to be.
+    assert TWICE in printed[0] and ONCE in printed[1]
+    # Where nothing is covered there is nothing to say.
+    assert "in one slot" not in lines_of(fmab.ucb1())
 
 
 def test_up_to_delta_is_said_as_it_is() -> None:
