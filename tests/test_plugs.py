@@ -29,6 +29,7 @@ from fmab_jax.algorithms.base import Outcome
 from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
 from fmab_jax.core import laws
+from fmab_jax.core.exchanges import View
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
 from fmab_jax.run import batches
@@ -650,10 +651,38 @@ def test_noise_that_no_result_would_tell_of_is_refused():
         (dict(wait=-1), "exchange.wait"),
         (dict(links=((plugs.UPLINK, -3),)), r"exchange.links\[uplink\]"),
         (dict(agents=4, weights=np.full(4, 1 / 4)), "Own.exchange"),
+        # Of the right sum, and no weights.
+        (dict(weights=[2.0, -0.5, -0.5]), r"exchange.weights=.*numbers in \[0, 1\]"),
+        (dict(weights=[1.5, -0.5, 0.0]), "exchange.weights"),
+        (dict(weights=[math.nan, 0.5, 0.5]), "exchange.weights"),
+        (dict(links=((plugs.UPLINK, 1), (plugs.UPLINK, 2))), r"exchange.links\[uplink\]='uplink"),
+        (dict(links=((plugs.UPLINK._replace(side="both"), 1),)), r"links\[uplink\].side='both'"),
+        (dict(links=((plugs.UPLINK._replace(priced=1), 1),)), r"links\[uplink\].priced=1"),
+        (dict(links=((plugs.UPLINK._replace(name=5), 1),)), "exchange.links=.*with a name"),
+        (dict(links=((plugs.UPLINK, 2.0),)), r"exchange.links\[uplink\]=2.0: must be an int"),
+        (dict(agents=3.0), "exchange.agents=3.0: must be an int in"),
+        (dict(agents=True, reporting=1, weights=[1.0]), "exchange.agents=True"),
+        (dict(reporting=3.0), "exchange.reporting=3.0: must be an int in"),
+        (dict(wait=1.0), "exchange.wait=1.0"),
+        (dict(vectors=1.0), "exchange.vectors=1.0"),
+        (dict(diameter=-1), "exchange.diameter=-1"),
+        (dict(alone=1), "exchange.alone=1"),
+        (dict(name=5), "exchange.name=5"),
+        (dict(views=5), "exchange.views=5"),
+        (dict(views=("the server",)), "exchange.views='the server'"),
+        (dict(views=(View("the server", 2.0),)), r"exchange.views\[the server\]=2.0"),
+        (dict(views=(View("the server", 2, inside=1),)), r"views\[the server\].inside=1"),
+        (dict(sizes=(4,)), "exchange.sizes=4"),
+        (dict(sinks=(3,)), "exchange.sinks=3"),
+        (dict(ledger=5), "exchange.ledger=5"),
     ],
 )
 def test_an_exchange_that_is_no_table_is_refused(table: dict[str, Any], field: str) -> None:
-    """Would catch weights, waits or links that make no sense and are computed with."""
+    """Would catch weights, waits or links that make no sense and are computed with.
+
+    Mutants: without `weights.min() >= 0.0`, [2, -.5, -.5] passes; without `meter.name in found`, a
+    meter has two numbers and `on` tells the last; without `numbers.Integral`, 3.0 agents pass.
+    """
     usual = {"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3)} | table
     algorithm = elimination(exchange=lambda self, agents: fmab.Exchange(**usual))
     with pytest.raises(Refusal, match=field):
@@ -773,9 +802,14 @@ def test_what_is_no_algorithm_is_refused(given: tuple[Any, ...], told: str) -> N
 
 
 def test_weights_in_a_list_are_weights() -> None:
-    """Would catch a list that ends in an AttributeError, or that can be changed afterwards."""
+    """Would catch a list that ends in an AttributeError, or that can be changed afterwards.
+
+    NumPy's own whole numbers are whole, and end as Python's, which JSON can say.
+    """
     given = [1 / 3] * 3
-    made = fmab.Exchange("x", 3, 3, given, links=[(plugs.UPLINK, 2)])  # type: ignore[arg-type]
+    links = [(plugs.UPLINK, np.int64(2))]
+    made = fmab.Exchange("x", np.int32(3), 3, given, links=links)  # type: ignore[arg-type]
+    assert type(made.agents) is int and type(made.links[0][1]) is int
     given[0] = 2.0
     assert made.uniform and made.on("uplink") == 2 and not made.weights.flags.writeable
     algorithm = elimination(exchange=lambda self, agents: made)
