@@ -573,7 +573,11 @@ def test_what_breaks_the_contract_is_named_with_its_sentence(what: str) -> None:
 
 def test_every_promise_is_broken_by_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch a promise that nothing looks at: there may be one device, which needs another."""
-    assert {promise for _, promise, *_ in BROKEN.values()} == set(PROMISES) - {"devices"}
+    assert {promise for _, promise, *_ in BROKEN.values()} == set(PROMISES) - {"devices", "rewards"}
+    laws_looked_at: list[Any] = []
+    monkeypatch.setattr(conformance, "check_everywhere", laws_looked_at.append)
+    fmab.check_algorithm(fmab.ucb1(), PROBLEM, horizon=5, seeds=8)
+    assert laws_looked_at == [PROBLEM.rewards]  # tests/core/test_laws.py: what it finds
     first = jax.devices()[0]
     monkeypatch.setattr(conformance, "checked_devices", lambda _: (first, first))
     run_trials = batches.run_trials

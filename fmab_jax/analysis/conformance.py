@@ -12,6 +12,7 @@ import numpy as np
 from jax.tree_util import tree_leaves_with_path
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.core.laws import check_everywhere
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.run import batches
@@ -53,7 +54,7 @@ def check_algorithm(
     Example:
         >>> import fmab_jax as fmab
         >>> len(fmab.check_algorithm(fmab.cdp_mab(0.5), horizon=300))
-        11
+        12
     """
     seeds = count("seeds", seeds, 8, 10**5, "give at least 8 seeds")
     horizon = count("horizon", horizon, 1, 10**6, "give the number of slots T")
@@ -138,6 +139,8 @@ def check_algorithm(
         kept("devices")
     else:
         kept("devices", " There is one device here.")
+    check_everywhere(problem.rewards)
+    kept("rewards")
     if reference is None:
         kept("law", " There is no reference.")
     else:

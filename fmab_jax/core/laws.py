@@ -13,14 +13,17 @@ import json
 import math
 import re
 import sys
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
 
+from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings, checked_levels
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, did_you_mean, number_of, reason_of, refuse, whole_class
+from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, reason_of, refuse, whole_class
 from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
 from fmab_jax.resources import refuse_after_fork
 
@@ -31,7 +34,18 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 _OWN = (Bernoulli, Gaussian, Ratings)
 # What probabilities may lack of 1, and means of the mean.
 _ERROR = 1e-9
-_UNIFORMS = (0.01, 0.25, 0.5, 0.75, 0.99)
+# The ends are those of `keys.uniform`: nothing below or above is ever drawn.
+_UNIFORMS = (2.0**-53, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 2.0**-53)
+_PROBABILITY, _SUM, _MEAN, _CUMULANT, _FIRST, _VARIANCE, _REWARD = range(1, 8)
+_RULES = {
+    _PROBABILITY: ("parameters", "", "in [0, 1]"),
+    _SUM: ("parameters", "sum ", "1 in sum over levels"),
+    _MEAN: ("parameters", "mean ", "probabilities with that mean"),
+    _CUMULANT: ("cumulants", "", "finite"),
+    _FIRST: ("cumulants", "first ", "the mean first"),
+    _VARIANCE: ("cumulants", "variance ", "variances second, at least 0"),
+    _REWARD: ("one", "", "rewards in [{low:g}, {high:g}] that do not decrease with u"),
+}
 
 
 def usage(owner: type) -> str:
@@ -217,3 +231,190 @@ def _check_other(law: Law) -> None:
     if not (inside.all() and (np.diff(drawn, axis=0) >= 0.0).all()):
         allowed = f"rewards in [{low:g}, {high:g}] that do not decrease with u"
         refuse(f"{name}.one", drawn[:, 0].tolist(), allowed, "return the quantile of a reward")
+
+
+class Looked(NamedTuple):
+    """What was found wrong with a law at the means of one seed; `refuse_broken` tells of it.
+
+    Attributes:
+        kept: Whether nothing is.
+        rule: Which rule is broken first.
+        value: What was seen.
+        mean: At which mean.
+    """
+
+    kept: Bool[Array, ""]
+    rule: Int[Array, ""] | None = None
+    value: Float[Array, ""] | None = None
+    mean: Float[Array, ""] | None = None
+
+
+def is_own(law: Law) -> bool:
+    """Tells whether a law is this package's, which nothing needs to look at."""
+    return type(law) in _OWN
+
+
+def looked_at(
+    law: Law,
+    means: Float[Array, "row arm"],
+    parameters: tuple[Array, ...],
+    exists: Bool[Array, " row"],
+    words: Words,
+    *,
+    whole: bool = False,
+) -> Looked:
+    """Looks at a law at all means of one seed; pure, for use under ``jit`` and ``vmap``.
+
+    At every mean: the probabilities, the cumulants, the least and the largest reward that can be
+    drawn, and one at random. Sums follow from these, unless the law has samplers of its own.
+
+    Args:
+        law: Static.
+        means: The instance's.
+        parameters: The law's at these means, [row, arm] or [1, arm] each.
+        exists: Which rows do; others have no mean.
+        words: Key of a stream that nothing else draws from.
+        whole: Whether to tell what is broken, besides whether something is; slower.
+    """
+    # Else a compiler draws the means anew for each of the values below.
+    means, parameters, words = lax.optimization_barrier((means, parameters, words))
+    shape, law_low, law_high = means.shape, law.low, law.high
+    several = [jnp.broadcast_to(each, shape) for each in parameters]
+    spare = _ERROR * jnp.maximum(1.0, abs(means))
+
+    def outside(values: Array, low: float, high: float) -> Array:
+        over = _ERROR * max(1.0, abs(high)) if math.isfinite(high) else 0.0
+        under = _ERROR * max(1.0, abs(low)) if math.isfinite(low) else 0.0
+        # Written so that NaN is outside.
+        return ~(jnp.isfinite(values) & (values >= low - under) & (values <= high + over))
+
+    found: list[tuple[int, Array, Array]] = []
+    if isinstance(law, FiniteSupport):
+        table = jnp.stack(several)
+        bad = outside(table, 0.0, 1.0)
+        found += [(_PROBABILITY, bad[level], table[level]) for level in range(len(several))]
+        total, mean = table.sum(axis=0), jnp.tensordot(jnp.asarray(law.values), table, 1)
+        found.append((_SUM, ~(abs(total - 1.0) <= _ERROR), total))
+        found.append((_MEAN, ~(abs(mean - means) <= spare), mean))
+    cumulants = [jnp.broadcast_to(each, shape) for each in law.cumulants(*several)]
+    # The decay is used on a lattice alone.
+    found += [(_CUMULANT, ~jnp.isfinite(each), each) for each in cumulants[: 7 if law.step else 6]]
+    first = law_low + law.step * cumulants[0] if law.step else cumulants[0]
+    found.append((_FIRST, ~(abs(first - means) <= spare), first))
+    found.append((_VARIANCE, ~(cumulants[1] >= -_ERROR), cumulants[1]))
+    lane = jnp.arange(means.size, dtype=jnp.uint32)
+    flat = [each.reshape(-1) for each in several]
+    before = jnp.full(means.size, -math.inf)
+    for u in (2.0**-53, uniform(*words, lane), 1.0 - 2.0**-53):
+        drawn = law.one(jnp.broadcast_to(jnp.asarray(u), lane.shape), *flat)
+        bad = outside(drawn, law_low, law_high) | ~(drawn >= before)
+        found.append((_REWARD, bad.reshape(shape), drawn.reshape(shape)))
+        before = drawn
+
+    wrong = [bad & exists[:, None] for _, bad, _ in found]
+    kept = ~functools.reduce(jnp.logical_or, [each.any() for each in wrong])
+    if not whole:
+        return Looked(kept)
+    which, values = jnp.stack(wrong).reshape(-1), jnp.stack([v for *_, v in found]).reshape(-1)
+    place = jnp.argmax(which)
+    rules = jnp.asarray([rule for rule, _, _ in found], jnp.int32)
+    return Looked(
+        kept, rules[place // means.size], values[place], means.reshape(-1)[place % means.size]
+    )
+
+
+def refuse_broken(law: Law, found: Looked, seed: int | None = None) -> NoReturn:
+    """Refuses a law that `looked_at` found something wrong with; the line names the law.
+
+    Args:
+        law: Whose.
+        found: The whole of it, on the host.
+        seed: Whose means they are, if they are a seed's.
+
+    Raises:
+        Refusal: Always.
+    """
+    function, what, allowed = _RULES[int(found.rule)]
+    told = Shown(f"{what}{float(found.value):g} at mean {float(found.mean):g}")
+    told = told if seed is None else Shown(f"{told}, seed {seed}")
+    allowed = allowed.format(low=law.low, high=law.high)
+    refuse(f"{type(law).__name__}.{function}", told, allowed, f"mend {function} of {law.name}")
+
+
+# Of the conformance test: means, and uniforms at each.
+_MANY_MEANS, _MANY_UNIFORMS = 401, 4096
+
+
+def check_everywhere(law: Law) -> None:
+    """Refuses a law that breaks its contract anywhere between the points of `check_law`.
+
+    At many means: what every run looks at, and at many uniforms that rewards stay in range, do not
+    decrease with u, lie on the lattice and, where the range is finite, have the cumulants that are
+    stated.
+
+    Raises:
+        ValueError: For what is broken first; the line names the law.
+    """
+    check_law(law)
+    if isinstance(law, Ratings):  # a problem checks the whole table
+        return
+    refuse_after_fork()
+    rng = np.random.default_rng(6)
+    low, high = law.low, law.high
+    start = low if math.isfinite(low) else high - 1.0 if math.isfinite(high) else 0.0
+    wide = law.sensitivity if math.isfinite(law.sensitivity) else 1.0
+    inner = np.concatenate([np.linspace(0.0, 1.0, 101)[1:-1], rng.random(_MANY_MEANS - 99)])
+    ends = [0.0, 1.0] if math.isfinite(law.sensitivity) else []
+    means = start + wide * np.concatenate([inner, ends])
+    with own_settings():
+        static, traced = law.bind()
+        values = {name: jnp.asarray(value) for name, value in traced.items()}
+        parameters = static.parameters(jnp.asarray(means[None]), **values)
+        given = (jnp.asarray(means[None]), parameters, jnp.ones(1, bool))
+        found = looked_at(static, *given, Words(jnp.uint32(0), jnp.uint32(0)), whole=True)
+        if not bool(found.kept):
+            refuse_broken(law, found)
+        _check_rewards(law, static, means, [jnp.asarray(each) for each in _arrays(law, means)])
+
+
+def _check_rewards(law: Law, static: Law, means: np.ndarray, parameters: list[Array]) -> None:
+    """Refuses rewards that decrease with u, lie beside the lattice, or have other cumulants."""
+    name, low, high = f"{type(law).__name__}.one", law.low, law.high
+    middle = (np.arange(_MANY_UNIFORMS) + 0.5) / _MANY_UNIFORMS
+    u = np.concatenate([[2.0**-53], middle, [1.0 - 2.0**-53]])
+    shape = (len(u), len(means))
+    spread = [jnp.broadcast_to(each, shape) for each in parameters]
+    drawn = np.asarray(static.one(jnp.broadcast_to(jnp.asarray(u)[:, None], shape), *spread))
+    slack = _ERROR * max(1.0, *(abs(x) for x in (low, high) if math.isfinite(x)), 1.0)
+    inside = np.isfinite(drawn) & (drawn >= low - slack) & (drawn <= high + slack)
+    inside[1:] &= drawn[1:] >= drawn[:-1]
+    allowed = f"rewards in [{low:g}, {high:g}] that do not decrease with u"
+    if law.step and inside.all():
+        steps = (drawn - low) / law.step
+        inside = abs(steps - np.round(steps)) <= 1e-6
+        allowed = f"{low:g} plus a multiple of {law.step:g}, its step"
+    if not inside.all():
+        place, mean = (int(i) for i in np.argwhere(~inside)[0])
+        told = f"{drawn[place, mean]:g} at u = {u[place]:.6g}, mean {means[mean]:g}"
+        refuse(name, Shown(told), allowed, "return the quantile of a reward")
+    if not math.isfinite(law.sensitivity):
+        return
+    # Quantiles on midpoints give a moment to within the function's variation over their number.
+    stated = [np.asarray(each) for each in static.cumulants(*parameters)][:6]
+    unit = law.step or 1.0
+    k2, k3, k4, k5, k6 = (unit**n * stated[n - 1] for n in range(2, 7))
+    moments = (
+        *(k2, k3, k4 + 3 * k2**2, k5 + 10 * k3 * k2),
+        k6 + 15 * k4 * k2 + 10 * k3**2 + 15 * k2**3,
+    )
+    off = drawn[1:-1] - means
+    for order, (moment, power) in enumerate(zip((0.0 * k2, *moments), range(1, 7), strict=True), 1):
+        found = (off**power).mean(axis=0)
+        error = 2.0 * law.sensitivity**power / _MANY_UNIFORMS + slack
+        wrong = ~(abs(found - moment) <= error)
+        if wrong.any():
+            mean = int(wrong.argmax())
+            told = f"central moment {order} of {found[mean]:.4g}, stated {moment[mean]:.4g}"
+            told += f" at mean {means[mean]:g}"
+            allowed = "the rewards whose cumulants are stated"
+            refuse(name, Shown(told), allowed, f"mend one or cumulants of {law.name}")

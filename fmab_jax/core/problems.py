@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.core import arrays, keys, tables
-from fmab_jax.core.laws import check_law, law_of
+from fmab_jax.core.laws import Looked, check_law, law_of, looked_at
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.scope import own_settings
@@ -93,6 +93,20 @@ class BoundProblem:
         level = self._level(key)
         means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
         return Instance(means, *_gaps(level), self._parameters(means))
+
+    def looked_at(self, key: Array, *, whole: bool = False) -> Looked:
+        """Returns what is wrong with somebody's own law at one seed's means; pure, as `draw`.
+
+        Args:
+            key: The seed's key.
+            whole: As in `fmab_jax.core.laws.looked_at`.
+        """
+        instance = self.draw(key)
+        rows = jnp.arange(self.rows, dtype=jnp.float64)
+        exists = (rows < self.agents) if self.rows > 1 else rows == 0.0
+        words = keys.stream_key(key, 0, keys.LOOK)
+        given = (instance.means, instance.parameters, exists, words)
+        return looked_at(self.law, *given, whole=whole)
 
     def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
         if self.kind == "ratings":

@@ -18,12 +18,13 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Int, UInt32
+from jaxtyping import Array, Bool, Int, UInt32
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, ledger_of
 from fmab_jax.core import keys
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.laws import Looked, is_own, refuse_broken
 from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
@@ -38,6 +39,8 @@ FEW_TRIALS = 5000
 # nearby sizes share a program.
 _POINTS = (2, 10, 25, 50, 100)
 _ROOMS = 4
+# Means whose law is looked at in one go.
+_LOOKED_AT = 1 << 16
 
 
 class Program(NamedTuple):
@@ -290,6 +293,43 @@ def many_trials(
     return jax.vmap(lambda each: contract.shaped(each, points, name))(outcome)
 
 
+def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:
+    """Refuses somebody's own law that is none at the means of a trial.
+
+    Args:
+        config: Any of those that the trials are of.
+        problem: Theirs, [trial, ...].
+        root_seed: [trial].
+        seed: [trial].
+
+    Raises:
+        Refusal: For the first trial whose means show it.
+    """
+    block = min(len(seed), max(1, _LOOKED_AT // (problem.rows * problem.arms)))
+    with own_settings():
+        for start in range(0, len(seed), block):
+            which = np.minimum(np.arange(start, start + block), len(seed) - 1)
+            given = jax.tree.map(lambda x: x[which], (problem, root_seed, seed))  # noqa: B023
+            kept = np.asarray(_laws_kept(*given))
+            if not kept.all():
+                own = jax.tree.map(lambda x: x[which[kept.argmin()]], (problem, root_seed, seed))  # noqa: B023
+                found = jax.tree.map(np.asarray, _law_looked_at(*own))
+                refuse_broken(config.problem.rewards, found, int(own[-1]))
+
+
+@jax.jit
+def _laws_kept(problem: BoundProblem, root_seed: Any, seed: Any) -> Bool[Array, " trial"]:
+    def one(problem: BoundProblem, root_seed: Any, seed: Any) -> Array:
+        return problem.looked_at(keys.seed_key(root_seed, seed)).kept
+
+    return jax.vmap(one)(problem, root_seed, seed)
+
+
+@jax.jit
+def _law_looked_at(problem: BoundProblem, root_seed: Any, seed: Any) -> Looked:
+    return problem.looked_at(keys.seed_key(root_seed, seed), whole=True)
+
+
 # Of compilation, by platform. Vectors of 512 bits where the processor has them: XLA takes 256.
 _OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_prefer_vector_width": "512"}}
 
@@ -359,6 +399,8 @@ def run_trials(
             np.full(batch, work.root_seed, np.uint32),
             np.pad(seed, fill, mode="edge"),
         )
+        if not is_own(work.configs[0].bound.law):
+            _look_at_law(work.configs[0], arguments[1], *arguments[3:])
         with own_settings(mesh):
             if shared:
                 arguments = jax.tree.map(

@@ -30,6 +30,7 @@ PROMISES = {
     "again": "Running the same trials again, compiled anew, gives the same bits.",
     "room": "Rows that agents are padded to change no bit.",
     "devices": "The number of devices changes no bit.",
+    "rewards": "The reward law keeps to its range, with the cumulants that it states, everywhere.",
     "law": "Final regret has the law of the slow reference.",
 }
 """By a short name, what an algorithm promises."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plugs import ThreePoint
 from scipy.stats import binom
 
-from fmab_jax.core.laws import check_law
+from fmab_jax import simulate, uniform_play
+from fmab_jax.core.laws import check_everywhere, check_law
 from fmab_jax.core.problems import Problem
-from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Law
+from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law
 from fmab_jax.errors import Refusal
 
 
@@ -157,6 +160,166 @@ def test_a_problem_looks_at_its_law() -> None:
     assert Problem([0.5, 0.25], 2, law).rewards is law
     with pytest.raises(Refusal, match=r"^Own.parameters='mean 1.0 at"):
         Problem([0.5, 0.25], 2, BROKEN["another mean"][0]())
+
+
+def between(wrong: Any, low: float = 0.3, high: float = 0.32) -> Any:
+    """Returns a law on finitely many values that is none at means that nobody probes."""
+    right = (lambda m: 1 - m, lambda m: 0 * m, lambda m: m)
+
+    def chances(means: Any) -> Any:
+        there = (means > low) & (means < high)
+        return tuple(jnp.where(there, x, own(means)) for x, own in zip(wrong, right, strict=True))
+
+    return finite(chances)
+
+
+def bounded(**more: Any) -> Any:
+    """Returns the uniform law on [0, 2p] or [2p - 1, 1], with something changed."""
+
+    def cumulants(self: Any, p: Any) -> Any:
+        wide = 2 * jnp.minimum(p, 1 - p)
+        zero = 0.0 * p
+        return p, wide**2 / 12, zero, -(wide**4) / 120, zero, wide**6 / 252, zero
+
+    def one(self: Any, u: Any, p: Any) -> Any:
+        return p + 2 * jnp.minimum(p, 1 - p) * (u - 0.5)
+
+    return other(**({"low": 0.0, "high": 1.0, "cumulants": cumulants, "one": one} | more))
+
+
+def only_there(function: Any, **changed: Any) -> Any:
+    """Returns the uniform law with other cumulants, or another quantile, at means near 0.31."""
+    usual = getattr(type(bounded()), function)
+
+    def other_there(self: Any, *given: Any) -> Any:
+        p, found = given[-1], usual(self, *given)
+        there = (p > 0.3) & (p < 0.32)
+        if function == "one":
+            return jnp.where(there, changed["to"](given[0], found), found)
+        order, to = changed["order"], changed["to"]
+        return tuple(jnp.where(there & (n == order), to, each) for n, each in enumerate(found))
+
+    return bounded(**{function: other_there})
+
+
+BETWEEN = {
+    "a probability of 5": (lambda: between((5.0, 0.0, -4.0)), "Own.parameters=5 at mean 0.3"),
+    "a probability of NaN": (lambda: between((jnp.nan,) * 3), "Own.parameters=nan at mean 0.3"),
+    "no distribution": (lambda: between((0.5, 0.5, 0.5)), "Own.parameters=sum 1.5 at mean 0.3"),
+    "another mean": (lambda: between((0.2, 0.4, 0.4)), "Own.parameters=mean 0.6 at mean 0.3"),
+    "a cumulant of NaN": (
+        lambda: only_there("cumulants", order=4, to=jnp.nan),
+        "Own.cumulants=nan at mean 0.3",
+    ),
+    "another first cumulant": (
+        lambda: only_there("cumulants", order=0, to=0.5),
+        "Own.cumulants=first 0.5 at mean 0.3",
+    ),
+    "a variance below 0": (
+        lambda: only_there("cumulants", order=1, to=-0.5),
+        "Own.cumulants=variance -0.5 at mean 0.3",
+    ),
+    "a rare reward above": (
+        lambda: only_there("one", to=lambda u, x: jnp.where(u > 0.999999, 3.0, x)),
+        "Own.one=3 at mean 0.3",
+    ),
+    "a rare reward below": (
+        lambda: only_there("one", to=lambda u, x: jnp.where(u < 1e-9, -1.0, x)),
+        "Own.one=-1 at mean 0.3",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_a_law_that_is_none_between_the_probed_points_is_named(what: str) -> None:
+    """Would catch a rule that nothing looks at where a law is asked for all of its means.
+
+    Mutants: `cumulants[:6]` of `looked_at` cut to the first two; `1.0 - 2.0**-53` of it left out.
+    """
+    make, told = BETWEEN[what]
+    check_law(make())
+    with pytest.raises(Refusal, match="^" + re.escape(told)):
+        check_everywhere(make())
+
+
+@pytest.mark.parametrize("what", ["a probability of 5", "a rare reward above"])
+def test_every_run_looks_at_a_law_where_it_draws(what: str) -> None:
+    """Would catch a law that is none where a run draws from it: its epsilon would be false.
+
+    Mutant: `_look_at_law` left out of `run_trials`.
+    """
+    make, told = BETWEEN[what]
+    law = make()
+    # Nothing is seen where nothing is wrong; then one arm of one agent lies where it is.
+    problem = Problem([[0.9, 0.5, 0.1], [0.8, 0.4, 0.2]], rewards=law)
+    assert np.isfinite(simulate(uniform_play(), problem, 20, 3).regret).all()
+    problem = Problem([[0.9, 0.5, 0.1], [0.8, 0.4, 0.31]], rewards=law)
+    with pytest.raises(Refusal) as caught:
+        simulate(uniform_play(), problem, 20, 3)
+    line = str(caught.value)
+    assert line.startswith(told) and "seed 0: must be" in line and "\n" not in line, line
+
+
+def test_means_that_are_drawn_are_looked_at_too() -> None:
+    """Would catch a look at the first seed, or at the first block of seeds, alone."""
+    law = between((0.5, 0.5, 0.5), 0.9999, 1.0)
+    problem = Problem.uniform(1, 2, law)
+    with pytest.raises(Refusal, match=r"sum 1.5 at mean (0.9999\d*|1), seed \d+") as caught:
+        simulate(uniform_play(), problem, 2, 20_000, times=1)
+    seed = int(str(caught.value).partition("seed ")[2].partition(":")[0])
+    assert problem.fixed(seed).means.max() > 0.9999
+
+
+# One of the uniforms that the conformance test takes, near which no random number lies.
+SELDOM = 1200.5 / 4096
+
+EVERYWHERE = {
+    "a quantile that decreases": (
+        lambda: bounded(one=lambda self, u, p: jnp.where(abs(u - SELDOM) < 1e-6, 0.0, p)),
+        "Own.one=0 at u = 0.29",
+    ),
+    "a reward above, seldom": (
+        lambda: bounded(one=lambda self, u, p: jnp.where(abs(u - SELDOM) < 1e-6, 3.0, p)),
+        "Own.one=3 at u = 0.29",
+    ),
+    "cumulants of another law": (
+        lambda: bounded(one=lambda self, u, p: p + 0.0 * u),
+        "Own.one=central moment 2 of 0, stated 0.",
+    ),
+    "a sixth cumulant of another law": (
+        lambda: bounded(
+            cumulants=lambda self, p: (*type(bounded()).cumulants(self, p)[:5], 0 * p + 0.2, p)
+        ),
+        "Own.one=central moment 6 of ",
+    ),
+    "a reward beside the lattice": (
+        lambda: shifted(
+            0.0, 1.0, one=lambda self, u, p: jnp.where(u > 1 - p, 1.0, jnp.where(u > 0.5, 0.3, 0.0))
+        ),
+        "Own.one=0.3 at u = 0.5",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EVERYWHERE)
+def test_the_conformance_test_looks_at_a_law_everywhere(what: str) -> None:
+    """Would catch a law that keeps its contract at the ends and breaks it inside.
+
+    Mutants: without `inside[1:] &= ...` the first passes; without the loop over moments, the third
+    and fourth do.
+    """
+    make, told = EVERYWHERE[what]
+    with pytest.raises(Refusal) as caught:
+        check_everywhere(make())
+    assert str(caught.value).startswith(told) and "\n" not in str(caught.value), caught.value
+
+
+def test_right_laws_are_right_everywhere() -> None:
+    """Would catch a bound that refuses what rounding or midpoints leave."""
+    for law in (finite(), between((0.5, 0.0, 0.5), 0.4999, 0.5001), bounded(), other()):
+        check_everywhere(law)
+    for law in (shifted(), shifted(3.0, 2.0), Bernoulli(), Gaussian(0.3), ThreePoint(0.7)):
+        check_everywhere(law)
 
 
 @pytest.mark.parametrize(("low", "step"), [(-2.0, 0.5), (3.0, 2.0)])
