@@ -915,6 +915,70 @@ def test_files_that_are_no_plug_ins_are_refused(
     assert "mine" not in base.known()
 
 
+TWICE = """\
+from dataclasses import dataclass
+import fmab_jax as fmab
+from fmab_jax.core.exchanges import server, alone
+from fmab_jax.core.rewards import FiniteSupport
+
+def heard(agents):
+    return server(agents)
+
+@dataclass(frozen=True)
+class Mine(fmab.ucb1):
+    name = "mine"
+
+@dataclass(frozen=True)
+class Other(fmab.ucb1):
+    name = "other"
+
+Alias = Other
+
+@dataclass(frozen=True)
+class Coin(FiniteSupport):
+    name = "coin"
+    levels = (0.0, 1.0)
+
+    def parameters(self, means, **traced):
+        return 1.0 - means, means
+
+@dataclass(frozen=True)
+class Token(Coin):
+    name = "token"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('name = "other"', 'name = "mine"', "'mine' of Mine and of Other"),
+        ('name = "token"', 'name = "coin"', "'coin' of Coin and of Token"),
+        ("class Other", "class Mine", "Mine of line 10 and of line 14"),
+        ("class Token", "class Coin", "Coin of line 20 and of line 28"),
+        ("Alias = Other", "def heard(agents):\n    return alone(agents)", "heard of line 6 and"),
+    ],
+)
+def test_two_of_one_name_in_one_file_are_refused(
+    old: str, new: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch an algorithm, a law or an exchange that another of its file silently replaces.
+
+    Mutants: `_distinct` replaced by `list`; `_defined_once` left out of `_executed`.
+    """
+    path = tmp_path / "own.py"
+    path.write_text(TWICE, encoding="utf-8")
+    assert [owner.name for owner in base.load_plugin(str(path))] == ["mine", "other"]
+    base._loaded.clear()
+    laws.KNOWN.pop("coin"), laws.KNOWN.pop("token")
+    text = TWICE.replace(old, new).replace("Alias = Other", "")
+    assert text != TWICE
+    path.write_text(text, encoding="utf-8")
+    assert main(["algorithms", "--plugin", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert told in error and "own.py" in error and error.count("\n") == 1, error
+    assert not base._loaded and "coin" not in laws.KNOWN
+
+
 def test_another_file_cannot_take_a_loaded_name(tmp_path: Path) -> None:
     """Would catch one plug-in that silently replaces another."""
     base.load_plugin(FILE)

@@ -9,10 +9,13 @@ the loop. A class that lies in this folder, in a module named by an entry point 
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import hashlib
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import sys
@@ -32,7 +35,15 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import Refusal, did_you_mean, place_of, reason_of, refuse, whole_class
+from fmab_jax.errors import (
+    Refusal,
+    Shown,
+    did_you_mean,
+    place_of,
+    reason_of,
+    refuse,
+    whole_class,
+)
 from fmab_jax.parameters import Described, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -459,17 +470,20 @@ def installed() -> dict[str, type[Algorithm]]:
             remedy = f"mend it ({reason_of(error)})"
             refuse("entry point", point.value, "one that can be loaded", remedy)
         whole = not isinstance(target, type)
-        owners = list(algorithms_in(target)) if whole else [target]
-        own = list(_defined(target, Law)) if whole else []
+        said = f"entry point {point.name}"
+        if whole:
+            _once_in(target, said)
+        owners = _distinct(algorithms_in(target), said) if whole else [target]
+        own = _distinct(_defined(target, Law), said) if whole else []
         if not owners and not own:
             remedy = "name the module that defines it, or MODULE:CLASS"
             refuse("entry point", point.value, _WANTED, remedy)
         for owner in owners:
-            _checked_class(owner, f"entry point {point.name}")
+            _checked_class(owner, said)
             if found.get(owner.name, owner) is not owner:
                 refuse("entry point", point.value, "an algorithm of another name", "rename it")
             found[owner.name] = owner
-        _add_laws(own, f"entry point {point.name}")
+        _add_laws(own, said)
     return found
 
 
@@ -480,10 +494,55 @@ def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
 
 def _defined(module: ModuleType, kind: Any) -> Iterator[Any]:
     """Yields the classes below another that a module defines, and names."""
-    for owner in vars(module).values():
-        if isinstance(owner, type) and issubclass(owner, kind):
-            if owner.__module__ == module.__name__ and vars(owner).get("name"):
+    # A class that has two names in the module is one class.
+    for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
+        if issubclass(owner, kind) and owner.__module__ == module.__name__:
+            if vars(owner).get("name"):
                 yield owner
+
+
+def _distinct(owners: Iterable[Any], where: str) -> list[Any]:
+    """Returns classes, refusing two of one name: one would win silently.
+
+    Raises:
+        ValueError: If there are two; the line names both.
+    """
+    found: dict[Any, Any] = {}
+    for owner in owners:
+        other = found.setdefault(_hashable(owner.name), owner)
+        if other is not owner:
+            told = Shown(f"{owner.name!r} of {other.__qualname__} and of {owner.__qualname__}")
+            refuse("name", told, f"the name of one class of {where}", "rename one of them")
+    return list(found.values())
+
+
+def _hashable(name: Any) -> Any:
+    return name if isinstance(name, str) else id(name)
+
+
+def _once_in(module: Any, where: str) -> None:
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source: nothing to compare
+        _defined_once(inspect.getsource(module).encode(), where)
+
+
+def _defined_once(source: bytes, where: str) -> None:
+    """Refuses a file whose later class or function takes the place of an earlier one.
+
+    Only what stands in the file's own indentation, without a decorator that may want it so.
+
+    Raises:
+        ValueError: If two have one name; the line names both.
+    """
+    found: dict[str, ast.stmt] = {}
+    for each in ast.parse(source).body:
+        if not isinstance(each, (ast.ClassDef, ast.FunctionDef)) or each.name == "_":
+            continue
+        if isinstance(each, ast.FunctionDef) and each.decorator_list:
+            continue
+        other = found.setdefault(each.name, each)
+        if other is not each:
+            told = Shown(f"{each.name} of line {other.lineno} and of line {each.lineno}")
+            refuse("plugin", told, f"the name of one of {where}", "rename one of them")
 
 
 def _add_laws(owners: list[Any], where: str) -> None:
@@ -525,12 +584,14 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             module = _imported(path)
         else:
             module = importlib.import_module(spec)
+            _once_in(module, spec)
     except Refusal:
         raise
     except Exception as error:
         remedy = f"mend it ({reason_of(error)}{place_of(error)})"
         refuse("plugin", spec, "a file or module that can be imported", remedy)
-    owners, own = list(algorithms_in(module)), list(_defined(module, Law))
+    owners = _distinct(algorithms_in(module), spec)
+    own = _distinct(_defined(module, Law), spec)
     if not owners and not own:
         remedy = "derive a frozen dataclass from a family and give it a name"
         refuse("plugin", spec, _WANTED, remedy)
@@ -589,6 +650,7 @@ def _executed(source: Source) -> ModuleType:
     module = ModuleType(source.name)
     module.__file__ = source.path
     code = compile(source.content, source.path, "exec")
+    _defined_once(source.content, os.path.basename(source.path))
     sys.modules[source.name] = module
     try:
         exec(code, module.__dict__)
