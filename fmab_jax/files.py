@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
@@ -186,6 +186,7 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
 
 def refuse_taken(path: Path, overwrite: bool) -> None:
     """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
+    flag("overwrite", overwrite)
     if "\0" in str(path):
         refuse("path", str(path), "a name that files can have", "leave the NUL character out")
     if os.path.lexists(path) and not overwrite:

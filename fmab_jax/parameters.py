@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import count, did_you_mean, real, refuse
+from fmab_jax.errors import count, did_you_mean, flag, real, refuse
 
 
 class Unset:
@@ -179,12 +179,8 @@ class Flag(Kind):
     metavar = "{true,false}"
 
     def checked(self, name: str, value: Any, remedy: str) -> bool:
-        """Returns a bool; the words true and false stand for themselves."""
-        if isinstance(value, str) and value.lower() in ("true", "false"):
-            return value.lower() == "true"
-        if not isinstance(value, bool):
-            refuse(name, value, "True or False", remedy or "write true or false")
-        return value
+        """Returns a bool."""
+        return flag(name, value, remedy or "write true or false")
 
     def label(self, value: Any) -> Any:
         """Returns a text: on an axis of numbers True would be 1."""
@@ -294,6 +290,7 @@ def parameter(
         Traceback (most recent call last):
         fmab_jax.errors.Refusal: factor=0.5: must be a number in [1, inf]; see help(Wide)
     """
+    flag("keyword", keyword)
     told = {"kind": kind, "help": help, "remedy": remedy, "suggested": suggested, "shown": shown}
     return field(
         default=default, kw_only=keyword, metadata={**told, "symbol": symbol, "label": label}

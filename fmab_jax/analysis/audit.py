@@ -221,7 +221,7 @@ def audit(
     if not isinstance(algorithm, Algorithm):
         refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(0.02)", "see fmab algorithms")
     agents = algorithm.usual_agents if agents is None else agents
-    if view is not None and view not in VIEWS:
+    if view is not None and not (isinstance(view, str) and view in VIEWS):
         refuse("view", view, f"one of {', '.join(VIEWS)}", "leave it out for all of them")
     remedy = "give a chance such as 1e-3, or 0 for pure privacy"
     delta = real("delta", delta, 0.0, 1.0, remedy, open_high=True)

@@ -18,7 +18,7 @@ import xarray as xr
 from fmab_jax.analysis import privacy, statements
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.analysis.words import facts, label_text, short
-from fmab_jax.errors import number_of, refuse
+from fmab_jax.errors import flag, number_of, refuse
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
@@ -86,7 +86,7 @@ class Overview:
             >>> table.splitlines()[1]
             '\\begin{tabular}{rrrrrrrrrr}'
         """
-        if form not in FORMATS:
+        if not isinstance(form, str) or form not in FORMATS:
             refuse("format", form, f"one of {', '.join(FORMATS)}", "choose one of these")
         if form == "csv":
             return _csv(self.named)
@@ -167,6 +167,7 @@ def overview(
         >>> found.named[0]["regret"] == float(fmab.final_table(data).regret)
         True
     """
+    flag("descending", descending)
     table = final_table(data, level=level, server_price=server_price, peer_price=peer_price)
     dims = [str(name) for name in table.seeds.dims]
     message = None if "epsilon_message" in dims else data.coords.get("epsilon_message")
@@ -188,7 +189,7 @@ def overview(
     if sort is not None:
         rows = _sorted(rows, sort, dims, descending)
     rows = [row for row in rows if row["seeds"]]
-    for condition in where:
+    for condition in _listed("where", where, "conditions such as links<=500"):
         fulfils = _condition(condition, dims, table.meter.values.tolist())
         rows = [row for row in rows if fulfils(row)]
     share = f"{100 * table.attrs['level']:.6g} %"
@@ -250,11 +251,18 @@ def _places(names: Sequence[str], columns: Sequence[str] | None) -> list[int]:
     """Returns where the columns are that are wanted; there may be several of links."""
     if columns is None:
         return list(range(len(names)))
+    columns = _listed("columns", columns, "names of columns")
     for name in columns:
-        if name not in names:
+        if not isinstance(name, str) or name not in names:
             listed = ", ".join(dict.fromkeys(names))
             refuse("columns", name, f"among {listed}", "choose from these")
     return [place for name in dict.fromkeys(columns) for place, n in enumerate(names) if n == name]
+
+
+def _listed(field: str, given: Any, what: str) -> Sequence[Any]:
+    if not isinstance(given, (list, tuple)):
+        refuse(field, given, f"a list of {what}", "write it in brackets, each in quotes")
+    return given
 
 
 def _arm_names(data: xr.Dataset, arms: Any) -> np.ndarray:
@@ -336,7 +344,7 @@ def _sorted(
 ) -> list[dict[str, Any]]:
     # A swept round budget is called rounds as well; then the rounds that were made are not.
     columns = _COLUMNS | {name: name for name in dims}
-    if sort not in columns:
+    if not isinstance(sort, str) or sort not in columns:
         listed = ", ".join([*dims, *(name for name in _COLUMNS if name not in dims)])
         refuse("sort", sort, f"one of {listed}", "choose a column")
     key = columns[sort]

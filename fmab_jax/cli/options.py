@@ -20,7 +20,7 @@ from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from fmab_jax.errors import Refusal, did_you_mean, number_of
-from fmab_jax.parameters import UNSET, Kind, Parameter, Real, Whole, parameters_of
+from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole, parameters_of
 
 
 class Answered(Exception):
@@ -67,12 +67,14 @@ class Call(NamedTuple):
 
 
 def read(kind: Kind, text: str) -> Any:
-    """Reads a word: a number where the kind is one, None for "none" where that means something.
+    """Reads a word: a number or a truth value where the kind is one, None for "none".
 
     Any other text stays, for the package's own check to refuse.
     """
     if kind.none is not None and text.lower() == "none":
         return None
+    if isinstance(kind, Flag) and text.lower() in ("true", "false"):
+        return text.lower() == "true"
     if isinstance(kind, (Real, Whole)):
         number = number_of(text)
         return text if number is None else number

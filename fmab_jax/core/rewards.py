@@ -42,7 +42,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from fmab_jax.core import arrays, normal, samplers
 from fmab_jax.core.keys import uniform
-from fmab_jax.errors import real, refuse
+from fmab_jax.errors import flag, real, refuse
 from fmab_jax.parameters import Real, parameter, parameters_of
 
 MAX_LEVELS = 1000
@@ -360,6 +360,7 @@ class Law:
             ...     sums.shape, bool((abs(sums - 50.0) < 7.0).all())
             ((4, 1), True)
         """
+        flag("small", small)
         operands = (k0[None], k1[None], lane, pulls[None], *(x[None] for x in parameters))
         flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in operands]
         return self.total(*flat).reshape(lane.shape)
@@ -503,6 +504,7 @@ class Bernoulli(Law):
         small: bool = False,
     ) -> Float[Array, "row lane"]:
         """Samples Binomial(pulls, p), in rows that share both."""
+        flag("small", small)
         quantiles = samplers.summed_binomials if small else samplers.expanded_binomials
         return quantiles(uniform(k0[None], k1[None], lane), pulls, parameters[0])
 

@@ -133,7 +133,7 @@ def _checked_out(out: Any, overwrite: bool) -> Path:
     try:
         refuse_taken(path, overwrite)
     except Refusal as error:
-        raise error.renamed("out") from None
+        raise (error.renamed("out") if error.field == "path" else error) from None
     if not os.path.isdir(path.parent):
         refuse("out", str(path), "in an existing folder", "make the folder first")
     return path

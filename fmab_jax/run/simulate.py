@@ -97,6 +97,8 @@ def simulate(
     )
     root_seed = keys.checked_seed("root_seed", root_seed)
     used = resources.checked_devices(devices)
+    if progress is not None:
+        flag("progress", progress)
     needs = config.needs(len(chosen), used, batch)
     resources.refuse_what_does_not_fit(needs)
 
@@ -271,8 +273,6 @@ def _checked_seeds(seeds: Any) -> range | np.ndarray:
 @contextmanager
 def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[Any]:
     out = told()
-    if progress is not None:
-        flag("progress", progress)
     shown = out.isatty() or is_notebook() if progress is None else progress
     if not shown or batches < 2:
         yield lambda done: None

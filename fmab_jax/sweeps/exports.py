@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis.statements import leak_of
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 from fmab_jax.files import checked_path, naming, refuse_taken, temporary_beside, whole_file
 from fmab_jax.run.netcdf import save
 
@@ -59,6 +59,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
         2001
     """
     path = checked_path("path", path)
+    flag("overwrite", overwrite)
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         refuse("data", data, "a result of simulate or sweep", "pass it unchanged")
     ending = path.suffix

@@ -24,7 +24,7 @@ from xarray.core import indexing
 from fmab_jax.analysis import privacy, summary, words
 from fmab_jax.analysis.tables import look_band, with_seeds
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.errors import Damaged, count, did_you_mean, number_of, refuse
+from fmab_jax.errors import Damaged, count, did_you_mean, flag, number_of, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.batches import Config
@@ -44,6 +44,8 @@ _WORDED = ("problem", "rewards")
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4
+# Dask chunks of a variable.
+_MOST_PARTS = 100_000
 
 
 @runtime_checkable
@@ -366,10 +368,11 @@ def open_sweep(
         >>> fmab.open_sweep(folder, chunks="store").regret.chunks
         ((1, 1), (20,), (100,))
     """
+    flag("partial", partial)
     results = open_results(path)
     if chunks is None:
         return dataset(results, str(path), partial=partial)
-    if chunks != "store" and not isinstance(chunks, Mapping):
+    if not (isinstance(chunks, str) and chunks == "store" or isinstance(chunks, Mapping)):
         remedy = 'use chunks="store", or sizes such as {"seed": 1000}'
         refuse("chunks", chunks, '"store", sizes by dimension, or None', remedy)
     try:
@@ -725,6 +728,10 @@ def _chunk_sizes(
         size = min(count(f"chunks[{name!r}]", size, 1, 2**62, "give a size"), max(length, 1))
         whole, rest = divmod(length, size)
         sizes[name] = (size,) * whole + (rest,) * (rest > 0)
+        if math.prod(map(len, sizes.values())) > _MOST_PARTS:
+            # Each is a task of Dask's, for each variable.
+            remedy = "use larger sizes"
+            refuse("chunks", dict(wanted), f"such that there are at most {_MOST_PARTS:,}", remedy)
     return sizes
 
 

@@ -29,7 +29,7 @@ from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import FiniteSupport, Law
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import parameters_of
 
 
@@ -249,6 +249,7 @@ class Elimination(Algorithm):
             >>> trial.arms, float(trial.reporting), trial.noisy
             (10, 5.0, False)
         """
+        flag("sum_agents", sum_agents)
         own = self.values(exchange, horizon)
         if self.sums_securely and (exchange.alone or exchange.reporting < problem.agents):
             name, remedy = f"{type(self).__name__}.exchange", "let everybody report, or drop it"

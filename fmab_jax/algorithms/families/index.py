@@ -28,7 +28,7 @@ from fmab_jax.core import arrays, exchanges, keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import parameters_of
 
 Scalar = Float[Array, ""]
@@ -496,6 +496,7 @@ class IndexPolicy(Algorithm):
             >>> trial.room, trial.shared, int(trial.horizon)
             (5, False, 10000)
         """
+        flag("sum_agents", sum_agents)
         if horizon > MAX_HORIZON:
             remedy = f"{self.name} steps slot by slot: give a shorter horizon"
             refuse("horizon", horizon, f"at most {MAX_HORIZON:,}", remedy)

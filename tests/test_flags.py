@@ -1,0 +1,131 @@
+"""Every truth value that the public interface takes is one, or is refused by its name."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import doors
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import fmab_jax as fmab
+from fmab_jax.cli.options import read
+from fmab_jax.errors import Refusal
+from fmab_jax.parameters import Flag, Real, parameters_of
+
+# Truthy or falsy, and no truth values.
+HOSTILE = ("False", "true", "", 1.0, 0, 1, np.True_, None, [], float("nan"))
+# None is a value of these: it leaves the choice to the package.
+CHOOSES = ("simulate(progress)", "sweep(progress)")
+NUMBERS = itertools.count()
+# Whoever implements these is asked by the package alone, which has checked the argument.
+ABSTRACT = ("Algorithm.bind(sum_agents)",)
+
+
+def taken() -> Iterator[str]:
+    """Yields every argument of the public interface that is a truth value: "save(overwrite)"."""
+    found: dict[str, Any] = {}
+    for name in fmab.__all__:
+        each = getattr(fmab, name)
+        rooms = {f"{name}.{n}": getattr(each, n) for n in getattr(each, "__all__", ())}
+        found |= rooms or {name: each}
+    for name, each in list(found.items()):
+        if inspect.isclass(each):
+            found |= {f"{name}.{n}": getattr(each, n) for n in dir(each) if n[0] != "_"}
+    for name, each in found.items():
+        if not callable(each):
+            continue
+        for argument in inspect.signature(each).parameters.values():
+            if "bool" in str(argument.annotation) or isinstance(argument.default, bool):
+                yield f"{name}({argument.name})"
+
+
+def taken_file(ending: str) -> Path:
+    """Returns a file that is there already."""
+    path = Path(f"{next(NUMBERS)}{ending}")
+    path.write_bytes(b"old")
+    return path
+
+
+def bound(name: str, value: Any) -> Any:
+    """Binds an algorithm, drawing totals or not."""
+    owner = getattr(fmab, {"Elimination": "cdp_mab", "IndexPolicy": "ucb1"}.get(name, name))
+    known = parameters_of(owner)
+    stated = {"epsilon": 1.0} if "epsilon" in known else {}
+    made = owner(**stated, **{"graph": "ring"} if "graph" in known else {})
+    return made.bind(doors.PROBLEM, 50, exchange=made.exchange(3), sum_agents=value)
+
+
+def totals(law: Any, *parameters: float, small: Any) -> Any:
+    """Draws totals of a law."""
+    key = jnp.zeros(1, jnp.uint32)
+    own = [jnp.full(1, each, jnp.float32) for each in parameters]
+    lane, pulls = key[None], jnp.ones(1, jnp.float32)
+    return type(law).totals(law, key, key, lane, pulls, *own, small=small)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "Exchange(alone)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), alone=v),
+    "Law.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
+    "Bernoulli.totals(small)": lambda v: totals(fmab.Bernoulli(), 0.5, small=v),
+    "Gaussian.totals(small)": lambda v: totals(fmab.Gaussian(0.1), 0.5, 0.1, small=v),
+    "Ratings.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
+    "parameter(keyword)": lambda v: fmab.parameter(Real(), "x", keyword=v),
+    "simulate(sum_agents)": lambda v: doors.simulated(sum_agents=v),
+    "simulate(progress)": lambda v: doors.simulated(progress=v),
+    "sweep(sum_agents)": lambda v: doors.swept(sum_agents=v),
+    "sweep(progress)": lambda v: doors.swept(progress=v),
+    "save(overwrite)": lambda v: fmab.save(doors.DATA, taken_file(".nc"), overwrite=v),
+    "export(overwrite)": lambda v: fmab.export(doors.DATA, taken_file(".csv"), overwrite=v),
+    "save_figure(overwrite)": lambda v: fmab.save_figure(Figure(), taken_file(".png"), overwrite=v),
+    "write_report(overwrite)": lambda v: fmab.write_report(
+        doors.DATA, taken_file(".html"), overwrite=v
+    ),
+    "ratings.ObservedRatings.save(overwrite)": lambda v: doors.rated().save(
+        taken_file(".npz"), overwrite=v
+    ),
+    "open_sweep(partial)": lambda v: fmab.open_sweep("nowhere", partial=v),
+    "overview(descending)": lambda v: fmab.overview(doors.DATA, descending=v),
+}
+
+
+def call_of(door: str) -> Callable[[Any], Any]:
+    """Returns what hands a value to an argument, all others being right."""
+    name, field = door.rstrip(")").split("(")
+    if name.endswith(".bind"):
+        return lambda value: bound(name.removesuffix(".bind"), value)
+    return CALLS.get(door) or (lambda value: getattr(fmab, name)(**{field: value}))
+
+
+@pytest.mark.parametrize("door", [each for each in taken() if each not in ABSTRACT])
+def test_what_is_no_truth_value_is_refused_by_name(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a text that overwrites because it is not empty, at any public callable."""
+    monkeypatch.chdir(tmp_path)
+    field = door.rstrip(")").split("(")[1]
+    for value in HOSTILE:
+        if value is None and door in CHOOSES:
+            continue
+        with pytest.raises(Refusal) as refused:
+            call_of(door)(value)
+        assert refused.value.field.removeprefix("exchange.") == field, (door, value)
+        assert refused.value.allowed == "True or False"
+    assert {path.read_bytes() for path in tmp_path.iterdir()} <= {b"old"}
+
+
+def test_the_battery_tries_arguments_that_are_there() -> None:
+    """Would catch a renamed argument, and an inspection that finds none."""
+    assert set(CALLS) | {"ucb1(pooled)", "cdp_mab.bind(sum_agents)"} <= set(taken())
+
+
+@pytest.mark.parametrize(("word", "read_as"), [("true", True), ("False", False), ("yes", "yes")])
+def test_the_command_line_reads_truth_values(word: str, read_as: Any) -> None:
+    """Would catch words that reach an algorithm as texts, which it refuses."""
+    assert read(Flag(), word) is read_as
