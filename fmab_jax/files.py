@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import functools
+import hashlib
 import io
 import os
+import platform
+import re
 import secrets
+import shutil
 import stat
 import sys
 import time
@@ -22,6 +27,15 @@ _INPUT = os.O_RDONLY | sum(getattr(os, n, 0) for n in ("O_NONBLOCK", "O_NOCTTY",
 _DAY = 86_400
 # Bytes of a name on every usual file system.
 _LONGEST = 255
+# Marks what is replaced.
+_OLD = "old."
+_LEFT = re.compile(
+    r"(?P<path>\..*?)\.(?P<old>old\.)?(?P<machine>[0-9a-f]{6})-(?P<process>[0-9]{1,9})"
+    r"-[0-9a-f]{8}\.tmp",
+    re.S,
+)
+# And of a whole path, with room for what is added to it.
+_LONGEST_PATH = 4000
 
 
 class _Told(io.TextIOBase):
@@ -115,6 +129,10 @@ def checked_path(field: str, path: Any) -> Path:
         refuse(field, text, "a path", "check the path (no file system spells it)")
     if b"\0" in system:
         refuse(field, text, "a path", "check the path (it holds a NUL character)")
+    longest = max((len(os.fsencode(part)) for part in Path(text).parts), default=0)
+    if longest > _LONGEST or len(system) > _LONGEST_PATH:
+        allowed = f"a path of at most {_LONGEST_PATH:,} bytes, at most {_LONGEST} from / to /"
+        refuse(field, text, allowed, "choose a shorter one")
     return Path(text)
 
 
@@ -160,17 +178,20 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
     """Gives a temporary name to write to, and puts the finished file in place of ``path``.
 
     An old file is replaced only by a complete and flushed new one; after an error, or a kill, it is
-    what it was.
+    what it was. What a killed process left of the same file is removed.
 
     Args:
         path: Where the file shall stand; its folder must exist.
-        mark: Goes into the temporary name, to tell whose it is.
+        mark: Goes into the temporary name, to tell whose it is; then who left something is told by
+            it, see `remove_temporaries`.
 
     Raises:
         OSError: If the folder cannot be written; it names ``path``, and nothing is left behind.
     """
     path = Path(path)
     temporary = temporary_beside(path, mark)
+    if not mark:
+        remove_abandoned(path)
     with naming(path, temporary):
         try:
             yield temporary
@@ -194,13 +215,74 @@ def refuse_taken(path: Path, overwrite: bool) -> None:
         refuse("path", str(path), "a new name", remedy)
     if os.path.isdir(path) and not os.path.islink(path):
         refuse("path", str(path), "the name of a file", "a folder has that name: choose another")
+    if not os.path.isdir(path.parent):
+        refuse("path", str(path), "in an existing folder", "make the folder first")
 
 
 def temporary_beside(path: Path, mark: str = "") -> Path:
-    """Returns a new hidden name in the same folder, no longer than names can be."""
-    ending = f".{mark}{secrets.token_hex(4)}.tmp"
-    name = path.name.encode(errors="surrogateescape")[: _LONGEST - 1 - len(ending)]
-    return path.with_name(f".{name.decode(errors='ignore')}{ending}")
+    """Returns a new hidden name in the same folder, no longer than names can be.
+
+    Without a mark of a writer it tells the process.
+    """
+    whose = mark if mark and mark != _OLD else f"{mark}{_machine()}-{os.getpid()}-"
+    ending = f".{whose}{secrets.token_hex(4)}.tmp"
+    return path.with_name(_beginning(path, len(ending)) + ending)
+
+
+def aside(path: Path) -> Path:
+    """Returns a new hidden name for what is replaced, until its successor is in place."""
+    return temporary_beside(path, _OLD)
+
+
+def remove_abandoned(path: Path, *, replaced: bool = False) -> None:
+    """Removes what processes of this machine that are dead left of a file or folder of this name.
+
+    Args:
+        path: Where it shall stand.
+        replaced: Whether ``path`` is in place, so that what was put `aside` for it may go, too.
+    """
+    with suppress(OSError):
+        for name in os.listdir(path.parent):
+            found = _LEFT.fullmatch(name)
+            if found is None or found["old"] and not replaced or found["machine"] != _machine():
+                continue
+            ending = name[len(found["path"]) :]
+            if found["path"] == _beginning(path, len(ending)) and not _lives(int(found["process"])):
+                remove(path.with_name(name))
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder, as far as that is possible."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+
+
+def _beginning(path: Path, ending: int) -> str:
+    """Returns what temporary names of a file begin with, cut where an ending needs the room."""
+    name = path.name.encode(errors="surrogateescape")[: _LONGEST - 1 - ending]
+    return f".{name.decode(errors='ignore')}"
+
+
+@functools.cache
+def _machine() -> str:
+    """Returns what tells this machine from others that write into the same folders."""
+    return hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:6]
+
+
+def _lives(process: int) -> bool:
+    """Tells whether a process of this machine may still be writing."""
+    if os.name != "posix":
+        return True  # there, to ask would be to kill
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 @contextmanager

@@ -31,7 +31,7 @@ import fmab_jax as fmab
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
-from fmab_jax.run import batches
+from fmab_jax.run import batches, schema
 
 
 class Colour(enum.Enum):
@@ -229,6 +229,10 @@ def result() -> xr.Dataset:
 
 
 DATA = result()
+# With all that a table of it needs.
+WHOLE = DATA.assign(
+    {name: ("seed", np.ones(4, int)) for name in ("rounds_made", "chosen_arm", "active_arms")}
+)
 
 
 def swept(**changes: Any) -> Any:
@@ -242,6 +246,32 @@ def simulated(**changes: Any) -> Any:
     """Simulates something small with something changed."""
     given: dict[str, Any] = {"problem": PROBLEM, "horizon": 50, "seeds": 2} | changes
     return fmab.simulate(given.pop("algorithm", RUN), **given)
+
+
+def audited(**changes: Any) -> Any:
+    """Audits something small with something changed, as far as checks go."""
+    given = {"algorithm": RUN, "agents": 2, "view": "messages", "runs": 1000} | changes
+    return fmab.audit(given.pop("algorithm"), given.pop("agents"), **given)
+
+
+@functools.cache
+def stored() -> str:
+    """Returns a finished sweep's folder, made as it would be; nothing is compiled for it."""
+    from fmab_jax.sweeps import results, study
+    from fmab_jax.sweeps.store import Store
+
+    made = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
+    store = Store("stored", create=True)
+    with store.writing("main"):
+        store.write_header(results.header_of(made, study.made_with("cpu")))
+        for point in made.points:
+            over = point.config.wanted
+            arrays = {name: np.zeros((1, 4), "i4") for name in schema.DTYPES}
+            arrays |= {name: np.zeros((1, 4, over)) for name in ("regret", "rounds_by")}
+            del arrays["waiting_regret"]
+            facts = {"cells": [point.hash], "seeds": [0, 4], "keep": "curves"}
+            store.put(point.hash, arrays, {**facts, "made_by": study.made_with("cpu")})
+    return "stored"
 
 
 def rated(**changes: Any) -> Any:
@@ -329,6 +359,12 @@ DOORS: dict[str, Door] = {
     "check_algorithm(runs)": lambda v: fmab.check_algorithm(RUN, PROBLEM, runs=v),
     "Exchange(agents)": lambda v: fmab.Exchange("x", v, 3, np.full(3, 1 / 3)),
     "Exchange(weights)": lambda v: fmab.Exchange("x", 3, 3, v),
+    **{
+        f"Exchange({name})": lambda v, name=name: fmab.Exchange(  # type: ignore[misc]
+            **{"name": "x", "agents": 3, "reporting": 3, "weights": np.full(3, 1 / 3), name: v}
+        )
+        for name in ("reporting", "wait", "vectors", "numbers", "views")
+    },
     "Exchange(links)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), links=v),
     "communication_cost(data)": lambda v: fmab.communication_cost(v, 1, 1),
     "communication_cost(server_price)": lambda v: fmab.communication_cost(DATA, v, 1),
@@ -353,11 +389,24 @@ DOORS: dict[str, Door] = {
     "compare(level)": lambda v: fmab.compare(DATA, DATA, level=v),
     "compare(labels)": lambda v: fmab.compare(DATA, DATA, labels=v),
     "compare_all(data)": fmab.compare_all,
+    "compare_all(level)": lambda v: fmab.compare_all(DATA, level=v),
+    **{
+        f"audit({name})": lambda v, name=name: audited(**{name: v})  # type: ignore[misc]
+        for name in ("algorithm", "agents", "view", "delta", "runs", "level", "root_seed")
+    },
+    **{
+        f"overview({name})": lambda v, name=name: fmab.overview(  # type: ignore[misc]
+            **{"data": WHOLE, name: v}
+        )
+        for name in ("data", "level", "server_price", "sort", "where", "columns", "arms")
+    },
+    "overview().write(form)": lambda v: fmab.overview(WHOLE).write(v),
     "until_precise(relative)": fmab.until_precise,
     "until_precise(level)": lambda v: fmab.until_precise(0.1, level=v),
     "until_precise(max_seeds)": lambda v: fmab.until_precise(0.1, max_seeds=v),
     "sweep(algorithm)": lambda v: swept(algorithm=v),
     "sweep(problem)": lambda v: swept(problem=v),
+    "sweep(problem, 3 x 3)": lambda v: swept(problem=v, agents=3, arms=3),
     "sweep(epsilon)": lambda v: swept(epsilon=v),
     "sweep(participation)": lambda v: swept(participation=v),
     "sweep(graph)": lambda v: swept(algorithm="ddp", graph=v),
@@ -383,7 +432,11 @@ DOORS: dict[str, Door] = {
     "sweep(batch)": lambda v: swept(batch=v),
     "sweep(devices)": lambda v: swept(devices=v),
     "open_sweep(path)": fmab.open_sweep,
+    "open_sweep(chunks)": lambda v: fmab.open_sweep(stored(), chunks=v),
+    "open_sweep(chunks of seeds)": lambda v: fmab.open_sweep(stored(), chunks={"seed": v}),
     "final_table(data)": fmab.final_table,
+    "final_table(level)": lambda v: fmab.final_table(WHOLE, level=v),
+    "final_table(peer_price)": lambda v: fmab.final_table(WHOLE, peer_price=v),
     "save(data)": lambda v: fmab.save(v, f"{next(NUMBERS)}.nc"),
     "save(path)": lambda v: fmab.save(DATA, v),
     "load(path)": fmab.load,
@@ -407,7 +460,9 @@ DOORS: dict[str, Door] = {
     "save_figure(figure)": lambda v: fmab.save_figure(v, "x.png"),
     "save_figure(path)": lambda v: fmab.save_figure(None, v),
     "write_report(sources)": lambda v: fmab.write_report(v, f"{next(NUMBERS)}.html"),
-    "write_report(out)": lambda v: fmab.write_report(DATA, v),
+    "write_report(title)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", title=v),
+    "write_report(level)": lambda v: fmab.write_report(WHOLE, f"{next(NUMBERS)}.html", level=v),
+    "write_report(out)": lambda v: fmab.write_report(WHOLE, v),
 }
 HANGS_S = 20
 NUMBERS = iter(range(10**9))

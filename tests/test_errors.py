@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import subprocess
+import sys
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -370,3 +372,47 @@ def test_what_a_container_leaves_free(
         if text is not None:
             (tmp_path / name).write_text(text)
     assert resources._container_bytes(tmp_path) == left
+
+
+@pytest.fixture
+def dead() -> int:
+    """Returns the number of a process that has ended."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed(
+    tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Would catch half a table that stays for ever, or one removed while somebody writes it."""
+    path, other = tmp_path / "x.csv", tmp_path / "y.csv"
+    kept = [files.temporary_beside(path), files.temporary_beside(path, "main.")]
+    monkeypatch.setattr(files.os, "getpid", lambda: dead)
+    left, replaced = files.temporary_beside(path), files.aside(path)
+    kept += [files.temporary_beside(other), tmp_path / ".x.csv.tmp", tmp_path / "x.csv.tmp"]
+    monkeypatch.setattr(files, "_machine", lambda: "abcdef")
+    kept.append(files.temporary_beside(path))
+    monkeypatch.undo()
+    for name in (left, replaced, *kept):
+        name.write_bytes(b"half")
+    with files.whole_file(path) as temporary:
+        temporary.write_bytes(b"whole")
+    assert {*tmp_path.iterdir()} == {path, replaced, *kept}
+    # What was put aside is all there is of it until the new one stands.
+    files.remove_abandoned(path, replaced=True)
+    assert {*tmp_path.iterdir()} == {path, *kept} and path.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("name", ["a" * 256, "é" * 128, "x/" * 2001, f"{'b' * 300}/x"])
+def test_a_name_that_no_file_has_is_refused(name: str):
+    """Would catch a name that is found too long after an hour's work, as an error of the disk."""
+    allowed = "must be a path of at most 4,000 bytes, at most 255 from / to /"
+    assert allowed in message(files.checked_path, "out", name)
+    assert files.checked_path("out", name[:100]) == Path(name[:100])
+
+
+def test_a_file_stands_in_a_folder_that_is_there(tmp_path: Path):
+    """Would catch a folder that is found missing after an hour's work."""
+    line = "must be in an existing folder; make the folder first"
+    assert line in message(files.refuse_taken, tmp_path / "nowhere" / "x.nc", False)

@@ -6,6 +6,7 @@ Nothing here knows a parameter by name: a dimension's coordinate carries its wor
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import numbers
@@ -15,6 +16,8 @@ from typing import Any
 import xarray as xr
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# Letters of one fact, or of one label.
+_LONGEST = 500
 # Coordinates of a configuration that are no parameters of its own.
 _DERIVED = {"algorithm", "title", "reporting", "wait", "time", "slot", "seed", "meter"}
 _SIZES = (("agents", "M = ", "agent"), ("arms", "K = ", "arm"), ("horizon", "T = ", "slot"))
@@ -32,10 +35,18 @@ def written(number: float) -> str:
     return power if mantissa == "1" else f"{mantissa}×{power}"
 
 
+def shortened(text: str) -> str:
+    """Cuts a text that is too long for a line; different ones never look the same."""
+    if len(text) <= _LONGEST:
+        return text
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{text[: _LONGEST - 20]}… ({digest[:8]})"
+
+
 def label_text(label: Any) -> str:
     """Writes a label; different values never look the same."""
     if isinstance(label, str):
-        return label
+        return shortened(label)
     number = float(label)
     if number.is_integer():
         return str(int(number))
@@ -78,7 +89,7 @@ def value_label(coordinate: xr.DataArray, value: Any) -> str:
     """Writes a value of a swept parameter as a tick label; "none" in the parameter's words."""
     if value == "none" or (is_number(value) and math.isinf(value)):
         return str(coordinate.attrs.get("none") or ("none" if value == "none" else "∞"))
-    return written(value) if is_number(value) else str(value)
+    return written(value) if is_number(value) else shortened(str(value))
 
 
 def told(coordinate: xr.DataArray, value: Any) -> str:
@@ -149,7 +160,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     found += others
     if data.attrs.get("root_seed", 0):
         found.append(f"root seed {data.attrs['root_seed']}")
-    return found
+    return [shortened(each) for each in found]
 
 
 def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:

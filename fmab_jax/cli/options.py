@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import os
 import re
+import shlex
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -231,10 +233,14 @@ def _check_words(command: Command) -> None:
     # Every option with the words after it; words before any option belong to the command.
     given = [[name]]
     for word in command.rest:
-        letter = re.match(r"-[a-z]", word, re.I) and number_of(word) is None
-        if letter or word.startswith("--"):
+        if word.startswith("--"):
             spelling, *values = word.split("=", 1)
             given.append([spelling.replace("_", "-"), *values])
+        elif word.startswith("-") and number_of(word) is None:
+            meant = f"-{word}" * (len(word) > 3)
+            remedy = did_you_mean(meant, takes, f"see {name} --help", str)
+            remedy += f"; a file of that name is ./{visible(word)}"
+            raise Refusal.line(f"{visible(word)}: must be an option of {name}; {remedy}")
         else:
             given[-1].append(word)
     if wanted:
@@ -259,6 +265,11 @@ def _check_words(command: Command) -> None:
         if not fits.get(takes[option], not values):
             told = " ".join([option, *map(visible, values)])
             raise Refusal.line(f"{told}: must be given with {takes[option]}; see {name} --help")
+
+
+def as_word(path: str) -> str:
+    """Returns a path as a shell hands it over, and no command takes for an option."""
+    return shlex.quote(os.path.join(os.curdir, path) if path.startswith("-") else path)
 
 
 def visible(word: str) -> str:

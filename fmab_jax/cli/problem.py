@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar
 
 from tyro.conf import Positional, arg
 
-from fmab_jax.cli.options import Call, Count, Number, Off, shown, spelt
+from fmab_jax.cli.options import Call, Count, Number, Off, as_word, shown, spelt
 
 _OWN = shown("the layout's own")
 _BESIDE = shown("the layout's file in the same folder")
@@ -99,7 +99,7 @@ def execute(call: Call) -> None:
             call.written.append(found.save(options.out, options.overwrite))
     print(found)
     if options.out is not None:
-        print(f"wrote {options.out}; run it with fmab run cdp --means {options.out}")
+        print(f"wrote {options.out}; run it with fmab run cdp --means {as_word(options.out)}")
 
 
 def _none(value: Any) -> Any:

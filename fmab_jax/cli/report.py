@@ -58,6 +58,7 @@ def execute(call: Call) -> None:
 
     options = call.options
     with spelt(options, path="sources", store="sources"):
+        page.checked_out(options.out, options.overwrite)
         results = page.results_of(list(options.sources))
         if options.select:
             results = _selected(results, options.select)

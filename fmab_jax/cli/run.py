@@ -7,6 +7,7 @@ Examples:
   fmab run cdp --epsilon 0.5 --agents 50 --arms 100 --horizon 1e6
   fmab run ddp --graph ring star complete --epsilon 0.5
   fmab run hdp --components 20x5:star --server-price 50
+  fmab run ucb1 --horizon 1e7 --dry-run
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Options(stated.Stated):
     """Write BASE.png and BASE.nc."""
     overwrite: Annotated[bool, Off] = False
     """Replace older files."""
+    dry_run: Annotated[bool, Off] = False
+    """Say what would be done and what it takes, and stop."""
     figure: bool = True
     """Draw the figure."""
     data: bool = True
@@ -59,7 +62,7 @@ class Options(stated.Stated):
 
 
 # What is named in a file's name says what the file holds.
-_UNNAMED = ("plugin", "out", "overwrite", "figure", "data")
+_UNNAMED = ("plugin", "out", "overwrite", "dry_run", "figure", "data")
 
 
 def command(words: list[str]) -> Command:
@@ -69,12 +72,17 @@ def command(words: list[str]) -> Command:
 
 def execute(call: Call) -> None:
     """Runs, prints and writes; every bad value is refused before the first trial."""
+    from fmab_jax.sweeps import runner
+
     options, owner = call.options, call.command.subject
     _, study = stated.study_of(options, owner, call.words)
     with spelt(options, kind="band", **stated.RENAMED):
         _check(options)
         drawn = _drawn(options, study)
         figure_path, data_path = _paths(options, owner, study)
+        if options.dry_run:
+            runner.run(study, progress=True, dry=True)
+            return
         data = _simulated(study)
     if options.data:
         from fmab_jax.sweeps import exports

@@ -31,7 +31,7 @@ from tyro.conf import Positional, arg
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import OutOfSpace, Stopped
-from fmab_jax.cli.options import Call, Command, Count, Off, shown, spelt
+from fmab_jax.cli.options import Call, Command, Count, Off, as_word, shown, spelt
 from fmab_jax.cli.show import Options as Show
 from fmab_jax.cli.tables import arms_run, print_results
 from fmab_jax.errors import Refusal, refuse
@@ -165,7 +165,7 @@ def execute(call: Call) -> None:
         stated_means = document.get("problem", {}).get("means")
         means = [stated_means] if isinstance(stated_means, str) else []
         print_results(data, Show(folder=out), arms=arms_run(means, data))
-    print(f"next: fmab show {shlex.quote(out)}, fmab plot {shlex.quote(out)} --help")
+    print(f"next: fmab show {as_word(out)}, fmab plot {as_word(out)} --help")
 
 
 class _Planned(Progress):

@@ -142,13 +142,18 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
     for event, words in EVENTS.items():
         names = (event, f"{event}_lower", f"{event}_upper", "seeds")
         bad, low, high, seeds = arrays(finals, names, dims)
+        # Of an unfinished sweep some have no seeds yet, and no interval.
+        known = [at for at in np.ndindex(bad.shape) if seeds[at] > 1]
+        if not known:
+            continue
         # Of configurations where it happened equally often, the one that is least sure.
-        worst = max(np.ndindex(bad.shape), key=lambda at: (bad[at] / seeds[at], high[at]))
+        worst = max(known, key=lambda at: (bad[at] / seeds[at], high[at]))
+        sums = sum(bad[at] for at in known), sum(seeds[at] for at in known)
         ends = interval + _range(low[worst], high[worst])
-        start = f"{_share(bad.sum(), seeds.sum())}{'' if sentences else ' seeds'} {words}"
+        start = f"{_share(*sums)}{'' if sentences else ' seeds'} {words}"
         if bad.size == 1:
             start += f" ({ends})"
-        elif not bad.any():
+        elif not sums[0]:
             start += f", 0 in every configuration ({ends} in each)"
         else:
             at = dict(zip(dims, worst, strict=True))

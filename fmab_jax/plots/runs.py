@@ -83,7 +83,7 @@ def plot_runs(
         refuse("runs", runs, "1 to 28 results by label", "write {'label': data}")
     if isinstance(runs, xr.Dataset):
         runs = cells(runs)
-    runs = {str(label): data for label, data in runs.items()}
+    runs = {words.shortened(str(label)): data for label, data in runs.items()}
     if not 1 <= len(runs) <= style.MOST:
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {label: _checked(label, data) for label, data in runs.items()}
@@ -95,7 +95,7 @@ def plot_runs(
     allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
     if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
         refuse("bounds", bounds, allowed, remedy)
-    bounds = {} if bounds is None else bounds
+    bounds = {words.shortened(str(label)): each for label, each in (bounds or {}).items()}
     for label, values in bounds.items():
         slots = runs[label].time.shape if label in runs else ()
         if array_of("bounds", values, 10**6, allowed, remedy).shape != slots:

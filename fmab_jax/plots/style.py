@@ -139,8 +139,12 @@ def wrapped(text: str, limit: float) -> str:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".lstrip(" ")
         while text_size(lines[-1])[0] > limit:  # one word longer than a line
-            ends = range(1, len(lines[-1]))
-            cut = max((n for n in ends if text_size(lines[-1][:n])[0] <= limit), default=1)
+            # By halving: the widths of all beginnings of a long word take minutes.
+            fits, cut = len(lines[-1]), 1
+            while fits - cut > 1:
+                middle = (cut + fits) // 2
+                wide = text_size(lines[-1][:middle])[0] > limit
+                cut, fits = (cut, middle) if wide else (middle, fits)
             lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return "\n".join(lines).replace(_TIE, " ")
 

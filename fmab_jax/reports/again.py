@@ -390,8 +390,9 @@ def _times(data: xr.Dataset, horizon: int) -> str | None:
 
 
 def where_from(path: str | os.PathLike[str]) -> str:
-    """Returns a path as a command states it."""
-    return os.path.normpath(os.fspath(path))
+    """Returns a path as a command states it: what begins with a dash would be an option."""
+    whole = os.path.normpath(os.fspath(path))
+    return os.path.join(os.curdir, whole) if whole.startswith("-") else whole
 
 
 def quoted(path: str) -> str:

@@ -172,13 +172,15 @@ def gathered(
             server_price=server_price,
             peer_price=peer_price,
         )
-        sources.append(Source(label if several else "", path, data, table, again(data, path)))
+        own = words.shortened(label) if several else ""
+        sources.append(Source(own, path, data, table, again(data, path)))
     axes = _axes(sources)
     cells = _cells(sources, axes)
     if not any(math.isfinite(cell.row["regret"]) for cell in cells):
         refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     meters = _meters(sources)
-    titles = list(dict.fromkeys(str(s.data.attrs.get("title", "a run")) for s in sources))
+    said = (words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
+    titles = list(dict.fromkeys(said))
     curves, left_out = _curves(sources, cells, meters, level, (server_price, peer_price))
     found, told = _compared(sources, cells, level)
     first = sources[0].table
@@ -445,9 +447,8 @@ def _price(sources: Sequence[Source], level: float) -> list[Comparison]:
 def _events(sources: Sequence[Source]) -> list[str]:
     said = []
     for source in sources:
-        table = source.table.where(source.table.seeds > 1, drop=True)
         start = f"{source.label}: " * bool(source.label)
-        said += [f"{start}{line}." for line in captions.events_of_cells(table)]
+        said += [f"{start}{line}." for line in captions.events_of_cells(source.table)]
         said += [f"{start}{' '.join(line.split())}" for line in overview(source.data).remarks]
     return said
 

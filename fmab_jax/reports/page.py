@@ -32,6 +32,7 @@ from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
 from fmab_jax.reports.content import Cell, Content
 from fmab_jax.reports.pictures import Picture
+from fmab_jax.run.attributes import LONGEST
 from fmab_jax.sweeps.results import read
 
 # Rows of a table on the page; the sentence below it says what is left out.
@@ -86,7 +87,7 @@ def write_report(
         ...     path.read_text("utf-8").startswith("<!DOCTYPE html>")
         True
     """
-    _checked_out(out, overwrite)
+    checked_out(out, overwrite)
     how: dict[str, Any] = {"server_price": server_price, "peer_price": peer_price}
     return write(results_of(sources), out, title=title, level=level, overwrite=overwrite, **how)
 
@@ -106,9 +107,11 @@ def write(
 
     ``select`` are the texts NAME=VALUE by which results were selected, for the page's own command.
     """
-    path = _checked_out(out, overwrite)
-    if title is not None and (not isinstance(title, str) or not title.strip()):
-        refuse("title", title, "a text", "leave it out for the default")
+    path = checked_out(out, overwrite)
+    if title is not None and (
+        not isinstance(title, str) or not title.strip() or len(title) > LONGEST
+    ):
+        refuse("title", title, f"a text of at most {LONGEST:,} letters", "shorten it")
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     costs = {
         "server_price": price("server_price", server_price),
@@ -126,7 +129,8 @@ def write(
     return path
 
 
-def _checked_out(out: Any, overwrite: bool) -> Path:
+def checked_out(out: Any, overwrite: bool) -> Path:
+    """Returns where a page shall stand, having made sure that it can, before anything is read."""
     path = checked_path("out", out)
     if path.suffix != ".html":
         refuse("out", str(path), "a file name ending in .html", "change the ending")
@@ -134,8 +138,6 @@ def _checked_out(out: Any, overwrite: bool) -> Path:
         refuse_taken(path, overwrite)
     except Refusal as error:
         raise (error.renamed("out") if error.field == "path" else error) from None
-    if not os.path.isdir(path.parent):
-        refuse("out", str(path), "in an existing folder", "make the folder first")
     return path
 
 
@@ -161,12 +163,22 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
         label = "" if isinstance(item, xr.Dataset) else _stem(item)
         if not isinstance(item, xr.Dataset):
             place = again.where_from(item)
-            if any(place == path for _, path in found.values()):
-                refuse("sources", place, "distinct", "name each result once")
+            for _, other in found.values():
+                # The same by another name: a link, or a path that goes round.
+                if other is not None and _same(place, other):
+                    remedy = f"it is {other}: name each result once"
+                    refuse("sources", place, "another result", remedy)
             # Files of one name lie in different folders.
             label = place if label in found else label
         found[label] = _result(item, allowed)
     return found
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return one == other or os.path.samefile(one, other)
+    except OSError:  # one is not there, which is said when it is read
+        return False
 
 
 def _stem(path: Any) -> str:

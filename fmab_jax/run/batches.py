@@ -10,8 +10,10 @@ depend on its config and its seed alone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import jax
@@ -334,6 +336,30 @@ def _law_looked_at(problem: BoundProblem, root_seed: Any, seed: Any) -> Looked:
 _OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_prefer_vector_width": "512"}}
 
 
+_telling: ContextVar[Callable[[], None] | None] = ContextVar("telling", default=None)
+
+
+@contextmanager
+def telling(tell: Callable[[], None]) -> Iterator[None]:
+    """Has somebody told, once, that a program is about to be compiled, which takes seconds.
+
+    Nobody is told before a program is traced, which is when a plug-in is refused. What is compiled
+    already is told at the end.
+    """
+    left = [tell]
+
+    def once() -> None:
+        if left:
+            left.pop()()
+
+    token = _telling.set(once)
+    try:
+        yield
+    finally:
+        _telling.reset(token)
+    once()
+
+
 @functools.lru_cache(maxsize=256)
 def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) -> Any:
     """Compiles one program; called once for each, by all its configs.
@@ -367,6 +393,8 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
             lowered = cache.lowered(sharded, arguments, (batch, platform))
         else:
             lowered = jax.jit(sharded).lower(*arguments)
+        if tell := _telling.get():
+            tell()
         try:
             return lowered.compile(compiler_options=_OPTIONS.get(platform))
         except jax.errors.JaxRuntimeError as error:

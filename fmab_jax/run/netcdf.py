@@ -14,6 +14,7 @@ import xarray as xr
 
 from fmab_jax.errors import refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.run import attributes
 from fmab_jax.run.schema import VERSION
 
 _DIGEST, _SCHEMA = "sha256", "schema"
@@ -101,6 +102,9 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         _refuse_version(path, found)
     if digest != _digest(data):
         refuse("path", str(path), "a readable result", "it is damaged: its digest does not fit")
+    if (wrong := attributes.fault(data)) is not None:
+        remedy = f"its attribute {wrong!r} is none that this package writes"
+        refuse("path", str(path), "a result of fmab_jax.save", remedy)
     data.attrs[_SCHEMA] = int(found)
     return data
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,16 @@ import xarray as xr
 
 from fmab_jax.analysis.statements import leak_of
 from fmab_jax.errors import flag, refuse
-from fmab_jax.files import checked_path, naming, refuse_taken, temporary_beside, whole_file
+from fmab_jax.files import (
+    aside,
+    checked_path,
+    naming,
+    refuse_taken,
+    remove,
+    remove_abandoned,
+    temporary_beside,
+    whole_file,
+)
 from fmab_jax.run.netcdf import save
 
 if TYPE_CHECKING:
@@ -68,8 +76,6 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
         refuse("path", str(path), allowed, "the ending chooses the format")
     if ending != ".zarr" or not (overwrite and (path / "zarr.json").is_file()):
         refuse_taken(path, overwrite)
-    if not path.parent.is_dir():
-        refuse("path", str(path), "in an existing folder", "make the folder first")
     if ending == ".nc":
         return save(_plain_labels(data), path, overwrite=overwrite)
     if ending == ".zarr":
@@ -134,7 +140,8 @@ def _plain_labels(data: xr.Dataset) -> xr.Dataset:
 
 def _zarr(data: xr.Dataset, path: Path) -> Path:
     _needed("zarr")
-    temporary, old = temporary_beside(path), temporary_beside(path)
+    remove_abandoned(path)
+    temporary, old = temporary_beside(path), aside(path)
     with naming(path, temporary):
         try:
             with warnings.catch_warnings():
@@ -154,14 +161,9 @@ def _zarr(data: xr.Dataset, path: Path) -> Path:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             if os.path.lexists(path):
-                _remove(old)
+                remove(old)
+    remove_abandoned(path, replaced=True)
     return path
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):  # of a file
-        path.unlink()
 
 
 def _csv(data: xr.Dataset, path: Path) -> Path:

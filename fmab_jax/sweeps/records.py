@@ -6,23 +6,37 @@ labelled and read without surprises.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fmab_jax.core.exchanges.table import AGENTS_MAX
 from fmab_jax.errors import refuse
 from fmab_jax.run import schema
+from fmab_jax.run.attributes import (
+    Check,
+    by_text,
+    either,
+    flag,
+    ledger,
+    listed,
+    missing,
+    number,
+    optional,
+    record,
+    share,
+    study,
+    text,
+    texts,
+    whole,
+)
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.store import Entry, Store
 
 FORMAT = 3
 """Version of run.json and of the chunks beside it."""
 
-_Check = Callable[[Any], bool]
 _KEEPS = ("curves", "summary")
 _TAKEN = {"seed", "time", "time_2", "quantile", "bin", "made", "meter"}
 # What is counted of the seeds of a summary.
@@ -36,122 +50,52 @@ _COUNTED = (
 _FIRST = "run the sweep again into another folder, or use the package that made it"
 
 
-def _whole(low: int, high: int = 2**63 - 1) -> _Check:
-    return lambda value: type(value) is int and low <= value <= high
-
-
-def _list(check: _Check, low: int = 0, high: int = 2**31) -> _Check:
-    return lambda value: (
-        isinstance(value, list) and low <= len(value) <= high and all(map(check, value))
-    )
-
-
-def _optional(check: _Check) -> _Check:
-    return lambda value: value is None or check(value)
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
-def _share(value: Any) -> bool:
-    return _number(value) and 0 < value < 1
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) > 0 and all(map(_text, value.values()))
-
-
-def _record(fields: Mapping[str, _Check]) -> _Check:
-    return lambda value: isinstance(value, dict) and _missing(value, fields) is None
-
-
-def _missing(value: Mapping[str, Any], fields: Mapping[str, _Check]) -> str | None:
-    """Returns the first field that is not there or is something else."""
-    return next((n for n, check in fields.items() if n not in value or not check(value[n])), None)
-
-
 def _dimension(value: Any) -> bool:
     if not isinstance(value, list) or len(value) != 3 or value[0] in [*_TAKEN]:
         return False
-    label = lambda each: _text(each) or _number(each) or _flag(each)  # noqa: E731
-    return _text(value[0]) and _list(label, 1)(value[1]) and _texts(value[2])
-
-
-def _texts_of(value: str) -> bool:
-    """Tells whether a text is a JSON object of texts."""
-    try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and all(map(_text, found.values()))
-
-
-def _leak(value: Any) -> bool:
-    pair = isinstance(value, list) and len(value) == 2
-    real = pair and (value[0] is None or _number(value[0]) and value[0] >= 0)
-    return real and _whole(0, AGENTS_MAX)(value[1])
-
-
-_SEEN = {name: _text for name in ("who", "what", "why", "source")} | {"leaks": _list(_leak, 1)}
-
-
-def _ledger(value: Any) -> bool:
-    """Tells whether a value is a privacy ledger in JSON."""
-    try:
-        found = json.loads(value)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return _list(_record(_SEEN), 1)(found)
+    label = either(text, number, flag)
+    return text(value[0]) and listed(label, 1)(value[1]) and by_text(text, 1)(value[2])
 
 
 def _meter(value: Any) -> bool:
     shape = isinstance(value, list) and len(value) == 4
-    return shape and _text(value[0]) and value[1] in ("server", "peer") and _flag(value[2])
+    return shape and text(value[0]) and value[1] in ("server", "peer") and flag(value[2])
 
 
 _CELL = {
-    "hash": _text,
-    "algorithm": _text,
-    "agents": _whole(1),
-    "arms": _whole(1),
-    "horizon": _whole(1),
-    "epsilon": _optional(_number),
-    "epsilon_message": _optional(_number),
-    "reporting": _whole(1),
-    "wait": _whole(0),
-    "title": _text,
-    "settings": lambda value: _text(value) and _texts_of(value),
-    "ledger": _ledger,
+    "hash": text,
+    "algorithm": text,
+    "agents": whole(1),
+    "arms": whole(1),
+    "horizon": whole(1),
+    "epsilon": optional(number),
+    "epsilon_message": optional(number),
+    "reporting": whole(1),
+    "wait": whole(0),
+    "title": text,
+    "settings": texts,
+    "ledger": ledger,
     "links": lambda value: (
-        isinstance(value, dict) and all(map(_text, value)) and all(map(_whole(0), value.values()))
+        isinstance(value, dict) and all(map(text, value)) and all(map(whole(0), value.values()))
     ),
-    "vectors": _whole(0),
-    "numbers": _whole(0),
-    "grid": _whole(0),
-    "slots": _whole(1),
+    "vectors": whole(0),
+    "numbers": whole(0),
+    "grid": whole(0),
+    "slots": whole(1),
 }
-_UNTIL = {"relative": _number, "level": _share, "max_seeds": _whole(1, MAX_SEEDS)}
+_UNTIL = {"relative": number, "level": share, "max_seeds": whole(1, MAX_SEEDS)}
 _HEADER = {
-    "hash": _text,
-    "study": _record({"root_seed": _whole(0)}),
-    "made_by": _texts,
-    "dims": _list(_dimension),
-    "meters": _list(_meter),
+    "hash": text,
+    "study": study,
+    "made_by": by_text(text, 1),
+    "dims": listed(_dimension),
+    "meters": listed(_meter),
     "keep": lambda value: value in _KEEPS,
-    "seeds": _whole(1, MAX_SEEDS),
-    "until": _optional(_record(_UNTIL)),
-    "look_level": _optional(_share),
-    "cells": _list(_record(_CELL), 1),
-    "grids": _list(_list(_whole(1), 1), 1),
+    "seeds": whole(1, MAX_SEEDS),
+    "until": optional(record(_UNTIL)),
+    "look_level": optional(share),
+    "cells": listed(record(_CELL), 1),
+    "grids": listed(listed(whole(1), 1), 1),
 }
 
 
@@ -170,7 +114,7 @@ def header_in(store: Store) -> dict[str, Any] | None:
         version = f"of format {number}" if number > 1 else "of the first version"
         remedy = "use the newer package that made it" if number > FORMAT else _FIRST
         refuse("store", str(store.path), f"of format {FORMAT}", f"it is {version}: {remedy}")
-    wrong = _missing(header, _HEADER) or _contradiction(header)
+    wrong = missing(header, _HEADER) or _contradiction(header)
     if wrong is not None:
         reason = f"its run.json has no proper {wrong!r}: put a good copy back"
         refuse("store", str(store.path), "a store", reason)
@@ -197,13 +141,13 @@ def _contradiction(header: Mapping[str, Any]) -> str | None:
 
 def fit(facts: Mapping[str, Any]) -> bool:
     """Returns whether these are the facts of a chunk: cells, seeds, what is kept, versions."""
-    fields: dict[str, _Check] = {
-        "cells": _list(_text, 1),
-        "seeds": _list(_whole(0, MAX_SEEDS), 2, 2),
+    fields: dict[str, Check] = {
+        "cells": listed(text, 1),
+        "seeds": listed(whole(0, MAX_SEEDS), 2, 2),
         "keep": lambda value: value in _KEEPS,
-        "made_by": _texts,
+        "made_by": by_text(text, 1),
     }
-    return _missing(facts, fields) is None and facts["seeds"][0] < facts["seeds"][1]
+    return missing(facts, fields) is None and facts["seeds"][0] < facts["seeds"][1]
 
 
 def fault(entry: Entry, arrays: Mapping[str, np.ndarray], slots: Mapping[str, int]) -> str | None:

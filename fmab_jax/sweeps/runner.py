@@ -484,9 +484,9 @@ class _Work:
             program = _sort(self.points[todo[0].cells[0]].config)
             programs = len({_sort(self.points[block.cells[0]].config).program for block in todo})
             batch = self._needs(program, todo).batch
-            teller.compiling(1, programs)
             started = time.perf_counter()
-            batches.executable(program.program, batch, self.devices)
+            with batches.telling(functools.partial(teller.compiling, 1, programs)):
+                batches.executable(program.program, batch, self.devices)
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
@@ -535,9 +535,9 @@ class _Work:
             own = self._own(program, blocks)
             batch = self._needs(program, own).batch
             if (program, batch) not in self.compiled:
-                teller.compiling(place, len(programs))
                 started = time.perf_counter()
-                batches.executable(program.program, batch, self.devices)
+                with batches.telling(functools.partial(teller.compiling, place, len(programs))):
+                    batches.executable(program.program, batch, self.devices)
                 self.compiled.add((program, batch))
                 trials = batch * resources.threads(self.devices)
                 if not self.timed and planned >= 8 * trials:

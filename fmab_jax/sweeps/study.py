@@ -647,7 +647,8 @@ def _spelt_out(problem: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str,
                 remedy = "the problem has its own; or pass a maker such as Problem.uniform"
                 refuse(name, parameters[name], "left out with a Problem", remedy)
         return Drawn, {**own, **parameters}
-    if {"agents", "arms"} <= set(parameters):
+    # Not of an array, whose equality is one as well.
+    if callable(problem) and {"agents", "arms"} <= set(parameters):
         if problem == Problem.heterogeneous:
             return Drawn, parameters if "spread" in parameters else {**parameters, "spread": 1.0}
         if problem == Problem.uniform and not {"spread", "instance_gap"} & set(parameters):

@@ -61,7 +61,24 @@ WORDS: list[tuple[str, str]] = [
     ),
     ("run cdp --hroizon 9", f"--hroizon: {OPTION} run cdp; did you mean --horizon?"),
     ("run cdp --graph ring", f"--graph: {OPTION} run cdp; see fmab run cdp --help"),
-    ("run ddp -n 3", f"-n: {OPTION} run ddp; see fmab run ddp --help"),
+    (
+        "run ddp -n 3",
+        f"-n: {OPTION} run ddp; see fmab run ddp --help; a file of that name is ./-n",
+    ),
+    ("show -x.nc", f"-x.nc: {OPTION} show; see fmab show --help; a file of that name is ./-x.nc"),
+    (
+        "run cdp --out -out",
+        f"-out: {OPTION} run cdp; did you mean --out?; a file of that name is ./-out",
+    ),
+    (
+        "audit cdp --out nowhere/x",
+        "--out nowhere/x.png: must be in an existing folder; make the folder first",
+    ),
+    (
+        f"report x.nc --out {300 * 'a'}.html",
+        f"--out {76 * 'a'}: must be a path of at most 4,000 bytes, at most 255 from / to /; "
+        "choose a shorter one",
+    ),
     (
         "run cdp --epsilon 0,5",
         "--epsilon 0,5: must be a number in (0, 1e+100]; "
@@ -167,8 +184,7 @@ WORDS: list[tuple[str, str]] = [
     ),
     (
         "run cdp --out nowhere/x",
-        "--out nowhere/x: must be a file name in an existing folder that can be written; "
-        "nowhere: No such file or directory",
+        "--out nowhere/x.png: must be in an existing folder; make the folder first",
     ),
     (
         "run cdp --out=",

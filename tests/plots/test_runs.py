@@ -624,3 +624,17 @@ def test_bounds_lie_over_their_runs():
     assert any("theorems' bounds" in text.get_text().replace("\n", " ") for text in figure.texts)
     with pytest.raises(ValueError, match="^bounds='c'"):
         plot_runs({"a": data}, bounds={"c": curve})
+
+
+def test_a_long_word_is_cut_by_halving(monkeypatch):
+    """Would catch every beginning of a word of thousands of letters measured, which takes hours."""
+    asked = []
+
+    def size(text):
+        asked.append(text)
+        return 0.1 * len(text), 0.1
+
+    monkeypatch.setattr(style, "text_size", size)
+    lines = style.wrapped("ab " + 5000 * "x" + " c", 2.05).split("\n")
+    assert lines == ["ab", *[20 * "x"] * 250, "c"]
+    assert len(asked) < 250 * 16

@@ -922,3 +922,56 @@ def test_a_reader_is_told_that_no_round_was_completed(folder, capsys, grid):
     fmab.export(idle, "idle.nc")
     shown = said(capsys, "show idle.nc --format csv")
     assert shown.err == f"{remark}\n" and "No round" not in shown.out
+
+
+def begun(grid: xr.Dataset, done: int) -> xr.Dataset:
+    """Returns what is there of a sweep that was interrupted after so many configurations."""
+    there = (np.arange(grid.seeds.size) < done).reshape(grid.seeds.shape)
+    there = xr.DataArray(there, dims=grid.seeds.dims)
+    curves = {n: grid[n].where(there) for n in ("regret", "waiting_regret", "links")}
+    ends = {n: grid[n].where(there) for n in ("rounds_made", "active_arms", "chosen_arm")}
+    return grid.assign(**curves, **ends, seeds=grid.seeds.where(there, 0).astype(int))
+
+
+@pytest.mark.parametrize("done", [1, 2, 4])
+def test_a_report_on_an_interrupted_sweep_tells_what_is_there(grid, tmp_path, done):
+    """Would catch a page that needs all configurations: NaN has no place among whole numbers."""
+    data = begun(grid, done)
+    path = fmab.write_report(data, tmp_path / "x.html")
+    text = plain(Reader(path.read_text("utf-8")).text)
+    assert f"{6 - done} configurations have no seeds yet" in text
+    lost = int(data.best_arm_lost.values.reshape(6, -1)[:done].sum())
+    assert f"{lost} of {20 * done} seeds lost the best arm" in text
+    assert f"{6 - done} configurations not begun yet" in text
+
+
+def test_one_result_by_two_names_is_refused(grid, tmp_path):
+    """Would catch a result that is compared with itself, under the name of a link."""
+    path = fmab.export(grid, tmp_path / "x.nc")
+    link = tmp_path / "y.nc"
+    link.symlink_to(path)
+    with pytest.raises(ValueError) as caught:
+        fmab.write_report([path, link], tmp_path / "r.html")
+    assert str(caught.value).endswith(f"must be another result; it is {path}: name each result once")
+    assert not (tmp_path / "r.html").exists()
+
+
+LONG = 100_000 * "x"
+
+
+@pytest.mark.parametrize("where", ["title", "settings", "label"])
+def test_words_that_are_endless_are_cut(grid, tmp_path, where):
+    """Would catch a page of hundreds of megabytes, or one that takes minutes."""
+    data = grid.isel(epsilon=[0], rounds=[0])
+    given = {"title": LONG} if where == "title" else {"settings": json.dumps({"a": LONG})}
+    sources = data.assign_attrs(given) if where != "label" else {LONG: data, LONG + "y": data}
+    path = fmab.write_report(sources, tmp_path / "x.html")
+    text = path.read_text("utf-8")
+    assert 600 * "x" not in text and 400 * "x" in text
+    assert len(set(re.findall(r"x… \(([0-9a-f]{8})\)", text))) == 1 + (where == "label")
+
+
+def test_a_title_is_short(grid, tmp_path):
+    """Would catch a heading of a hundred thousand letters."""
+    with pytest.raises(ValueError, match="must be a text of at most 1,000 letters; shorten it"):
+        fmab.write_report(grid, tmp_path / "x.html", title=LONG)
