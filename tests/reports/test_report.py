@@ -933,7 +933,7 @@ def begun(grid: xr.Dataset, done: int) -> xr.Dataset:
     return grid.assign(**curves, **ends, seeds=grid.seeds.where(there, 0).astype(int))
 
 
-@pytest.mark.parametrize("done", [1, 2, 4])
+@pytest.mark.parametrize("done", [1, 3])
 def test_a_report_on_an_interrupted_sweep_tells_what_is_there(grid, tmp_path, done):
     """Would catch a page that needs all configurations: NaN has no place among whole numbers."""
     data = begun(grid, done)
@@ -952,7 +952,7 @@ def test_one_result_by_two_names_is_refused(grid, tmp_path):
     link.symlink_to(path)
     with pytest.raises(ValueError) as caught:
         fmab.write_report([path, link], tmp_path / "r.html")
-    assert str(caught.value).endswith(f"must be another result; it is {path}: name each result once")
+    assert str(caught.value).endswith(f"another result; it is {path}: name each result once")
     assert not (tmp_path / "r.html").exists()
 
 
