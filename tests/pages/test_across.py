@@ -1,0 +1,578 @@
+"""The same quantity stands on several pages: its values are collected, and held together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pages import reader
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ROOT / "figures"
+Row = dict[str, str]
+Tables = Mapping[str, list[Row]]
+# A value in full, or as it is printed.
+Value = float | str
+Note = tuple[tuple[str, ...], str, Value]
+HORIZONS = ("10000", "100000", "1000000")
+POWERS = {"10000": "10⁴", "100000": "10⁵", "1000000": "10⁶"}
+ENDS = ("", ", lower", ", upper")
+AGENTS = 50
+
+
+@cache
+def _read() -> dict[str, list[Row]]:
+    return {path.stem: reader.rows_of(path) for path in FIGURES.glob("*.csv")}
+
+
+def tables() -> dict[str, list[Row]]:
+    """Returns the rows of all CSV files, which may be changed."""
+    return {name: [row.copy() for row in rows] for name, rows in _read().items()}
+
+
+def texts() -> dict[str, str]:
+    pages = [*FIGURES.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    return {path.name: path.read_text("utf-8") for path in pages}
+
+
+def where(rows: Iterable[Row], **fixed: str) -> list[Row]:
+    return [
+        row
+        for row in rows
+        if all(row[key.replace("_", " ")] == text for key, text in fixed.items())
+    ]
+
+
+def one(rows: Iterable[Row], **fixed: str) -> Row:
+    (found,) = where(rows, **fixed)
+    return found
+
+
+def claim(csv: Tables, quote: str, quantity: str, condition: str) -> Iterable[float]:
+    """Yields the estimate of a sentence, where it has this number under this condition."""
+    for row in csv["claims"]:
+        found = row["quote"], row["quantity"], row["condition"]
+        if found == (quote, quantity, condition) and row["list"] == "measured" and row["estimate"]:
+            yield float(row["estimate"])
+            return
+
+
+def ending(csv: Tables, name: str, T: str) -> dict[tuple[str, str], float]:
+    """Returns the means at T of a figure's curves, by quantity and curve."""
+    return {
+        (row["quantity"], row["curve"]): float(row["mean"])
+        for row in csv[name]
+        if row["T"] == T and row["slot"] in (T, "")
+    }
+
+
+def arena(csv: Tables) -> Iterable[Note]:
+    """Collects what contestants have, by seeds: with other seeds it is another number."""
+    for T in HORIZONS:
+        power = f"T1e{len(T) - 1}"
+        for name in ("arena", "arena_links"):
+            for row in csv[f"{name}_{power}"]:
+                label = row["algorithm"]
+                for head in ("regret at T", "links at T", "numbers sent", "bits sent"):
+                    for end in ENDS:
+                        key = (head + end, label, T, row["seeds"])
+                        yield key, f"{name}_{power}.csv", float(row[head + end])
+        main = {row["algorithm"]: row for row in csv[f"arena_{power}"]}
+        for row in csv[f"arena_leak_{power}"]:
+            own = main.get(row["algorithm"])
+            # At its own leak a contestant is that of the main table.
+            if own and row["view"].endswith("single messages") and not row["why not run"]:
+                leak = own["epsilon of messages"].partition(" ")[0]
+                if leak == f"{float(row['ε']):g}":
+                    for end in ENDS:
+                        key = (f"regret at T{end}", row["algorithm"], T, row["seeds"])
+                        yield key, f"arena_leak_{power}.csv", float(row[f"regret at T{end}"])
+        for row in csv[f"arena_differ_{power}"]:
+            key = ("regret at T", row["algorithm"], T, row["seeds, where alike"])
+            yield key, f"arena_differ_{power}.csv", float(row["agents alike"])
+        for row in csv[f"arena_regret_{power}"]:
+            if row["slot"] == T and row["quantity"] in ("regret", "regret at T", "links at T"):
+                head = row["quantity"].removesuffix(" at T") + " at T"
+                key = (head, row["curve"], T, main[row["curve"]]["seeds"])
+                yield key, f"arena_regret_{power}.csv", float(row["mean"])
+
+
+def server(csv: Tables) -> Iterable[Note]:
+    """Collects the regret of CDP-MAB on the paper's instance, 1000 seeds."""
+    for T in HORIZONS:
+        key, seeds = ("regret at T", "CDP-MAB", T, "1000"), "1000"
+        yield key, "fig04_epsilon.csv", ending(csv, "fig04_epsilon", T)["regret", "ε = 1 (Nε = 50)"]
+        yield (
+            key,
+            "fig05_participation.csv",
+            ending(csv, "fig05_participation", T)["regret", "p = 1"],
+        )
+        for name in ("fig06_rounds", "fig06_rounds_smallest_gap"):
+            yield key, f"{name}.csv", ending(csv, name, T)["regret", "no budget"]
+        leaks = where(csv["maps_leak"], T=T, structure="CDP, p = 1")
+        for row in leaks:
+            if row["leak"] in ("50.0", "50"):
+                for end in ENDS:
+                    full = (f"regret at T{end}", *key[1:])
+                    yield full, "maps_leak.csv", float(row[f"regret{end}"])
+        for structure, leak, label in (
+            ("DDP, ring", "50.0", "DDP-MAB, ring"),
+            ("HDP, ten stars of five", "50.0", "HDP-MAB, 10 stars of 5"),
+            # An agent alone adds its own noise only: its leak is ε.
+            ("agents alone", "1.0", "CDP-MAB alone"),
+        ):
+            found = where(csv["maps_leak"], T=T, structure=structure, leak=leak)
+            for row in found:
+                own = ("regret at T", label, T, seeds)
+                yield own, "maps_leak.csv", float(row["regret"])
+        curves = ending(csv, "fig04_epsilon", T)
+        free = ("regret without noise", T)
+        yield free, "fig04_epsilon.csv", curves["regret", "no noise"]
+        yield free, "maps_leak.csv", float(one(leaks, leak="none")["regret"])
+        for curve in ("ε = 0.1 (Nε = 5)", "ε = 0.3 (Nε = 15)", "ε = 0.5 (Nε = 25)"):
+            price = ("price of privacy", curve, T)
+            yield price, "fig04_epsilon.csv", curves["price of privacy", curve]
+            yield price, "its regret", curves["regret", curve] - curves["regret", "no noise"]
+        share = ("noise at ε = 1 costs", T)
+        yield (
+            share,
+            "fig04_epsilon.csv",
+            (curves["price of privacy", "ε = 1 (Nε = 50)"] / curves["regret", "no noise"]),
+        )
+        for row in where(leaks, leak="50.0"):
+            yield share, "maps_leak.csv", float(row["over no noise"]) - 1
+        told = claim(csv, r"$\epsilon=1$ indicates the non-private case", "", f"T = {POWERS[T]}")
+        yield from ((share, "claims.csv", value) for value in told)
+
+
+def participation(csv: Tables) -> Iterable[Note]:
+    """Collects regrets by p and R, with a budget built for 1/16 or the instance's own gap."""
+    for T in HORIZONS:
+        curves = ending(csv, "fig05_participation", T)
+        for p in ("0.2", "0.4", "0.6", "0.8"):
+            yield ("regret", p, "none", T), "fig05_participation.csv", curves["regret", f"p = {p}"]
+            key = ("regret", p, "none, beside p = 1", T)
+            yield key, "fig05_participation.csv", curves["difference to p = 1", f"p = {p}"]
+            both = curves["regret", f"p = {p}"] - curves["regret", "p = 1"]
+            yield key, "its regret", both
+        key = ("regret", "0.2", "none", T)
+        found = where(csv["maps_leak"], T=T, structure="CDP, p = 0.2", leak="10.0")
+        yield from ((key, "maps_leak.csv", float(row["regret"])) for row in found)
+        ratio = curves["regret", "p = 0.2"] / curves["regret", "p = 0.4"] - 1
+        yield ("p = 0.2 over 0.4", T), "fig05_participation.csv", ratio
+        quote = "the regrets at $T$ decrease as $p$ increases"
+        for value in claim(csv, quote, "p = 0.2 over 0.4", f"T = {POWERS[T]}"):
+            yield ("p = 0.2 over 0.4", T), "claims.csv", value
+        base = curves["regret", "p = 1"]
+        for name, gap in (("fig07_tradeoff", "1/16"), ("fig07_tradeoff_smallest_gap", "own")):
+            for row in where(csv[name], T=T):
+                free = row["R"] == "no budget"
+                rounds = "none" if free else f"{row['R']}, {gap}"
+                yield ("regret", row["p"], rounds, T), f"{name}.csv", float(row["regret"])
+        for row in where(csv["maps_pairs"], T=T):
+            rounds = "none" if row["R"] == "none" else f"{row['R']}, own"
+            p = f"{float(row['p']):g}"
+            yield ("regret", p, rounds, T), "maps_pairs.csv", float(row["over R_C"]) * base
+        yield ("regret", "1", "none", T), "fig05_participation.csv", base
+        for name, gap in (("fig06_rounds", "1/16"), ("fig06_rounds_smallest_gap", "own")):
+            for (quantity, curve), value in ending(csv, name, T).items():
+                if quantity == "regret" and curve != "no budget":
+                    key = ("regret", "1", f"{curve.removeprefix('R = ')}, {gap}", T)
+                    yield key, f"{name}.csv", value
+        for row in where(csv["maps_gap_regret"], T=T, gap="oracle"):
+            yield (
+                ("regret", "1", f"{row['R']}, own", T),
+                "maps_gap_regret.csv",
+                float(row["regret"]),
+            )
+        for row in where(csv["readings"], T=T):
+            if found := re.fullmatch(r"schedule built .*: R = (\d)", row["other reading"]):
+                for gap, which in (("own", "usual"), ("1/16", "other")):
+                    key = ("regret", "1", f"{found[1]}, {gap}", T)
+                    yield key, "readings.csv", float(row[f"regret, {which} reading"])
+
+
+def alone(csv: Tables) -> Iterable[Note]:
+    """Collects what sentences of CLAIMS say of ratios, from the tables of regret."""
+    for T in HORIZONS:
+        condition, power = f"T = {POWERS[T]}", f"T1e{len(T) - 1}"
+        main = {row["algorithm"]: row for row in csv[f"arena_{power}"]}
+        key = ("agents alone over CDP-MAB", T)
+        # Only runs of the same seeds have the same ratio.
+        single, cdp = main.get("CDP-MAB alone"), main["CDP-MAB"]
+        if single and single["seeds"] == cdp["seeds"]:
+            ratio = float(single["regret at T"]) / float(cdp["regret at T"])
+            yield key, f"arena_{power}.csv", ratio
+        for row in where(csv["maps_pairs"], T=T, p="1.0", R="none"):
+            yield key, "maps_pairs.csv", float(row["agents alone over R_C"])
+        for value in claim(csv, "we can obtain $MR_C(T)$ regret", "times", condition):
+            yield key, "claims.csv", value
+        for row in where(csv["maps_pairs"], T=T):
+            pair = f"{condition}, p = {float(row['p']):g} and R = {row['R']}"
+            quote = "not worse than the non-communication case"
+            for value in claim(csv, quote, "over agents alone", pair):
+                own = ("over agents alone", pair)
+                yield own, "claims.csv", value
+                yield own, "maps_pairs.csv", float(row["over agents alone"]) - 1
+        close = csv["maps_gap_regret"]
+        for quote, head in (
+            (" $ R=4$ and 5 are almost the same", "R = 4 and 5 alike: excess"),
+            (
+                "the regret of this case is close to the performance",
+                "R = 5 close to no budget: excess",
+            ),
+        ):
+            for value in claim(csv, quote.strip(), "", f"{condition}, own gap"):
+                yield (head, T), "claims.csv", value
+            yield (
+                (head, T),
+                "maps_gap_regret.csv",
+                float(one(close, T=T, gap="oracle", R="5")[head]),
+            )
+            yield (
+                (head, T),
+                "maps_gap_events.csv",
+                float(one(csv["maps_gap_events"], T=T, gap="oracle", R="5")[head]),
+            )
+        curves = ending(csv, "fig06_rounds_smallest_gap", T)
+        four, five = (curves["regret", f"R = {R}"] for R in (4, 5))
+        yield ("R = 4 and 5 alike: excess", T), "fig06_rounds_smallest_gap.csv", four / five - 1
+        free = curves["regret", "no budget"]
+        yield (
+            ("R = 5 close to no budget: excess", T),
+            "fig06_rounds_smallest_gap.csv",
+            five / free - 1,
+        )
+        quote = r"we need about $ \log(T) \approx 4$ communication rounds"
+        for value in claim(csv, quote, "rounds", condition):
+            yield ("links at T", "CDP-MAB", T, "1000"), "claims.csv", AGENTS * value
+
+
+def graphs(csv: Tables) -> Iterable[Note]:
+    """Collects what graphs and components cost; runs that draw agent by agent."""
+    for T in HORIZONS:
+        table = {row["graph"]: row for row in where(csv["table1_graphs"], T=T)}
+        curves = ending(csv, "fig10_graphs", T)
+        for graph, row in table.items():
+            yield ("DDP-MAB", graph, T), "table1_graphs.csv", float(row["regret at T"])
+            yield ("minus complete", graph, T), "table1_graphs.csv", float(row["minus complete"])
+            yield (
+                ("links used", graph, T),
+                "table1_graphs.csv",
+                float(row["cost at T, edges that carry data"]),
+            )
+        for (_, curve), value in curves.items():
+            yield ("minus complete", curve, T), "fig10_graphs.csv", value
+        for row in where(csv["maps_waits"], T=T, M="50"):
+            yield ("minus complete", row["graph"], T), "maps_waits.csv", float(row["extra regret"])
+            yield ("over complete", row["graph"], T), "maps_waits.csv", float(row["of the regret"])
+        whole = float(table["complete"]["regret at T"])
+        for graph, row in table.items():
+            share = float(row["minus complete"]) / whole
+            yield ("over complete", graph, T), "table1_graphs.csv", share
+            text = row["minus complete, per cent"].removesuffix(" %").replace("+", "")
+            yield ("over complete, per cent", graph, T), "table1_graphs.csv", text
+            yield ("over complete, per cent", graph, T), "its regret", 100 * share
+        quote = "the Ring graph incurs larger regret"
+        for value in claim(csv, quote, "ring over complete", f"T = {POWERS[T]}"):
+            yield ("over complete", "ring", T), "claims.csv", value
+        for row in where(csv["arena_protocols_regret"], T=POWERS[T], protocol="GIS"):
+            graph = row["graph"]
+            yield ("DDP-MAB", graph, T), "arena_protocols_regret.csv", float(row["regret at T"])
+            links = float(row["links at T, edges that carry data"])
+            yield ("links used", graph, T), "arena_protocols_regret.csv", links
+        for row in where(csv["readings"], T=T):
+            if found := re.fullmatch(
+                r"wait d_G .*: (\w+)|waits go .*: (ring), ε = 1", row["other reading"]
+            ):
+                graph = found[1] or found[2]
+                yield ("DDP-MAB", graph, T), "readings.csv", float(row["regret, usual reading"])
+            if row["other reading"].endswith("case 2, agents alike"):
+                yield ("case", "2", T), "readings.csv", float(row["regret, usual reading"])
+        costs = ending(csv, "fig11_hybrid_cost", T)
+        extra = ending(csv, "fig11_hybrid", T)
+        for row in where(csv["table2_hybrid"], T=T):
+            case = row["case"]
+            yield ("case", case, T), "table2_hybrid.csv", float(row["regret at T"])
+            if case != "6":
+                yield ("minus case 6", case, T), "table2_hybrid.csv", float(row["minus case 6"])
+                value = extra["difference to case 6", f"case {case}"]
+                yield ("minus case 6", case, T), "fig11_hybrid.csv", value
+            for meter in ("edges", "hops to the sink"):
+                head = f"cost at T, links counted by {meter}"
+                yield (head, case, T), "table2_hybrid.csv", float(row[head])
+                yield (head, case, T), "fig11_hybrid_cost.csv", costs[head, f"case {case}"]
+        three = ending(csv, "fig12_heterogeneous_structures", T)
+        for row in where(csv["fig13_heterogeneity"], T=T):
+            apart = {"0": "homogeneous", "1": "heterogeneous"}.get(row["spread"])
+            if apart and row["curve"] != "agents alone":
+                key, curve = ("beside CDP-MAB", row["curve"], apart, T), f"{row['curve']}, {apart}"
+                yield key, "fig13_heterogeneity.csv", float(row["difference to CDP-MAB at T"])
+                value = three["difference to CDP-MAB", curve]
+                yield key, "fig12_heterogeneous_structures.csv", value
+        ring = one(csv["maps_waits"], T=T, over="M", M="100", graph="ring")
+        key = ("beside CDP-MAB", "DDP-MAB", "homogeneous", T)
+        yield key, "maps_waits.csv", float(ring["extra regret"])
+
+
+def leaks(csv: Tables) -> Iterable[Note]:
+    """Collects what a message of the paper's setting leaks."""
+    key = ("Nε at ε = 1, M = 50",)
+    yield (
+        key,
+        "arena_ledger.csv",
+        float(one(csv["arena_ledger"], algorithm="CDP-MAB", sees="actions")["ε"]),
+    )
+    for row in csv["table1_graphs"]:
+        yield key, "table1_graphs.csv", row["leak"].removeprefix("Nε = ")
+    for row in where(csv["fig07_tradeoff"], p="1"):
+        yield key, "fig07_tradeoff.csv", float(row["leak"])
+    for power in ("T1e4", "T1e5", "T1e6"):
+        row = one(csv[f"arena_{power}"], algorithm="CDP-MAB")
+        yield key, f"arena_{power}.csv", row["epsilon of messages"]
+    for algorithm, sees in (("CDP-MAB", "sums over 50 agents"), ("CDP-MAB", "actions")):
+        row = one(csv["arena_ledger"], algorithm=algorithm, sees=sees)
+        yield ("up to δ", sees), "arena_ledger.csv", float(row["ε up to δ"])
+
+
+def captions(csv: Tables, pages: Mapping[str, str]) -> Iterable[Note]:
+    """Collects what captions and pages for people print."""
+    T = "1000000"
+    first = pages["fig04_epsilon.md"]
+    told = re.findall(r"([\d,]+) at ε = ([\d.]+)", first.partition("](")[0])
+    for value, epsilon in told:
+        curve = f"ε = {epsilon} (Nε = {float(epsilon) * AGENTS:g})"
+        yield ("price of privacy", curve, T), "fig04_epsilon.md", value
+    (free,) = re.findall(r"at ε = 1 to ([\d,]+)\.", first.partition("](")[0])
+    yield ("regret without noise", T), "fig04_epsilon.md", free
+    curves = ending(csv, "fig04_epsilon", T)
+    yield (
+        ("price of privacy", "ε = 1 (Nε = 50)", T),
+        "fig04_epsilon.csv",
+        curves["price of privacy", "ε = 1 (Nε = 50)"],
+    )
+    alt = pages["fig06_rounds.md"].partition("](")[0]
+    (free,) = re.findall(r"beside the ([\d,]+) of no budget", alt)
+    yield ("regret at T", "CDP-MAB", T, "1000"), "fig06_rounds.md", free
+    for value, R in re.findall(r"([+-][\d,]+) at R = (\d)", alt):
+        key = ("beside no budget", R)
+        yield key, "fig06_rounds.md", value.replace("+", "")
+        own = ending(csv, "fig06_rounds", T)["difference to no budget", f"R = {R}"]
+        yield key, "fig06_rounds.csv", own
+    for value, name in re.findall(r"\+([\d.]+) \([^)]*\) on the (\w+)", pages["fig10_graphs.md"]):
+        yield ("minus complete", name, T), "fig10_graphs.md", value
+    (told_,) = re.findall(r"on the complete graph at T: (.*?)\. ", pages["fig10_graphs.md"])
+    for value, power in re.findall(r"([\d,]+) \(T = (10\S)\)", told_):
+        horizon = next(T for T, text in POWERS.items() if text == power)
+        yield ("DDP-MAB", "complete", horizon), "fig10_graphs.md", value
+    privacy = pages["privacy.md"]
+    (outside, message) = re.findall(r"outsider ([\d.]+) in place of (\d+) at", privacy)[0]
+    yield ("up to δ", "actions"), "docs/privacy.md", outside
+    yield ("Nε at ε = 1, M = 50",), "docs/privacy.md", message
+    (agent,) = re.findall(r"own noise, and ([\d.]+) is left", privacy)
+    yield ("up to δ", "sums over 50 agents"), "docs/privacy.md", agent
+    found = pages["reproduction.md"].partition("## What was found")[2]
+    (low, high) = re.findall(r"a ring has ([\d.]+) to ([\d.]+) %", found)[0]
+    shares = {}
+    for horizon in HORIZONS:
+        row = one(csv["table1_graphs"], T=horizon, graph="ring")
+        whole = one(csv["table1_graphs"], T=horizon, graph="complete")
+        shares[horizon] = 100 * float(row["minus complete"]) / float(whole["regret at T"])
+    for key, value, own in (("least", low, min), ("most", high, max)):
+        yield ("ring over complete, per cent", key), "docs/reproduction.md", value
+        yield ("ring over complete, per cent", key), "table1_graphs.csv", own(shares.values())
+    for name in ("ARENA.md", *(f"arena_T1e{power}.md" for power in (4, 5, 6))):
+        for T, power in POWERS.items():
+            part = re.search(rf"^## T = {power}\n(.*?)(?=^## |\Z)", pages[name], re.M | re.S)
+            if part:
+                (value,) = re.findall(
+                    r"^\| CDP-MAB \| nobody.*?\| 1000 \| ([\d,]+) \[", part[1], re.M
+                )
+                yield ("regret at T", "CDP-MAB", T, "1000"), name, value
+
+
+def multiverse(csv: Tables, pages: Mapping[str, str]) -> Iterable[Note]:
+    """Collects in how many readings a sentence holds: of CLAIMS, and of the multiverse."""
+    by: dict[str, list[Row]] = {}
+    for row in csv["multiverse"]:
+        by.setdefault(row["number"], []).append(row)
+    words: dict[tuple[str, str], list[Row]] = {
+        (rows[0]["section"], rows[0]["measured"]): rows for rows in by.values()
+    }
+    for part in reader.tables(pages["CLAIMS.md"].split("\n")):
+        for row in part:
+            cell = next((row[head] for head in row if head.startswith("[readings]")), "")
+            rows = words.get((row.get("section", ""), row.get("measured", "")))
+            if rows and (found := re.match(r"holds in (\d+) of (\d+) readings", cell)):
+                key = ("readings", row["section"], row["measured"])
+                holds = sum(each["verdict"] == "holds" for each in rows)
+                for what, text, value in (("hold", found[1], holds), ("all", found[2], len(rows))):
+                    yield (*key, what), "CLAIMS.md", text
+                    yield (*key, what), "multiverse.csv", float(value)
+
+
+def collected(
+    csv: Tables, pages: Mapping[str, str]
+) -> dict[tuple[str, ...], list[tuple[str, Value]]]:
+    """Returns the values of each quantity, with the place of each."""
+    found: dict[tuple[str, ...], list[tuple[str, Value]]] = {}
+    collectors: tuple[Callable[[Tables], Iterable[Note]], ...]
+    collectors = (arena, server, participation, alone, graphs, leaks)
+    notes = [note for collect in collectors for note in collect(csv)]
+    notes += [*captions(csv, pages), *multiverse(csv, pages)]
+    for key, place, value in notes:
+        found.setdefault(key, []).append((place, value))
+    return found
+
+
+def faults(csv: Tables, pages: Mapping[str, str]) -> list[str]:
+    """Returns the quantities that have two values."""
+    found = []
+    for key, values in collected(csv, pages).items():
+        numbers = [(place, value) for place, value in values if isinstance(value, float)]
+        if not numbers:
+            found.append(f"{key}: no table has it, {values}")
+            continue
+        name, first = numbers[0]
+        for place, value in values:
+            same = (
+                math.isclose(value, first, rel_tol=1e-9, abs_tol=1e-6)
+                if isinstance(value, float)
+                else reader.same(value, first)
+            )
+            if not same:
+                found.append(f"{key}: {first} in {name}, {value} in {place}")
+    return found
+
+
+def test_a_quantity_has_one_value_on_all_pages() -> None:
+    """Would catch a page that is older than another, and one made from other runs or seeds."""
+    assert faults(tables(), texts()) == []
+
+
+def test_every_kind_of_quantity_is_found_in_two_places() -> None:
+    """Would catch a collector that finds nothing any more, since a page or a column was renamed."""
+    found: dict[str, int] = {}
+    for key, values in collected(tables(), texts()).items():
+        found[key[0]] = found.get(key[0], 0) + (len({place for place, _ in values}) > 1)
+    assert min(found.values()) >= 1, found
+    # Three horizons, and all contestants, readings, graphs and cases.
+    several = (
+        "regret at T",
+        "readings",
+        "regret",
+        "minus complete",
+        "DDP-MAB",
+        "over agents alone",
+    )
+    assert all(found[kind] >= 9 for kind in several), found
+
+
+def cell(
+    name: str, head: str, change: Callable[[float], float], **fixed: str
+) -> Callable[..., None]:
+    """Changes a number of a CSV file."""
+
+    def broken(csv: dict[str, list[Row]], _: dict[str, str]) -> None:
+        row = where(csv[name], **fixed)[-1]
+        row[head] = repr(change(float(row[head])))
+
+    return broken
+
+
+def page(name: str, pattern: str, new: str) -> Callable[..., None]:
+    """Changes the text of a page."""
+
+    def broken(_: dict[str, list[Row]], pages: dict[str, str]) -> None:
+        text, many = re.subn(pattern, new, pages[name], count=1)
+        assert many == 1 and text != pages[name]
+        pages[name] = text
+
+    return broken
+
+
+def of_another_horizon(csv: dict[str, list[Row]], _: dict[str, str]) -> None:
+    csv["arena_links_T1e5"] = csv["arena_links_T1e6"]
+
+
+def older(name: str) -> Callable[..., None]:
+    """Makes a file one of other runs: every number is a little off."""
+
+    def broken(csv: dict[str, list[Row]], _: dict[str, str]) -> None:
+        for row in csv[name]:
+            for head, text in row.items():
+                if re.fullmatch(r"-?\d+\.\d+", text) and head not in ("p", "leak", "ε"):
+                    row[head] = repr(float(text) * 1.0001)
+
+    return broken
+
+
+def readings_swapped(csv: dict[str, list[Row]], _: dict[str, str]) -> None:
+    one, other = "regret, usual reading", "regret, other reading"
+    for row in csv["readings"]:
+        row[one], row[other] = row[other], row[one]
+
+
+def more(value: float) -> float:
+    return value * 1.001
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(cell("arena_T1e5", "regret at T", more, algorithm="CDP-MAB"), id="CDP-MAB"),
+        pytest.param(cell("arena_T1e4", "links at T", more, algorithm="GosInE"), id="links"),
+        pytest.param(
+            cell("arena_differ_T1e6", "agents alike", more, algorithm="CDP-MAB"), id="alike"
+        ),
+        pytest.param(of_another_horizon, id="another horizon"),
+        pytest.param(older("fig04_epsilon"), id="an older figure"),
+        pytest.param(older("fig05_participation"), id="older, participation"),
+        pytest.param(older("fig07_tradeoff_smallest_gap"), id="older, trade-off"),
+        pytest.param(older("maps_pairs"), id="older, pairs"),
+        pytest.param(older("maps_waits"), id="older, waits"),
+        pytest.param(older("table2_hybrid"), id="older, components"),
+        pytest.param(older("fig13_heterogeneity"), id="older, agents that differ"),
+        pytest.param(older("claims"), id="older claims"),
+        pytest.param(readings_swapped, id="readings swapped"),
+        pytest.param(
+            cell("table1_graphs", "minus complete", lambda x: -x, graph="ring"),
+            id="a sign of a graph",
+        ),
+        pytest.param(
+            cell("maps_gap_events", "R = 4 and 5 alike: excess", more, gap="oracle", R="5"),
+            id="another excess",
+        ),
+        pytest.param(
+            cell(
+                "arena_ledger", "ε up to δ", lambda x: x + 0.2, algorithm="CDP-MAB", sees="actions"
+            ),
+            id="a leak",
+        ),
+        pytest.param(cell("fig07_tradeoff", "leak", lambda x: x / AGENTS, p="1"), id="ε for N ε"),
+        pytest.param(page("fig04_epsilon.md", r"at ε = 0\.1,", "at ε = 0.3,"), id="another ε"),
+        pytest.param(page("fig10_graphs.md", r"on the ring", "on the star"), id="another graph"),
+        pytest.param(page("fig06_rounds.md", r"\+([\d,]+) at R = 2", r"-\1 at R = 2"), id="a sign"),
+        pytest.param(page("privacy.md", r"26\.2", "26.4"), id="whose leak"),
+        pytest.param(
+            page("CLAIMS.md", r"holds in (\d+) of 18", r"holds in 1\1 of 18"), id="readings"
+        ),
+        pytest.param(page("CLAIMS.md", r"of 18 readings", "of 9 readings"), id="of readings"),
+        pytest.param(
+            page("ARENA.md", r"(\| CDP-MAB \| nobody.*?\| 1000 \| )4", r"\g<1>5"), id="the arena"
+        ),
+        pytest.param(
+            page("reproduction.md", r"a ring has ([\d.]+) to ([\d.]+)", r"a ring has \2 to \1"),
+            id="least and most",
+        ),
+    ],
+)
+def test_a_stale_page_is_caught(broken: Callable[..., None]) -> None:
+    """Would catch a collector that lets one of these pass."""
+    csv, pages = tables(), texts()
+    broken(csv, pages)
+    assert faults(csv, pages) != []
