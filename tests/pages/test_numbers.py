@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from pages import reader
+from sizes import LARGE
+
+import fmab_jax as fmab
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "figures"
@@ -827,3 +830,44 @@ def test_a_wrong_number_is_caught(
     assert many == 1 and changed != texts[section]
     found = faults({**texts, section: changed})
     assert found and all(fault.startswith(f"{section}: ") for fault in found)
+
+
+def test_bounds_on_failures_are_what_their_formula_gives() -> None:
+    """Would catch a constant of docs/theory.md that its own formula passes, or one far above it."""
+    page = " ".join((ROOT / "docs" / "theory.md").read_text("utf-8").split())
+
+    def times_t(agents: int, T: float) -> float:
+        """Returns T times the q of the page, K = 100, over epochs that have room in T."""
+        found, epochs = (800 * T) ** -2, math.log2(agents * T / (16 * math.log(16 * T))) / 2
+        for r in range(1, max(1, math.floor(epochs)) + 2):
+            t = 2 * r * math.sqrt(8 * agents * math.log(800 * r**2 * T))
+            x = t / (2 * agents * r + math.hypot(2 * agents * r, t))
+            found += math.exp(-x * t - 2 * agents * r * math.log1p(-(x**2)))
+            found += (r > 1) * r**-4 * sum(a**-3 for a in range(2, 101)) / (64 * T)
+        return T * found
+
+    many = [times_t(agents, T) for agents in (5, 50, 500) for T in (1e4, 1e6, 1e9)]
+    epochs = [
+        r * 0.5**r * math.sqrt(2 * math.log(800 * r**2 * 1e4) / 50) / math.log(16 * r**2 * 1e4)
+        for r in range(1, 20)
+    ]
+    for pattern, value in (
+        (r"\$q\$ is below \$([\d.]+) \\cdot 10\^\{-4\} / T\$", 1e4 * max(many)),
+        (r"is lost with a probability of at most \$([\d.]+) / T\$", 99 * max(many)),
+        (r"For \$N = 1\$ and \$T = 10\^6\$ it is \$([\d.]+) / T\$", 99 * times_t(1, 1e6)),
+        (r"\$\\varepsilon\^\* < ([\d.]+)\$ in every epoch", max(epochs)),
+    ):
+        (told,) = re.findall(pattern, page)
+        assert value <= float(told) * 1.003 and float(told) <= 1.05 * value, (pattern, value)
+
+
+@pytest.mark.slow
+def test_the_sentence_of_a_comparison_is_that_of_its_code() -> None:
+    """Would catch an example of docs/report.md whose numbers another run had."""
+    page = (ROOT / "docs" / "report.md").read_text("utf-8")
+    problem = fmab.Problem.uniform(**LARGE)
+    assert "problem = fmab.Problem.uniform(agents=50, arms=100)" in page
+    data = fmab.sweep("cdp", problem, epsilon=[0.1, 1, None], horizon=10**5, seeds=200)
+    assert 'fmab.sweep("cdp", problem, epsilon=[0.1, 1, None], horizon=10**5, seeds=200)' in page
+    told = fmab.compare(data.sel(epsilon=0.1), data.sel(epsilon=1)).sentence
+    assert f"# {told}\n" in page.replace("\xa0", " ")
