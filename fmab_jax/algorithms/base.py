@@ -110,7 +110,7 @@ class Seen(NamedTuple):
 
     Attributes:
         who: Who sees it, such as "the server".
-        what: What is seen over the whole run, such as "single messages".
+        what: What is seen, such as "single messages": over the whole run, or else it says so.
         epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
         why: Why it holds, or why nothing does.
         over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller

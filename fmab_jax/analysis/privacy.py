@@ -63,7 +63,7 @@ class LedgerRow(NamedTuple):
 
     Attributes:
         who: Who sees it.
-        what: What is seen over the whole run.
+        what: What is seen: over the whole run, or else it says so.
         epsilon: Of pure differential privacy; infinite for no bound.
         epsilon_at_delta: Of (epsilon, delta)-privacy: at most ``epsilon``, and smaller where the
             noise of several agents adds up. For every event A, P(A) is at most e^epsilon times its
@@ -491,7 +491,7 @@ def told(ledger: str, delta: float = DELTA) -> list[str]:
         delta: As in `privacy_ledger`.
     """
     rows = json.loads(ledger)
-    lines = ["Privacy of one reward, over the whole run:"]
+    lines = ["Privacy of one reward, over the whole run where nothing else is said:"]
     for title in dict.fromkeys(row.get("title", "") for row in rows):
         own = [row for row in rows if row.get("title", "") == title]
         lines += [title] * bool(title)

@@ -371,6 +371,20 @@ def test_agents_that_are_drawn_anew_hide_each_other_once() -> None:
     assert one.epsilon_at_delta < 0.7 * rounds.epsilon_at_delta
 
 
+def test_what_is_about_one_round_says_so() -> None:
+    """Would catch a smaller epsilon of one round that stands, without a word, in a ledger that is
+    headed "over the whole run"."""
+    algorithm = fmab.cdp_mab(1.0, participation=0.3)
+    rows = privacy_ledger(algorithm, 50)
+    assert [row.what.endswith("that round alone and not the run") for row in rows] == [
+        *(False, True, False, False)
+    ]
+    assert [row.over for row in rows][1] > 1  # the one with the smaller epsilon
+    text = lines_of(algorithm)
+    assert text.startswith("Privacy of one reward, over the whole run where nothing else is said:")
+    assert "one round's sum over 2 agents, that round alone and not the run: ε" in text
+
+
 def test_waits_bare_actions_unless_they_are_private() -> None:
     """Would catch actions that are said to be covered while agents wait by un-noised means."""
     for waits in (RING, fmab.hdp_mab(1.0, "25x2:ring"), fmab.hdp_mab(1.0, "25x2:path")):

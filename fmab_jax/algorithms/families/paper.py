@@ -148,7 +148,9 @@ class PaperElimination(Private, Elimination):
             over = max(1, over - 1)
             why += "; an agent can take out its own message"
         if exchange.reporting < exchange.agents:
-            one = Seen(view.who, f"one round's sum over {view.over} agents", leak, why, over)
+            # A ledger is about whole runs: this row is not.
+            what = f"one round's sum over {view.over} agents, that round alone and not the run"
+            one = Seen(view.who, what, leak, why, over)
             # Other agents hide an agent each time, whose own noise in an epoch is drawn once.
             why = "agents are drawn anew: only its own noise stays with an agent's rewards"
             return one, Seen(view.who, "the sums of all rounds", leak, why, 1)
