@@ -68,7 +68,8 @@ class AdaPUCB(Private, IndexPolicy):
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers actions: an episode's rewards are released once, and then forgotten."""
-        return (self.seen("episodes are disjoint data, each with one noise", over=1),)
+        why = "episodes are disjoint data, each with one noise"
+        return (self.seen(why, over=1, source=self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and alpha."""

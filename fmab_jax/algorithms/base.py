@@ -93,6 +93,9 @@ SERVER = "the server"
 ANYBODY = ("anybody", "anybody who gets messages")
 """Who stands for everybody that an exchange says sees something."""
 
+OWN = "own computation"
+"""Source of what no source states."""
+
 LAWS = LAPLACE, BITS = "Laplace", "bits"
 """Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
 where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
@@ -115,7 +118,7 @@ class Seen(NamedTuple):
         why: Why it holds, or why nothing does.
         over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller
             epsilon holds up to delta. 0, the default, where nothing of the kind is known.
-        source: Theorem or section; "" for none.
+        source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
         law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
     """
 

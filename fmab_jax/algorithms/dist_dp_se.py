@@ -9,7 +9,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax.algorithms.base import OUTSIDE, SERVER, Seen, together
+from fmab_jax.algorithms.base import OUTSIDE, OWN, SERVER, Seen, together
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges, laplace
@@ -70,7 +70,9 @@ class DistDPSE(Private, Elimination):
         """Covers what the server sees, so the actions that it decides, and agents with a share."""
         why = "batches are disjoint data, each with one noise on an arm"
         return (
-            self.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1),
+            self.seen(
+                why, SERVER, f"sums over {exchange.agents} agents", over=1, source=self.source
+            ),
             *(self._hidden(exchange, 1, "an agent", "actions") if exchange.agents > 1 else ()),
             self.seen("a function of what the server sees", OUTSIDE, over=1),
         )
@@ -88,7 +90,7 @@ class DistDPSE(Private, Elimination):
         why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
         if math.isinf(self.noise_level):
             why = "no noise"
-        return (Seen(who, what, epsilon, why, 0, self.source),)
+        return (Seen(who, what, epsilon, why, source=OWN),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""

@@ -63,7 +63,8 @@ class DPSE(Private, Elimination):
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers actions: an epoch's rewards are released once, and then forgotten."""
-        return (self.seen("epochs are disjoint data, each with one noise on an arm", over=1),)
+        why = "epochs are disjoint data, each with one noise on an arm"
+        return (self.seen(why, over=1, source=self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, and beta, by default 1 / T."""

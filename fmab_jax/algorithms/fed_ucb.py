@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Seen, together
+from fmab_jax.algorithms.base import OWN, Seen, together
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
@@ -55,12 +55,15 @@ class FedUCB(GossipUCB, Private):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what neighbours are told, and actions: both follow from the released sums."""
         why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
-        told = [self.seen(why, view.who, "estimates and counts") for view in exchange.views]
-        return (*told, self.seen("a function of released sums"))
+        # The source has another share of epsilon for a block.
+        views = [view.who for view in exchange.views]
+        told = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
+        return (*told, self.seen("a function of released sums", source=OWN))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Covers any number of neighbours: all that they see follows from the same sums."""
-        return (self.seen("functions of the same sums", together(size), "estimates and counts"),)
+        why, what = "functions of the same sums", "estimates and counts"
+        return (self.seen(why, together(size), what, source=OWN),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, and which radius it is."""

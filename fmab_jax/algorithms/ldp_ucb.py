@@ -75,7 +75,7 @@ class LDPUCB(Private, IndexPolicy):
             why = "each reward is released once, as one random bit"
         noise: Any = {"over": 1, "law": BITS if self.bits else LAPLACE}
         return (
-            self.seen(why, "anybody", "every released reward", **noise),
+            self.seen(why, "anybody", "every released reward", source=self.source, **noise),
             self.seen("a function of the released rewards", **noise),
         )
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Seen
+from fmab_jax.algorithms.base import OWN, Seen
 from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
@@ -71,9 +71,11 @@ class TreeUCB(Private, IndexPolicy):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers actions, which follow from the released sums."""
         if not self.split:
-            return (self.seen("an arm's tree holds a reward in ceil(log2(T + 1)) noisy blocks"),)
+            why = "an arm's tree holds a reward in ceil(log2(T + 1)) noisy blocks"
+            return (self.seen(why, source=OWN),)
         # A reward enters one arm's tree, whatever the others get.
-        return (self.seen("an arm's tree has epsilon / K, and arms are disjoint data: less leaks"),)
+        why = "an arm's tree has epsilon / K, and arms are disjoint data: less leaks"
+        return (self.seen(why, source=self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, split and failure."""

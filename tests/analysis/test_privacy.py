@@ -256,6 +256,24 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise() -> None:
     assert [row["law"] for row in privacy.merged(cells)] == list(base.LAWS)
 
 
+def test_sources_are_credited_with_what_they_state() -> None:
+    """Would catch a paper that is cited for a computation of this package: shares that somebody
+    knows, trees with other levels, actions that follow from what it does state."""
+
+    def told(algorithm: Any, colluding: int = 0) -> list[str]:
+        papers = {algorithm.source: "paper", "": "", base.OWN: "own"}
+        rows = privacy_ledger(algorithm, 6, colluding=colluding)
+        return [papers.get(row.source, row.source) for row in rows]
+
+    assert told(fmab.dist_dp_se(1.0), 2) == ["paper", "own", "", "own"]
+    assert told(fmab.fed_ucb(1.0, "ring"), 2) == ["own"] * 3
+    assert told(fmab.tree_ucb(1.0)) == ["own"] and told(fmab.tree_ucb(1.0, split=True)) == ["paper"]
+    assert told(fmab.ldp_ucb(1.0)) == ["paper", ""]
+    assert told(fmab.dp_se(1.0)) == told(fmab.adap_ucb(1.0)) == ["paper"]
+    assert told(fmab.cdp_mab(1.0)) == ["Theorem 1", "", ""]
+    assert fmab.dp_se(0.5).seen("because").source == ""
+
+
 def test_who_states_no_noise_gets_no_discount() -> None:
     """Would catch a default that takes the noise of any plug-in for one Laplace variable."""
 

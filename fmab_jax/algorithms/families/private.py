@@ -43,14 +43,15 @@ class Private(Algorithm):
         """Returns epsilon, which is also what all that anybody sees of an agent leaks."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
-    def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **noise: Any) -> Seen:
-        """Returns a line of the ledger that epsilon covers, with the source of the algorithm.
+    def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Seen:
+        """Returns a line of the ledger that epsilon covers.
 
         Args:
             why: Why it does.
             who: Sees it.
             what: Is seen.
-            **noise: ``over`` and ``law`` of a `Seen`, where noises of one law alone hide a reward.
+            **more: Of a `Seen`: ``over`` and ``law``, where noises of one law alone hide a reward;
+                ``source``, which is none unless it is given: it has to state this very thing.
 
         Example:
             >>> import fmab_jax as fmab
@@ -59,7 +60,7 @@ class Private(Algorithm):
             ('anybody who sees actions', 0.5, 0)
         """
         why = why if math.isfinite(self.noise_level) else "no noise"
-        return Seen(who, what, self.noise_level, why, source=self.source, **noise)
+        return Seen(who, what, self.noise_level, why, **more)
 
     @property
     def noise_level(self) -> float:
