@@ -181,12 +181,13 @@ def audit(
 ) -> Audit:
     """Looks for an event that tells neighbouring data apart better than the claim allows.
 
-    Every row of the privacy ledger is shown as whoever it is about sees it:
+    Every row of the privacy ledger but those under ``unseen`` is shown as whoever it is about sees
+    it:
 
     * "messages": single messages of elimination, rewards that an index policy releases, or, where
-      agents are alone, the noisy sums that their actions follow from (an upper bound on what these
-      tell). All rewards are 0, or one of them is 1; all arms stay, since elimination depends on
-      what was sent alone.
+      agents are alone, the noisy sums that their actions follow from: that is a stronger viewer
+      than the ledger has, and is named as one (an upper bound on what actions tell). All rewards
+      are 0, or one of them is 1; all arms stay, since elimination depends on what was sent alone.
     * "sums": sums over agents, less what an agent that looks knows of them: its own message, or its
       own share of the noise. With participation p < 1 each round's agents are drawn.
     * "actions": the arms that all agents pull, over a whole run of a short horizon. With

@@ -39,6 +39,9 @@ from fmab_jax.core.rewards import Law
 VIEWS = ("messages", "sums", "actions")
 """What can be shown: single messages, or released rewards; sums over agents; arms pulled."""
 
+STRONGER = ", and the noisy sums that they follow from"
+"""What a viewer sees that is stronger than the one that a row of the ledger is about."""
+
 # Rows of agents that are drawn in one go.
 BATCH = 2**16
 # Messages follow the schedule of so many slots.
@@ -304,7 +307,9 @@ class Uploads:
             row = self.row
             named = {"noises": noises, "shift": shift, "what": row.what, "law": row.law} | other
             named |= {"bare": bare}
-            return [Stream(row.who, words, row.epsilon, row.over, -1, changed, heard, **named)]
+            # Of agents alone a viewer is shown that sees more than the one of the row.
+            who = row.who + STRONGER * alone
+            return [Stream(who, words, row.epsilon, row.over, -1, changed, heard, **named)]
 
         found = []
         if not sight.redrawn:

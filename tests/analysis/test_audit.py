@@ -283,6 +283,25 @@ def sources(algorithm: Any, agents: int, view: str) -> list[Any]:
         return exposures.exposed(algorithm, algorithm.exchange(agents), 0, (view,))[0]
 
 
+def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked() -> None:
+    """Would catch noisy sums of agents alone, which nobody sees, told as what actions show; and a
+    page that says that every row is shown as its viewer sees it."""
+    for algorithm in (fmab.single_mab(1.0), fmab.dp_se(1.0)):
+        found = fmab.audit(algorithm, 2, runs=1000)
+        by_view = {each.view: each.who for each in found.findings}
+        ledger = fmab.privacy_ledger(algorithm, 2)[0].who
+        assert by_view == {
+            "messages": f"{ledger}, and the noisy sums that they follow from",
+            "actions": ledger,
+        }
+    with own_settings():
+        (upload,) = sources(fmab.cdp_mab(1.0), 4, "messages")[0].groups()[0]
+    assert upload.who == "the server"
+    page = Path(__file__).parents[2] / "docs/privacy_audit.md"
+    assert "Every row of the ledger but those of [the second table]" in page.read_text("utf-8")
+    assert "under ``unseen``" in str(fmab.audit.__doc__)
+
+
 def test_what_no_run_shows_is_said() -> None:
     """Would catch a row of a ledger that vanishes, and a reason that is another's."""
     with own_settings():
