@@ -5,8 +5,8 @@ regret at matched trust (b), and agents that differ (c); `arena_figures` draws t
 own settings are in `arena_settings`, what the protocols of DDP-MAB send is in `arena_protocols`;
 `arena_report` says who wins where.
 
-Trust is matched where the same view leaks the same: whoever reads single messages, whoever sees
-secure sums alone, or an outsider who sees actions (`VIEWS`).
+Trust is matched where the same epsilon covers the same view: whoever reads single messages,
+whoever sees secure sums alone, or an outsider who sees actions (`VIEWS`).
 
 Everybody plays the same instances: 50 agents, 100 arms, means drawn anew for each seed. Algorithms
 that step through slots have fewer seeds the longer they take (`SHARES`). Of those whose agents are
@@ -28,9 +28,10 @@ from scipy.optimize import brentq
 
 import fmab_jax as fmab
 from experiments import common
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
+from fmab_jax.algorithms import base
+from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.privacy import laplace_sum_epsilon
+from fmab_jax.analysis.privacy import epsilon_at
 from fmab_jax.analysis.words import whole, written
 
 AGENTS, ARMS = 50, 100
@@ -161,16 +162,18 @@ ACCOUNTANTS: dict[str | float, str] = {"pure": "pure ε", DELTA: f"ε up to δ =
 
 
 @functools.cache
-def message_leak(leak: float, hidden: int) -> float:
-    """Returns what one message may leak where only sums of Laplace variables are seen.
+def message_leak(leak: float, hidden: int, law: str = LAPLACE) -> float:
+    """Returns what one message, or one released reward, may leak where only sums are seen.
 
     Args:
         leak: Of the sum, up to `DELTA`.
         hidden: Agents whose noise adds up.
+        law: Of the noise: Laplace variables, or random bits (the worst of all values of the other
+            agents' rewards).
     """
 
     def over(log_message: float) -> float:
-        return laplace_sum_epsilon(hidden, math.exp(-log_message), DELTA) - leak
+        return epsilon_at(math.exp(log_message), hidden, DELTA, law) - leak
 
     low = math.log(leak)
     high = low + 1.0
@@ -184,8 +187,14 @@ def _summed(maker: Callable[..., Any], hidden: int, **own: Any) -> Callable[[flo
     return lambda leak: maker(epsilon_message=message_leak(leak, hidden), **own)
 
 
+def _pooled(**own: Any) -> Callable[[float], Any]:
+    """Returns a maker of pooled LDP-UCB whose sums over all agents leak what is asked for."""
+    law = base.BITS if own.get("bits") else LAPLACE
+    return lambda leak: fmab.ldp_ucb(message_leak(leak, AGENTS, law), pooled=True, **own)
+
+
 class View(NamedTuple):
-    """Whose view is matched: all that take part leak the same to it.
+    """Whose view is matched: all that take part are covered by the same epsilon there.
 
     Attributes:
         sees: What is seen.
@@ -193,7 +202,7 @@ class View(NamedTuple):
         makers: Who takes part, by contestant: what runs at a leak.
         absent: Why other private contestants take no part, by contestant.
         note: What to know besides; with what a message leaks where the sum over ``all`` agents, or
-            over those of a ``star``, leaks 1.
+            over those of a ``star``, leaks 1, and what one of ``bits`` does.
     """
 
     sees: str
@@ -213,10 +222,17 @@ class View(NamedTuple):
         return ACCOUNTANTS[self.accountant]
 
 
-_POOLED: dict[str, Callable[[float], Any]] = {
+_GOSSIP: dict[str, Callable[[float], Any]] = {
     "fed_ucb": lambda leak: fmab.fed_ucb(leak, "ring", radius="scaled"),
+}
+_RELEASED: dict[str, Callable[[float], Any]] = {
     "ldp_ucb_pooled": lambda leak: fmab.ldp_ucb(leak, pooled=True),
     "ldp_bits_pooled": lambda leak: fmab.ldp_ucb(leak, bits=True, pooled=True),
+}
+# The index of pooled LDP-UCB is a function of each slot's sum over all agents.
+_SUMMED: dict[str, Callable[[float], Any]] = {
+    "ldp_ucb_pooled": _pooled(),
+    "ldp_bits_pooled": _pooled(bits=True),
 }
 _ALONE: dict[str, Callable[[float], Any]] = {
     "single": fmab.single_mab,
@@ -235,7 +251,8 @@ VIEWS = {
             "cdp": lambda leak: fmab.cdp_mab(epsilon_message=leak),
             "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
             "hdp": lambda leak: fmab.hdp_mab(epsilon_message=leak, components="5x10:star"),
-            **_POOLED,
+            **_GOSSIP,
+            **_RELEASED,
         },
         {"dist_dp_se": "because no ε covers a share of its noise", **_SILENT},
         "A message of CDP-MAB, DDP-MAB and HDP-MAB has noise for Nε, which is the leak.",
@@ -248,14 +265,17 @@ VIEWS = {
             # Each star sums up for itself.
             "hdp": _summed(fmab.hdp_mab, 5, components="5x10:star"),
             "dist_dp_se": fmab.dist_dp_se,
+            **_SUMMED,
         },
         {
             "ddp": "because it forwards single messages",
-            **dict.fromkeys(_POOLED, "because they are not made of sums"),
+            "fed_ucb": "because its agents talk in pairs",
             **_SILENT,
         },
-        "Of a leak of 1, a message of CDP-MAB has noise for {all:.2f}, since its sums are over all "
-        "agents; one of HDP-MAB for {star:.2f}, since every star of five sums up for itself.",
+        "Of a leak of 1, a message of CDP-MAB, or a reward of LDP-UCB-L, has noise for {all:.2f}, "
+        "since its sums are over all agents; a message of HDP-MAB for {star:.2f}, since every star "
+        "of five sums up for itself; a bit of LDP-UCB-B for {bits:.2f}, whatever the rewards of "
+        "the other agents are.",
     ),
     "actions": View(
         "actions alone",
@@ -267,12 +287,14 @@ VIEWS = {
             ),
             "hdp": _summed(fmab.hdp_mab, AGENTS, components="5x10:star"),
             "dist_dp_se": fmab.dist_dp_se,
-            **_POOLED,
+            **_GOSSIP,
+            **_SUMMED,
             **_ALONE,
         },
         {},
-        "CDP-MAB and HDP-MAB act on sums over all agents. Agents of DDP-MAB wait by the noisy "
-        "means that they send (`private_waiting`).",
+        "CDP-MAB, HDP-MAB and pooled LDP-UCB act on sums over all agents. Agents of DDP-MAB wait "
+        "by the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
+        "so that ε is an upper bound on what they leak{shown}.",
     ),
 }
 

@@ -396,11 +396,11 @@ def _draw_leaks(
     ]
     caption = (
         f"{_instance(horizon, {key: data for key, data in parts.items() if key[0] in members})}. "
-        "Regret at matched trust: above each panel, whose view it is; all of a panel leak the same "
-        "ε of one reward to it, over the whole run. Secure sums: the server of CDP-MAB and of "
-        "Dist-DP-SE sees sums over 50 agents, of HDP-MAB over five. For the outsider, agents of "
-        "DDP-MAB wait by noisy means. Grey: who tells nobody anything, and leaks by actions alone, "
-        "without bound. Markers: means over the seeds. "
+        "Regret at matched trust: above each panel, whose view it is; all of a panel are covered "
+        "by the same ε of one reward there, over the whole run. Secure sums: the server of "
+        "CDP-MAB, Dist-DP-SE and pooled LDP-UCB sees sums over 50 agents, of HDP-MAB over five. "
+        "For the outsider, agents of DDP-MAB wait by noisy means. Grey: who tells nobody anything, "
+        "and leaks by actions alone, without bound. Markers: means over the seeds. "
         f"{BARS}. {ONE_LINE}. {' '.join(missing)}"
     ).rstrip()
     rows = matched_rows(parts)

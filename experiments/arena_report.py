@@ -3,11 +3,12 @@
 Every number and every "wins" is computed: each two are compared on the seeds that both have, by the
 interval of the paired difference, simultaneous over all pairs. Who has the least regret, and who
 cannot be told from it, are those whose places start with the first. Only those are ranked that are
-trusted alike and leak the same.
+trusted alike and are covered by the same epsilon.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +19,9 @@ import jax
 import jax.numpy as jnp
 
 import fmab_jax as fmab
-from experiments import arena, arena_figures, arena_protocols, arena_settings, common
+from experiments import arena, arena_figures, arena_protocols, arena_settings, audit, common
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
+from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families.epochs import Epoch
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
@@ -190,7 +192,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         section[-1] += "simultaneous over all pairs of a comparison (Bonferroni); each two are "
         section[-1] += "compared on the seeds that both have. Means are over all seeds of each."
         section += ["", *_winners(horizon, parts), ""]
-        section += _at_matched_trust(horizon, parts)
+        section += _at_matched_trust(horizon, parts, folder)
         shown = {
             "regret": "regret over time",
             "links": "regret against links and bits",
@@ -273,7 +275,7 @@ def _ledger() -> list[dict[str, Any]]:
 
 
 TABLE = (
-    "Place: among those that are trusted alike and leak the same ε, by the paired differences of "
+    "Place: among those that are trusted alike and covered by the same ε, by paired differences of "
     "all pairs on the seeds that both have, simultaneous 95 % (Bonferroni); 2–4 of 6: one of the "
     "six is surely better, two are surely worse. Others are not ranked against each other. Epsilon "
     "of messages: pure, of one reward in all that is told, against whoever sees most of it; of "
@@ -369,22 +371,51 @@ def _least(
     return f"* {found.sentence}"
 
 
-def _at_matched_trust(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+def noted(what: arena.View, folder: Path) -> str:
+    """Returns what to know of a view, with its numbers."""
+    return what.note.format(
+        all=arena.message_leak(1.0, arena.AGENTS),
+        star=arena.message_leak(1.0, 5),
+        bits=arena.message_leak(1.0, arena.AGENTS, base.BITS),
+        shown=_shown(folder / "audit_mechanisms.csv"),
+    )
+
+
+def _shown(path: Path) -> str:
+    """Says which part of the claims about index policies' actions the audit shows; "" without."""
+    if not path.exists():
+        return ""
+    with path.open(newline="", encoding="utf-8") as file:
+        shares = [
+            float(row["share of the claim"])
+            for row in csv.DictReader(file)
+            if row["view"] == "actions" and row["share of the claim"]
+            if (case := audit.SOUND.get(row["mechanism"]))
+            if isinstance(case.make(), fmab.IndexPolicy)
+        ]
+    if not shares:
+        return ""
+    low, high = (f"{end:.2g}" for end in (min(shares), max(shares)))
+    return f": of the actions of index policies the audit shows {low} to {high} of it"
+
+
+def _at_matched_trust(
+    horizon: int, parts: Mapping[str, Mapping[Any, Any]], folder: Path
+) -> list[str]:
     """Returns a table for each view, and who has the least regret at some leaks."""
     at, runs = f"T = {whole(horizon)}", parts["b"]
     lines = [
-        f"**At matched trust, {at}.** All of a column leak the same ε of one reward, over the "
-        "whole run, to the one whose view is named. Cells: regret, its 95 % interval, and the "
-        "place in the column. Contestants are all that have a finite ε above 0 in some view.",
+        f"**At matched trust, {at}.** All of a column are covered by the same ε of one reward, "
+        "over the whole run, against the one whose view is named. Cells: regret, its 95 % "
+        "interval, and the place in the column. Contestants are all that have a finite ε above 0 "
+        "in some view.",
         "",
     ]
     for view, what in VIEWS.items():
         rows = arena_figures.matched_table(view, runs)
         if not rows:
             continue
-        note = what.note.format(
-            all=arena.message_leak(1.0, arena.AGENTS), star=arena.message_leak(1.0, 5)
-        )
+        note = noted(what, folder)
         lines += [f"View: **{what.who}**; accountant: {what.leak}. {note}", ""]
         lines += [*common.table_lines(rows), ""]
         for leak in arena.TOLD:

@@ -196,8 +196,8 @@ def _arena() -> str:
         "reference.\n",
         *rows,
         "\n[The arena's report](../figures/ARENA.md) compares them on the paper's instance: regret "
-        "over time, against links, against bits sent, at matched trust (an equal leak to the same "
-        "view), and where agents differ. "
+        "over time, against links, against bits sent, at matched trust (covered by the same "
+        "epsilon in the same view), and where agents differ. "
         "[The twins](twins.md) show that each is drawn from the right law.\n",
         "[![Regret of all algorithms](../figures/arena_regret_T1e4.png)]"
         "(../figures/arena_regret_T1e4.md)\n",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import BITS, LAPLACE, Seen
+from fmab_jax.algorithms.base import BITS, LAPLACE, OUTSIDE, Seen, together
 from fmab_jax.algorithms.families.index import (
     IndexPolicy,
     Own,
@@ -69,15 +69,29 @@ class LDPUCB(Private, IndexPolicy):
         return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Covers every reward as it is released, and so all that follows from it."""
-        why = "each reward is released once, with noise of its own"
-        if self.bits:
-            why = "each reward is released once, as one random bit"
-        noise: Any = {"over": 1, "law": BITS if self.bits else LAPLACE}
-        return (
-            self.seen(why, "anybody", "every released reward", source=self.source, **noise),
-            self.seen("a function of the released rewards", **noise),
-        )
+        """Covers every reward as it is released, and so all that follows from it.
+
+        Pooled, all agents pull the arm of the largest index of sums over all of them, so that an
+        outsider who sees actions sees what the sum of a slot decides.
+        """
+        law = BITS if self.bits else LAPLACE
+        if not self.pooled or exchange.agents == 1:
+            follows = self.seen("a function of the released rewards", over=1, law=law)
+            return (self._released("anybody"), follows)
+        why = "a function of each slot's sum over all agents"
+        actions = self.seen(why, OUTSIDE, over=exchange.agents, law=law)
+        return (self._released("anybody"), actions)
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Covers what anybody may see: every reward as it is released."""
+        return (self._released(together(size)),)
+
+    def _released(self, who: str) -> Seen:
+        """Returns what released rewards tell somebody."""
+        told = "as one random bit" if self.bits else "with noise of its own"
+        why, law = f"each reward is released once, {told}", BITS if self.bits else LAPLACE
+        what = "every released reward"
+        return self.seen(why, who, what, over=1, law=law, source=self.source)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and both choices."""

@@ -243,6 +243,16 @@ def test_bits_leak_more_up_to_delta_than_laplace_noise() -> None:
         assert row.epsilon_at_delta == pytest.approx(0.8529051, abs=1e-7)
     pooled = json.loads(told_of(fmab.ldp_ucb(1.0, bits=True)))
     assert {row["law"] for row in pooled} == {base.BITS}
+    # Pooled, actions follow from sums; together agents see every released reward.
+    _, actions, together = privacy_ledger(
+        fmab.ldp_ucb(1.0, bits=True, pooled=True), 50, colluding=2
+    )
+    assert (actions.who, actions.epsilon_at_delta) == (OUTSIDE, bits_sum_epsilon(50, 1.0))
+    assert (together.what, together.over) == ("every released reward", 1)
+    assert rows_of(fmab.ldp_ucb(1.0, pooled=True))[OUTSIDE].epsilon_at_delta == pytest.approx(
+        laplace_sum_epsilon(50, 1.0)
+    )
+    assert rows_of(fmab.ldp_ucb(1.0, pooled=True), 1).keys() == {"anybody", ACTIONS}
     # Over several, with the law of the row.
     both = json.dumps([pooled[0] | {"leaks": [[1.0, 50]], "law": law} for law in base.LAWS])
     for each, found in zip(

@@ -22,6 +22,7 @@ from experiments import (
     common,
     pictures,
 )
+from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole
@@ -159,6 +160,9 @@ def leaked(view, name, algorithm):
         # An agent of Dist-DP-SE knows its own share of the noise, and is no outsider.
         (row,) = (row for row in rows if row.what == "actions" and row.who != "an agent")
         return row.epsilon_at_delta
+    if name.endswith("_pooled"):  # In its ledger anybody sees what is released.
+        # An outsider's actions follow from the same sums.
+        return leaked("actions", name, algorithm)
     if name == "cdp":  # In its ledger the server sees messages: here it sees their sum alone.
         return laplace_sum_epsilon(50, 1 / algorithm.epsilon_message, 1e-6)
     (row,) = (row for row in rows if row.who == "the server")
@@ -190,6 +194,52 @@ def test_a_message_may_leak_more_where_noise_adds_up():
     # One alone leaks 2 log(1 / (1 - delta)) more up to delta than without.
     assert one == pytest.approx(1.0 + 2e-6, abs=1e-9)
     assert 1.1 < five < 2.0 < fifty < 4.0
+
+
+def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
+    """Would catch the pure epsilon of one release for pooled LDP-UCB, whose actions follow from
+    sums over 50 agents as CDP-MAB's do, and bits that hide each other as Laplace variables do."""
+    for law, wanted in (
+        (base.BITS, {0.1: 0.1918, 0.3: 0.5002, 1.0: 1.2052}),
+        (base.LAPLACE, {0.1: 0.2985, 0.3: 0.8438, 1.0: 2.6338}),
+    ):
+        for leak, each in wanted.items():
+            assert arena.message_leak(leak, 50, law) == pytest.approx(each, abs=5e-5)
+    for view in ("sums", "actions"):
+        makers = arena.VIEWS[view].makers
+        assert makers["ldp_ucb_pooled"](1.0).epsilon == pytest.approx(2.6338, abs=5e-5)
+        assert makers["ldp_bits_pooled"](1.0).epsilon == pytest.approx(1.2052, abs=5e-5)
+    messages = arena.VIEWS["messages"].makers
+    assert messages["ldp_ucb_pooled"](1.0).epsilon == messages["ldp_bits_pooled"](1.0).epsilon == 1
+    absent = arena.VIEWS["sums"].absent
+    assert {name for name in absent if not arena.LINE_UP[name].alone} == {"ddp", "fed_ucb"}
+    for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
+        assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
+    note = arena_report.noted(arena.VIEWS["sums"], Path("nowhere"))
+    assert "for 2.63" in note and "for 1.28" in note and "for 1.21, whatever" in note
+
+
+def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch, tmp_path):
+    """Would catch "all leak the same" of actions, of which the audit shows a part, a part that is
+    typed by hand, and that of claims which are not about index policies' actions."""
+    what = arena.VIEWS["actions"]
+    assert arena_report.noted(what, tmp_path).endswith("an upper bound on what they leak.")
+    with (tmp_path / "audit_mechanisms.csv").open("w", encoding="utf-8") as file:
+        file.write("mechanism,view,share of the claim\n")
+        for row in (
+            *("AdaP-UCB,actions,0.832", "Private UCB,actions,0.138", "LDP-UCB,messages,0.976"),
+            *("DP-SE,actions,0.99", "Uniform play,actions,", "no noise on episodes,actions,12.5"),
+        ):
+            file.write(f"{row}\n")
+    told = "of the actions of index policies the audit shows 0.14 to 0.83 of it."
+    assert arena_report.noted(what, tmp_path).endswith(told)
+    found = parts()
+    text = " ".join(arena_report._at_matched_trust(10**4, found, tmp_path))
+    assert "All of a column are covered by the same ε of one reward" in text and told in text
+    assert "leak the same" not in text + arena_report.TABLE
+    kept = published(monkeypatch)
+    arena_figures._draw_leaks(found["b"], None, 10**4, tmp_path, "x")
+    assert "all of a panel are covered by the same ε" in kept["x"].caption
 
 
 def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
@@ -321,10 +371,10 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
         assert (seeds, spread, T) == (wanted["b"][name], 0.0, horizon)
     for (view, name, leak), (_, own, algorithm) in found["b"].items():
         assert own == name and algorithm == arena.VIEWS[view].makers[name](leak)
-    # The same in two views: summed up over all, a sum itself, and whoever releases all.
+    # The same in two views: summed up over all, a sum itself, and whoever gossips.
     twice = {
         ("sums", "cdp"), ("sums", "dist_dp_se"), ("messages", "fed_ucb"),
-        ("messages", "ldp_ucb_pooled"), ("messages", "ldp_bits_pooled"),
+        ("sums", "ldp_ucb_pooled"), ("sums", "ldp_bits_pooled"),
     }  # fmt: skip
     twice = {key for key in twice if key[1] in wanted["b"]}
     for view, name, leak in found["b"]:
@@ -552,7 +602,7 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         for leak in arena.LEAKS
     }
     runs = {"a": {"kl_ucb": made_up(2000, 0)}, "b": found}
-    lines = arena_report._at_matched_trust(10, runs)
+    lines = arena_report._at_matched_trust(10, runs, Path("nowhere"))
     assert lines[0].startswith("**At matched trust, T = 10.** ")
     heads = [line for line in lines if line.startswith("View: ")]
     delta = "accountant: ε up to δ = 10⁻⁶."
@@ -560,8 +610,9 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         "View: **whoever reads single messages**; accountant: pure ε. A message of CDP-MAB",
         # As the ledger's own inverse has it.
         f"View: **whoever sees secure sums and no message**; {delta} Of a leak of 1, a message of "
-        "CDP-MAB has noise for 2.63, since its sums are over all agents; one of HDP-MAB for 1.28,",
-        f"View: **whoever sees actions alone**; {delta} CDP-MAB and HDP-MAB act on sums over all",
+        "CDP-MAB, or a reward of LDP-UCB-L, has noise for 2.63, since its sums are over all "
+        "agents; a message of HDP-MAB for 1.28,",
+        f"View: **whoever sees actions alone**; {delta} CDP-MAB, HDP-MAB and pooled LDP-UCB act on",
     ]
     for head, start in zip(heads, starts, strict=True):
         assert head.startswith(start)
@@ -612,7 +663,7 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         *("algorithm", "CDP-MAB", "Dist-DP-SE"),
         *("algorithm", "CDP-MAB", "Dist-DP-SE", "DP-SE"),
     ]
-    nothing = arena_report._at_matched_trust(10, {"a": runs["a"], "b": {}})
+    nothing = arena_report._at_matched_trust(10, {"a": runs["a"], "b": {}}, Path("nowhere"))
     assert not any(line.startswith(("View", "|", "* ")) for line in nothing)
 
 
