@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.analysis import conformance, words
 from fmab_jax.cli.main import main
-from fmab_jax.core import laws
+from fmab_jax.core import laws, plugins
 from fmab_jax.core.exchanges import View
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Flag, Real, Whole, Word, parameters_of
@@ -857,6 +857,178 @@ def test_a_changed_file_is_another_configuration(tmp_path: Path) -> None:
     assert np.array_equal(study().regret, results[0].regret)
 
 
+HELPED = """\
+from dataclasses import dataclass
+import jax.numpy as jnp
+import fmab_jax as fmab
+from fmab_test_helper import factor
+
+@dataclass(frozen=True)
+class Helped(fmab.Elimination):
+    name = "helped"
+
+    def exchange(self, agents):
+        return fmab.core.exchanges.server(agents)
+
+    @staticmethod
+    def pulls_per_arm(epoch):
+        return epoch.previous + 5.0 * factor()
+
+    @staticmethod
+    def radius(epoch):
+        import fmab_test_late
+        return fmab_test_late.WIDTH / jnp.sqrt(epoch.pulls)
+"""
+HELPERS = {
+    "fmab_test_helper.py": (
+        "from fmab_test_package import deep\ndef factor():\n    return deep.VALUE\n"
+    ),
+    "fmab_test_package/__init__.py": "",
+    "fmab_test_package/deep.py": "from .deeper import VALUE\n",
+    "fmab_test_package/deeper.py": "VALUE = 1\n",
+    "fmab_test_late.py": "WIDTH = 1.0\n",
+    "fmab_test_beside.py": "raise ValueError('nobody imports it')\n",
+}
+
+
+@pytest.fixture
+def helped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A plug-in file with helpers in its folder, which is on the path."""
+    (tmp_path / "fmab_test_package").mkdir()
+    for name, text in {"mine.py": HELPED, **HELPERS}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    forget_helpers()
+
+
+def forget_helpers() -> None:
+    """Has the next import be the first, as in another process."""
+    for name in [name for name in sys.modules if name.startswith(("fmab_test_", "fmab_plugin_"))]:
+        del sys.modules[name]
+    plugins._executed_as.clear()
+    base._loaded.clear()
+
+
+def loaded(path: Path) -> Any:
+    """Loads the one algorithm of a file."""
+    (owner,) = base.load_plugin(str(path))
+    return owner
+
+
+def test_a_changed_helper_is_another_configuration(helped: Path) -> None:
+    """Would catch one sweep made of two versions of what a plug-in imports.
+
+    Mutants: `_helpers` that returns nothing; `left.append` left out of it, so that only direct
+    imports count; `_forget` that forgets nothing, so that the old helper runs under a new name.
+    """
+    study = partial(fmab.sweep, "helped", PROBLEM, horizon=500, seeds=8, store=helped / "runs")
+    deeper = helped / "fmab_test_package/deeper.py"
+    results = []
+    for text in ("VALUE = 1\n", "VALUE = 3\n"):  # of one length, in one second
+        deeper.write_text(text, encoding="utf-8")
+        loaded(helped / "mine.py")
+        results.append(study())
+        assert results[-1].attrs["compilations"] == 1
+        assert study().attrs["compilations"] == 0
+    assert not np.array_equal(*(each.regret for each in results))
+    assert not list(helped.rglob("deep*.pyc"))
+    # As it was, in another process: the configuration that it was.
+    deeper.write_text("VALUE = 1\n", encoding="utf-8")
+    forget_helpers()
+    loaded(helped / "mine.py")
+    again = study()
+    assert again.attrs["compilations"] == 0
+    assert np.array_equal(again.regret, results[0].regret)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"), [(each, each != "fmab_test_beside.py") for each in HELPERS]
+)
+def test_every_helper_counts_and_nothing_else(helped: Path, name: str, counts: bool) -> None:
+    """Would catch an import within a function, within a package or through another helper that is
+    not a part of the identity, and a file of the same folder that is one without being imported."""
+    before = plugins.source_digest(loaded(helped / "mine.py"))
+    for text, same in ((HELPERS[name] + "# changed\n", not counts), (HELPERS[name], True)):
+        (helped / name).write_text(text, encoding="utf-8")
+        owner = loaded(helped / "mine.py")
+        assert (plugins.source_digest(owner) == before) is same
+    # Nor where the folder lies.
+    shutil.copytree(helped, helped / "elsewhere")
+    forget_helpers()
+    sys.path.insert(0, str(helped / "elsewhere"))
+    assert plugins.source_digest(loaded(helped / "elsewhere/mine.py")) == before
+    sys.path.remove(str(helped / "elsewhere"))
+
+
+def test_the_digest_is_of_what_was_imported(helped: Path) -> None:
+    """Would catch an old helper that runs under the name of a new one, edited since."""
+    first = loaded(helped / "mine.py")
+    (helped / "fmab_test_helper.py").write_text("def factor():\n    return 9\n", "utf-8")
+    digest = first().describe()["code"]
+    second = loaded(helped / "mine.py")
+    assert second is not first and second().describe()["code"] != digest
+    assert first.pulls_per_arm.__globals__["factor"]() == 1
+    assert second.pulls_per_arm.__globals__["factor"]() == 9
+
+
+def test_helpers_travel_with_their_plug_in(helped: Path) -> None:
+    """Would catch a worker that computes with another version of a helper, or with none."""
+    owner = loaded(helped / "mine.py")
+    digest, (source,) = plugins.source_digest(owner), plugins.plugin_sources()[-1:]
+    forget_helpers()
+    # There, a helper is another one, and was imported before.
+    (helped / "fmab_test_package/deeper.py").write_text("VALUE = 7\n", encoding="utf-8")
+    there = loaded(helped / "mine.py")
+    assert plugins.source_digest(there) != digest
+    shutil.rmtree(helped / "fmab_test_package")
+    (helped / "fmab_test_late.py").unlink()
+    finders = [*sys.meta_path]
+    plugins.import_sources([source])
+    same = sys.modules[source.name].Helped
+    assert same.pulls_per_arm.__globals__["factor"]() == 1
+    # What a function imports later is sent along.
+    epoch = SimpleNamespace(pulls=jnp.ones(1))
+    assert float(same.radius(epoch)[0]) == 1.0
+    assert plugins.source_digest(same) == digest
+    sys.meta_path[:] = finders
+
+
+def test_a_package_counts_as_a_whole_distribution(helped: Path, monkeypatch: Any) -> None:
+    """Would catch relative imports, or a sister package of one distribution, that do not count."""
+    site = helped / "site"
+    for name, text in {
+        "fmab_test_own/__init__.py": "",
+        "fmab_test_own/algorithms.py": HELPED.replace(
+            "from fmab_test_helper import factor",
+            "from .more import factor\nimport fmab_test_sister, fmab_test_stranger",
+        ),
+        "fmab_test_own/more.py": "def factor():\n    return 1\n",
+        "fmab_test_sister.py": "VALUE = 1\n",
+        "fmab_test_stranger.py": "VALUE = 1\n",
+        "fmab_test_own-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: own\nVersion: 1\n",
+        "fmab_test_own-1.dist-info/top_level.txt": "fmab_test_own\nfmab_test_sister\n",
+    }.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(plugins, "_installed_in", lambda: {str(site)})
+
+    def digest() -> str:
+        forget_helpers()
+        plugins._beside.cache_clear()
+        (owner,) = base.load_plugin("fmab_test_own.algorithms")
+        return plugins.source_digest(owner)
+
+    before = digest()
+    for name, counts in (("own/more", True), ("sister", True), ("stranger", False)):
+        path = site / f"fmab_test_{name}.py"
+        text = path.read_text("utf-8")
+        path.write_text(text + "# changed\n", encoding="utf-8")
+        assert (digest() != before) is counts, name
+        path.write_text(text, encoding="utf-8")
+
+
 def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch a class typed into a session that is taken for an earlier one."""
     made = []
@@ -869,7 +1041,7 @@ def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatc
             f"    @staticmethod\n    def choose(state, slot, own):\n        return {constant}\n",
             names,
         )
-        made.append(base.source_digest(names["Mine"]))
+        made.append(plugins.source_digest(names["Mine"]))
     assert made[0] == made[2] != made[1]
 
 

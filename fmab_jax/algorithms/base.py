@@ -9,13 +9,10 @@ the loop. A class that lies in this folder, in a module named by an entry point 
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
-import hashlib
 import importlib
 import inspect
-import os
 import pkgutil
 import re
 import sys
@@ -25,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -33,6 +30,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
+from fmab_jax.core.plugins import defined_once, imported, source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import (
@@ -49,7 +47,6 @@ from fmab_jax.parameters import Described, parameters_of
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _WANTED = "a module that defines an algorithm or a reward law"
 _loaded: dict[str, type[Algorithm]] = {}
-_sources: dict[str, Source] = {}
 
 
 class Outcome(NamedTuple):
@@ -401,42 +398,6 @@ def _receivers(exchange: Exchange) -> list[str]:
     return list(dict.fromkeys(view.who for view in exchange.views)) or [ANYBODY[1]]
 
 
-def source_digest(owner: type) -> str:
-    """Returns a hash of the source of a class that is not this package's; "" for this package's.
-
-    A changed plug-in is another algorithm. Of a class whose source cannot be found, the compiled
-    code stands for it.
-    """
-    return _source_digest(typing.cast(Any, owner))
-
-
-@functools.cache
-def _source_digest(owner: type) -> str:
-    whole = hashlib.sha256()
-    found = False
-    for each in owner.__mro__:
-        if each.__module__.partition(".")[0] in ("builtins", "fmab_jax", "abc", "typing"):
-            continue
-        found = True
-        try:
-            whole.update(inspect.getsource(sys.modules[each.__module__]).encode())
-        except (OSError, TypeError, KeyError):
-            for name, value in sorted(vars(each).items()):
-                whole.update(f"{name}={_told(value)};".encode())
-    return whole.hexdigest()[:12] if found else ""
-
-
-def _told(value: Any) -> str:
-    """Returns what a function does, or a value is, the same in every process."""
-    value = getattr(value, "fget", getattr(value, "__func__", value))
-    code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
-    if code is not None:
-        return f"{code.co_code.hex()} {code.co_names} {[_told(c) for c in code.co_consts]}"
-    if isinstance(value, frozenset):
-        return repr(sorted(map(repr, value)))
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
-
-
 def modules() -> list[str]:
     """Returns the modules of this folder, each of which may hold algorithms; imports nothing."""
     here = str(Path(__file__).parent)
@@ -525,27 +486,7 @@ def _hashable(name: Any) -> Any:
 
 def _once_in(module: Any, where: str) -> None:
     with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source: nothing to compare
-        _defined_once(inspect.getsource(module).encode(), where)
-
-
-def _defined_once(source: bytes, where: str) -> None:
-    """Refuses a file whose later class or function takes the place of an earlier one.
-
-    Only what stands in the file's own indentation, without a decorator that may want it so.
-
-    Raises:
-        ValueError: If two have one name; the line names both.
-    """
-    found: dict[str, ast.stmt] = {}
-    for each in ast.parse(source).body:
-        if not isinstance(each, (ast.ClassDef, ast.FunctionDef)) or each.name == "_":
-            continue
-        if isinstance(each, ast.FunctionDef) and each.decorator_list:
-            continue
-        other = found.setdefault(each.name, each)
-        if other is not each:
-            told = Shown(f"{each.name} of line {other.lineno} and of line {each.lineno}")
-            refuse("plugin", told, f"the name of one of {where}", "rename one of them")
+        defined_once(inspect.getsource(module).encode(), where)
 
 
 def _add_laws(owners: list[Any], where: str) -> None:
@@ -584,7 +525,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             path = Path(spec)
             if not path.is_file():
                 refuse("plugin", spec, "an existing .py file or a module", "check the path")
-            module = _imported(path)
+            module = imported(path)
         else:
             module = importlib.import_module(spec)
             _once_in(module, spec)
@@ -605,63 +546,11 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         if other is not owner and (owner.name in installed() or _file(other) != _file(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     _add_laws(own, spec)
+    for owner in (*owners, *own):
+        source_digest(owner)  # of what was imported, whatever the files say later
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
-
-
-def _imported(path: Path) -> ModuleType:
-    """Imports a file, once for each content: no old bytecode runs, and none is written."""
-    source = path.read_bytes()
-    digest = hashlib.sha256(bytes(path.resolve()) + source).hexdigest()[:12]
-    name = f"fmab_plugin_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    return _executed(Source(name, str(path.resolve()), source))
-
-
-class Source(NamedTuple):
-    """A plug-in file as it was imported, for processes that do not see the file.
-
-    Attributes:
-        name: The module's; it has a digest of the content.
-        path: Where the file lies here.
-        content: Of the file.
-    """
-
-    name: str
-    path: str
-    content: bytes
-
-
-def plugin_sources() -> list[Source]:
-    """Returns the plug-in files that this process has imported, in order."""
-    return list(_sources.values())
-
-
-def import_sources(sources: Iterable[Source]) -> None:
-    """Imports plug-in files of another process under the names they have there, each once.
-
-    Classes pickled there can then be unpickled here.
-    """
-    for source in sources:
-        if source.name not in sys.modules:
-            _executed(source)
-
-
-def _executed(source: Source) -> ModuleType:
-    module = ModuleType(source.name)
-    module.__file__ = source.path
-    code = compile(source.content, source.path, "exec")
-    _defined_once(source.content, os.path.basename(source.path))
-    sys.modules[source.name] = module
-    try:
-        exec(code, module.__dict__)
-    except BaseException:
-        del sys.modules[source.name]
-        raise
-    _sources[source.name] = source
-    return module
 
 
 def _file(owner: type) -> str | None:

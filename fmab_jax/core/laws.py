@@ -334,8 +334,9 @@ def refuse_broken(law: Law, found: Looked, seed: int | None = None) -> NoReturn:
     Raises:
         Refusal: Always.
     """
-    function, what, allowed = _RULES[int(found.rule)]
-    told = Shown(f"{what}{float(found.value):g} at mean {float(found.mean):g}")
+    rule, value, mean = (np.asarray(each).item() for each in found[1:])
+    function, what, allowed = _RULES[rule]
+    told = Shown(f"{what}{value:g} at mean {mean:g}")
     told = told if seed is None else Shown(f"{told}, seed {seed}")
     allowed = allowed.format(low=law.low, high=law.high)
     refuse(f"{type(law).__name__}.{function}", told, allowed, f"mend {function} of {law.name}")

@@ -15,9 +15,10 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, ledger_of, source_digest
+from fmab_jax.algorithms.base import Algorithm, ledger_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core import keys
+from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
 from fmab_jax.files import told

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from fmab_jax.algorithms.base import Source, import_sources, plugin_sources
+from fmab_jax.core.plugins import Source, import_sources, plugin_sources
 from fmab_jax.errors import Refusal, Shown, place_of, reason_of, refuse
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache

@@ -24,11 +24,12 @@ import networkx as nx
 import numpy as np
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm, installed, named, source_digest
+from fmab_jax.algorithms.base import Algorithm, installed, named
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.networks import FixedGraph
+from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, real, refuse, shown

@@ -21,6 +21,7 @@ from test_sweeps import GRID, PROBLEM, Counted, files, swept, values
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli.main import main
+from fmab_jax.core import plugins
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
@@ -196,7 +197,7 @@ def test_one_block_is_shared_and_until_stops_at_the_same_place(tmp_path, client)
 def test_a_plug_in_file_reaches_the_workers_and_its_errors_come_back(tmp_path, client, monkeypatch):
     """Would catch classes that workers cannot import, and an error that is tried again and again"""
     monkeypatch.setattr(base, "_loaded", dict(base._loaded))
-    monkeypatch.setattr(base, "_sources", dict(base._sources))
+    monkeypatch.setattr(plugins, "_sources", dict(plugins._sources))
     (tmp_path / "mine.py").write_text(PLUGIN)
     (mine,) = base.load_plugin(str(tmp_path / "mine.py"))
     (tmp_path / "mine.py").unlink()  # Workers elsewhere would not see it.
@@ -491,7 +492,7 @@ def test_a_chunk_that_kills_its_workers_is_told(tmp_path, client, monkeypatch):
         "if multiprocessing.current_process().name != 'MainProcess':\n    os._exit(9)\n"
     )
     monkeypatch.setattr(base, "_loaded", dict(base._loaded))
-    monkeypatch.setattr(base, "_sources", dict(base._sources))
+    monkeypatch.setattr(plugins, "_sources", dict(plugins._sources))
     path = Path(tmp_path / "killer.py")
     path.write_text(killer)
     (mine,) = base.load_plugin(str(path))
