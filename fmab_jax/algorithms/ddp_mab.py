@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from fmab_jax.algorithms.families.paper import PaperWaiting
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.graphs import refuse_too_far
 from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.parameters import Choice, Real, parameter
 
@@ -87,6 +88,9 @@ class DDP(PaperWaiting):
 @functools.lru_cache(maxsize=256)
 def _table(graph: Any, agents: int, protocol: str, tolerance: float) -> Exchange:
     """Works out hop distances, or gossip, once for each graph, not for each epsilon."""
+    if isinstance(graph, str):
+        # A million agents of a graph that is refused afterwards are a gigabyte.
+        refuse_too_far(agents, graph)
     over = network(graph, agents)
     if protocol == "gossip":
         return exchanges.gossip(over, tolerance)

@@ -157,6 +157,7 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
     made: list[nx.Graph] = []
     shared: dict[tuple[int, str], nx.Graph] = {}
     for size, copies, graph in runs:
+        refuse_too_far(size, graph if isinstance(graph, str) else str(size), "components")
         for _ in range(copies):
             q = len(made)
             key = (size, graph) if isinstance(graph, str) else None
@@ -170,6 +171,17 @@ def components(spec: Any, agents: int, *, seed: int = 0) -> list[nx.Graph]:
     return made
 
 
+def refuse_too_far(agents: int, shown: str, field: str = "graph") -> None:
+    """Refuses more agents than there are hop distances for, before their graph is made.
+
+    Raises:
+        ValueError: If there are more than 5,000.
+    """
+    if agents > HOPS_MAX:
+        allowed = f"a graph of at most {HOPS_MAX:,} agents, whose hop distances fit in memory"
+        refuse(field, shown, allowed, "use fewer agents or several smaller components")
+
+
 def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
     """Returns the hop distances dist(i, j), shape [agent, agent], of a graph made here.
 
@@ -177,9 +189,7 @@ def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
         ValueError: If the graph has more than 5,000 nodes.
     """
     agents = graph.number_of_nodes()
-    if agents > HOPS_MAX:
-        allowed = f"a graph of at most {HOPS_MAX:,} agents, whose hop distances fit in memory"
-        refuse("graph", _shown(graph), allowed, "use fewer agents or several smaller components")
+    refuse_too_far(agents, _shown(graph))
     hops = np.empty((agents, agents), np.int32)
     for source in range(agents):
         found = nx.single_source_shortest_path_length(graph, source)

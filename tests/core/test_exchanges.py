@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import protocols
 import pytest
 
+import fmab_jax as fmab
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
@@ -503,3 +505,20 @@ def test_refusals(call, message):
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "field"),
+    [
+        (lambda: fmab.ddp_mab(1.0, graph="ring"), "graph='ring'"),
+        (lambda: fmab.hdp_mab(1.0, components="1000000:ring"), "components='ring'"),
+    ],
+)
+def test_a_graph_that_is_too_large_is_refused_before_it_is_made(
+    algorithm: Any, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a gigabyte of a graph of a million agents that is refused afterwards."""
+    monkeypatch.setattr(graphs, "_named", None)
+    with pytest.raises(ValueError) as caught:
+        fmab.privacy_ledger(algorithm(), 10**6)
+    assert str(caught.value).startswith(f"{field}: must be a graph of at most 5,000 agents, whose")
