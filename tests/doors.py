@@ -28,6 +28,7 @@ import pandas as pd
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax.analysis import audit as auditing
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.errors import Refusal
@@ -508,6 +509,7 @@ def outcome(door: Door, value: Any) -> str:
 def main() -> None:
     """Tries every value at every door, in an empty folder, with a gigabyte to spare."""
     batches.executable = Executable()  # type: ignore[assignment]
+    auditing.exposed = Executable()  # type: ignore[assignment]
     with contextlib.suppress(ImportError):
         import resource
 
