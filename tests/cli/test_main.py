@@ -33,6 +33,7 @@ from fmab_jax.cli import run as cli_run
 from fmab_jax.cli import stated
 from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import parameters_of
 from fmab_jax.plots import parameters
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
@@ -1021,3 +1022,63 @@ def test_remedies_lead_somewhere(
         "show g.csv": "fmab: g.csv: must be a folder of results or a .nc file; check the path",
     }.items():
         assert said(capsys, words, 2)[1].endswith(f"{end}\n"), words
+
+
+def test_a_dry_run_computes_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a plan that runs the whole horizon, takes a name, or says not how long."""
+    ran = []
+    whole = runner.run_job
+
+    def run_job(job: Any, *rest: Any, **how: Any) -> Any:
+        ran.append(int(job.configs[0].trial.horizon))
+        return whole(job, *rest, **how)
+
+    monkeypatch.setattr(runner, "run_job", run_job)
+    monkeypatch.setattr(runner, "_LONGEST_STEP_S", 0.0)
+    out, err = said(capsys, f"run cdp {SMALL} --epsilon 0.5 1 --dry-run")
+    plan, compiling, expected = err.splitlines()
+    assert out == "" and plan.startswith("2 configurations x 16 seeds = 32 trials: 1 compilation, ")
+    assert compiling == "compiling program 1 of 1"
+    assert re.fullmatch(r"expected to take \S+ (s|min|h)", expected)
+    # A tenth of the horizon has told.
+    assert ran == [1000] and list(folder.iterdir()) == []
+
+
+def test_nothing_compiles_before_a_refusal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch "compiling ..." above the line that says why nothing is compiled."""
+
+    def lowered(*_: Any) -> Any:
+        refuse("Mine.run", 5, "an outcome", "return one")
+
+    monkeypatch.setattr(batches.cache, "lowered", lowered)
+    words = "run cdp --agents 3 --arms 7 --horizon 100 --seeds 4 --times 3"
+    assert main(words.split()) == 2
+    line = "fmab: Mine.run=5: must be an outcome; return one\n"
+    assert capsys.readouterr().err == line and list(folder.iterdir()) == []
+
+
+def test_somebody_is_told_once_that_a_program_is_about_to_be_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Would catch a line that comes after the wait, twice, or not at all for what is compiled."""
+    heard: list[str] = []
+
+    class Lowered:
+        def compile(self, **_: Any) -> str:
+            heard.append("compile")
+            return "program"
+
+    monkeypatch.setattr(batches.cache, "lowered", lambda *_: Lowered())
+    config = batches.bound(fmab.cdp_mab(1.0), fmab.Problem([0.9, 0.5, 0.1], 4), 100)
+    devices = tuple(jax.local_devices()[:1])
+    with batches.telling(lambda: heard.append("told")):
+        batches.executable.__wrapped__(config.program, 8, devices)
+        batches.executable.__wrapped__(config.program, 8, devices)
+    assert heard == ["told", "compile", "compile"]
+    with batches.telling(lambda: heard.append("told")):
+        pass  # compiled already
+    assert heard[3:] == ["told"]

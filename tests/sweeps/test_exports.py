@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -16,6 +17,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax import files
+from fmab_jax.cli.main import main
 from fmab_jax.sweeps import exports
 from fmab_jax.sweeps.exports import export, tidy
 
@@ -310,3 +312,26 @@ def test_a_missing_package_is_named(
     assert f"path='in need of {package}'" in said and "\n" not in said
     assert said.endswith('pip install "fmab_jax[export]", or choose .nc or .csv')
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.csv", "x.zarr"])
+def test_what_a_killed_export_left_is_removed_by_the_next(
+    swept: dict[str, xr.Dataset], tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch half a table that stays for ever, and one that is shown as a result."""
+    if name.endswith("zarr"):
+        pytest.importorskip("zarr")
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files.os, "getpid", lambda: done.pid)
+        left = files.temporary_beside(tmp_path / name)
+    if name.endswith("zarr"):
+        left.mkdir()
+        (left / "zarr.json").write_text("{}")
+    else:
+        left.write_bytes(b"half")
+    assert main(["show", str(left)]) == 2
+    assert ": must be a" in capsys.readouterr().err
+    export(swept["summary"], tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
