@@ -8,10 +8,11 @@ itself ends the sweep. Every task checks that its worker has the client's packag
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import json
 import logging
 import operator
-import os
 import pickle
 import re
 import socket
@@ -28,6 +29,7 @@ import jax
 
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
 from fmab_jax.errors import Refusal, Shown, place_of, reason_of, refuse
+from fmab_jax.files import read_input
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, joined, pieces_of, run_job
@@ -39,6 +41,8 @@ INSTALL = 'pip install "fmab_jax[dask]"'
 _AHEAD = 2
 _POLL_S = 1.0
 _CONNECT_S = 10.0
+# Of the file of a scheduler: its identity, with its workers.
+_FILE_BYTES = 10_000_000
 _ADDRESS = re.compile(r"([a-z]{2,10}://)?(\[[0-9a-fA-F:]+\]|[^/\s:]+):[0-9]{1,5}|inproc://\S+")
 
 
@@ -320,27 +324,72 @@ def connected(scheduler: str) -> Iterator[Any]:
         scheduler: Its address, such as tcp://host:8786, or the .json file that it wrote.
 
     Raises:
-        Refusal: If nobody answers there, or Dask is not installed.
+        Refusal: If no scheduler answers there in a while, or Dask is not installed.
     """
     distributed = _distributed("scheduler")
-    file = scheduler.endswith(".json")
-    if not (os.path.isfile(scheduler) if file else _ADDRESS.fullmatch(scheduler)):
+    address = _address_in(scheduler) if scheduler.endswith(".json") else scheduler
+    if not _ADDRESS.fullmatch(address):
         allowed = "the address of a Dask scheduler, or the .json file that it wrote"
         refuse("scheduler", scheduler, allowed, "such as tcp://host:8786")
     # What it logs of a lost connection is said in a line of our own.
-    for name in ("distributed", "distributed.client"):
+    for name in ("distributed", "distributed.client", "distributed.comm", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    where = {"scheduler_file" if file else "address": scheduler}
     try:
-        client = distributed.Client(**where, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        remedy = f"start one, with: dask scheduler ({reason_of(error)})"
+        # Dask itself waits for ever where somebody else listens.
+        asyncio.run(asyncio.wait_for(_greeted(address), _CONNECT_S))
+        client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except Exception as error:  # of whatever was read as an answer
+        why = f"none answered in {_CONNECT_S:g} s" if _silent(error) else reason_of(error)
+        where = "" if address == scheduler else f"at {address}: "
+        remedy = f"start one, with: dask scheduler ({where}{why})"
         refuse("scheduler", scheduler, "the address of a running Dask scheduler", remedy)
     try:
         yield client
     finally:
         with suppress(Exception):
             client.close()
+
+
+def _address_in(file: str) -> str:
+    """Returns the address that a scheduler wrote to its file.
+
+    Raises:
+        Refusal: If it is no file, or one of another content.
+    """
+    content = read_input(file, "scheduler", _FILE_BYTES, "file of a Dask scheduler")
+    why = "it states no address"
+    address = None
+    try:
+        found = json.loads(content)
+        address = found.get("address") if isinstance(found, dict) else None
+    except (ValueError, RecursionError) as error:
+        why = reason_of(error)
+    if not (isinstance(address, str) and _ADDRESS.fullmatch(address)):
+        remedy = f"start one, with: dask scheduler --scheduler-file FILE ({why})"
+        refuse("scheduler", file, "the .json file that a Dask scheduler wrote", remedy)
+    return address
+
+
+async def _greeted(address: str) -> None:
+    """Exchanges greetings with a scheduler.
+
+    Raises:
+        Exception: Whatever comes up where somebody else, or another part of Dask, answers.
+    """
+    from distributed import Security
+    from distributed.core import rpc
+
+    if address.startswith("inproc:"):
+        return
+    arguments = Security().get_connection_args("client")
+    async with rpc(address, connection_args=arguments, timeout=_CONNECT_S) as there:
+        kind = (await there.identity())["type"]
+    if kind != "Scheduler":
+        raise ValueError(f"a {kind} answers there, and no scheduler")
+
+
+def _silent(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or "Timed out" in str(error)
 
 
 # What follows runs in the workers.

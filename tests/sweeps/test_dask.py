@@ -9,8 +9,10 @@ import os
 import pickle
 import shlex
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -310,7 +312,7 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     refused = {
         "--scheduler nonsense": "--scheduler nonsense: must be the address of a Dask scheduler",
         f"--scheduler {address} --worker 1/2": "--worker 1/2: must be left out with a scheduler",
-        "--scheduler none.json": "--scheduler none.json: must be the address",
+        "--scheduler none.json": "--scheduler none.json: must be a readable file of a Dask",
     }
     for more, line in refused.items():
         assert main(shlex.split(f"{words} {more}")) == 2
@@ -319,6 +321,117 @@ def test_the_command_line_computes_on_a_scheduler(tmp_path, client, capsys, monk
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(shlex.split(f"{words} --scheduler {address}")) == 2
     assert 'pip install "fmab_jax[dask]"' in capsys.readouterr().err
+
+
+@contextlib.contextmanager
+def listening(answer: bytes | None):
+    """Accepts connections; answers the first bytes with something, or with nothing, ever."""
+    with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as stack:
+
+        def serve():
+            with contextlib.suppress(OSError):  # when it is closed
+                while True:
+                    there = stack.enter_context(server.accept()[0])
+                    if answer is not None:
+                        there.recv(16)
+                        there.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" + 3000 * b"x", bytes(300), b"\x01" * 99],
+)
+def test_who_is_no_scheduler_is_not_waited_for(answer, monkeypatch, capsys, tmp_path):
+    """Would catch a sweep that hangs, or a traceback, where something else listens.
+
+    Mutants: the greeting without its time limit; MemoryError not caught.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(clusters, "_CONNECT_S", 0.3)
+    words = "sweep cdp --agents 3 --arms 3 --horizon 200 --seeds 2 --epsilon 1 --scheduler".split()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(20)
+    try:
+        with listening(answer) as address:
+            Path("s.json").write_text(json.dumps({"address": f"tcp://{address}"}))
+            for given in (f"tcp://{address}", address, "s.json"):
+                assert main([*words, given]) == 2
+                told = capsys.readouterr().err
+                assert told.count("\n") == 1 and len(told) < 400, told
+                line = f"--scheduler {given}: must be the address of a running Dask scheduler"
+                assert line in told and "start one, with: dask scheduler (" in told, told
+                assert address in told
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert sorted(os.listdir()) == ["s.json"]
+
+
+def test_a_port_that_is_none_and_a_worker_are_no_schedulers(client):
+    """Would catch an OverflowError, an unknown way to connect, and a worker that is waited for."""
+    worker = next(iter(client.nthreads()))
+    for address in ("foo://127.0.0.1:80", "tls://127.0.0.1:80", worker):
+        with pytest.raises(ValueError, match=r"^scheduler='.*must be the address of a running"):
+            with clusters.connected(address):
+                pass
+    with pytest.raises(ValueError, match=r"\(ValueError: a Worker answers there, and no scheduler"):
+        with clusters.connected(worker):
+            pass
+
+
+SCHEDULER_FILES = {
+    b"": "JSONDecodeError",
+    b"tcp://127.0.0.1:8786": "JSONDecodeError",
+    b"[1]": "it states no address",
+    b"5": "it states no address",
+    b"null": "it states no address",
+    b"{}": "it states no address",
+    b'{"address": 5}': "it states no address",
+    b'{"address": null}': "it states no address",
+    b'{"address": ["tcp://127.0.0.1:8786"]}': "it states no address",
+    b'{"address": "tcp://127.0.0.1:8786\\n"}': "it states no address",
+    b'{"address": "here"}': "it states no address",
+    bytes(range(256)): "JSONDecodeError",
+    b"{\xff\xfe}": "UnicodeDecodeError",
+    100_000 * b"[": "RecursionError",
+}
+
+
+def test_a_scheduler_file_of_other_content_is_refused(tmp_path, monkeypatch, client):
+    """Would catch a traceback, or a wait for nobody, over a file that no scheduler wrote.
+
+    Mutants: no look at the type of what JSON held; RecursionError not caught.
+    """
+    monkeypatch.chdir(tmp_path)
+    Path("directory.json").mkdir()
+    os.mkfifo("pipe.json")
+    Path("large.json").write_bytes(b"[" + 10_000_000 * b" " + b"]")
+    others = {
+        "directory.json": "a file of a Dask scheduler; this path is no regular file",
+        "pipe.json": "a file of a Dask scheduler; this path is no regular file",
+        "none.json": "a readable file of a Dask scheduler; check the path (no such file",
+        "large.json": "a file of a Dask scheduler of at most 10,000,000 bytes",
+    }
+    start = "the .json file that a Dask scheduler wrote; start one, with: dask scheduler "
+    cases = {}
+    for number, (content, why) in enumerate(SCHEDULER_FILES.items()):
+        Path(f"{number}.json").write_bytes(content)
+        cases[f"{number}.json"] = why
+    for name, why in (cases | others).items():
+        with pytest.raises(ValueError) as refused, clusters.connected(name):
+            pass
+        told = str(refused.value)
+        assert told.startswith(f"scheduler='{name}': must be ") and why in told, told
+        assert (start in told) == (name in cases) and "\n" not in told, told
+    # The file of one that runs is one that is connected to.
+    Path("s.json").write_text(
+        json.dumps({"type": "Scheduler", "address": client.scheduler.address})
+    )
+    with clusters.connected("s.json") as there:
+        assert there.nthreads() == client.nthreads()
 
 
 def test_lines_say_that_workers_are_waited_for(capsys):
