@@ -54,7 +54,7 @@ def test_every_mutant_of_a_writer_fits() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", PAGES)
 def test_pages_of_made_up_results_have_no_fault(what: str, tmp_path: Path) -> None:
-    """Would catch a reader that finds faults in whatever is made up, and a page that is not read."""
+    """Would catch a reader that finds faults in whatever is made up, and a page not read."""
     found = faults(mutants.ROOT, what, tmp_path)
     assert {name: told for name, told in found.items() if told} == {}
     assert set(PAGES[what]) <= set(found)
