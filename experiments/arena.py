@@ -31,7 +31,7 @@ from experiments import common
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.privacy import epsilon_at
+from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 
 AGENTS, ARMS = 50, 100
@@ -173,6 +173,9 @@ def message_leak(leak: float, hidden: int, law: str = LAPLACE) -> float:
     """
 
     def over(log_message: float) -> float:
+        if law == LAPLACE:
+            # By its scale: the last digit of what is found decides about the bits of runs.
+            return laplace_sum_epsilon(hidden, math.exp(-log_message), DELTA) - leak
         return epsilon_at(math.exp(log_message), hidden, DELTA, law) - leak
 
     low = math.log(leak)
