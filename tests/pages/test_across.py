@@ -247,9 +247,6 @@ def alone(csv: Tables) -> Iterable[Note]:
             "fig06_rounds_smallest_gap.csv",
             five / free - 1,
         )
-        quote = r"we need about $ \log(T) \approx 4$ communication rounds"
-        for value in claim(csv, quote, "rounds", condition):
-            yield ("links at T", "CDP-MAB", T, "1000"), "claims.csv", AGENTS * value
 
 
 def graphs(csv: Tables) -> Iterable[Note]:
