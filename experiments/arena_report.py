@@ -24,7 +24,8 @@ from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families.epochs import Epoch
 from fmab_jax.analysis import statements
-from fmab_jax.analysis.words import whole
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
+from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import graphs
 from fmab_jax.files import whole_file
 
@@ -381,6 +382,22 @@ def noted(what: arena.View, folder: Path) -> str:
     )
 
 
+def small(horizon: int) -> str:
+    """Says how small delta is for one reward, and what a smaller one would leave of a message."""
+    agents, leaks = arena.AGENTS, (50.0, 5.0, 1.0)
+    others = [arena.DELTA * factor for factor in (1.0, 1e-3, 1e-6)]
+    told = []
+    for delta in others:
+        found = (laplace_sum_epsilon(agents, 1.0 / leak, delta) for leak in leaks)
+        told.append(f"{' / '.join(f'{each:#.3g}' for each in found)} up to δ = {written(delta)}")
+    return (
+        f"δ = {written(arena.DELTA)} is not small for this unit, which is one reward among "
+        f"M T = {agents * horizon:,}. How much hangs on it: where a message leaks "
+        f"{' / '.join(f'{leak:g}' for leak in leaks)}, a sum over {agents} agents leaks "
+        f"{', '.join(told[:-1])} and {told[-1]}."
+    )
+
+
 def _shown(path: Path) -> str:
     """Says which part of the claims about index policies' actions the audit shows; "" without."""
     if not path.exists():
@@ -409,6 +426,8 @@ def _at_matched_trust(
         "over the whole run, against the one whose view is named. Cells: regret, its 95 % "
         "interval, and the place in the column. Contestants are all that have a finite ε above 0 "
         "in some view.",
+        "",
+        small(horizon),
         "",
     ]
     for view, what in VIEWS.items():

@@ -219,6 +219,29 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     assert "for 2.63" in note and "for 1.28" in note and "for 1.21, whatever" in note
 
 
+def test_delta_is_said_to_be_large_and_what_hangs_on_it():
+    """Would catch 10⁻⁶ taken for small where a run has up to 5 x 10⁷ rewards, and numbers of the
+    sensitivity, on the page or in the report, that the accountant does not give."""
+    told = arena_report.small(10**6)
+    assert "is not small for this unit, which is one reward among M T = 50,000,000." in told
+    assert "M T = 500,000." in arena_report.small(10**4)
+    for words in (
+        *("26.2 / 1.98 / 0.359 up to δ = 10⁻⁶", "29.0 / 2.40 / 0.453 up to δ = 10⁻⁹"),
+        "31.0 / 2.69 / 0.517 up to δ = 10⁻¹²",
+    ):
+        assert words in told
+    page = (Path(arena.__file__).parents[1] / "docs/privacy.md").read_text("utf-8")
+    assert "A $\\delta$ of $10^{-6}$ is not small here." in page
+    for leak in (50, 5, 1):
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| {leak} | "))
+        cells = [float(cell) for cell in line.split("|")[2:-1]]
+        deltas = (1e-6, 1e-9, 1e-12)
+        wanted = [laplace_sum_epsilon(50, 1 / leak, delta) for delta in deltas]
+        assert cells == [float(f"{each:.3g}") for each in wanted]
+    text = " ".join(arena_report._at_matched_trust(10**4, parts(), Path("nowhere")))
+    assert arena_report.small(10**4) in text
+
+
 def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch, tmp_path):
     """Would catch "all leak the same" of actions, of which the audit shows a part, a part that is
     typed by hand, and that of claims which are not about index policies' actions."""
