@@ -278,7 +278,9 @@ VIEWS = {
         "Of a leak of 1, a message of CDP-MAB, or a reward of LDP-UCB-L, has noise for {all:.2f}, "
         "since its sums are over all agents; a message of HDP-MAB for {star:.2f}, since every star "
         "of five sums up for itself; a bit of LDP-UCB-B for {bits:.2f}, whatever the rewards of "
-        "the other agents are.",
+        "the other agents are. CDP-MAB and HDP-MAB are given a secure sum that their papers do not "
+        "have: without it the server of CDP-MAB learns {all:.2f} and the sinks of HDP-MAB "
+        "{star:.2f}, where the sum leaks 1. What the sum costs is not counted.",
     ),
     "actions": View(
         "actions alone",

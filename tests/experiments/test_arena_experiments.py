@@ -219,6 +219,23 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     assert "for 2.63" in note and "for 1.28" in note and "for 1.21, whatever" in note
 
 
+def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
+    """Would catch a view in which CDP-MAB and HDP-MAB seem to come with secure sums: their own
+    server sees messages, and learns what the ledger says of them."""
+    what = arena.VIEWS["sums"]
+    note = arena_report.noted(what, Path("nowhere"))
+    assert "CDP-MAB and HDP-MAB are given a secure sum that their papers do not have" in note
+    cdp, hdp = (
+        next(row for row in fmab.privacy_ledger(what.makers[name](1.0), 50) if row.who == who)
+        for name, who in (("cdp", "the server"), ("hdp", "sinks, and agents that pass on"))
+    )
+    assert cdp.what == hdp.what == "single messages"
+    learns = f"the server of CDP-MAB learns {cdp.epsilon:.2f} and the sinks of HDP-MAB"
+    assert f"{learns} {hdp.epsilon:.2f}, where the sum leaks 1." in note
+    assert (round(cdp.epsilon, 2), round(hdp.epsilon, 2)) == (2.63, 1.28)
+    assert note.endswith("What the sum costs is not counted.")
+
+
 def test_delta_is_said_to_be_large_and_what_hangs_on_it():
     """Would catch 10⁻⁶ taken for small where a run has up to 5 x 10⁷ rewards, and numbers of the
     sensitivity, on the page or in the report, that the accountant does not give."""
