@@ -419,11 +419,30 @@ def _left_out(owner: Any) -> tuple[str, str] | None:
     return None
 
 
+def foreign(error: BaseException) -> bool:
+    """Tells whether an error may be of somebody else's code, not an end of this process.
+
+    A plug-in may call ``sys.exit``: it must not end a command as if all were done. Ctrl-C, and what
+    this package ends a command with, are no such error.
+    """
+    if isinstance(error, Exception):
+        return True
+    package = type(error).__module__.partition(".")[0]
+    ends = isinstance(error, (KeyboardInterrupt, GeneratorExit))
+    return not ends and package not in (__name__.partition(".")[0], "asyncio")
+
+
 def reason_of(error: BaseException, most: int = 120) -> str:
-    """Returns an error's kind and words in one short line."""
-    if isinstance(error, KeyError):
-        return f"KeyError: there is no {shown(error.args[0] if error.args else '')}"
-    told = " ".join(f"{type(error).__name__}: {error}".split())
+    """Returns an error's kind and words in one short line; somebody's own may have none."""
+    kind = type(error).__name__
+    try:
+        if isinstance(error, KeyError):
+            return f"KeyError: there is no {shown(error.args[0] if error.args else '')}"
+        told = " ".join(f"{kind}: {error}".split())
+    except BaseException as other:
+        if not foreign(other):
+            raise
+        told = f"{kind} that cannot be shown"
     return told if len(told) <= most else told[: most - 3] + "..."
 
 
@@ -460,7 +479,9 @@ def shown(value: Any) -> str:
         text = " ".join(repr(_head(value, [_ITEMS])).split())
     except (ValueError, RecursionError):  # thousands of digits, or of lists in lists
         text = f"<{type(value).__name__} too long to print>"
-    except Exception:  # somebody's own repr may raise anything
+    except BaseException as error:  # somebody's own repr may raise anything
+        if not foreign(error):
+            raise
         text = f"<{type(value).__name__} that cannot be printed>"
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 

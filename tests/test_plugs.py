@@ -736,6 +736,100 @@ def test_a_function_that_fails_is_named_in_one_line(function: str) -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+ENDS = """\
+from dataclasses import dataclass
+import jax.numpy as jnp
+import fmab_jax as fmab
+from fmab_jax.core.rewards import FiniteSupport
+
+class Unshown(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+    __repr__ = __str__
+
+class Quiet(BaseException):
+    def __str__(self):
+        raise SystemExit(3)
+
+{top}
+
+@dataclass(frozen=True)
+class Own(fmab.Elimination):
+    name = "own"
+    width: float = 1.0
+
+    def exchange(self, agents):
+        {exchange}
+        return fmab.core.exchanges.server(agents)
+
+    def check(self):
+        {check}
+
+    @staticmethod
+    def pulls_per_arm(epoch):
+        {pulls}
+        return epoch.previous + 5.0
+
+    @staticmethod
+    def radius(epoch):
+        return 1.0 / jnp.sqrt(epoch.pulls)
+
+@dataclass(frozen=True)
+class Coin(FiniteSupport):
+    name = "coin"
+    levels = (0.0, 1.0)
+
+    def label(self):
+        {label}
+        return "a coin"
+
+    def parameters(self, means, **traced):
+        {law}
+        return 1.0 - means, means
+"""
+
+
+@pytest.mark.parametrize("place", ["top", "check", "exchange", "pulls", "law", "label"])
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        ("raise SystemExit", "SystemExit"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise Unshown", "Unshown that cannot be shown"),
+        ("raise Quiet", "Quiet that cannot be shown"),
+        ("raise KeyError(Unshown())", "KeyError: there is no <Unshown that cannot be printed>"),
+    ],
+)
+def test_a_plug_in_that_ends_the_process_is_named_in_one_line(
+    place: str, raised: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch status 0 with nothing done, and a traceback for an error that has no words.
+
+    Mutants: `except Exception` in place of `except BaseException` in `asking`, in `load_plugin` or
+    in `_check_numbers`; `f"{kind}: {error}"` outside the `try` of `reason_of`.
+    """
+    path = tmp_path / "quits.py"
+    held = dict.fromkeys(("top", "check", "exchange", "pulls", "law", "label"), "pass")
+    path.write_text(ENDS.format(**held | {place: raised}), encoding="utf-8")
+    words = ["run", "own", "--plugin", str(path), *SMALL, "--rewards", "coin", "--no-figure"]
+    assert main(words) == 2
+    error = capsys.readouterr().err.removeprefix("compiling ...\n")
+    line = path.read_text("utf-8").splitlines().index(" " * 8 * (place != "top") + raised) + 1
+    assert told in error and f"line {line} of quits.py" in error, error
+    assert error.startswith("fmab: ") and error.count("\n") == 1, error
+
+
+def test_ctrl_c_in_a_plug_in_is_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch an interruption that is taken for an error of the plug-in.
+
+    Mutant: `foreign` that is true of KeyboardInterrupt.
+    """
+    path = tmp_path / "stops.py"
+    path.write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    assert main(["algorithms", "--plugin", str(path)]) == 130
+    assert capsys.readouterr().err == "fmab: interrupted; nothing written\n"
+
+
 def test_a_policy_whose_hooks_fail_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a traceback from the state, from a check, or from a family without a filling."""
     problem = fmab.Problem(MEANS, agents=3)

@@ -30,13 +30,14 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
-from fmab_jax.core.plugins import defined_once, imported, source_digest
+from fmab_jax.core.plugins import defined_once, imported, imported_module, source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import (
     Refusal,
     Shown,
     did_you_mean,
+    foreign,
     place_of,
     reason_of,
     refuse,
@@ -430,8 +431,10 @@ def installed() -> dict[str, type[Algorithm]]:
     for point in metadata.entry_points(group="fmab_jax.algorithms"):
         try:
             target = point.load()
-        except Exception as error:
-            remedy = f"mend it ({reason_of(error)})"
+        except BaseException as error:
+            if not foreign(error):
+                raise
+            remedy = f"mend it ({reason_of(error)}{place_of(error)})"
             refuse("entry point", point.value, "one that can be loaded", remedy)
         whole = not isinstance(target, type)
         said = f"entry point {point.name}"
@@ -527,11 +530,12 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
                 refuse("plugin", spec, "an existing .py file or a module", "check the path")
             module = imported(path)
         else:
-            module = importlib.import_module(spec)
-            _once_in(module, spec)
+            module = imported_module(spec)
     except Refusal:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not foreign(error):
+            raise
         remedy = f"mend it ({reason_of(error)}{place_of(error)})"
         refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners = _distinct(algorithms_in(module), spec)

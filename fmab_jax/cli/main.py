@@ -21,7 +21,7 @@ from fmab_jax.cli.options import (
     parse,
     wants_help,
 )
-from fmab_jax.errors import Damaged, Refusal
+from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
 from fmab_jax.files import drop_unwritable_errors, hold_standard_streams, told
 
 _COMMANDS = {
@@ -126,10 +126,25 @@ def _main(words: list[str], ours: bool) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(1, f"{where}{error.strerror or error}; {_kept(written)}")
-    except (MemoryError, RuntimeError) as error:
-        if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+    except BaseException as error:
+        exhausted = isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in _words_of(error)
+        if isinstance(error, MemoryError) or exhausted:
+            return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(written)}")
+        line = _of_plugin(error)
+        if not line:
             raise
-        return _fail(1, f"out of memory; use fewer agents, arms or times; {_kept(written)}")
+        return _fail(2, f"{line}; {_kept(written)}")
+
+
+def _words_of(error: BaseException) -> str:
+    return reason_of(error, 10_000)
+
+
+def _of_plugin(error: BaseException) -> str:
+    """Returns the line for an error that arose in a plug-in, wherever that was asked; else ""."""
+    plugins = sys.modules.get("fmab_jax.core.plugins")
+    file = plugins.blamed(error) if plugins and foreign(error) else ""
+    return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
 
 
 def find(words: list[str]) -> tuple[Any, Command]:

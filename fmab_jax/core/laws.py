@@ -23,7 +23,17 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.core.keys import Words, uniform
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings, checked_levels
 from fmab_jax.core.scope import own_settings
-from fmab_jax.errors import Refusal, Shown, did_you_mean, number_of, reason_of, refuse, whole_class
+from fmab_jax.errors import (
+    Refusal,
+    Shown,
+    did_you_mean,
+    foreign,
+    number_of,
+    place_of,
+    reason_of,
+    refuse,
+    whole_class,
+)
 from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
 from fmab_jax.resources import refuse_after_fork
 
@@ -97,8 +107,10 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         return owner(**{key: each.check(_read(each, word)) for (key, each), word in stated})
     except Refusal as error:
         refuse(field, value, f"{allowed} with {error.field} {error.allowed}", error.remedy)
-    except Exception as error:  # somebody's own
-        refuse(field, value, allowed, f"mend it ({reason_of(error)})")
+    except BaseException as error:  # somebody's own
+        if not foreign(error):
+            raise
+        refuse(field, value, allowed, f"mend it ({reason_of(error)}{place_of(error)})")
 
 
 def _read(parameter: Parameter, word: str) -> Any:
@@ -159,8 +171,10 @@ def check_law(law: Law) -> None:
     try:
         hash(law)
         json.dumps(law.describe(), allow_nan=False)
-    except Exception as error:
-        remedy = f"use numbers, texts and tuples of them ({reason_of(error)})"
+    except BaseException as error:
+        if not foreign(error):
+            raise
+        remedy = f"use numbers, texts and tuples of them ({reason_of(error)}{place_of(error)})"
         refuse(name, law.name, "a law whose fields are finite values with a hash", remedy)
     _check_numbers(law)
 
@@ -176,8 +190,10 @@ def _check_numbers(law: Law) -> None:
                 _check_other(law)
     except Refusal:
         raise
-    except Exception as error:
-        remedy = f"mend it ({reason_of(error)})"
+    except BaseException as error:
+        if not foreign(error):
+            raise
+        remedy = f"mend it ({reason_of(error)}{place_of(error)})"
         refuse(type(law).__name__, law.name, "a law that can be computed", remedy)
 
 

@@ -18,6 +18,7 @@ import re
 import site
 import sys
 import sysconfig
+import traceback
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
@@ -50,6 +51,8 @@ class Source(NamedTuple):
 _sources: dict[str, Source] = {}
 # Helpers by path: what was executed, which the file may no longer say.
 _executed_as: dict[str, bytes] = {}
+# Files of modules that were named as plug-ins.
+_modules: set[str] = set()
 
 
 def plugin_sources() -> list[Source]:
@@ -80,6 +83,16 @@ def imported(path: Path) -> ModuleType:
         return sys.modules[name]
     _forget(helpers)
     return _execute(Source(name, place, content))
+
+
+def imported_module(name: str) -> ModuleType:
+    """Imports a module by its dotted name."""
+    module = importlib.import_module(name)
+    if file := getattr(module, "__file__", None):
+        _modules.add(os.path.realpath(file))
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source: nothing to compare
+        defined_once(inspect.getsource(module).encode(), name)
+    return module
 
 
 def _forget(helpers: Mapping[str, bytes]) -> None:
@@ -286,6 +299,13 @@ def _imports(path: str, content: bytes, root: _Root) -> Iterator[str]:
 
 def _below(path: str, folder: str) -> bool:
     return os.path.realpath(path).startswith(f"{folder}{os.sep}")
+
+
+def blamed(error: BaseException) -> str:
+    """Returns the plug-in file, or a helper of one, in which an error arose; "" for none."""
+    theirs = {source.path for source in _sources.values()} | {*_executed_as, *_modules}
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return next((file for file in reversed(files) if os.path.realpath(file) in theirs), "")
 
 
 def defined_once(source: bytes, where: str) -> None:

@@ -268,7 +268,8 @@ def one_trial(
     key = keys.seed_key(root_seed, seed)
     owner = getattr(trial, "filling", type(trial))
     name = getattr(owner, "name", "") or owner.__name__
-    instance = problem.draw(key)
+    with contract.asking(type(problem.law)):
+        instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
     return contract.shaped(outcome, len(grid), name)
@@ -288,7 +289,8 @@ def many_trials(
     if getattr(trial, "together", False) is not True:
         return jax.vmap(one_trial)(trial, problem, grid, root_seed, seed)
     key = jax.vmap(keys.seed_key)(root_seed, seed)
-    instance = jax.vmap(lambda problem, key: problem.draw(key))(problem, key)
+    with contract.asking(type(problem.law)):
+        instance = jax.vmap(lambda problem, key: problem.draw(key))(problem, key)
     with contract.asking(trial.filling, tracing=True):
         outcome = trial.run_together(instance, grid, key)
     points, name = grid.shape[1], getattr(trial.filling, "name", "")

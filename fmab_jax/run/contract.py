@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
-from fmab_jax.errors import Refusal, place_of, reason_of
+from fmab_jax.errors import Refusal, foreign, place_of, reason_of
 
 PROMISES = {
     "value": "Equal parameters make an equal algorithm, and its description is JSON.",
@@ -70,7 +70,9 @@ def asking(owner: Any, *, tracing: bool = False) -> Iterator[None]:
         yield
     except (Refusal, MemoryError, jax.errors.JaxRuntimeError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not foreign(error):
+            raise
         name = getattr(owner, "name", "") or owner.__name__
         function = _function(owner, error)
         told = reason_of(error, 160) + place_of(error)

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fmab_jax.core.plugins import Source, import_sources, plugin_sources
-from fmab_jax.errors import Refusal, Shown, place_of, reason_of, refuse
+from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
 from fmab_jax.files import read_input
 from fmab_jax.run import batches, resources
 from fmab_jax.run.cache import use_compilation_cache
@@ -472,7 +472,9 @@ def _import(source: Source) -> None:
         import_sources([source])
     except ImportError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not foreign(error):
+            raise
         why = f"{reason_of(error)}{place_of(error)}"
         raise Refusal.line(f"{_here()}: cannot import {source.path} ({why})") from error
 

@@ -25,6 +25,7 @@ from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Scalar
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
+from fmab_jax.errors import foreign
 
 # Arms that are looked at together: their arrays stay in a core's cache.
 _CHUNK = 4096
@@ -55,7 +56,9 @@ def by_arm(leaves: Callable[..., Array]) -> bool:
         try:
             with jax.enable_x64(True):
                 seen = jax.make_jaxpr(leaves)(behind, radius)
-        except Exception:  # somebody's own, which is refused where it runs
+        except BaseException as error:  # somebody's own, which is refused where it runs
+            if not foreign(error):
+                raise
             return False
         if not _each_by_itself(seen):
             return False
