@@ -15,6 +15,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.core import graphs
+from fmab_jax.errors import Refusal
 from fmab_jax.run import batches
 from fmab_jax.run import resources as run_resources
 
@@ -531,3 +532,19 @@ def test_another_netcdf_file_is_refused(tmp_path: Path) -> None:
 def _cut(line: str, path: str) -> str:
     """Long paths are cut in messages."""
     return line.replace(repr(path), repr(path)[:77] + "...")
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (len, "algorithm=<built-in function len>: must be a maker with named parameters; wrap it"),
+        (np.array([0.5, 0.4]), "problem=array([0.5, 0.4]): must be a Problem or a function that "),
+        ({"a": None}, "problem=None: must be a Problem or a function that makes one; such as "),
+        (lambda agents, arms: 3, "problem=3: must be a maker that returns an Problem; return "),
+    ],
+)
+def test_a_problem_that_is_none_is_refused_by_name(problem: Any, line: str) -> None:
+    """Would catch a TypeError of somebody else's function, or the truth value of an array."""
+    with pytest.raises(Refusal) as caught:
+        fmab.sweep("cdp", problem, epsilon=1.0, horizon=50, seeds=2, agents=3, arms=3)
+    assert str(caught.value).startswith(line)

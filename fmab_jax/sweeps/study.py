@@ -555,6 +555,9 @@ def _options(make: Any) -> dict[str, Any]:
         given = inspect.signature(make).parameters
     except (TypeError, ValueError):
         refuse("algorithm", make, "a maker with named parameters", "wrap it in a function")
+    unnamed = inspect.Parameter.POSITIONAL_ONLY
+    if any(each.kind is unnamed and each.default is each.empty for each in given.values()):
+        refuse("algorithm", make, "a maker with named parameters", "wrap it in a function")
     named_ = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {
         name: _NEEDED if each.default is each.empty else each.default

@@ -313,7 +313,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(
     found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
     own = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
     shared = "plugin horizon means seeds root-seed times log-time keep until max-seeds level band "
-    shared += "server-price peer-price out overwrite figure data"
+    shared += "server-price peer-price out overwrite dry-run figure data"
     assert found == {each.replace("_", "-") for each in own} | set(shared.split())
     for each in own.values():
         assert " ".join(each.help.split()) in plain
