@@ -269,7 +269,10 @@ def _beginning(path: Path, ending: int) -> str:
 @functools.cache
 def _machine() -> str:
     """Returns what tells this machine from others that write into the same folders."""
-    return hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:6]
+    name = platform.node()
+    with suppress(OSError):  # numbers of processes are a container's own
+        name += os.readlink("/proc/self/ns/pid")
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:6]
 
 
 def _lives(process: int) -> bool:
