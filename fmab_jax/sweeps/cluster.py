@@ -125,6 +125,8 @@ class Cluster:
         if client.status != "running":
             refuse("client", client, f"connected; it is {client.status}", remedy)
         self.client = client
+        # A client that is closed forgets it.
+        self.address = client.scheduler.address
         self.made_by: dict[str, str] = {}
         self.threads = 0
         self._told: tuple[int, int] | None = None
@@ -279,8 +281,8 @@ class Cluster:
         Args:
             of_task: Whether an error is a task's own, such as of its disk, and stays as it is.
         """
-        scheduler = getattr(self.client.scheduler, "address", "")
-        lost = f"the Dask scheduler {scheduler} is lost, or has cancelled the work"
+        lost = f"the Dask scheduler {self.address} is lost, or has cancelled the work"
+        closed = f"the client of the Dask scheduler {self.address} is closed, or has lost it"
         try:
             yield
         except CancelledError as error:
@@ -289,9 +291,14 @@ class Cluster:
             if of_task:
                 raise
             if self.client.status == "running" and not _of_comm(error):
-                text = f"the Dask scheduler {scheduler} does not answer ({type(error).__name__})"
+                text = f"the Dask scheduler {self.address} does not answer ({type(error).__name__})"
                 raise ConnectionError(text) from error
             raise ConnectionError(lost) from error
+        except Exception as error:
+            # Closed by somebody, it raises whatever its parts do.
+            if of_task or self.client.status not in ("closing", "closed"):
+                raise
+            raise ConnectionError(closed) from error
         if self.client.status != "running":
             raise ConnectionError(lost)
 

@@ -36,6 +36,7 @@ from fmab_jax.plots.pareto import plot_pareto
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps import study_file
 from fmab_jax.sweeps.results import open_sweep
+from fmab_jax.sweeps.store import Store
 
 # Bits of other processes are compared with those of this one.
 pytestmark = pytest.mark.as_users_have_it
@@ -792,3 +793,73 @@ def test_the_slurm_example_shares_a_small_study(
     again = run("study.toml runs/s", FMAB_ENV=str(folder / "activate"))
     assert "nothing is left to compute" in again.stdout
     assert len((folder / "sbatch.log").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("part", [".", "chunks"])
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such rights here")
+def test_a_folder_that_becomes_read_only_costs_only_what_was_being_written(
+    part: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback, a half-written chunk, or a sweep that cannot go on afterwards.
+
+    Mutant: `_stoppable` without its line for errors of the disk.
+    """
+    real, puts, root = Store.put, [], os.geteuid() == 0
+
+    def put(self: Store, *given: Any) -> Any:
+        puts.append(given)
+        if len(puts) == 3:
+            (self.path / part).chmod(0o555)
+            if root:
+                os.seteuid(65534)  # nobody, who has to heed rights
+        return real(self, *given)
+
+    monkeypatch.setattr(Store, "put", put)
+    try:
+        status = main(shlex.split(f"{GRID} --out run"))
+    finally:
+        if root:
+            os.seteuid(0)
+        (folder / "run" / part).chmod(0o755)
+    told = capsys.readouterr().err
+    last = told.splitlines()[-1]
+    assert status == 1 and "Traceback" not in told, told
+    assert "Permission denied; what is computed is kept; go on with: fmab sweep cdp" in last
+    assert len(list((folder / "run/chunks").glob("*.npz"))) in (2, 3)
+    assert [] == [name for name in os.listdir(folder / "run/chunks") if name.endswith(".tmp")]
+    monkeypatch.setattr(Store, "put", real)
+    for name in ("run", "other"):
+        assert main(shlex.split(f"{GRID} --out {name}")) == 0
+    assert files("run") == files("other")
+
+
+def test_results_beside_a_sweep_that_goes_on_are_those_of_one_moment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a table, or a file, that mixes two moments of an unfinished sweep.
+
+    Mutant: `export` opens with ``partial=True``.
+    """
+    real, puts = Store.put, []
+
+    def put(self: Store, *given: Any) -> Any:
+        puts.append(given)
+        if len(puts) == 4:
+            raise KeyboardInterrupt
+        return real(self, *given)
+
+    monkeypatch.setattr(Store, "put", put)
+    assert main(shlex.split(f"{GRID} --out run")) == 130
+    monkeypatch.setattr(Store, "put", real)
+    capsys.readouterr()
+    assert main(["export", "run", "x.csv"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("fmab: run: must be finished; at least ") and told.count("\n") == 1
+    assert not Path("x.csv").exists()
+    # Opened at one moment; by the next, somebody else has finished it.
+    before = open_sweep("run", partial=True).load()
+    beside = open_sweep("run", partial=True)
+    assert main(shlex.split(f"{GRID} --out run")) == 0
+    assert beside.load().identical(before) and int(before.seeds.sum()) < 80
+    assert main(["export", "run", "x.nc"]) == 0
+    assert int(fmab.load("x.nc").seeds.sum()) == 80

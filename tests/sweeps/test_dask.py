@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -143,6 +144,21 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path, whole, client):
     assert killed and files(tmp_path / "run") == files(whole)
     assert teller.trials == 80 and values(data) == values(fmab.open_sweep(whole))
     client.wait_for_workers(2)
+
+
+def test_a_client_that_is_closed_meanwhile_costs_nothing(tmp_path, whole, client):
+    """Would catch a traceback of a client that is gone, and a line that names no scheduler.
+
+    Mutants: the address asked of the client when it is closed; RuntimeError not caught.
+    """
+    address = client.scheduler.address
+    other = distributed.Client(address, set_as_default=False)
+    line = rf"^the (client of the )?Dask scheduler {address} is (closed|lost), or has (lost it|can)"
+    with pytest.raises(ConnectionError, match=line):
+        swept(tmp_path / "run", teller=Told(3, other.close), chunk=4, client=other)
+    assert len(files(tmp_path / "run")) >= 3 and idle(client)
+    swept(tmp_path / "run", chunk=4)
+    assert files(tmp_path / "run") == files(whole)
 
 
 def test_an_interruption_leaves_a_whole_store_and_idle_workers(tmp_path, whole, client):
@@ -538,6 +554,39 @@ def test_a_late_worker_without_the_package_is_named(tmp_path, client):
         with pytest.raises(ValueError, match=r"^worker tcp://.*: cannot run this package .*none"):
             swept(tmp_path / "run", teller=Told(2, join), chunk=4, client=client)
     assert len(files(tmp_path / "run")) >= 2
+    while len(client.nthreads()) > 2:
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_a_late_worker_of_another_version_is_named(tmp_path, client):
+    """Would catch chunks of two versions in one store.
+
+    Mutant: `_opened` without the look at versions.
+    """
+    package = Path(fmab.__file__).parent
+    shutil.copytree(package, tmp_path / "fmab_jax", ignore=shutil.ignore_patterns("__pycache__"))
+    init = tmp_path / "fmab_jax/__init__.py"
+    init.write_text(init.read_text().replace(f'"{fmab.__version__}"', '"0.0.9"'))
+    words = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
+    with contextlib.ExitStack() as stack:
+
+        def join():
+            late = subprocess.Popen(
+                [*words, "--nthreads", "1", "--no-dashboard", "--no-nanny"], cwd=tmp_path,
+                env=os.environ | {"PYTHONPATH": str(tmp_path)},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.enter_context(late)
+            stack.callback(late.terminate)
+            client.wait_for_workers(3)
+            time.sleep(2 * clusters._POLL_S)
+
+        line = (
+            rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {fmab.__version__} "
+        )
+        with pytest.raises(ValueError, match=line):
+            swept(tmp_path / "run", teller=Told(2, join), chunk=2, client=client)
     while len(client.nthreads()) > 2:
         time.sleep(0.1)
 
