@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
@@ -444,6 +444,14 @@ def _matched(
     views = [found.groups() for line in lines if (found := VIEW.fullmatch(line))]
     if views != list(dict.fromkeys(_of_view(row)[:2] for row in leaks)) or len(views) != len(shown):
         yield f"the views are {views}"
+    named: dict[tuple[Any, ...], set[str]] = {}
+    for row in leaks:
+        named.setdefault(_of_view(row), set()).add(row["algorithm"])
+    # Whoever takes part in one view is a contestant in all of them.
+    everybody = set().union(*named.values())
+    for at, labels in named.items():
+        if labels != everybody:
+            yield f"of {sorted(everybody - labels)} nothing is said at {at}"
     for view, table in zip(views, shown, strict=False):
         ran = [row for row in leaks if _of_view(row)[:2] == view and not row["why not run"]]
         cells = {
