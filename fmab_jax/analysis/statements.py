@@ -70,7 +70,7 @@ def _trust(data: xr.Dataset, leak: float, view: str) -> str:
     """Returns who is trusted with what."""
     if view == NOTHING:
         return "nobody: nothing is told"
-    owner = _owner(str(_labels(data).get("algorithm", data.attrs.get("algorithm", ""))))
+    owner = _owner(_algorithm(data) or str(data.attrs.get("algorithm", "")))
     if not view or not owner:
         return ""
     # Without noise somebody has to be trusted, whatever the algorithm is made for.
@@ -120,7 +120,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
     rows = json.loads(data.attrs.get("ledger") or "[]")
     labels = _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
-        owner = _owner(str(labels.get("algorithm", "")))
+        owner = _owner(_algorithm(data))
         rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
     about = [(row, _about(row.get("where", ""), labels)) for row in rows]
     if any(own is None for _, own in about):
@@ -131,6 +131,17 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 def _labels(data: xr.Dataset) -> dict[str, Any]:
     """Returns the swept values of one configuration."""
     return {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
+
+
+def _algorithm(data: xr.Dataset) -> str:
+    """Returns the name of the algorithm that was swept; its label stands for what was stated."""
+    label = _labels(data).get("algorithm", "")
+    labels = json.loads(data.attrs.get("labels") or "{}").get("algorithm", [])
+    stated = json.loads(data.attrs.get("study") or "{}").get("algorithm")
+    if label in labels and isinstance(stated, list) and len(stated) == len(labels):
+        own = stated[labels.index(label)]
+        return str(own.get("algorithm", "")) if isinstance(own, dict) else str(own)
+    return str(label)
 
 
 def _owner(name: str) -> type[Algorithm] | None:
@@ -174,7 +185,12 @@ def _links(data: xr.Dataset) -> float:
     name = next((name for name in ("links", "links_mean") if name in data), "")
     if not name or "priced" not in data:
         return math.nan
-    last = data[name].isel(time=-1)
+    last = data[name]
+    if "time" in last.dims:
+        last = last.isel(time=-1)
+    if not set(last.dims) <= {"seed", "meter"}:
+        dims = sorted(str(dim) for dim in {*last.dims} - {"seed", "meter"})
+        refuse("data", f"{name} over {', '.join(dims)}", "of one configuration", "select one")
     if "seed" in last.dims:
         seeds = int(data["seeds"]) if "seeds" in data else last.sizes["seed"]
         last = last.isel(seed=slice(seeds)).mean("seed")

@@ -100,7 +100,9 @@ def leak_sentence(data: xr.Dataset) -> str:
 
 
 def leak_text(leak: float) -> str:
-    """Writes what a message leaks; infinity is no bound."""
+    """Writes a leak; infinity is no bound."""
+    if np.isnan(leak):
+        return "not known"
     return "no bound" if np.isinf(leak) else written(leak)
 
 

@@ -32,7 +32,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     """Draws regret against communication cost, a point per configuration, with the Pareto front.
 
     A configuration is on the front (filled, on the step line) if no other one has at most its cost,
-    at most its regret and at most the leak of its messages, and less of one. Equal ones are on it
+    at most its regret and at most its leak, and less of one. Equal ones are on it
     together. Where configurations leak unlike there is no step line: what lies above others may
     leak less, and labels say the leak. Up to 8 of the front, evenly along it, are labelled with
     their values of the swept parameters (without the hue), where there is room.
@@ -66,8 +66,10 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     )
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
     colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
-    leak = _leaks(finals, dims)
-    unlike = len(np.unique(leak)) > 1
+    told_leak = _leaks(finals, dims)
+    # Who does not say what it leaks is not said to leak less than anybody.
+    leak = np.where(np.isnan(told_leak), np.inf, told_leak)
+    unlike = len(np.unique(told_leak)) > 1
     front = _front(cost, regret, leak)
 
     figure, (axes,) = style.panels([_HEIGHT])
@@ -116,7 +118,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
             at = {name: places[dims.index(name), cell] for name in shown}
             words = [told(finals[n], values_of(finals[n])[place]) for n, place in at.items()]
             if unlike:
-                words.append(f"Nε = {captions.leak_text(leak[cell])}")
+                words.append(f"leak ε = {captions.leak_text(told_leak[cell])}")
             others = int((equal.ravel() == equal.ravel()[index]).sum()) - 1
             texts.append(_short(words) + f"\n(+ {others} equal)" * (others > 0))
         number = 0
@@ -144,13 +146,10 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
 
 
 def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
-    """Returns what messages of each cell leak, infinite for no bound; 0 for all where unknown."""
-    name = "epsilon_message"
-    known = finals.coords[name] if name in finals.coords else finals.attrs.get(name, 0.0)
-    everywhere = xr.DataArray(np.zeros([finals.sizes[dim] for dim in dims]), dims=list(dims))
-    said = xr.DataArray(known).reset_coords(drop=True)
-    values = xr.broadcast(said, everywhere)[0].transpose(*dims).values.ravel().tolist()
-    return np.array([math.inf if value == "none" else float(value) for value in values])
+    """Returns what each cell leaks, as the table says; infinite for no bound, NaN for unknown."""
+    if "leak_epsilon" not in finals:
+        return np.full(math.prod(finals.sizes[dim] for dim in dims), np.nan)
+    return finals.leak_epsilon.transpose(*dims).values.ravel()
 
 
 def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray:

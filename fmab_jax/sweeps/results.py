@@ -40,7 +40,7 @@ _SHARED = (
     *("reporting", "wait"),
 )
 # Axes whose labels stand for values that only the study states.
-_WORDED = ("problem", "rewards")
+_WORDED = ("problem", "rewards", "algorithm")
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4

@@ -614,3 +614,27 @@ def test_the_record_of_several():
     for wrong in ("impure", 0, 1.5):
         with pytest.raises(ValueError, match=r"^accountant=.*; give \"pure\", or the delta"):
             least("T", [each._replace(accountant=wrong) for each in given], {})
+
+
+def test_own_labels_stand_for_algorithms_and_final_tables_say_costs() -> None:
+    """Would catch a label that is looked for among algorithms, so that its leak is unknown, and a
+    table of final values that has no time."""
+    data = fmab.sweep(
+        {"mine": "cdp", "quiet": "ucb1"},
+        problem=fmab.Problem.uniform(**sizes.SMALL),
+        horizon=1000,
+        seeds=20,
+        epsilon=[0.5, 1.0],
+    )
+    table = fmab.final_table(data)
+    assert table.leak_epsilon.values.tolist() == [[2.0, 4.0], [0.0, 0.0]]
+    for one in (data, table):
+        mine = cost_of(one.isel(algorithm=0, epsilon=1))
+        assert (mine.leak, mine.view) == (4.0, "single messages")
+        assert mine.trust == fmab.cdp_mab.trusted
+        links = float(data.links.isel(algorithm=0, epsilon=1, time=-1).sel(meter="server").mean())
+        assert mine.links == links
+        quiet = cost_of(one.isel(algorithm=1, epsilon=1))
+        assert (quiet.view, quiet.trust) == (NOTHING, "nobody: nothing is told")
+    with pytest.raises(ValueError, match="^data='links over epsilon': must be of one configur"):
+        cost_of(data.isel(algorithm=0))

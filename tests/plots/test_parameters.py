@@ -350,20 +350,24 @@ def test_the_front_takes_the_leak():
         for end in ("", "_lower", "_upper"):
             data[name + end] = ("participation", values.astype(float))
     data = data.assign_coords(epsilon_message=("participation", leak.astype(float)))
+    # What a message leaks is not what a run does, which a table says.
+    assert "leak ε" not in caption(plot_pareto(data.assign(leak_epsilon=data.regret * 0 + 7)))
+    data["leak_epsilon"] = "participation", leak.astype(float)
     figure = plot_pareto(data)
     line, hollow, filled = figure.axes[0].lines
     assert len(line.get_xdata()) == 0
     assert filled.get_xydata().tolist() == [[1, 9], [2, 5], [2, 8]]
     assert hollow.get_xydata().tolist() == [[2, 8], [3, 9]]
     labels = [t.get_text() for t in figure.axes[0].texts if isinstance(t, Annotation)]
-    assert set(labels) <= {"p=0.2, Nε=50", "p=0.4, Nε=50", "p=0.6, Nε=10"} and len(labels) >= 2
+    assert set(labels) <= {"p=0.2, leak ε=50", "p=0.4, leak ε=50", "p=0.6, leak ε=10"} and len(labels) >= 2
     text = caption(figure)
     assert "Nε, what a message leaks: 50 (p = 0.2 / p = 0.4); 10 (p = 0.6 / p = 1); 20 (p" in text
     assert "Filled points: the Pareto front, of cost, regret and leak; 3 of 5 conf" in text
     assert "another configuration has no more cost, regret and leak, and less of one" in text
     alike = data.assign_coords(epsilon_message=("participation", np.full(5, 7.0)))
+    alike["leak_epsilon"] = "participation", np.full(5, 7.0)
     assert len(plot_pareto(alike).axes[0].lines[0].get_xdata()) == 2
-    assert "Nε" not in caption(plot_pareto(alike))
+    assert "leak ε" not in caption(plot_pareto(alike))
 
 
 def test_every_cell_has_a_point_and_both_bars():
