@@ -1,0 +1,524 @@
+"""Throws made-up cases at every reader of files and every public callable; a process of its own.
+
+Usage: throw.py KIND FIRST COUNT. A case is made of its kind and its seed alone, so that a failure
+is repeated by ``throw.py KIND SEED 1``. Prints a line of JSON for each case: its seed, what was
+thrown, and what became of it: "refused", "accepted", "started" (it would have been compiled), or a
+sentence about what is wrong.
+
+The rule: a case is accepted, or refused with ValueError, TypeError or OSError in one line that
+names the field. What is accepted says what an independent reader finds: the csv module and
+Python's own floats.
+"""
+
+from __future__ import annotations
+
+import csv
+import faulthandler
+import gzip
+import inspect
+import io
+import json
+import math
+import os
+import random
+import signal
+import sys
+import tempfile
+import tomllib
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import doors
+import numpy as np
+import pandas as pd
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.base import named
+from fmab_jax.analysis import exposures
+from fmab_jax.core import graphs
+from fmab_jax.errors import Refusal
+from fmab_jax.parameters import Real, Whole, parameters_of
+from fmab_jax.run import batches
+from fmab_jax.sweeps import study_file
+
+CASE_S = 20
+CASE_BYTES = 3 * 2**30
+MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
+
+
+class Wrong(AssertionError):
+    """What was accepted is not what was given."""
+
+
+def same(found: Any, wanted: Any, what: str) -> None:
+    """Compares exactly."""
+    if found != wanted:
+        raise Wrong(f"{what}: {str(found)[:150]}, and an independent reader has {str(wanted)[:150]}")
+
+
+# --- Files ---
+
+CELLS = (
+    *("0.5", "0", "1", "0.25", "1.0", ".5", "1.", "+0.5", "-0", "5e-1", "1e-400", "1e400", "nan"),
+    *("inf", "-0.1", "1_0", "0,5", "0x1p-1", "\u0661", "", " ", " 0.5 ", '"0.5"', '"0.5', "a", "0.1;"),
+    *("true", "None", "1+0j", "9" * 400, "1" * 140_000, "0.5\r", "\x00", "\ufeff0.5", "=1", "5e-324"),
+    *("0.30000000000000004", "0.1e-1", "--1", "1e", "e1", "'0.5'", '"0.5\n"', '"a""b"'),
+)
+ENDS = ("\n", "\r\n", "\r", "\n\n", "\n,\n", "")
+
+
+def lines_of(rows: list[list[str]], rng: random.Random, separator: str = ",") -> bytes:
+    """Writes rows, sometimes with what no writer should write."""
+    end = rng.choice(ENDS) if rng.random() < 0.3 else "\n"
+    text = end.join(separator.join(row) for row in rows) + rng.choice([end, "", "\n"])
+    data = text.encode(rng.choice(["utf-8"] * 8 + ["utf-8-sig", "utf-16"]), "surrogatepass")
+    return broken(data, rng) if rng.random() < 0.15 else data
+
+
+def broken(data: bytes, rng: random.Random) -> bytes:
+    """Cuts, flips or repeats bytes."""
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(data) + 1)
+        how = rng.randrange(4)
+        if how == 0:
+            data = data[:at]
+        elif how == 1:
+            data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
+        elif how == 2:
+            data = data[:at] + data[at // 2 : at] + data[at:]
+        else:
+            data = data[:at] + bytes(rng.randrange(256) for _ in range(4)) + data[at:]
+    return data
+
+
+def cell(rng: random.Random, hostile: float) -> str:
+    """Returns a mean, or something else."""
+    return rng.choice(CELLS) if rng.random() < hostile else repr(round(rng.random(), 3))
+
+
+def rows_in(data: bytes, separator: str = ",") -> list[list[str]]:
+    """Reads as the csv module does."""
+    text = data.decode("utf-8-sig")
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    return [[each.strip() for each in row] for row in rows if any(each.strip() for each in row)]
+
+
+def means_csv(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """Means in a CSV file."""
+    wide, hostile = rng.randint(1, 4), rng.choice([0, 0, 0.1, 0.5])
+    rows = [[cell(rng, hostile) for _ in range(wide)] for _ in range(rng.randint(1, 4))]
+    if rng.random() < 0.3:
+        rows.insert(0, [rng.choice(["a", "b", "id", "", "index", "0.5", "x y"]) for _ in range(wide)])
+    if rng.random() < 0.1:
+        rng.choice(rows).append("0.5")
+    data = lines_of(rows, rng)
+    path = Path("means.csv")
+    path.write_bytes(data)
+
+    def throw() -> None:
+        found = fmab.Problem.from_file(path)
+        wanted = rows_in(data)
+        if any(not number(each) for each in wanted[0]):
+            wanted = wanted[1:]
+        shape = found.agents if found.rows == 1 else found.rows, found.means.shape[-1]
+        held = np.broadcast_to(found.means, shape if len(wanted) > 1 else (1, shape[1]))
+        same(held.tolist(), [[*map(float, row)] for row in wanted], "means")
+        same([*map(exact, sum(wanted, []))], [True] * sum(map(len, wanted)), "digits")
+
+    return data[:300], throw
+
+
+def number(text: str) -> bool:
+    """Tells whether Python reads a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def exact(text: str) -> bool:
+    """Tells whether a number that is not zero stays so."""
+    return (float(text) != 0) == (Fraction(text) != 0)
+
+
+def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """Arrays in an NPZ file."""
+    shape = rng.choice([(2, 3), (1, 2), (3,), (), (0, 2), (2, 2, 2), (2, 0)])
+    kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
+    array = np.zeros(shape, kind) if kind in "OV4" else np.zeros(shape).astype(kind)
+    if kind in ("f8", "f4", "f2", ">f8"):
+        array = np.array(np.round([rng.random() for _ in range(array.size)], 3), kind).reshape(shape)
+        if array.size and rng.random() < 0.4:
+            array.flat[0] = rng.choice([math.nan, math.inf, -0.0, 1.5, -0.1, 5e-324])
+    names = rng.choice([["means"], ["x"], ["a", "b"], ["levels", "probabilities"], ["means", "x"]])
+    whole = io.BytesIO()
+    np.savez(whole, **dict.fromkeys(names, array))
+    data = broken(whole.getvalue(), rng) if rng.random() < 0.4 else whole.getvalue()
+    path = Path("means.npz")
+    path.write_bytes(data)
+
+    def throw() -> None:
+        found = fmab.Problem.from_file(path)
+        if len(names) == 1 or "means" in names:
+            # A flipped bit is seen by the archive's own checksums.
+            # Agents whose means are all equal share a row.
+            held = np.broadcast_to(found.means, array.shape)
+            same(held.tolist(), array.astype(float).tolist(), "means")
+
+    return [names, kind, shape], throw
+
+
+LABELS = ("1", "2", "3", "01", "1.0", "a", "b", " a", "A", "1e5", "9007199254740993", "x|y", '"q"', "é")
+STARS = ("1", "2", "3.5", "5", "1.0", "-1", "1e-400", "1e400", "nan", "", "NA", "five", "0", "-0", "1_0")
+
+
+def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A long table of ratings, in one of the kinds of files."""
+    hostile = rng.choice([0, 0, 0.1, 0.5])
+    labels = LABELS[:3] if hostile == 0 else LABELS
+    rows = [
+        [rng.choice(labels[:2]), rng.choice(labels[:3]), rng.choice(STARS[:4])]
+        for _ in range(rng.randint(8, 40))
+    ]
+    for row in rows:
+        if rng.random() < hostile:
+            place = rng.randrange(3)
+            row[place] = rng.choice(LABELS if place < 2 else STARS)
+    if rng.random() < 0.1:
+        row = rng.choice(rows)
+        row.append("7") if rng.random() < 0.5 else row.pop()
+    header = ["who", "what", "stars"]
+    kind = rng.choice(["csv", "csv", "csv.gz", "tsv", "parquet", "frame"])
+    if kind in ("parquet", "frame") and {*map(len, rows)} == {3}:
+        columns: Any = list(zip(*rows, strict=True))
+        frame = pd.DataFrame(dict(zip(header, columns, strict=True)))
+        if rng.random() < 0.6 and all(text.isdigit() and text[0] != "0" for text in columns[0]):
+            frame["who"] = frame["who"].astype(rng.choice(["int64", "Int64", "float64"]))
+        if kind == "parquet":
+            frame.to_parquet("ratings.parquet")
+        table: Any = frame if kind == "frame" else "ratings.parquet"
+        wanted, data = [[each.strip() for each in row] for row in rows], repr(rows).encode()
+    else:
+        kind = kind if kind in ("csv", "csv.gz", "tsv") else "csv"
+        separator = "\t" if kind == "tsv" else ","
+        data = lines_of([header, *rows], rng, separator)
+        packed = gzip.compress(data) if kind == "csv.gz" else data
+        if rng.random() < 0.1:
+            packed = broken(packed, rng)
+            # Nobody but the package needs to tell that an archive is damaged.
+            data = data if kind == "csv.gz" else packed
+        table = f"ratings.{kind}"
+        Path(table).write_bytes(packed)
+        wanted = None
+
+    def throw() -> None:
+        found = fmab.ratings.from_table(table, "who", "what", "stars", split=None)
+        independent = rows_in(data, separator)[1:] if wanted is None else wanted
+        kept = [row for row in independent if not {each.lower() for each in row[:3]} & MISSING]
+        counted = Counter((who, what, float(stars) + 0.0) for who, what, stars in kept)
+        whole = Counter((who, what) for who, what, _ in kept)
+        shares = {place: times / whole[place[:2]] for place, times in counted.items()}
+        probabilities = np.asarray(found.problem.probabilities)
+        theirs = {
+            (who, what, level): float(probabilities[i, j, k])
+            for i, who in enumerate(found.agent_labels)
+            for j, what in enumerate(found.arm_labels)
+            for k, level in enumerate(found.levels)
+            if probabilities[i, j, k]
+        }
+        # A float column of whole numbers is read as these.
+        same({*theirs}, {*shares}, "cells")
+        far = max(abs(theirs[place] - share) for place, share in shares.items())
+        same(far < 1e-12, True, f"frequencies, {far} apart")
+
+    return [kind, data[:400]], throw
+
+
+WHOLE = Path("whole.nc")
+
+
+def netcdf(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A result with a few of its bytes changed, or an attribute forged."""
+    if not WHOLE.exists():
+        fmab.save(doors.DATA, WHOLE)
+    path = Path("result.nc")
+    path.write_bytes(WHOLE.read_bytes())
+    what: Any = "bytes"
+    if rng.random() < 0.5:
+        import h5py
+
+        what = rng.choice(["agents", "title", "settings", "schema", "digest", "epsilon"])
+        value = rng.choice([1, -1, "x", "<script>", math.nan, 10_000 * "x", [1, 2], b"\xff"])
+        with h5py.File(path, "a") as file:
+            names = [name for name in file.attrs if what in name] or list(file.attrs)
+            file.attrs[names[0]] = value
+        what = [what, repr(value)[:40]]
+    else:
+        path.write_bytes(broken(path.read_bytes(), rng))
+
+    def throw() -> None:
+        found, wanted = fmab.load(path), fmab.load(WHOLE)
+        same(found.identical(wanted), True, "result")
+
+    return what, throw
+
+
+LITERALS = (
+    *("0.5", "1", "2", "none", '"none"', "inf", "-inf", "nan", "1e400", "1e-400", "-1", "true", '""'),
+    *("[0.5, 1]", "[]", "[[1]]", "{a = 1}", "1979-05-27", "0x10", "1_0", '"ring"', '"a\\u0000"', "[1, 1.0]"),
+    *("9223372036854775808", "10" * 30, '["ring", "star"]', "0.1e1", "'2:ring'", '"3x5:ring"', "''''''"),
+)
+
+
+def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A study file, its values made of the parameters' names and hostile literals."""
+    name = rng.choice([each["name"] for each in fmab.list_algorithms()])
+    known = list(parameters_of(named(name)))
+    lines = [f'algorithm = "{name}"', "horizon = 1000", "seeds = 4"]
+    if rng.random() < 0.3:
+        lines[rng.randrange(3)] = f"{rng.choice(['horizon', 'seeds', 'x'])} = {rng.choice(LITERALS)}"
+    lines.append("[parameters]")
+    given = rng.sample(known, min(len(known), rng.randint(0, 2)))
+    if "epsilon" in known and "epsilon" not in given:
+        lines.append("epsilon = 1")
+    lines += [f"{each} = {rng.choice(LITERALS)}" for each in given]
+    lines += ["[problem]", "agents = 3", f"arms = {rng.choice(LITERALS) if rng.random() < 0.2 else 3}"]
+    data = "\n".join(lines).encode()
+    data = broken(data, rng) if rng.random() < 0.15 else data
+    path = Path("study.toml")
+    path.write_bytes(data)
+
+    def throw() -> None:
+        points = study_file.study_of(study_file.read_study(path)).points
+        wanted = tomllib.loads(data.decode("utf-8-sig"))
+        for field, value in wanted.get("parameters", {}).items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                found = {getattr(point.config.algorithm, field) for point in points}
+                value = None if value == math.inf and found == {None} else value
+                same(found, {value and float(value)}, field)
+
+    return data.decode("utf-8", "replace"), throw
+
+
+def graph(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A graph in a file of edges or of GraphML."""
+    nodes = rng.randint(2, 6)
+    names = [str(i) for i in range(nodes)]
+    edges = [(names[rng.randrange(i)], names[i]) for i in range(1, nodes)]
+    hostile = rng.choice([0, 0, 0.2])
+    odd = ("0", "a", "-1", "1.0", "", "#", '"', "1e3", "\u2028", "x y", "99999999999999999999")
+    edges = [
+        tuple(rng.choice(odd) if rng.random() < hostile else each for each in pair) for pair in edges
+    ]
+    kind = rng.choice(["edgelist", "csv", "graphml"])
+    if kind == "graphml":
+        inner = "".join(f'<node id="{i}"/>' for i in range(nodes)) + "".join(
+            f'<edge source="{a}" target="{b}"/>' for a, b in edges
+        )
+        directed = rng.choice(["undirected", "undirected", "directed", "both"])
+        head = rng.choice(["", "", '<!DOCTYPE g [<!ENTITY x "y">]>'])
+        text = f'{head}<graphml><graph edgedefault="{directed}">{inner}</graph></graphml>'
+    else:
+        tail = rng.choice(["", "", " 1.5", " {}", " 2 3", " # x"]) if kind == "edgelist" else ""
+        text = "\n".join((" " if kind == "edgelist" else ",").join(pair) + tail for pair in edges)
+    data = text.encode()
+    data = broken(data, rng) if rng.random() < 0.15 else data
+    path = f"graph.{kind}"
+    Path(path).write_bytes(data)
+
+    def throw() -> None:
+        found = graphs.make(path, nodes)
+        if data == text.encode() and not hostile:
+            pairs = {frozenset(map(int, pair)) for pair in edges}
+            same({frozenset(pair) for pair in found.edges}, pairs, "edges")
+        same(found.number_of_nodes(), nodes, "nodes")
+
+    return data.decode("utf-8", "replace")[:300], throw
+
+
+# --- Values ---
+
+
+def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A parameter of an algorithm, at its ends or hostile."""
+    owners = [named(each["name"]) for each in fmab.list_algorithms()]
+    owner = rng.choice([each for each in owners if parameters_of(each)])
+    name = rng.choice(list(parameters_of(owner)))
+    kind = parameters_of(owner)[name].kind
+    if isinstance(kind, (Real, Whole)) and rng.random() < 0.5:
+        # Only a whole number has a next one that is whole.
+        end = rng.choice([kind.low, kind.high])
+        step = 1 if isinstance(kind, Whole) else abs(np.spacing(min(abs(end), 1e300)))
+        value: Any = end + rng.choice([-1, 0, 1]) * step if math.isfinite(end) else end
+        text = repr(value)
+    else:
+        text = rng.choice(list(doors.VALUES))
+        value = doors.VALUES[text]()
+    other = {"epsilon": 1.0} if name != "epsilon" and "epsilon" in parameters_of(owner) else {}
+    if name == "epsilon_message":
+        other = {}
+
+    def throw() -> None:
+        made = owner(**{name: value, **other})
+        if isinstance(kind, Real) and (found := getattr(made, name)) is not None:
+            low = kind.low < found if kind.open_low else kind.low <= found
+            high = found < kind.high if kind.open_high else found <= kind.high
+            endless = kind.none is not None and found == math.inf
+            same(type(found) is float and (endless or (low and high)), True, name)
+            same(found == value or found == float(str(value)), True, f"{name} of {text}")
+        if isinstance(kind, Whole) and (found := getattr(made, name)) is not None:
+            same((type(found), kind.low <= found <= kind.high, found == value), (int, True, True), name)
+        made.exchange(3)
+
+    return [owner.name, name, text], throw
+
+
+def bases() -> dict[str, dict[str, Any]]:
+    """Returns arguments with which every public callable that takes some succeeds, or starts."""
+    data, finals, run = doors.DATA, doors.FINALS, doors.RUN
+    problem, curves = doors.PROBLEM, doors.CURVES
+    weights = np.full(3, 1 / 3)
+    return {
+        "Problem": {"means": [0.5, 0.1]},
+        "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": weights},
+        "Gaussian": {"sd": 0.5},
+        "Ratings": {"levels": [0, 1]},
+        "parameter": {"kind": Real(), "help": "x"},
+        "simulate": {"algorithm": run, "problem": problem, "horizon": 50, "seeds": 2},
+        "communication_cost": {"data": data, "server_price": 1, "peer_price": 1},
+        "check_algorithm": {"algorithm": run},
+        "save": {"data": data, "path": f"{next(doors.NUMBERS)}.nc"},
+        "load": {"path": "whole.nc"},
+        "use_compilation_cache": {"folder": "cache"},
+        "compare": {"first": data, "second": data},
+        "compare_all": {"data": data},
+        "privacy_ledger": {"algorithm": run, "agents": 3},
+        "audit": {"algorithm": run, "agents": 3, "runs": 1000},
+        "confidence_band": {"values": curves, "resamples": 50},
+        "paired_difference": {"first": curves, "second": curves, "resamples": 50},
+        "sweep": {"algorithm": "cdp", "problem": problem, "horizon": 50, "seeds": 2, "epsilon": 1},
+        "until_precise": {"relative": 0.1},
+        "open_sweep": {"path": "store"},
+        "final_table": {"data": data},
+        "overview": {"data": data},
+        "export": {"data": data, "path": f"{next(doors.NUMBERS)}.csv"},
+        "plot_runs": {"runs": data},
+        "save_figure": {"figure": None, "path": f"{next(doors.NUMBERS)}.png"},
+        "plot_parameter": {"finals": finals, "x": "epsilon"},
+        "plot_heat": {"finals": finals, "x": "epsilon", "y": "participation"},
+        "plot_pareto": {"finals": finals},
+        "plot_audit": {"found": None},
+        "write_report": {"sources": data, "out": f"{next(doors.NUMBERS)}.html"},
+        "ratings.from_table": {"path": doors.result, "agent": "a", "arm": "b", "value": "c"},
+    }
+
+
+def callables() -> dict[str, list[str]]:
+    """Returns the parameters of every public callable that has some, but for algorithms."""
+    found = {}
+    every = {name: getattr(fmab, name) for name in fmab.__all__}
+    every["ratings.from_table"] = fmab.ratings.from_table
+    algorithms = {named(each["name"]) for each in fmab.list_algorithms()}
+    for name, owner in every.items():
+        if callable(owner) and owner not in algorithms:
+            kinds = inspect.signature(owner).parameters.values()
+            named_ = [each.name for each in kinds if each.kind not in (each.VAR_KEYWORD,)]
+            if named_:
+                found[name] = named_
+    return found
+
+
+# Of doors that take a second or more, rarely one.
+SLOW = {"write_report", "plot_runs", "plot_parameter", "plot_heat", "plot_pareto", "plot_audit"}
+SLOW |= {"audit", "check_algorithm", "sweep", "simulate", "compare_all"}
+
+
+def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A public callable with one or two arguments hostile."""
+    known = callables()
+    name = rng.choice([each for each in known if each not in SLOW or rng.random() < 0.3])
+    places = rng.sample(known[name], min(len(known[name]), rng.choice([1, 1, 2])))
+    texts = {place: rng.choice(list(doors.VALUES)) for place in places}
+    given = {**bases()[name], **{place: doors.VALUES[text]() for place, text in texts.items()}}
+
+    def throw() -> None:
+        owner: Any = fmab
+        for part in name.split("."):
+            owner = getattr(owner, part)
+        owner(**given)
+
+    return [name, texts], throw
+
+
+KINDS: dict[str, Callable[[random.Random], tuple[Any, Callable[[], None]]]] = {
+    "means_csv": means_csv,
+    "means_npz": means_npz,
+    "ratings": ratings,
+    "netcdf": netcdf,
+    "study": study,
+    "graph": graph,
+    "parameters": parameters,
+    "api": api,
+}
+
+
+def outcome(throw: Callable[[], None]) -> str:
+    """Returns what became of a case."""
+    try:
+        throw()
+    except Wrong as error:
+        return f"wrong: {error}"
+    except (ValueError, TypeError, OSError) as error:
+        line = str(error)
+        if "\n" in line or not line.isprintable() or len(line) > 700 or len(line) < 10:
+            return f"refused in a bad line: {line[:300]!r}"
+        if isinstance(error, Refusal) or isinstance(error, OSError):
+            return "refused"
+        return f"raised {type(error).__name__}: {line[:200]}"
+    except doors.Started:
+        return "started"
+    except BaseException as error:
+        return f"raised {type(error).__name__}: {str(error)[:200]}"
+    return "accepted"
+
+
+def main() -> None:
+    """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
+    kind, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    warnings.simplefilter("ignore")
+    batches.executable = doors.Executable()  # type: ignore[assignment]
+    exposures.Exposure.drawn = doors.Executable()  # type: ignore[method-assign]
+    try:
+        import resource
+
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (taken + CASE_BYTES,) * 2)
+    except (ImportError, OSError):
+        pass
+    signal.signal(signal.SIGALRM, stop)
+    for seed in range(first, first + count):
+        print(kind, seed, file=sys.stderr, flush=True)
+        signal.alarm(CASE_S)
+        what, throw = KINDS[kind](random.Random(f"{kind} {seed}"))
+        print(json.dumps([seed, repr(what)[:600], outcome(throw)]), flush=True)
+        signal.alarm(0)
+
+
+def stop(*_: Any) -> None:
+    """Ends the process; an exception could be taken for the case's."""
+    faulthandler.dump_traceback()
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.environ["XDG_CACHE_HOME"] = folder
+        main()
