@@ -1,9 +1,9 @@
 """Throws made-up cases at every reader of files and every public callable; a process of its own.
 
-Usage: throw.py KIND FIRST COUNT. A case is made of its kind and its seed alone, so that a failure
-is repeated by ``throw.py KIND SEED 1``. Prints a line of JSON for each case: its seed, what was
-thrown, and what became of it: "refused", "accepted", "started" (it would have been compiled), or a
-sentence about what is wrong.
+Usage: throw.py KIND FIRST COUNT [KIND FIRST COUNT ...]. A case is made of its kind and its seed
+alone, so that a failure is repeated by ``throw.py KIND SEED 1``. Prints a line of JSON for each
+case: kind, seed, what was thrown, and what became of it: "refused", "accepted", "started" (it would
+have been compiled), or a sentence about what is wrong.
 
 The rule: a case is accepted, or refused with ValueError, TypeError or OSError in one line that
 names the field. What is accepted says what an independent reader finds: the csv module and
@@ -59,15 +59,42 @@ class Wrong(AssertionError):
 def same(found: Any, wanted: Any, what: str) -> None:
     """Compares exactly."""
     if found != wanted:
-        raise Wrong(f"{what}: {str(found)[:150]}, and an independent reader has {str(wanted)[:150]}")
+        raise Wrong(
+            f"{what}: {str(found)[:150]}, and an independent reader has {str(wanted)[:150]}"
+        )
 
 
 # --- Files ---
 
 CELLS = (
     *("0.5", "0", "1", "0.25", "1.0", ".5", "1.", "+0.5", "-0", "5e-1", "1e-400", "1e400", "nan"),
-    *("inf", "-0.1", "1_0", "0,5", "0x1p-1", "\u0661", "", " ", " 0.5 ", '"0.5"', '"0.5', "a", "0.1;"),
-    *("true", "None", "1+0j", "9" * 400, "1" * 140_000, "0.5\r", "\x00", "\ufeff0.5", "=1", "5e-324"),
+    *(
+        "inf",
+        "-0.1",
+        "1_0",
+        "0,5",
+        "0x1p-1",
+        "\u0661",
+        "",
+        " ",
+        " 0.5 ",
+        '"0.5"',
+        '"0.5',
+        "a",
+        "0.1;",
+    ),
+    *(
+        "true",
+        "None",
+        "1+0j",
+        "9" * 400,
+        "1" * 140_000,
+        "0.5\r",
+        "\x00",
+        "\ufeff0.5",
+        "=1",
+        "5e-324",
+    ),
     *("0.30000000000000004", "0.1e-1", "--1", "1e", "e1", "'0.5'", '"0.5\n"', '"a""b"'),
 )
 ENDS = ("\n", "\r\n", "\r", "\n\n", "\n,\n", "")
@@ -114,7 +141,9 @@ def means_csv(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     wide, hostile = rng.randint(1, 4), rng.choice([0, 0, 0.1, 0.5])
     rows = [[cell(rng, hostile) for _ in range(wide)] for _ in range(rng.randint(1, 4))]
     if rng.random() < 0.3:
-        rows.insert(0, [rng.choice(["a", "b", "id", "", "index", "0.5", "x y"]) for _ in range(wide)])
+        rows.insert(
+            0, [rng.choice(["a", "b", "id", "", "index", "0.5", "x y"]) for _ in range(wide)]
+        )
     if rng.random() < 0.1:
         rng.choice(rows).append("0.5")
     data = lines_of(rows, rng)
@@ -154,7 +183,9 @@ def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     kind = rng.choice(["f8", "f4", "f2", "i8", "u1", "?", "U3", "c16", "O", "m8[s]", ">f8", "V4"])
     array = np.zeros(shape, kind) if kind in "OV4" else np.zeros(shape).astype(kind)
     if kind in ("f8", "f4", "f2", ">f8"):
-        array = np.array(np.round([rng.random() for _ in range(array.size)], 3), kind).reshape(shape)
+        array = np.array(np.round([rng.random() for _ in range(array.size)], 3), kind).reshape(
+            shape
+        )
         if array.size and rng.random() < 0.4:
             array.flat[0] = rng.choice([math.nan, math.inf, -0.0, 1.5, -0.1, 5e-324])
     names = rng.choice([["means"], ["x"], ["a", "b"], ["levels", "probabilities"], ["means", "x"]])
@@ -175,8 +206,39 @@ def means_npz(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return [names, kind, shape], throw
 
 
-LABELS = ("1", "2", "3", "01", "1.0", "a", "b", " a", "A", "1e5", "9007199254740993", "x|y", '"q"', "é")
-STARS = ("1", "2", "3.5", "5", "1.0", "-1", "1e-400", "1e400", "nan", "", "NA", "five", "0", "-0", "1_0")
+LABELS = (
+    "1",
+    "2",
+    "3",
+    "01",
+    "1.0",
+    "a",
+    "b",
+    " a",
+    "A",
+    "1e5",
+    "9007199254740993",
+    "x|y",
+    '"q"',
+    "é",
+)
+STARS = (
+    "1",
+    "2",
+    "3.5",
+    "5",
+    "1.0",
+    "-1",
+    "1e-400",
+    "1e400",
+    "nan",
+    "",
+    "NA",
+    "five",
+    "0",
+    "-0",
+    "1_0",
+)
 
 
 def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
@@ -246,8 +308,6 @@ WHOLE = Path("whole.nc")
 
 def netcdf(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     """A result with a few of its bytes changed, or an attribute forged."""
-    if not WHOLE.exists():
-        fmab.save(doors.DATA, WHOLE)
     path = Path("result.nc")
     path.write_bytes(WHOLE.read_bytes())
     what: Any = "bytes"
@@ -271,9 +331,42 @@ def netcdf(rng: random.Random) -> tuple[Any, Callable[[], None]]:
 
 
 LITERALS = (
-    *("0.5", "1", "2", "none", '"none"', "inf", "-inf", "nan", "1e400", "1e-400", "-1", "true", '""'),
-    *("[0.5, 1]", "[]", "[[1]]", "{a = 1}", "1979-05-27", "0x10", "1_0", '"ring"', '"a\\u0000"', "[1, 1.0]"),
-    *("9223372036854775808", "10" * 30, '["ring", "star"]', "0.1e1", "'2:ring'", '"3x5:ring"', "''''''"),
+    *(
+        "0.5",
+        "1",
+        "2",
+        "none",
+        '"none"',
+        "inf",
+        "-inf",
+        "nan",
+        "1e400",
+        "1e-400",
+        "-1",
+        "true",
+        '""',
+    ),
+    *(
+        "[0.5, 1]",
+        "[]",
+        "[[1]]",
+        "{a = 1}",
+        "1979-05-27",
+        "0x10",
+        "1_0",
+        '"ring"',
+        '"a\\u0000"',
+        "[1, 1.0]",
+    ),
+    *(
+        "9223372036854775808",
+        "10" * 30,
+        '["ring", "star"]',
+        "0.1e1",
+        "'2:ring'",
+        '"3x5:ring"',
+        "''''''",
+    ),
 )
 
 
@@ -283,13 +376,19 @@ def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     known = list(parameters_of(named(name)))
     lines = [f'algorithm = "{name}"', "horizon = 1000", "seeds = 4"]
     if rng.random() < 0.3:
-        lines[rng.randrange(3)] = f"{rng.choice(['horizon', 'seeds', 'x'])} = {rng.choice(LITERALS)}"
+        lines[rng.randrange(3)] = (
+            f"{rng.choice(['horizon', 'seeds', 'x'])} = {rng.choice(LITERALS)}"
+        )
     lines.append("[parameters]")
     given = rng.sample(known, min(len(known), rng.randint(0, 2)))
     if "epsilon" in known and "epsilon" not in given:
         lines.append("epsilon = 1")
     lines += [f"{each} = {rng.choice(LITERALS)}" for each in given]
-    lines += ["[problem]", "agents = 3", f"arms = {rng.choice(LITERALS) if rng.random() < 0.2 else 3}"]
+    lines += [
+        "[problem]",
+        "agents = 3",
+        f"arms = {rng.choice(LITERALS) if rng.random() < 0.2 else 3}",
+    ]
     data = "\n".join(lines).encode()
     data = broken(data, rng) if rng.random() < 0.15 else data
     path = Path("study.toml")
@@ -315,7 +414,8 @@ def graph(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     hostile = rng.choice([0, 0, 0.2])
     odd = ("0", "a", "-1", "1.0", "", "#", '"', "1e3", "\u2028", "x y", "99999999999999999999")
     edges = [
-        tuple(rng.choice(odd) if rng.random() < hostile else each for each in pair) for pair in edges
+        tuple(rng.choice(odd) if rng.random() < hostile else each for each in pair)
+        for pair in edges
     ]
     kind = rng.choice(["edgelist", "csv", "graphml"])
     if kind == "graphml":
@@ -374,7 +474,11 @@ def parameters(rng: random.Random) -> tuple[Any, Callable[[], None]]:
             same(type(found) is float and (endless or (low and high)), True, name)
             same(found == value or found == float(str(value)), True, f"{name} of {text}")
         if isinstance(kind, Whole) and (found := getattr(made, name)) is not None:
-            same((type(found), kind.low <= found <= kind.high, found == value), (int, True, True), name)
+            same(
+                (type(found), kind.low <= found <= kind.high, found == value),
+                (int, True, True),
+                name,
+            )
         made.exchange(3)
 
     return [owner.name, name, text], throw
@@ -385,6 +489,7 @@ def bases() -> dict[str, dict[str, Any]]:
     data, finals, run = doors.DATA, doors.FINALS, doors.RUN
     problem, curves = doors.PROBLEM, doors.CURVES
     weights = np.full(3, 1 / 3)
+    table = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
     return {
         "Problem": {"means": [0.5, 0.1]},
         "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": weights},
@@ -401,8 +506,8 @@ def bases() -> dict[str, dict[str, Any]]:
         "compare_all": {"data": data},
         "privacy_ledger": {"algorithm": run, "agents": 3},
         "audit": {"algorithm": run, "agents": 3, "runs": 1000},
-        "confidence_band": {"values": curves, "resamples": 50},
-        "paired_difference": {"first": curves, "second": curves, "resamples": 50},
+        "confidence_band": {"values": curves, "resamples": 100},
+        "paired_difference": {"first": curves, "second": curves, "resamples": 100},
         "sweep": {"algorithm": "cdp", "problem": problem, "horizon": 50, "seeds": 2, "epsilon": 1},
         "until_precise": {"relative": 0.1},
         "open_sweep": {"path": "store"},
@@ -416,7 +521,7 @@ def bases() -> dict[str, dict[str, Any]]:
         "plot_pareto": {"finals": finals},
         "plot_audit": {"found": None},
         "write_report": {"sources": data, "out": f"{next(doors.NUMBERS)}.html"},
-        "ratings.from_table": {"path": doors.result, "agent": "a", "arm": "b", "value": "c"},
+        "ratings.from_table": {"path": table, "agent": "who", "arm": "what", "value": "stars"},
     }
 
 
@@ -437,14 +542,16 @@ def callables() -> dict[str, list[str]]:
 
 # Of doors that take a second or more, rarely one.
 SLOW = {"write_report", "plot_runs", "plot_parameter", "plot_heat", "plot_pareto", "plot_audit"}
+NO_BASE = {"open_sweep", "save_figure", "use_compilation_cache"}
 SLOW |= {"audit", "check_algorithm", "sweep", "simulate", "compare_all"}
 
 
 def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
-    """A public callable with one or two arguments hostile."""
+    """A public callable with one or two arguments hostile; or none, which must be accepted."""
     known = callables()
     name = rng.choice([each for each in known if each not in SLOW or rng.random() < 0.3])
-    places = rng.sample(known[name], min(len(known[name]), rng.choice([1, 1, 2])))
+    hostile = 0 if name not in SLOW | NO_BASE and rng.random() < 0.1 else rng.choice([1, 1, 2])
+    places = rng.sample(known[name], min(len(known[name]), hostile))
     texts = {place: rng.choice(list(doors.VALUES)) for place in places}
     given = {**bases()[name], **{place: doors.VALUES[text]() for place, text in texts.items()}}
 
@@ -452,7 +559,12 @@ def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
         owner: Any = fmab
         for part in name.split("."):
             owner = getattr(owner, part)
-        owner(**given)
+        try:
+            owner(**given)
+        except Exception as error:
+            if not hostile:
+                raise Wrong(f"{name} refuses what is none of these: {error}") from error
+            raise
 
     return [name, texts], throw
 
@@ -491,10 +603,10 @@ def outcome(throw: Callable[[], None]) -> str:
 
 def main() -> None:
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
-    kind, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     warnings.simplefilter("ignore")
     batches.executable = doors.Executable()  # type: ignore[assignment]
-    exposures.Exposure.drawn = doors.Executable()  # type: ignore[method-assign]
+    for each in (exposures.Uploads, exposures.Waits, exposures.Releases, exposures.Actions):
+        each.drawn = doors.Executable()  # type: ignore[method-assign]
     try:
         import resource
 
@@ -503,12 +615,15 @@ def main() -> None:
     except (ImportError, OSError):
         pass
     signal.signal(signal.SIGALRM, stop)
-    for seed in range(first, first + count):
-        print(kind, seed, file=sys.stderr, flush=True)
-        signal.alarm(CASE_S)
-        what, throw = KINDS[kind](random.Random(f"{kind} {seed}"))
-        print(json.dumps([seed, repr(what)[:600], outcome(throw)]), flush=True)
-        signal.alarm(0)
+    fmab.save(doors.DATA, WHOLE)
+    words = iter(sys.argv[1:])
+    for kind, first, count in zip(words, words, words, strict=True):
+        for seed in range(int(first), int(first) + int(count)):
+            print(kind, seed, file=sys.stderr, flush=True)
+            signal.alarm(CASE_S)
+            what, throw = KINDS[kind](random.Random(f"{kind} {seed}"))
+            print(json.dumps([kind, seed, repr(what)[:600], outcome(throw)]), flush=True)
+            signal.alarm(0)
 
 
 def stop(*_: Any) -> None:
