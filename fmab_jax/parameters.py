@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fmab_jax.errors import count, did_you_mean, flag, real, refuse
+from fmab_jax.errors import Shown, count, did_you_mean, flag, real, refuse
 
 
 class Unset:
@@ -316,13 +317,19 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
 @functools.cache
 def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     found = {}
-    hints = typing.get_type_hints(owner)
+    remedy = "declare the field with fmab_jax.parameter(kind, help)"
+    try:
+        hints = typing.get_type_hints(owner)
+    except Exception as error:  # names that are not there, texts that are no types
+        told = Shown(" ".join(str(error).split())[:80])
+        refuse(f"{owner.__name__}'s annotations", told, "types that there are", remedy)
     for each in dataclasses.fields(owner):
         if not each.init:
             continue
         told = dict(each.metadata)
         kind = told.get("kind") or _inferred(owner, each.name, hints[each.name])
         default = UNSET if each.default is dataclasses.MISSING else each.default
+        _check_told(f"{owner.__name__}.{each.name}", kind, told, remedy)
         words = each.name.replace("_", " ")
         symbol = told.get("symbol")
         found[each.name] = Parameter(
@@ -339,6 +346,59 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     return found
 
 
+def _check_told(field: str, kind: Any, told: Mapping[str, Any], remedy: str) -> None:
+    """Refuses what `parameter` was given where it is of another type."""
+    if not isinstance(kind, Kind):
+        refuse(field, kind, "declared with a Kind, such as Real()", remedy)
+    for name in ("help", "remedy", "symbol", "label", "shown"):
+        if not isinstance(told.get(name) or "", str):
+            refuse(f"{field}, its {name}", told[name], "a text", remedy)
+
+
+def check_attributes(owner: type) -> None:
+    """Refuses a class whose attributes are not what a class of this package declares them to be.
+
+    Such as ``title = 5`` where `Algorithm` says that a title is a text. Properties are left alone.
+
+    Args:
+        owner: A class of somebody's own.
+
+    Raises:
+        ValueError: For the first of another type.
+    """
+    package = __name__.partition(".")[0]
+    wanted: dict[str, Any] = {}
+    for each in reversed(owner.__mro__):
+        if each.__module__.partition(".")[0] == package:
+            hints = typing.get_type_hints(each)
+            declared = {n: hints[n] for n in inspect.get_annotations(each) if n in hints}
+            held = {n: h for n, h in declared.items() if typing.get_origin(h) is typing.ClassVar}
+            wanted |= {n: (typing.get_args(h)[0], each.__name__) for n, h in held.items()}
+            continue
+        for name, value in vars(each).items():
+            kind, declared_by = wanted.get(name, (object, ""))
+            allowed = _ATTRIBUTES.get(kind)
+            if allowed and not hasattr(type(value), "__get__") and not allowed[1](value):
+                remedy = f"write what {declared_by} declares"
+                refuse(f"{owner.__name__}.{name}", value, allowed[0], remedy)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_ATTRIBUTES: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+    str: ("a text", lambda x: isinstance(x, str)),
+    bool: ("True or False", lambda x: isinstance(x, bool)),
+    int: ("a whole number, at least 1", lambda x: _is_number(x) and isinstance(x, int) and x > 0),
+    float: ("a number", lambda x: _is_number(x) and x == x),
+    tuple[str, ...]: (
+        "a tuple of texts",
+        lambda x: isinstance(x, tuple) and all(isinstance(each, str) for each in x),
+    ),
+}
+
+
 def _public_name(owner: type) -> str:
     """Returns how a user reaches a class: an algorithm of this package by its own name."""
     package, _, below = owner.__module__.partition(".")
@@ -351,7 +411,7 @@ def _public_name(owner: type) -> str:
 def _inferred(owner: type, name: str, hint: Any) -> Kind:
     options = [each for each in typing.get_args(hint) if each is not type(None)]
     plain = options[0] if len(options) == 1 else hint
-    if plain not in _INFERRED:
+    if not isinstance(plain, Hashable) or plain not in _INFERRED:
         remedy = "declare the field with fmab_jax.parameter(kind, help)"
         refuse(f"{owner.__name__}.{name}", hint, "float, int, bool or str", remedy)
     return _INFERRED[plain](none="none" if len(options) == 1 else None)

@@ -1167,6 +1167,61 @@ def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatc
             "    arms: list = None\n",
             "float, int, bool or str",
         ),
+        *[
+            (
+                "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
+                f"@dataclass(frozen=True)\nclass Mine(fmab.ucb1):\n    name = 'mine'\n    {line}\n",
+                told,
+            )
+            for line, told in (
+                ("name = 5", "Mine.name=5: must be a short plain name"),
+                ("title = 5", "Mine.title=5: must be a text"),
+                ("source = b'x'", "Mine.source=b'x': must be a text"),
+                ("heard = None", "Mine.heard=None: must be a text"),
+                ("trusted = ('a', 'b')", "Mine.trusted=('a', 'b'): must be a text"),
+                ("usual_agents = 'many'", "Mine.usual_agents='many': must be a whole number"),
+                ("usual_agents = True", "Mine.usual_agents=True: must be a whole number"),
+                ("usual_agents = 0", "Mine.usual_agents=0: must be a whole number"),
+                ("examples = 5", "Mine.examples=5: must be a tuple of texts"),
+                ("homogeneous_only = 1", "Mine.homogeneous_only=1: must be True or False"),
+                ("x: 'Unknown' = 1", "Mine's annotations=name 'Unknown' is not defined: must be"),
+                ("x: 'a b' = 1", "Mine's annotations=Forward reference must be an expression"),
+                ("x: 5 = 1", "Mine.x=5: must be float, int, bool or str"),
+                ("x: int | str = 1", "Mine.x=int | str: must be float, int, bool or str"),
+                ("x: int = '5'", "Mine.x='5': must be a whole number"),
+                ("x: bool = 7", "Mine.x=7: must be True or False"),
+                ("x: int = fmab.parameter(5, 'h')", "Mine.x=5: must be declared with a Kind"),
+                (
+                    "x: int = fmab.parameter(fmab.parameters.Whole(), 5, default=1)",
+                    "Mine.x, its help=5: must be a text",
+                ),
+                (
+                    "x: int = fmab.parameter(fmab.parameters.Whole(), 'h', default=1, label=5)",
+                    "Mine.x, its label=5: must be a text",
+                ),
+                ("no_figure: bool = False", "Mine.no_figure=a parameter: must be a name that"),
+                ("no_overwrite: bool = True", "Mine.no_overwrite=a parameter: must be a name"),
+                ("time: int = 5", "Mine.time=a parameter: must be a name that nothing else has"),
+                ("meter: int = 5", "Mine.meter=a parameter: must be a name that nothing else"),
+            )
+        ],
+        *[
+            (
+                "from dataclasses import dataclass\n"
+                "from fmab_jax.core.rewards import FiniteSupport\n"
+                "@dataclass(frozen=True)\nclass Coin(FiniteSupport):\n    name = 'mine'\n"
+                f"    levels = (0.0, 1.0)\n    {line}\n"
+                "    def parameters(self, means, **traced):\n        return 1.0 - means, means\n",
+                told,
+            )
+            for line, told in (
+                ("name = 5", "Coin.name=5: must be a short plain name"),
+                ("always_smooth = 1", "Coin.always_smooth=1: must be True or False"),
+                ("low = '0'", "Coin.low='0': must be a number"),
+                ("traced = 'x'", "Coin.traced='x': must be a tuple of texts"),
+                ("x: 'Unknown' = 1", "Coin's annotations=name 'Unknown' is not defined: must be"),
+            )
+        ],
     ],
 )
 def test_files_that_are_no_plug_ins_are_refused(

@@ -43,10 +43,12 @@ from fmab_jax.errors import (
     refuse,
     whole_class,
 )
-from fmab_jax.parameters import Described, parameters_of
+from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _WANTED = "a module that defines an algorithm or a reward law"
+# Dimensions and coordinates of results.
+_TAKEN = ("time", "seed", "meter", "algorithm", "problem")
 _loaded: dict[str, type[Algorithm]] = {}
 
 
@@ -564,11 +566,21 @@ def _file(owner: type) -> str | None:
 def _checked_class(owner: Any, where: str) -> None:
     if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
         refuse("plugin", where, "a subclass of fmab_jax.Algorithm", "derive it from a family")
-    if not _NAME.fullmatch(owner.name):
+    if not isinstance(owner.name, str) or not _NAME.fullmatch(owner.name):
         remedy = "such as 'my_ucb': small letters, digits and _"
         refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
+    check_attributes(owner)
     whole_class(owner, where)
-    parameters_of(owner)
+    for name, each in parameters_of(owner).items():
+        # A default that is refused is one that nobody could give.
+        if each.default is not UNSET:
+            try:
+                each.check(each.default)
+            except Refusal as error:
+                raise error.renamed(f"{owner.__name__}.{name}") from None
+        if name in _TAKEN or name.startswith(("no_", "_")):
+            allowed = "a name that nothing else has, and that begins with no 'no_' or '_'"
+            refuse(f"{owner.__name__}.{name}", Shown("a parameter"), allowed, "rename it")
 
 
 def list_algorithms() -> list[dict[str, Any]]:

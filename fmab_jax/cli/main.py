@@ -19,6 +19,7 @@ from fmab_jax.cli.options import (
     answer,
     chosen,
     parse,
+    visible,
     wants_help,
 )
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
@@ -172,7 +173,10 @@ def find(words: list[str]) -> tuple[Any, Command]:
             try:
                 load_plugin(plugin)
             except Refusal as error:
-                raise Refusal.line(error.spelt("--plugin")) from None
+                # Of what the file holds, with the file.
+                own = error.field not in ("plugin", "")
+                line = f"--plugin {visible(plugin)}: {error}" if own else error.spelt("--plugin")
+                raise Refusal.line(line) from None
     elif plugins and name == "doctor":
         raise Refusal.line("--plugin: must be an option of fmab doctor; see fmab doctor --help")
     if command := getattr(module, "command", None):

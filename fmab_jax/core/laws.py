@@ -34,7 +34,7 @@ from fmab_jax.errors import (
     refuse,
     whole_class,
 )
-from fmab_jax.parameters import Parameter, Real, Whole, parameters_of
+from fmab_jax.parameters import Parameter, Real, Whole, check_attributes, parameters_of
 from fmab_jax.resources import refuse_after_fork
 
 KNOWN: dict[str, Any] = {each.name: each for each in (Bernoulli, Gaussian)}
@@ -134,7 +134,9 @@ def check_class(owner: Any, where: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         remedy = "such as 'three-point': small letters, digits, - and _"
         refuse(f"{owner.__name__}.name", name, "a short plain name", remedy)
+    check_attributes(owner)
     whole_class(owner, where)
+    parameters_of(owner)
     other = KNOWN.get(name, owner)
     # Only a changed version of the same file takes a name over.
     if other is not owner and (other in _OWN or _file(other) != _file(owner)):
