@@ -35,6 +35,7 @@ from fmab_jax.core import keys, samplers
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.run.contract import asking
 
 VIEWS = ("messages", "sums", "actions")
 """What can be shown: single messages, or released rewards; sums over agents; arms pulled."""
@@ -164,7 +165,7 @@ def exposed(
     """
     sources: dict[Any, list[Source]] = {}
     unseen = []
-    rows = sorted(ledger_of(algorithm, exchange), key=lambda row: row.epsilon)
+    rows = sorted(_claims(algorithm, exchange), key=lambda row: row.epsilon)
     if not _of_a_family(algorithm, exchange):
         why = "its loop is its own"
         return [], [Unseen(row.who, row.what, float(row.epsilon), why) for row in rows]
@@ -185,6 +186,31 @@ def exposed(
             sources[made] = found
     every = [source for found in sources.values() for source in found]
     return sorted(every, key=lambda source: VIEWS.index(source.view)), unseen
+
+
+def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
+    """Returns the ledger; of a class that states none, with what its `privacy` states.
+
+    That is of messages, and of actions only where nothing else is seen: a message's epsilon says
+    nothing of an agent that acts on rewards of its own.
+    """
+    rows = list(ledger_of(algorithm, exchange))
+    order = type(algorithm).__mro__
+    stating = min(n for n, c in enumerate(order) if "privacy" in vars(c))
+    # What a class inherits is not about what it has changed since.
+    changed = min(n for n, c in enumerate(order) if "ledger" in vars(c))
+    if type(algorithm).ledger is not Algorithm.ledger or stating > changed:
+        return rows
+    about = [row.who not in (ACTIONS, OUTSIDE) for row in rows]
+    with asking(type(algorithm)):
+        epsilon = float(algorithm.privacy(exchange)["epsilon_message" if any(about) else "epsilon"])
+        if not epsilon >= 0.0:
+            raise ValueError(f"privacy states {epsilon}, not an epsilon >= 0")
+    why = "stated by privacy; no ledger is"
+    return [
+        row._replace(epsilon=min(row.epsilon, epsilon), why=why) if own is any(about) else row
+        for row, own in zip(rows, about, strict=True)
+    ]
 
 
 def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:

@@ -27,7 +27,8 @@ from fmab_jax.files import checked_path, refuse_taken
 from fmab_jax.parameters import UNSET, parameters_of
 
 _LEGEND = """\
-claim         of the privacy ledger, for one changed reward{up_to}
+claim         of the privacy ledger, or of `privacy` where no ledger is stated, for
+              one changed reward{up_to}
 lower bound   on epsilon{at}, from how often an event, chosen on other runs,
               happened for either data set; together wrong with a chance of
               {level:g} at most; so many runs can show {most:.3g} at most; infinite

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,6 +20,7 @@ from fmab_jax.analysis import audit as module
 from fmab_jax.analysis import exposures
 from fmab_jax.analysis.privacy import noise_tail
 from fmab_jax.cli.main import main
+from fmab_jax.core.exchanges import server
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import Refusal
 
@@ -129,6 +131,65 @@ def test_a_claim_is_that_of_the_ledger() -> None:
     every = module._ratio(grid[:, None], np.broadcast_to(grid, (1001, 1001)), how)
     assert found.most == pytest.approx(every.max())
     assert [each.most for each in found.findings] == [found.most] * 5
+
+
+@dataclass(frozen=True)
+class Stating(fmab.Elimination):
+    """States what a message leaks, in `privacy` alone."""
+
+    name = "stating"
+    noisy = True
+    epsilon: float = 0.5
+
+    def exchange(self, agents):
+        """A server hears all."""
+        return server(agents)
+
+    def privacy(self, exchange):
+        """Four times epsilon, of a message."""
+        return {"epsilon": self.epsilon, "epsilon_message": 4 * self.epsilon}
+
+    @staticmethod
+    def noise_scale(epoch):
+        """That of epsilon."""
+        return 1.0 / epoch.own["epsilon"]
+
+    @staticmethod
+    def pulls_per_arm(epoch):
+        """Five more."""
+        return epoch.previous + 5.0
+
+    @staticmethod
+    def radius(epoch):
+        """Any."""
+        return 1.0 / jnp.sqrt(epoch.pulls)
+
+
+@dataclass(frozen=True)
+class Changed(Stating):
+    """Has other noise, and says nothing of it."""
+
+    name = "changed"
+
+    @staticmethod
+    def noise_scale(epoch):
+        """Ten times less."""
+        return 0.1 / epoch.own["epsilon"]
+
+
+def test_what_privacy_states_is_the_claim_where_no_ledger_is() -> None:
+    """Would catch "none claimed" of a plug-in that states an epsilon, or a claim that it has not
+    made: of agents' actions, or of noise that it has changed.
+
+    Mutants: `_claims` that returns `rows`; without `stating > changed`; and
+    without `own is any(about)`.
+    """
+    found = fmab.audit(Stating(), 4, runs=20_000)
+    claims = {(each.view, each.claim) for each in found.findings}
+    assert claims == {("messages", 2.0), ("sums", 2.0), ("actions", math.inf)}
+    assert {each.verdict for each in found.findings} == {"within the claim", "none claimed"}
+    changed = fmab.audit(Changed(), 4, runs=20_000, view="messages")
+    assert {each.claim for each in changed.findings} == {math.inf}
 
 
 @pytest.mark.slow
