@@ -321,8 +321,8 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     try:
         hints = typing.get_type_hints(owner)
     except Exception as error:  # names that are not there, texts that are no types
-        told = Shown(" ".join(str(error).split())[:80])
-        refuse(f"{owner.__name__}'s annotations", told, "types that there are", remedy)
+        why = Shown(" ".join(str(error).split())[:80])
+        refuse(f"{owner.__name__}'s annotations", why, "types that there are", remedy)
     for each in dataclasses.fields(owner):
         if not each.init:
             continue
