@@ -956,15 +956,15 @@ def test_one_result_by_two_names_is_refused(grid, tmp_path):
     assert not (tmp_path / "r.html").exists()
 
 
-LONG = 100_000 * "x"
+ENDLESS = 100_000 * "x"
 
 
 @pytest.mark.parametrize("where", ["title", "settings", "label"])
 def test_words_that_are_endless_are_cut(grid, tmp_path, where):
     """Would catch a page of hundreds of megabytes, or one that takes minutes."""
     data = grid.isel(epsilon=[0], rounds=[0])
-    given = {"title": LONG} if where == "title" else {"settings": json.dumps({"a": LONG})}
-    sources = data.assign_attrs(given) if where != "label" else {LONG: data, LONG + "y": data}
+    given = {"title": ENDLESS} if where == "title" else {"settings": json.dumps({"a": ENDLESS})}
+    sources = data.assign_attrs(given) if where != "label" else {ENDLESS: data, ENDLESS + "y": data}
     path = fmab.write_report(sources, tmp_path / "x.html")
     text = path.read_text("utf-8")
     assert 600 * "x" not in text and 400 * "x" in text
@@ -974,4 +974,4 @@ def test_words_that_are_endless_are_cut(grid, tmp_path, where):
 def test_a_title_is_short(grid, tmp_path):
     """Would catch a heading of a hundred thousand letters."""
     with pytest.raises(ValueError, match="must be a text of at most 1,000 letters; shorten it"):
-        fmab.write_report(grid, tmp_path / "x.html", title=LONG)
+        fmab.write_report(grid, tmp_path / "x.html", title=ENDLESS)
