@@ -166,8 +166,8 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
             for _, other in found.values():
                 # The same by another name: a link, or a path that goes round.
                 if other is not None and _same(place, other):
-                    remedy = f"it is {other}: name each result once"
-                    refuse("sources", place, "another result", remedy)
+                    remedy = f"it is {other}: " * (place != other) + "name each result once"
+                    refuse("sources", place, "distinct", remedy)
             # Files of one name lie in different folders.
             label = place if label in found else label
         found[label] = _result(item, allowed)

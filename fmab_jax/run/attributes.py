@@ -191,7 +191,10 @@ _ATTRIBUTES: dict[str, Check] = {
     **{name: title for name in ("keep", "study_hash", "device")},
     **{name: title for name in ("fmab_jax", "jax", "jaxlib", "numpy", "python")},
     **{"settings": texts, "settings_by": in_json(by_text(by_text(by_text(text))))},
-    **{"labels": in_json(by_text(listed(plain))), "ledger": ledger},
+    **{
+        "labels": in_json(by_text(listed(plain))),
+        "ledger": in_json(either(_rows, lambda value: value == [])),
+    },
     **{"study": in_json(study), "config": in_json(_CONFIG)},
 }
 # Of coordinates and series.

@@ -952,7 +952,7 @@ def test_one_result_by_two_names_is_refused(grid, tmp_path):
     link.symlink_to(path)
     with pytest.raises(ValueError) as caught:
         fmab.write_report([path, link], tmp_path / "r.html")
-    assert str(caught.value).endswith(f"another result; it is {path}: name each result once")
+    assert str(caught.value).endswith(f": must be distinct; it is {path}: name each result once")
     assert not (tmp_path / "r.html").exists()
 
 

@@ -165,7 +165,7 @@ FORGED: dict[str, tuple[str, Any]] = {
     "settings of nobody": ("settings_by", {"algorithm": {"cdp": "x"}}),
     "labels without values": ("labels", {"spread": [0, 1, 2]}),
     "labels that are objects": ("labels", {"spread": [{}, {}]}),
-    "a ledger without rows": ("ledger", []),
+    "a ledger that is no list": ("ledger", {"who": "x"}),
     "a row that tells nobody": ("ledger", [{**LEDGER[0], "who": None}]),
     "a leak below 0": ("ledger", [{**LEDGER[0], "leaks": [[-1, 1]]}]),
     "a leak beyond all floats": ("ledger", [{**LEDGER[0], "leaks": [[10**400, 1]]}]),
