@@ -453,7 +453,13 @@ def entrant(name: str, data: xr.Dataset) -> statements.Entrant:
     entry = LINE_UP[name]
     told = leaks(entry.algorithm)["messages"]
     regret = data.regret.isel(time=-1).values
-    return statements.Entrant(entry.label, trusted(name), told, regret)
+    return statements.Entrant(entry.label, trusted(name), told, regret, question=_question(data))
+
+
+def _question(data: xr.Dataset) -> statements.Question:
+    """Returns what a run was asked, as far as all of a part are asked the same."""
+    seed = data.attrs.get("root_seed")
+    return statements.Question(int(data.time.values[-1]), None if seed is None else int(seed))
 
 
 def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[statements.Entrant]:
@@ -467,6 +473,7 @@ def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[statements
             parts[view, name, leak].regret.isel(time=-1).values,
             what.sees,
             what.accountant,
+            _question(parts[view, name, leak]),
         )
         for name in what.makers
         if (view, name, leak) in parts

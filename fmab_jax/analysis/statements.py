@@ -577,6 +577,7 @@ class Entrant(NamedTuple):
         view: By what is seen, whom that leak is about, such as "single messages"; "" where it is
             not said.
         accountant: "pure", or the delta up to which the leak holds, in (0, 1).
+        question: What was asked of it.
     """
 
     label: str
@@ -585,6 +586,7 @@ class Entrant(NamedTuple):
     regret: np.ndarray
     view: str = ""
     accountant: str | float = "pure"
+    question: Question = UNSAID
 
     @property
     def participant(self) -> Participant:
@@ -699,13 +701,15 @@ class Least(Statement):
             of = f"{words.short(float(f'{share:.3g}'))} %, " * math.isfinite(share)
             text += f" ({of}{self.next.seeds} common seeds)"
         text += "."
-        if len({each.takes for each in self._named}) > 1:
+        if len({each.takes for each in self.participants}) > 1:
             told = [
                 f"{', '.join(filter(None, [f'{each.label}: {each.trust}', each.view]))}, "
                 f"ε: {each.leak}{_up_to(each.accountant) * each.bounded}"
                 for each in self._named
             ]
             text += f" They differ in trust or leak ({_listed(told)})."
+            rest = [each for each in self.participants if each not in self._named]
+            text += f" Others leak {_leaks_of(rest)}." * bool(rest)
         for why, labels in self.absent.items():
             text += f" Not run, {why}: {_listed(labels)}."
         return text
@@ -747,6 +751,18 @@ class Least(Statement):
         return found | {"behind": self.behind, "common_seeds": common, "entrants": self.entrants}
 
 
+def _leaks_of(participants: Sequence[Participant]) -> str:
+    """Says what several leak: "ε from 1 to 50, or no bound"."""
+    numbers = sorted(float(each.leak) for each in participants if each.bounded)
+    words_ = []
+    if numbers:
+        ends = [f"{end:g}" for end in (numbers[0], numbers[-1])]
+        words_.append(f"ε from {' to '.join(ends)}" if ends[0] != ends[1] else f"ε = {ends[0]}")
+    rest = dict.fromkeys(each.leak or "unknown" for each in participants if not each.bounded)
+    words_ += sorted(rest, key=["nothing", "unknown", "no bound"].index)
+    return " or ".join([", ".join(words_[:-1]), words_[-1]] if words_[1:] else words_)
+
+
 _ENDS = ("_lower", "_upper")
 
 
@@ -757,7 +773,6 @@ def least(
     level: float = 0.95,
     *,
     unlike: bool = False,
-    question: Question = UNSAID,
 ) -> Least:
     """Returns who of several has the least mean regret.
 
@@ -774,11 +789,11 @@ def least(
         level: Of all intervals together, in (0, 1).
         unlike: Whether entrants may differ in view, accountant or leak (or in trust, where no view
             is given); the sentence then says so.
-        question: What all were asked, for the record.
 
     Raises:
         ValueError: If nobody takes part, one has fewer than two seeds, two have one label, somebody
-            is both there and absent, or leaks are unlike and that is not asked for.
+            is both there and absent, two were asked something else, or leaks are unlike and that is
+            not asked for.
     """
     level = _checked(entrants, level, unlike)
     both = {each.label for each in entrants} & {name for each in absent.values() for name in each}
@@ -790,7 +805,7 @@ def least(
     return Least(
         participants=tuple(entrants[i].participant for i in order),
         absent={why: tuple(labels) for why, labels in absent.items() if labels},
-        question=question,
+        question=first.question,
         level=level,
         together=pairs.together,
         simultaneous="Bonferroni",
@@ -932,6 +947,9 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
         if each.accountant != "pure":
             remedy = 'give "pure", or the delta of (epsilon, delta)'
             real("accountant", each.accountant, 0, 1, remedy, open_low=True, open_high=True)
+    asked = sorted({str(tuple(each.question)) for each in entrants if each.question != UNSAID})
+    if len(asked) > 1:
+        refuse("entrants", asked, "asked the same question", "compare those of one T and problem")
     takes = sorted({each.takes for each in entrants})
     if len(takes) > 1 and not unlike:
         remedy = "compare those of one trust and leak, or pass unlike=True"

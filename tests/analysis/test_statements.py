@@ -349,14 +349,47 @@ def test_unlike_trust_or_leak_is_refused_or_said(unlike, said):
     ):
         least("All", mixed[::-1] if unlike.get("leak") else mixed[1:] + [entrants(leak="2")[0]], {})
     told = least("All", mixed, {}, unlike=True).sentence
-    assert told.endswith(f" They differ in trust or leak {said}.")
+    assert f" They differ in trust or leak {said}." in told
     # Of those that the sentence names: the last one is not named.
     far = mixed[0]._replace(regret=1e6 + mixed[0].regret)
     named = least("All", [mixed[1], mixed[2], far], {}, unlike=True)
     assert named.behind == "C, late"
     # But one of the same trust that leaks more is not passed over.
     assert ("(A: nobody, ε: 1 / C, late: nobody, ε: 1 / B:" in named.sentence) == ("leak" in unlike)
-    assert ("differ" in named.sentence) == ("leak" in unlike)
+    assert "differ" in named.sentence
+    others = " Others leak ε = 1." if "trust" in unlike else ""
+    assert named.sentence.endswith(f").{others}")
+
+
+def test_what_others_leak_is_said() -> None:
+    """Would catch others that are passed over, a range with other ends, and no bound unsaid."""
+    base = np.arange(9.0)
+    given = [Entrant("A", "x", "1", base), Entrant("B", "x", "1", base + 1e2 + base)]
+    leaks = ("0.5", "50", "3", "no bound", "nothing")
+    for number, told in (
+        (1, "ε = 0.5"),
+        (2, "ε from 0.5 to 50"),
+        (4, "ε from 0.5 to 50 or no bound"),
+        (5, "ε from 0.5 to 50, nothing or no bound"),
+    ):
+        more = [
+            Entrant(f"C{i}", "y", leak, base + 1e4 * (i + 1) + base)
+            for i, leak in enumerate(leaks[:number])
+        ]
+        found = least("All", [*given, *more], {}, unlike=True).sentence
+        assert found.endswith(f" (A: x, ε: 1 / B: x, ε: 1). Others leak {told}.")
+
+
+def test_other_questions_are_refused() -> None:
+    """Would catch regret at T = 10 ranked beside regret at T = 20."""
+    base = np.arange(9.0)
+    ten, twenty = Question(10, 0, "drawn"), Question(20, 0, "drawn")
+    given = [Entrant("A", "x", "1", base, question=ten), Entrant("B", "x", "1", base + 1)]
+    for function in (lambda given: least("All", given, {}), places):
+        with pytest.raises(ValueError, match="^entrants=.* must be asked the same question; "):
+            function([*given, Entrant("C", "x", "1", base + 2, question=twenty)])
+    found = least("All", [given[0], given[1]._replace(question=ten)], {})
+    assert found.question == ten and found.row()["horizon"] == 10
 
 
 @pytest.mark.parametrize(
@@ -561,7 +594,7 @@ def test_matched_trust_is_named_once():
             least("T = 9", mixed, {})
         assert least("T = 9", mixed, absent, unlike=True).sentence == (
             f"T = 9: {said} They differ in trust or leak (A: A, single messages, ε: 1 / {told}). "
-            "Not run, too slow: D."
+            "Others leak ε = 1. Not run, too slow: D."
         )
 
 
@@ -576,7 +609,8 @@ def test_the_record_of_several():
         Entrant("A", "x", "1", base, "single messages"),
         Entrant("C", "x", "1", base + rng.normal(0.4, 2, 30), "single messages"),
     ]
-    found = least("T", given, {"slow": ["D", "E"]}, 0.9, question=Question(10, 0, "p"))
+    given = [each._replace(question=Question(10, 0, "p")) for each in given]
+    found = least("T", given, {"slow": ["D", "E"]}, 0.9)
     row = found.row()
     level = 1 - 0.1 / 3
     known = stats.ttest_rel(far, base).confidence_interval(level)

@@ -31,7 +31,8 @@ SENTENCE = re.compile(
     r"(?:; surely worse than another, if not than it: (?P<between>[^;]*? seeds\)))?"
     rf"(?:; (?P<behind>[^;]*?) has (?P<more>{TRIPLE}) more "
     r"\((?P<percent>[\d,.e+-]+) %, (?P<common>\d+) common seeds\))?\."
-    r"(?: They differ in trust or leak \((?P<takes>.*?)\)\.)?(?P<absent>(?: Not run, .*)?)"
+    r"(?: They differ in trust or leak \((?P<takes>.*?)\)\.(?: Others leak (?P<others>.*?)\.(?= Not run|$))?)?"
+    r"(?P<absent>(?: Not run, .*)?)"
 )
 
 
@@ -654,8 +655,26 @@ def _sentence(
         for each in (found["takes"].split(" / ") if found["takes"] else [])
     )
     told = {label: f"{label}: {trust}, ε: {leak}" for label, (trust, leak) in takes.items()}
-    if said != (told if len(set(takes.values())) > 1 else {}):
+    differ = len({(row.trust, row.leak) for row in pool}) > 1
+    if said != (told if differ else {}):
         yield f"trust and leak are {told}"
+    others = [row.leak for row in pool if row.label not in takes] if differ else []
+    if (found["others"] or "") != _leaks_told(others):
+        yield f"the others leak {_leaks_told(others)}"
+
+
+def _leaks_told(leaks: Sequence[str]) -> str:
+    """Writes what several leak, as a sentence should."""
+    numbers = sorted({number(leak) for leak in leaks if leak[:1].isdigit()})
+    told = []
+    if numbers:
+        told = [
+            f"ε = {numbers[0]:g}"
+            if len(numbers) == 1
+            else f"ε from {numbers[0]:g} to {numbers[-1]:g}"
+        ]
+    told += [word for word in ("nothing", "unknown", "no bound") if word in leaks]
+    return " or ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
 
 
 # --- the arena's pictures, in words ---
