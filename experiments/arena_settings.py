@@ -16,6 +16,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import arena, common
+from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 
 # Shi and Shen, arXiv 2101.12204: global means; a client's mean is the global one times a weight.
@@ -288,6 +289,7 @@ def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
         "setting": setting.what,
         "T": whole(data.time.values[-1]),
         "seeds": data.sizes["seed"],
+        "leak ε": statements.leak_text(statements.cost_of(data)) or "not said",
         "regret of": of,
         "regret at T": common.interval(regret),
         "links at T": common.interval(links),

@@ -22,6 +22,7 @@ from fmab_jax.algorithms.hdp_mab import HDP
 from fmab_jax.core.exchanges import Exchange
 
 AGENTS, ARMS = 50, 100
+HYBRID_AGENTS = 100
 EPSILON = 1
 WAITING_EPSILONS = (1, 0.1, 0.02)
 OTHER_GAP = "schedule built for gap 1/16, not the instance's own"
@@ -73,7 +74,7 @@ def _weights(store: Path | None, options: dict[str, Any]) -> Rows:
     regret = fmab.sweep(
         "hdp",
         fmab.Problem.heterogeneous,
-        agents=100,
+        agents=HYBRID_AGENTS,
         arms=ARMS,
         spread={"alike": 0, "apart": 1},
         components="53,24,10,6,7:complete",
@@ -135,12 +136,25 @@ def shown(reading: str) -> str:
     return f"the usual, own gap: {own}; the other, 1/16: {other}"
 
 
+def leak_of(reading: str) -> str:
+    """Returns what both readings leak of one reward to whoever sees messages, Nε."""
+    epsilon, agents = EPSILON, AGENTS
+    if reading.startswith("waits"):
+        epsilon = float(reading.rpartition("ε = ")[2])
+    elif reading.startswith("components"):
+        agents = HYBRID_AGENTS
+    leak = common.leak_of(fmab.cdp_mab(epsilon), agents)
+    assert leak is not None
+    return f"{leak:g}"
+
+
 def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
     """Writes the table, a row per horizon and reading."""
     rows = [
         {
             "T": horizon,
             "other reading": reading,
+            "leak ε": leak_of(reading),
             "in the figures": shown(reading),
             "regret, usual reading": common.interval(usual),
             "regret, other reading": common.interval(other),
@@ -153,7 +167,8 @@ def draw(results: dict[int, dict[str, Any]], folder: Path) -> list[Path]:
     notes = (
         f"ε = {EPSILON} where none is told, {common.whole(seeds)} seeds. Numbers: means over the "
         f"seeds; in brackets: pointwise {100 * common.LEVEL:g} % confidence interval (Student t). "
-        "Difference: paired, seed by seed. In the figures: which of the two they show; of the gap "
+        "Difference: paired, seed by seed. Leak: Nε of one reward, to whoever sees the messages of "
+        "its agent, the same with both readings. In the figures: which of the two they show; of the gap "
         "that a schedule is built for, both."
     )
     return common.save_table(rows, folder, "readings", notes)

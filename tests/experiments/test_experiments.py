@@ -1225,6 +1225,12 @@ def test_readings_are_differences_of_the_cells_that_they_name(monkeypatch, tmp_p
     for name, cells in wanted.items():
         for own, cell in zip(rows[name], cells, strict=True):
             assert own.tolist() == (cell**3 * seeds).tolist(), name
+    leaks = {name: readings.leak_of(name) for name in rows}
+    assert {leaks[name] for name in wanted if not name.startswith("components")} == {"50"}
+    assert {leaks[name] for name in wanted if name.startswith("components")} == {"100"}
+    assert [leaks[f"waits go by the noisy means: ring, ε = {x}"] for x in ("1", "0.1", "0.02")] == [
+        *("50", "5", "1")
+    ]
     weights, budgets = asked[1][1], asked[2][1]
     assert weights["components"] == "53,24,10,6,7:complete" and weights["agents"] == 100
     assert list(weights["spread"].values()) == [0, 1] and budgets["sum_agents"] is True
