@@ -15,14 +15,14 @@ PACKAGE = Path(__file__).parents[2]
 # Cases of each kind: 300 in all by default, 5,000 with -m slow; and how many of the default ones
 # must be let through, so that the battery tests what is accepted, too.
 KINDS = {
-    "means_csv": (45, 10),
+    "means_csv": (40, 10),
     "means_npz": (30, 1),
-    "ratings": (45, 5),
+    "ratings": (40, 5),
     "netcdf": (15, 0),
     "study": (45, 4),
-    "graph": (40, 10),
-    "parameters": (50, 5),
-    "api": (30, 1),
+    "graph": (25, 8),
+    "parameters": (40, 5),
+    "api": (65, 3),
 }
 FINE = ("accepted", "refused", "started")
 

@@ -249,7 +249,10 @@ def ratings(rng: random.Random) -> tuple[Any, Callable[[], None]]:
         [rng.choice(labels[:2]), rng.choice(labels[:3]), rng.choice(STARS[:4])]
         for _ in range(rng.randint(8, 40))
     ]
+    lacking = rng.random() < 0.3
     for row in rows:
+        if lacking and rng.random() < 0.1:
+            row[2] = rng.choice(["", "NA", "nan", "null", "-"])
         if rng.random() < hostile:
             place = rng.randrange(3)
             row[place] = rng.choice(LABELS if place < 2 else STARS)
@@ -370,6 +373,9 @@ LITERALS = (
 )
 
 
+PLAIN = ("0.5", "0.0625", "0.30000000000000004", "2.5", "1e-3", "3.1", "2", "true", '"ring"')
+
+
 def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     """A study file, its values made of the parameters' names and hostile literals."""
     name = rng.choice([each["name"] for each in fmab.list_algorithms()])
@@ -383,7 +389,8 @@ def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     given = rng.sample(known, min(len(known), rng.randint(0, 2)))
     if "epsilon" in known and "epsilon" not in given:
         lines.append("epsilon = 1")
-    lines += [f"{each} = {rng.choice(LITERALS)}" for each in given]
+    usual = rng.random() < 0.5
+    lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in given]
     lines += [
         "[problem]",
         "agents = 3",
@@ -491,7 +498,7 @@ def bases() -> dict[str, dict[str, Any]]:
     weights = np.full(3, 1 / 3)
     table = pd.DataFrame({"who": [1, 1, 2, 2], "what": [1, 2, 1, 2], "stars": [1, 2, 2, 1]})
     return {
-        "Problem": {"means": [0.5, 0.1]},
+        "Problem": {"means": [0.5, 0.1], "agents": 3},
         "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": weights},
         "Gaussian": {"sd": 0.5},
         "Ratings": {"levels": [0, 1]},
@@ -542,7 +549,8 @@ def callables() -> dict[str, list[str]]:
 
 # Of doors that take a second or more, rarely one.
 SLOW = {"write_report", "plot_runs", "plot_parameter", "plot_heat", "plot_pareto", "plot_audit"}
-NO_BASE = {"open_sweep", "save_figure", "use_compilation_cache"}
+# Of these, what would be accepted takes a compiled run or a figure, or changes the process.
+NO_BASE = {"open_sweep", "final_table", "overview", "save_figure", "use_compilation_cache"}
 SLOW |= {"audit", "check_algorithm", "sweep", "simulate", "compare_all"}
 
 
