@@ -373,7 +373,7 @@ LITERALS = (
 )
 
 
-PLAIN = ("0.5", "0.0625", "0.30000000000000004", "2.5", "1e-3", "3.1", "2", "true", '"ring"')
+PLAIN = ("0.5", "0.0625", "0.30000000000000004", "0.123", "2.5", "3.125", "2")
 
 
 def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
@@ -390,6 +390,8 @@ def study(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     if "epsilon" in known and "epsilon" not in given:
         lines.append("epsilon = 1")
     usual = rng.random() < 0.5
+    if usual:
+        given = [each for each in given if isinstance(parameters_of(named(name))[each].kind, Real)]
     lines += [f"{each} = {rng.choice(PLAIN if usual else LITERALS)}" for each in given]
     lines += [
         "[problem]",
