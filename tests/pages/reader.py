@@ -31,7 +31,8 @@ SENTENCE = re.compile(
     r"(?:; surely worse than another, if not than it: (?P<between>[^;]*? seeds\)))?"
     rf"(?:; (?P<behind>[^;]*?) has (?P<more>{TRIPLE}) more "
     r"\((?P<percent>[\d,.e+-]+) %, (?P<common>\d+) common seeds\))?\."
-    r"(?: They differ in trust or leak \((?P<takes>.*?)\)\.(?: Others leak (?P<others>.*?)\.(?= Not run|$))?)?"
+    r"(?: They differ in trust or leak \((?P<takes>.*?)\)\."
+    r"(?: Others leak (?P<others>.*?)\.(?= Not run|$))?)?"
     r"(?P<absent>(?: Not run, .*)?)"
 )
 
