@@ -12,7 +12,7 @@ import pytest
 
 THROW = Path(__file__).with_name("throw.py")
 PACKAGE = Path(__file__).parents[2]
-# Cases of each kind: 300 in all by default, 5,000 with -m slow; and how many of the default ones
+# Cases of each kind: 380 in all by default, 5,000 with -m slow; and how many of the default ones
 # must be let through, so that the battery tests what is accepted, too.
 KINDS = {
     "means_csv": (40, 10),
@@ -23,6 +23,9 @@ KINDS = {
     "graph": (25, 8),
     "parameters": (40, 5),
     "api": (65, 3),
+    "plugin": (30, 4),
+    "law": (20, 2),
+    "exchange": (30, 4),
 }
 FINE = ("accepted", "refused", "started")
 
@@ -53,7 +56,7 @@ def refuse_wrong(kind: str, found: dict[int, tuple[str, str]]) -> None:
 
 @pytest.fixture(scope="module")
 def ends() -> dict[str, dict[int, tuple[str, str]]]:
-    """Returns the ends of the 300 cases."""
+    """Returns the ends of the default cases."""
     return thrown(*((kind, 0, count) for kind, (count, _) in KINDS.items()))
 
 
@@ -63,8 +66,8 @@ def test_hostile_cases_are_refused_in_one_line_or_read_as_they_are(
 ) -> None:
     """Would catch a traceback, a hang, gigabytes, or a file that is read as something else.
 
-    Each of the readers of CSV, NPZ, ratings, graphs, studies and parameters was given a mistake that
-    was seen here; three mistakes at other callables need more than these cases of "api".
+    Each of the readers of CSV, NPZ, ratings, graphs, studies and parameters was given a mistake
+    that was seen here; three mistakes at other callables need more than these cases of "api".
     """
     count, least = KINDS[kind]
     found = ends[kind]

@@ -39,9 +39,10 @@ import numpy as np
 import pandas as pd
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.base import named
+from fmab_jax.algorithms.base import load_plugin, named
 from fmab_jax.analysis import exposures
 from fmab_jax.core import graphs
+from fmab_jax.core.exchanges import Meter, View
 from fmab_jax.errors import Refusal
 from fmab_jax.parameters import Real, Whole, parameters_of
 from fmab_jax.run import batches
@@ -579,6 +580,183 @@ def api(rng: random.Random) -> tuple[Any, Callable[[], None]]:
     return [name, texts], throw
 
 
+# --- What strangers write ---
+
+# Values of attributes and defaults, as a file has them.
+WRITTEN = (
+    *("5", "None", "''", "'x'", "'X y'", "()", "('a',)", "[1]", "{}", "True", "1.5", "object()"),
+    *("'a' * 10**5", "'\\n'", "float('nan')", "1 / 0", "print", "'fmab'", "-1", "'\\x00'", "..."),
+)
+PLUGIN = """from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+import fmab_jax as fmab
+from fmab_jax.core.exchanges import alone
+from fmab_jax.parameters import Real, parameter
+
+{before}
+@dataclass(frozen=True)
+class Mine(fmab.IndexPolicy):
+    name = {name}
+    title = {title}
+    source: ClassVar[str] = {source}
+    usual_agents = {usual_agents}
+    examples = {examples}
+    {field}: {annotation} = {default}
+
+    @staticmethod
+    def choose(state, slot, own):
+        return jnp.zeros(len(state.pulls), jnp.int32)
+{after}
+"""
+LAW = """from dataclasses import dataclass
+
+from fmab_jax.core.rewards import FiniteSupport
+
+
+@dataclass(frozen=True)
+class Coin(FiniteSupport):
+    name = {name}
+    levels = {levels}
+    {field}: float = {default}
+
+    def parameters(self, means, **traced):
+        return {probabilities}
+"""
+
+
+def plugin(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A file with an algorithm, some of whose attributes are hostile."""
+    label = f"thrown{rng.randrange(10**12)}"
+    fine = {
+        "before": "",
+        "after": "",
+        "name": repr(label),
+        "title": "'Mine'",
+        "source": "'nobody'",
+        "usual_agents": "5",
+        "examples": "()",
+        "field": "step",
+        "annotation": "float",
+        "default": "parameter(Real(low=0.0), 'How far.', default=1.0)",
+    }
+    hostile = {
+        "before": [
+            "raise SystemExit(0)",
+            "import nothing_of_that_name",
+            "x = = 1",
+            "1 / 0",
+            "\t x",
+        ],
+        "after": ["raise KeyboardInterrupt", "Mine = 5", "class Mine: pass", "del Mine"],
+        "field": ["no_step", "time", "_x", "class", "algorithm", "name", "\u0445"],
+        "annotation": ["bool", "int", "Nobody", "'float'", "list[int]", "5", "fmab", "None"],
+        "default": ["parameter(5, 'x')", "parameter(Real(), 5)", "1.0", "parameter()", "[]"],
+    }
+    for place in rng.sample(list(fine), rng.choice([0, 0, 1, 1, 1, 2])):
+        fine[place] = rng.choice([*hostile.get(place, ()), *WRITTEN])
+    text = PLUGIN.format(**fine)
+    data = broken(text.encode(), rng) if rng.random() < 0.1 else text.encode()
+    path = Path(f"{label}.py")
+    path.write_bytes(data)
+
+    def throw() -> None:
+        for made in load_plugin(str(path)):
+            same(issubclass(made, fmab.IndexPolicy), True, "what it is")
+            told = (type(made.name), type(made.title), type(made.usual_agents), made.examples)
+            same(told[:3], (str, str, int), "types of attributes")
+            same(all(type(each) is str for each in told[3]), True, "examples")
+            same(named(made.name) is made, True, "who is known by its name")
+            made().describe()
+
+    return data.decode("utf-8", "replace"), throw
+
+
+def law(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A file with a reward law whose numbers do not fit together, and a problem with it."""
+    label = f"thrown{rng.randrange(10**12)}"
+    fine = {
+        "name": repr(label),
+        "field": "scale",
+        "default": "1.0",
+        "levels": "(0.0, 1.0)",
+        "probabilities": "(1.0 - means, means)",
+    }
+    hostile = {
+        "levels": ["(0.0, 2.0)", "(1.0, 0.0)", "(0.0,)", "(0.0, float('nan'))", "(0.0, 0.5, 1.0)"],
+        "probabilities": [
+            *("(means, means)", "(0.0 * means, means)", "means", "(1.0 - means, means, means)"),
+            *("(1.5 - means, means - 0.5)", "(means / 0.0, means)", "()", "('a', 'b')"),
+        ],
+    }
+    for place in rng.sample(list(fine), rng.choice([0, 0, 1, 1, 1, 2])):
+        fine[place] = rng.choice([*hostile.get(place, ()), *WRITTEN])
+    path = Path(f"{label}.py")
+    path.write_text(LAW.format(**fine), encoding="utf-8")
+
+    def throw() -> None:
+        load_plugin(str(path))
+        means = np.array([0.25, 0.75])
+        law = fmab.Problem(means, agents=2, rewards=label).rewards
+        levels = np.asarray(law.levels, float)
+        chances = np.asarray([np.asarray(each, float) for each in law.parameters(means)])
+        same(bool(np.allclose(levels @ chances, means, atol=1e-6)), True, "means")
+        same(bool(np.allclose(chances.sum(0), 1) and (chances >= 0).all()), True, "probabilities")
+        same(bool(law.low <= levels.min() and levels.max() <= law.high), True, "range")
+
+    return fine, throw
+
+
+def exchange(rng: random.Random) -> tuple[Any, Callable[[], None]]:
+    """A table of an exchange with a hostile entry."""
+    agents = rng.choice([1, 2, 3, 7])
+    meter = Meter("server", "server", True, "links")
+    fine: dict[str, Any] = {
+        "name": "x",
+        "agents": agents,
+        "reporting": rng.randint(1, agents),
+        "weights": np.full(agents, 1 / agents),
+        "alone": False,
+        "wait": rng.randrange(3),
+        "links": ((meter, rng.randrange(9)),),
+        "diameter": 0,
+        "vectors": rng.randrange(9),
+        "numbers": rng.randrange(9),
+        "views": (View("the server", rng.randint(1, agents)),),
+        "exact": True,
+    }
+    hostile: dict[str, list[Any]] = {
+        "weights": [[2.0, -0.5, -0.5], np.full(agents, np.nan), [1.0], np.full(agents, 0.3), "1"],
+        "agents": [agents + 0.0, 0, -1, 10**9, True],
+        "links": [((meter, 1), (meter, 2)), ((meter, -1),), ((5, 5),), meter, ((meter, 2.0),)],
+        "views": [(View("x", agents + 1),), (View("x", 0),), (View(5, 1),), View("x", 1)],
+        "reporting": [agents + 1, 0, 1.0],
+    }
+    texts = {}
+    for place in rng.sample(list(fine), rng.choice([0, 1, 1, 2])):
+        if place in hostile and rng.random() < 0.6:
+            fine[place], texts[place] = (each := rng.choice(hostile[place])), repr(each)[:60]
+        else:
+            texts[place] = rng.choice(list(doors.VALUES))
+            fine[place] = doors.VALUES[texts[place]]()
+
+    def throw() -> None:
+        found = fmab.Exchange(**fine)
+        same(type(found.agents) is int and found.agents >= 1, True, "agents")
+        weights = np.asarray(found.weights)
+        fits = weights.shape == (found.agents,) and weights.min() >= 0
+        same(bool(fits and abs(weights.sum() - 1) < 1e-6), True, "weights")
+        names = [meter.name for meter, _ in found.links]
+        same(len(set(names)) == len(names), True, "meters")
+        same(all(type(each) is int and each >= 0 for _, each in found.links), True, "links")
+        same(all(1 <= view.over <= found.agents for view in found.views), True, "views")
+        same(type(found.alone) is bool and type(found.exact) is bool, True, "flags")
+
+    return [agents, texts], throw
+
+
 KINDS: dict[str, Callable[[random.Random], tuple[Any, Callable[[], None]]]] = {
     "means_csv": means_csv,
     "means_npz": means_npz,
@@ -588,6 +766,9 @@ KINDS: dict[str, Callable[[random.Random], tuple[Any, Callable[[], None]]]] = {
     "graph": graph,
     "parameters": parameters,
     "api": api,
+    "plugin": plugin,
+    "law": law,
+    "exchange": exchange,
 }
 
 
