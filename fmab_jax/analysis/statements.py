@@ -758,8 +758,9 @@ def _leaks_of(participants: Sequence[Participant]) -> str:
     if numbers:
         ends = [f"{end:g}" for end in (numbers[0], numbers[-1])]
         words_.append(f"ε from {' to '.join(ends)}" if ends[0] != ends[1] else f"ε = {ends[0]}")
-    rest = dict.fromkeys(each.leak or "unknown" for each in participants if not each.bounded)
-    words_ += sorted(rest, key=["nothing", "unknown", "no bound"].index)
+    rest = {each.leak or "unknown" for each in participants if not each.bounded}
+    rest = {"nothing" if leak == NOTHING else leak for leak in rest}
+    words_ += sorted(rest, reverse=True, key=lambda leak: (leak != "no bound", leak))
     return " or ".join([", ".join(words_[:-1]), words_[-1]] if words_[1:] else words_)
 
 

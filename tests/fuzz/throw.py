@@ -735,8 +735,9 @@ def exchange(rng: random.Random) -> tuple[Any, Callable[[], None]]:
         "reporting": [agents + 1, 0, 1.0],
     }
     texts = {}
-    for place in rng.sample(list(fine), rng.choice([0, 1, 1, 2])):
-        if place in hostile and rng.random() < 0.6:
+    among = hostile if rng.random() < 0.6 else fine
+    for place in rng.sample(list(among), rng.choice([0, 1, 1, 2])):
+        if place in hostile and rng.random() < 0.8:
             fine[place], texts[place] = (each := rng.choice(hostile[place])), repr(each)[:60]
         else:
             texts[place] = rng.choice(list(doors.VALUES))

@@ -669,12 +669,11 @@ def _leaks_told(leaks: Sequence[str]) -> str:
     numbers = sorted({number(leak) for leak in leaks if leak[:1].isdigit()})
     told = []
     if numbers:
-        told = [
-            f"ε = {numbers[0]:g}"
-            if len(numbers) == 1
-            else f"ε from {numbers[0]:g} to {numbers[-1]:g}"
-        ]
-    told += [word for word in ("nothing", "unknown", "no bound") if word in leaks]
+        first, last = (f"{end:g}" for end in (numbers[0], numbers[-1]))
+        told = [f"ε = {first}" if first == last else f"ε from {first} to {last}"]
+    words = {"nothing is told": "nothing", "": "unknown"}
+    rest = {words.get(leak, leak) for leak in leaks if not leak[:1].isdigit()}
+    told += [word for word in ("unknown", "nothing", "no bound") if word in rest]
     return " or ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
 
 
