@@ -72,6 +72,7 @@ def totals(law: Any, *parameters: float, small: Any) -> Any:
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "Exchange(alone)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), alone=v),
+    "Exchange(exact)": lambda v: fmab.Exchange("x", 3, 3, np.full(3, 1 / 3), exact=v),
     "Law.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
     "Bernoulli.totals(small)": lambda v: totals(fmab.Bernoulli(), 0.5, small=v),
     "Gaussian.totals(small)": lambda v: totals(fmab.Gaussian(0.1), 0.5, 0.1, small=v),

@@ -183,7 +183,7 @@ def _same(label: Any, text: str) -> bool:
 def _links(data: xr.Dataset) -> float:
     """Returns the mean number of links at T that have a price."""
     name = next((name for name in ("links", "links_mean") if name in data), "")
-    if not name or "priced" not in data:
+    if not name or not {"priced", "side"} <= {*data.coords}:
         return math.nan
     last = data[name]
     if "time" in last.dims:

@@ -648,15 +648,15 @@ def test_a_message_leaks_what_its_noise_was_drawn_for(name):
 
 
 SERVER, AGENTS_, SINKS = "the server", "the agents", "sinks, and agents that pass on"
-WAITING = (ACTIONS, INF, 1)
-# Who sees something among 5 agents, the epsilon of it, and how many noises hide a reward.
+WAITING, BARE = (ACTIONS, INF, 1), (ACTIONS, INF, 0)
+# Who among 5 agents sees something, its epsilon, how many noises of one law hide a reward.
 LEDGERS = {
     "cdp": (fmab.cdp_mab(0.3), [(SERVER, 1.5, 1), (AGENTS_, 1.5, 4), (OUTSIDE, 1.5, 5)]),
     "cdp, few": (
         fmab.cdp_mab(0.3, participation=0.4),
         [(SERVER, 0.6, 1), (AGENTS_, 0.6, 1), (AGENTS_, 0.6, 1), (ACTIONS, 0.6, 1)],
     ),
-    "cdp, silent": (fmab.cdp_mab(None), [(SERVER, INF, 1), (AGENTS_, INF, 1), WAITING]),
+    "cdp, silent": (fmab.cdp_mab(None), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
     "ddp": (fmab.ddp_mab(0.3, "ring"), [("every agent", 1.5, 1), WAITING]),
     "ddp, complete": (fmab.ddp_mab(0.3), [("every agent", 1.5, 1), (OUTSIDE, 1.5, 5)]),
     "ddp, private": (
@@ -688,16 +688,16 @@ LEDGERS = {
         fmab.dist_dp_se(0.3),
         [(SERVER, 0.3, 1), ("an agent", laplace.share_epsilon(0.3, 4, 5), 0), (OUTSIDE, 0.3, 1)],
     ),
-    "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), [("anybody", 0.3, 1), (ACTIONS, 0.3, 1)]),
+    "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), [("anybody", 0.3, 1), (OUTSIDE, 0.3, 5)]),
     "adap_ucb": (fmab.adap_ucb(0.3), [(ACTIONS, 0.3, 1)]),
-    "tree_ucb": (fmab.tree_ucb(0.3), [(ACTIONS, 0.3, 1)]),
-    "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(ACTIONS, 0.3, 1)]),
-    "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 1), (ACTIONS, 0.3, 1)]),
-    "uniform_play": (fmab.uniform_play(), [(ACTIONS, 0.0, 1)]),
-    "ucb1": (fmab.ucb1(), [WAITING]),
-    "ucb1, pooled": (fmab.ucb1(pooled=True), [(SERVER, INF, 1), (AGENTS_, INF, 1), WAITING]),
-    "gosine": (fmab.gosine(), [("one random neighbour", INF, 1), WAITING]),
-    "dducb": (fmab.dducb(), [("neighbours", INF, 1), WAITING]),
+    "tree_ucb": (fmab.tree_ucb(0.3), [(ACTIONS, 0.3, 0)]),
+    "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(ACTIONS, 0.3, 0)]),
+    "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 0), (ACTIONS, 0.3, 0)]),
+    "uniform_play": (fmab.uniform_play(), [(ACTIONS, 0.0, 0)]),
+    "ucb1": (fmab.ucb1(), [BARE]),
+    "ucb1, pooled": (fmab.ucb1(pooled=True), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
+    "gosine": (fmab.gosine(), [("one random neighbour", INF, 0), BARE]),
+    "dducb": (fmab.dducb(), [("neighbours", INF, 0), BARE]),
 }
 
 

@@ -318,7 +318,7 @@ def test_an_algorithm_has_an_option_for_each_parameter(
     for each in own.values():
         assert " ".join(each.help.split()) in plain
     sweep = set(re.findall(r"^[│ ] +--([a-z-]+)", said(capsys, f"sweep {name} --help")[0], re.M))
-    storing = {"worker", "scheduler", "dry-run", "plan", "allow-changes", "chunk", "save-study"}
+    storing = {"worker", "scheduler", "plan", "allow-changes", "chunk", "save-study"}
     assert sweep - found == storing
     assert found - sweep == set("level band server-price peer-price overwrite figure data".split())
 

@@ -24,6 +24,7 @@ from experiments import (
 )
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import known
+from fmab_jax.analysis import statements
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole
 from fmab_jax.core import graphs
@@ -1036,7 +1037,10 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         for each in (0.1, 1.0, 50.0):
             means = {n: float(found["b"][view, n, each].regret.isel(time=-1).mean()) for n in names}
             best = min(means, key=means.get)
-            told = f"{label[best]} at ε = {each:g} ({means[best]:,.0f})"
+            ask = arena_figures.matched(view, each, found["b"])
+            alike = statements.least("", ask, {}, common.LEVEL).alike
+            named = [best, *(next(n for n in names if label[n] == other) for other in alike)]
+            told = " / ".join(f"{label[n]} ({means[n]:,.0f})" for n in named) + f" at ε = {each:g}"
             start = f"to {what.who}, " if each == 0.1 else ", "
             assert f"{start}{told}" in leak.alt
     assert "Whoever reads single messages: Not run, because no ε covers a share" in leak.caption
@@ -1141,7 +1145,7 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     for T, end in (("10⁴", "T1e4"), ("10⁵", "T1e5")):
         section = (tmp_path / f"arena_{end}.md").read_text("utf-8")
         assert section in page + "\n" and section.startswith(f"## T = {T}\n")
-        assert "simultaneous over the contestants of a comparison (Bonferroni)." in section
+        assert "simultaneous over all pairs of a comparison (Bonferroni); each two are" in section
         for part in ("regret", "links", "leak", "differ"):
             assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
         assert section.count("* At matched trust, T = ") == 3 * len(arena.VIEWS)

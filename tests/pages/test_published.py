@@ -294,7 +294,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "the winner of another view": (
         "ARENA.md",
-        within(SUMS, "Dist-DP-SE has the", "DDP-MAB, ring has the"),
+        within(SUMS, "LDP-UCB-B, pooled has the", "DDP-MAB, ring has the"),
     ),
     "one absent contestant is unsaid": (
         "ARENA.md",
@@ -397,9 +397,9 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     "another trust": (
         "ARENA.md",
         within(
-            "* Trusted: nobody: every reward is noisy; messages: ε = 1, T = 10⁵",
-            "every reward is",
-            "messages are",
+            "* Trusted: nobody, up to the ε of a reward; messages: ε = 1, T = 10⁵",
+            "of a reward",
+            "of a message",
         ),
     ),
     "the leak of actions said of messages": (
@@ -410,7 +410,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "a group without a sentence": (
         "ARENA.md",
-        without("* Trusted: nobody: every reward is noisy; messages: ε = 1, T = 10⁵"),
+        without("* Trusted: nobody, up to the ε of a reward; messages: ε = 1, T = 10⁵"),
     ),
     "trust said to differ where it does not": (
         "ARENA.md",

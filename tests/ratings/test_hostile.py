@@ -383,7 +383,7 @@ FILES = {
     "bytes": Case(lambda: b"t.csv", "must be a path"),
     "a number": Case(lambda: 3, "must be a path"),
     "an empty path": Case(lambda: "", "must be a readable file"),
-    "a long path": Case(lambda: "x" * 5000 + ".csv", "File name too long"),
+    "a long path": Case(lambda: "x" * 5000 + ".csv", "at most 4,000 bytes"),
     "a NUL in a path": Case(lambda: "t\0.csv", "NUL"),
     "a name with a line's end": refused(HEAD, "no row is left", "a\nb.csv"),
     "a name with a command": refused(HEAD, "no row is left", "a\x1b[2Jb.csv"),

@@ -19,6 +19,7 @@ from pages import reader
 from sizes import LARGE
 
 import fmab_jax as fmab
+from fmab_jax.analysis.privacy import laplace_sum_epsilon
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "figures"
@@ -322,6 +323,11 @@ def doubled() -> dict[str, float]:
     return numbered(found)
 
 
+def summed(scale: float, delta: float) -> float:
+    """Returns what hides a reward in the sum of 50 Laplace variables, up to delta."""
+    return laplace_sum_epsilon(50, scale, delta)
+
+
 def misled() -> dict[str, float]:
     rows = rows_of("claims")
     first = next(row["row"] for row in rows if _fits(row["quote"], RIGHT))
@@ -514,6 +520,29 @@ PAGES: tuple[Source, ...] = (
         r"\$\\varepsilon = 1\$ by a factor of at most (?P<factor>[\d.]+)\.",
         lambda: {"share": 100 * (math.exp(0.1) - 1), "factor": math.e},
     ),
+    Source(
+        "docs/privacy.md: What epsilon promises",
+        r"With \$N = 50\$ and a message that leaks 5, one reward leaks (?P<one>[\d.]+) up to\s+"
+        r"\$\\delta = 10\^\{-6\}\$\. Two rewards leak (?P<two>[\d.]+), not twice "
+        r"(?P<again>[\d.]+), which is (?P<twice>[\d.]+)\.",
+        lambda: {
+            "one": summed(1 / 5, 1e-6),
+            "two": summed(1 / 10, 1e-6),
+            "again": summed(1 / 5, 1e-6),
+            "twice": 2 * summed(1 / 5, 1e-6),
+        },
+    ),
+    *(
+        Source(
+            "docs/privacy.md: Who sees what",
+            rf"\| {leak} \| (?P<a>[\d.]+) \| (?P<b>[\d.]+) \| (?P<c>[\d.]+) \|",
+            lambda leak=leak: {
+                name: summed(1 / leak, delta)
+                for name, delta in zip("abc", (1e-6, 1e-9, 1e-12), strict=True)
+            },
+        )
+        for leak in (50, 5, 1)
+    ),
     # --- docs/privacy_audit.md ---
     Source(
         "docs/privacy_audit.md: What is done",
@@ -560,8 +589,8 @@ WHOLE = (
     Whole(AUDIT, "| mechanism | who | sees |", "audit_unseen"),
 )
 MANY = "docs/reproduction.md: A multiverse"
-AXES = {"the instance": "instance", "the meter": "meter", "T": "T", "the gap": "gap"}
-AXES["the delay"] = "delay"
+AXES = {"T": "T", "the gap": "gap", "the instance": "instance", "the delay": "delay"}
+AXES["the meter"] = "meter"
 
 
 def multiverse() -> Iterable[Source]:
@@ -578,19 +607,21 @@ def multiverse() -> Iterable[Source]:
         "none": sum(not many for many in holds.values()),
         "fail": sum({r["verdict"] for r in rows} == {"does not hold"} for rows in by.values()),
     }
-    turns = [
-        rf"{words} in {group(f'{kind}_{axis}')[0]}"
-        for kind in ("sure", "all")
-        for words, axis in AXES.items()
-    ]
     for kind, passed in (("sure", {"not decided"}), ("all", set())):
         for axis in AXES.values():
             counts[f"{kind}_{axis}"] = sum(_turned(rows, axis, passed) for rows in by.values())
+    # The choice that turns most comes first.
+    turns = [
+        rf"{words} in {group(f'{kind}_{axis}')[0]}"
+        for kind in ("sure", "all")
+        for words, axis in sorted(AXES.items(), key=lambda item: -counts[f"sure_{item[1]}"])
+    ]
     yield Source(
         MANY,
-        r"Of (?P<of>\d+) sentences (?P<all>\d+) hold in every reading, (?P<some>\d+) in some, "
-        r"(?P<none>\d+) in none; (?P<fail>\d+) fail in every reading\. Sentences that one choice "
-        rf"turns from one decided verdict into another, all others alike: {', '.join(turns[:5])}\. "
+        r"Of (?P<of>\d+) sentences (?P<all>\d+) hold in every reading tried, (?P<some>\d+) in "
+        r"some, (?P<none>\d+) in none; (?P<fail>\d+) fail in every reading tried\. Sentences that "
+        "one choice turns from one decided verdict into another, all others alike: "
+        rf"{', '.join(turns[:5])}\. "
         r"What more seeds would decide is no turn there; with “not decided” as a verdict of its "
         rf"own: {', '.join(turns[5:])}\.",
         lambda: counts,
@@ -619,7 +650,9 @@ def _turned(rows: list[dict[str, str]], axis: str, passed: set[str]) -> bool:
     alike: dict[tuple[str, ...], set[str]] = {}
     for row in rows:
         others = tuple(row[each] for each in AXES.values() if each != axis)
-        alike.setdefault(others, set()).add(row["verdict"])
+        # What more seeds, or a test of more than a consequence, would decide.
+        open_ = row["verdict"] in ("not contradicted", "not proved")
+        alike.setdefault(others, set()).add("not decided" if open_ else row["verdict"])
     return any(len(verdicts - passed) > 1 for verdicts in alike.values())
 
 
@@ -673,10 +706,20 @@ CONSTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (r"\| (64|21|13|2) % \|", "shares of that profile; they add up to 100"),
     ),
-    "docs/privacy.md: What epsilon promises": ((r"\\varepsilon = (0\.1|1|50)\$", "a condition"),),
+    "docs/privacy.md: What epsilon promises": (
+        (r"\\varepsilon = (0\.1|1|50)\$", "a condition"),
+        (r"e\^\{\(n-1\)", "a formula"),
+    ),
     "docs/privacy.md: Who sees what": (
         (r"A sum over 50 agents holds the noise of 50 agents", "which case"),
-        (r"\$1 - \\delta\$|\\delta = 0\$", "a condition"),
+        (r"\$1 - \\delta\$|\\delta = 0\$|delta=1e-9", "a condition"),
+        (
+            r"\$10\^\{-6\}\$ is not small here|\$5 \\cdot 10\^5\$ at\s+\$M = 50\$, "
+            r"\$T = 10\^4\$, and \$5 \\cdot 10\^7\$ at \$T = 10\^6\$|"
+            r"a sum over 50 agents the choice",
+            "M T, and which case",
+        ),
+        (r"up to \$10\^\{-6\}\$ \| up to \$10\^\{-9\}\$ \| up to \$10\^\{-12\}\$", "a head"),
     ),
     "docs/privacy.md: Two numbers with one name": (
         (r"\(1 / \(N \\varepsilon\)\)|\$1 / \\varepsilon\$", "a formula"),
@@ -686,6 +729,7 @@ CONSTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         (r"262,144 other runs", "a setting of the audit"),
         (r"\$10\^\{-6\}\$ at most|at most 4 in \$10\^5\$", "the level of the audit"),
         (r"A message of the paper's setting claims 50", "N ε"),
+        (r"noise of scale 0, or waits", "a condition"),
     ),
 }
 
@@ -808,9 +852,9 @@ def swapped(found: re.Match[str]) -> str:
         pytest.param(FOUND, r"to (\d+) times the mean", last_digit, id="a bound"),
         pytest.param(FOUND, r"alone have M.*?they have ([\d.]+) ", last_digit, id="a ratio"),
         pytest.param(MANY, r"sentences (\d+) hold in every", last_digit, id="sentences that hold"),
-        pytest.param(MANY, r"the meter in (\d+), T in", last_digit, id="turns"),
+        pytest.param(MANY, r"alike: the instance in (\d+), T in", last_digit, id="turns"),
         pytest.param(MANY, r"\| (\d+) of 9 \|", last_digit, id="a reading"),
-        pytest.param(MANY, r"\| VII-C1 [^\n]*? of 2 \|\n", nothing, id="a sentence dropped"),
+        pytest.param(MANY, r"\| VI-B3 [^\n]*? of 2 \|\n", nothing, id="a sentence dropped"),
         pytest.param(AUDIT, r"0 \| 0\.(\d+) \| 0\.", last_digit, id="a bound of the audit"),
         pytest.param(
             AUDIT, r"\| contradicted \|", lambda _: "| within the claim |", id="a verdict"
