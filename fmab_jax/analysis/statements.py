@@ -990,6 +990,9 @@ def _with_ends(middle: float, low: float, high: float) -> tuple[str, str]:
     places = 0 if middle == low == high == round(middle) else 2
     if half > 0:
         places = min(max(0, math.ceil(-math.log10(half))), 6)
+    # An end that is not 0 does not read as 0: the reader looks at its sign.
+    while places < 6 and any(each and not round(each, places) for each in (low, high)):
+        places += 1
     texts = [f"{round(each, places) + 0.0:,.{places}f}" for each in (middle, low, high)]
     return texts[0], f"[{texts[1]}, {texts[2]}]"
 

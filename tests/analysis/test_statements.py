@@ -12,6 +12,7 @@ import xarray as xr
 from scipy import stats
 
 import fmab_jax as fmab
+from fmab_jax.analysis import statements
 from fmab_jax.analysis.statements import (
     NOTHING,
     Comparison,
@@ -157,7 +158,7 @@ def made(costs=(UNKNOWN, UNKNOWN), **changes):
         ),
         (
             {"adjusted": 0.2, "percent": 1.2, "percent_lower": 0.1, "percent_upper": 2.3},
-            "No difference in regret is shown between p = 0.2 and p = 0.4: 1 % [0, 2]",
+            "No difference in regret is shown between p = 0.2 and p = 0.4: 1.2 % [0.1, 2.3]",
         ),
         (
             {"percent_lower": float("nan")},
@@ -274,7 +275,7 @@ def test_who_has_the_least_is_said_with_who_is_absent():
     ]
     close = least("All", noisy, {})
     assert close.sentence == (
-        "All: A may have the least regret, 2 [0, 4] (3 seeds); cannot be told from it: "
+        "All: A may have the least regret, 2.0 [-0.5, 4.5] (3 seeds); cannot be told from it: "
         "B, 2 [1, 4] (3 seeds)."
     )
 
@@ -672,3 +673,14 @@ def test_own_labels_stand_for_algorithms_and_final_tables_say_costs() -> None:
         assert (quiet.view, quiet.trust) == (NOTHING, "nobody: nothing is told")
     with pytest.raises(ValueError, match="^data='links over epsilon': must be of one configur"):
         cost_of(data.isel(algorithm=0))
+
+
+def test_an_end_of_an_interval_that_is_not_0_is_not_written_as_0():
+    """Would catch [−0.36, 4.68] that reads [0, 5], as if 0 were its end, and decimals for all."""
+    cases = {
+        (2.16, -0.36, 4.68): ("2.2", "[-0.4, 4.7]"),
+        (2.16, 0.04, 4.68): ("2.16", "[0.04, 4.68]"),
+        (361.2, 348.4, 374.1): ("361", "[348, 374]"),
+        (2.5, 0.0, 5.0): ("2", "[0, 5]"),
+    }
+    assert {case: statements._with_ends(*case) for case in cases} == cases
