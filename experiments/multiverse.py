@@ -199,6 +199,9 @@ class Share(NamedTuple):
         """
         for T, verdict in self.own.items():
             at = [each for each in findings if _reads_so(each, T)]
+            if not at and len(self.own) == 1:
+                # Of one T alone nobody can tell that it changes nothing.
+                at = [each for each in findings if _reads_so(each, ANY)]
             found = outcome_of(at).verdict
             if found != verdict:
                 remedy = "judge the readings again: python -m experiments multiverse"

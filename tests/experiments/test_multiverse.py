@@ -570,6 +570,16 @@ def test_a_share_stands_beside_what_its_own_reading_says_too():
             share._replace(own=own).beside(found)
 
 
+def test_readings_of_one_horizon_stand_beside_what_names_none():
+    """Would catch a short run, of one T, that stops at a sentence whose findings are of no T."""
+    found = [finding(1, HOLDS, "M from 10 to 100"), finding(1, HOLDS, "M from 100 to 1000")]
+    share = multiverse.Share("words", {"10⁴": HOLDS})
+    assert share.beside(found) == "words"
+    for own in ({"10⁴": OPEN}, {"10⁴": HOLDS, "10⁵": HOLDS}):
+        with pytest.raises(ValueError, match="python -m experiments multiverse"):
+            share._replace(own=own).beside(found)
+
+
 def test_the_published_figure_is_of_the_sentences_of_claims():
     """Would catch a published share that its readings do not give, a sentence that is missing, and
     a caption that counts others."""
