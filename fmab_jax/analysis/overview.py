@@ -314,8 +314,8 @@ def _remarks(table: xr.Dataset, data: xr.Dataset) -> list[str]:
         ends = [f"{float(end):.0f}" for end in (shares.min(), shares.max())]
         share = ends[0] if ends[0] == ends[1] else " to ".join(ends)
         said.append(
-            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTheir regret at T "
-            "is what it is; to see a choice, take a longer horizon or fewer arms."
+            f"{share} % of the seeds still explore at T: no arm is chosen yet.\nTo see "
+            "a choice, take a longer horizon or fewer arms."
         )
     if int((table.best_arm_lost * _differ(table, data)).sum()):
         said.append(

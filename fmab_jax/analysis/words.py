@@ -119,6 +119,15 @@ def privacy(epsilon: Any) -> str:
     return f"ε = {_exact(epsilon)}" if noisy else "no noise"
 
 
+def _covered(data: xr.Dataset) -> bool:
+    """Tells whether an epsilon covers something that is sent, if a ledger says so."""
+    rows = json.loads(data.attrs.get("ledger", "null"))
+    return rows is None or any(
+        row["what"] != "actions" and any(each is not None for each, _ in row["leaks"])
+        for row in rows
+    )
+
+
 def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) -> list[str]:
     """Returns what a run, or all configurations of a table, were made with.
 
@@ -147,7 +156,7 @@ def facts(data: xr.Dataset, varied: Iterable[str] = (), *, leaks: bool = False) 
     if epsilon == "none" or is_number(epsilon):
         found.append(privacy(epsilon))
         message = data.attrs.get("epsilon_message", message)
-        if leaks and is_number(message) and math.isfinite(message):
+        if leaks and is_number(message) and math.isfinite(message) and _covered(data):
             found[-1] += f" ({_exact(message)} per message)"
     elif "epsilon" in settings and "epsilon" not in varied:
         found.append(settings["epsilon"])

@@ -50,7 +50,8 @@ class Stated(Plugged):
     horizon: Annotated[tuple[Count, ...], arg(metavar="N"), shown("100000")] = ()
     """T, slots that every agent plays; such as 1e6."""
     means: Annotated[tuple[str, ...], arg(metavar="FILE"), shown("each seed draws its own")] = ()
-    """Fixed means, .csv (a row per agent, a column per arm) or .npz; all agents share one row."""
+    """Fixed means, .csv (a row per agent, a column per arm) or .npz; with --agents M, one row is
+    shared by M agents."""
     seeds: Count = 1000
     """How many trials of each configuration; with --until, how many at first."""
     root_seed: Count = 0

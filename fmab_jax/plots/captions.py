@@ -171,6 +171,21 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
     return sentences
 
 
+def exploring(undecided: Any, seeds: Any) -> list[str]:
+    """Says which share of the seeds has chosen no arm at T, or from which to which; [] below 1 %.
+
+    Args:
+        undecided: How many seeds still explore, of each configuration.
+        seeds: Of how many.
+    """
+    number, of = (np.asarray(each, float).reshape(-1) for each in (undecided, seeds))
+    shares = 100 * number[of > 0] / of[of > 0]
+    if not len(shares) or shares.max() < 1:
+        return []
+    low, high = (f"{end:.0f}" for end in (shares.min(), shares.max()))
+    return [f"{low if low == high else f'{low} to {high}'} % of the seeds still explore at T"]
+
+
 def _share(number: Any, seeds: Any) -> str:
     return f"{whole(number)} of {whole(seeds)}"
 

@@ -300,7 +300,10 @@ def caption_of(finals: xr.Dataset, *sentences: str, paid: bool) -> str:
         said.append(leak)
     if paid and (meters := captions.meters(finals)):
         said.append(f"Peer links are counted on the {meters}")
-    return ". ".join([*said, *captions.events_of_cells(finals)]) + "."
+    said += captions.events_of_cells(finals)
+    if "undecided" in finals:
+        said += captions.exploring(finals.undecided, finals.seeds)
+    return ". ".join(said) + "."
 
 
 def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:

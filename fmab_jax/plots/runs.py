@@ -324,7 +324,17 @@ def _caption(
     some = next(iter(bands.values())).attrs
     sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
     sentences += captions.events_of_runs(bands)
+    if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
+        sentences += captions.exploring(
+            [_undecided(data) for data in runs.values()],
+            [float(band.seeds) for band in bands.values()],
+        )
     return ". ".join(sentences + _link_sentences(runs, prices)) + "."
+
+
+def _undecided(data: xr.Dataset) -> int:
+    """Returns how many seeds of a run have chosen no arm at T."""
+    return int(data.undecided if "undecided" in data else (data.chosen_arm < 0).sum())
 
 
 def _bare(words: str) -> str:

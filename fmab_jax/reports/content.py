@@ -230,6 +230,10 @@ def _axes(sources: Sequence[Source]) -> list[Axis]:
             found.setdefault(name, source.data[name])
             own = values.setdefault(name, [])
             own += [each for each in source.data[name].values.tolist() if each not in own]
+    for name, own in values.items():
+        for source in sources:
+            value = _fixed(source.data, name)
+            own += [value] if value is not None and value not in own else []
     for name, known in values.items():
         if len(known) < 2:
             continue
@@ -276,7 +280,8 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     value = data[axis.name].values.tolist()[where[axis.name]]
                     at.append(order[axis.name].index(value))
                 else:
-                    at.append(None)
+                    value = _fixed(data, axis.name)
+                    at.append(None if value is None else order[axis.name].index(value))
             label = comparisons.label_of(data, place)
             label = ", ".join(filter(None, [source.label, label]))
             row, cell = table.isel(where), cell_of(data, place)
@@ -301,7 +306,19 @@ def _labels_of(sources: Sequence[Source], name: str) -> list[Any]:
     for source in sources:
         if name in source.data.seeds.dims:
             values += [v for v in source.data[name].values.tolist() if v not in values]
+    for source in sources:
+        value = _fixed(source.data, name)
+        values += [value] if value is not None and value not in values else []
     return values
+
+
+def _fixed(data: xr.Dataset, name: str) -> Any:
+    """Returns the number that a result has of what others sweep; None if it sweeps or lacks it."""
+    if name in data.seeds.dims:
+        return None
+    single = data.coords.get(name)
+    value = data.attrs.get(name) if single is None else single.values.reshape(-1).tolist()[0]
+    return value if words.is_number(value) else None
 
 
 def _worst(cell: xr.Dataset) -> dict[str, float | None]:

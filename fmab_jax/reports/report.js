@@ -308,13 +308,13 @@
       });
       key.replaceChildren();
       const traces = [];
-      [...groups.keys()].sort((a, b) => a - b).forEach((group, rank) => {
+      [...groups.keys()].sort((a, b) => a - b).forEach((group) => {
         const place = by ? group : 0;
         const points = groups.get(group).sort((a, b) => a[0] - b[0]);
-        const label = by && group !== null ? by.labels[group] : "";
+        const label = !by ? "" : group === null ? "others" : by.labels[group];
         const triples = points.map((point) => point[1]);
         const told = shown(triples);
-        const own = look(place ?? rank);
+        const own = place === null ? { color: "#777777", dash: "dot" } : look(place);
         traces.push({ x: points.map((point) => point[0]), y: triples.map(([m]) => m), type: "scatter",
           mode: apart ? "lines+markers" : "markers", line: own, marker: { size: 8, color: own.color },
           error_y: { type: "data", symmetric: false, color: own.color,
@@ -324,7 +324,8 @@
         if (label) {
           const entry = document.createElement("span");
           entry.style.cssText = "display:inline-flex;gap:.4rem;align-items:center";
-          entry.append(swatch(place ?? rank), label);
+          if (place !== null) entry.append(swatch(place), label);
+          else entry.append(`${label} (grey)`);
           key.append(entry);
         }
       });

@@ -125,7 +125,7 @@ def test_seeds_that_have_not_decided_are_told(swept):
     said = overviews._remarks(fmab.final_table(swept), swept)
     assert high > low and said == [
         f"{low:.0f} to {high:.0f} % of the seeds still explore at T: no arm is chosen yet.\n"
-        "Their regret at T is what it is; to see a choice, take a longer horizon or fewer arms."
+        "To see a choice, take a longer horizon or fewer arms."
     ]
     decided = swept.assign(chosen_arm=0 * swept.chosen_arm)
     assert overviews._remarks(fmab.final_table(decided), decided) == []

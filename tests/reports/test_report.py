@@ -730,6 +730,22 @@ def test_a_value_that_is_whole_in_one_result_is_the_same_in_another():
     assert [cell.at[found.axes.index(axis)] for cell in found.cells] == [0, 1, 0, 2]
 
 
+def test_a_run_stands_at_its_own_value_of_what_others_sweep():
+    """Would catch a run at epsilon = 0.5 drawn in the colour of another value, or without any, and
+    a value that nobody sweeps left out."""
+    swept = fmab.sweep("cdp", epsilon=[0.1, 0.3, 0.5], **{**SMALL, "seeds": 2})
+    made = {"swept": swept}
+    for epsilon in (0.5, 0.7, None):
+        made[str(epsilon)] = fmab.sweep("cdp", epsilon=epsilon, **{**SMALL, "seeds": 2})
+    how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
+    found = content.gathered({name: (data, None) for name, data in made.items()}, **how)
+    (axis,) = (each for each in found.axes if each.name == "epsilon")
+    places = [cell.at[found.axes.index(axis)] for cell in found.cells]
+    assert [axis.labels[place] for place in places] == [
+        *("ε = 0.1", "ε = 0.3", "ε = 0.5"), *("ε = 0.5", "ε = 0.7", "no noise"),
+    ]  # fmt: skip
+
+
 EVIL = "1); __import__('os').system('touch owned')  #"
 
 
