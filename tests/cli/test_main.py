@@ -244,7 +244,7 @@ def test_a_run_alone_builds_no_links(folder: Path, capsys: pytest.CaptureFixture
     """Would catch links, a cost or a leak of N epsilon in a run without messages to anybody."""
     words = "--agents 3 --arms 1 --horizon 100 --seeds 2 --times 5 --no-data --no-figure"
     out, _ = said(capsys, "run single --epsilon 0.5 " + words)
-    assert out.startswith("Single-agent MAB, ε = 0.5 (0.5 per message), M = 3 agents")
+    assert out.startswith("Single-agent MAB, ε = 0.5, M = 3 agents")
     head, ((*_, cost, seeds, lost, worse),) = rows(out)
     assert "links" not in " ".join(head) and (cost, seeds) == ("0", "2")
     assert list(folder.iterdir()) == []
