@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.base import Algorithm, Outcome
 from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.algorithms.families.epochs import Epoch as Epoch  # so that fillings import from here
+from fmab_jax.algorithms.families.epochs import Heard as Heard
 from fmab_jax.algorithms.families.epochs import Scalar as Scalar
 from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.exchanges import Exchange
@@ -57,6 +58,8 @@ class _Bytes(NamedTuple):
 
 
 _BYTES = _Bytes()
+# A table of the laws of so many sums of noise is solved for.
+_MOST_SHARING = 1000
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,17 @@ class Elimination(Algorithm):
         """
         return False
 
+    @property
+    def shares_arms(self) -> bool:
+        """Whether agents share the arms out, and each pulls a part of them; they must be alike.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.kl_se(1.0).shares_arms, fmab.kl_se(1.0, split=True).shares_arms
+            (False, True)
+        """
+        return False
+
     @staticmethod
     @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -162,6 +176,30 @@ class Elimination(Algorithm):
             [False, False, True]
         """
         return behind >= 2.0 * radius
+
+    @classmethod
+    def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
+        """Tells which arms leave, from all that is heard; by default, as `leaves` says.
+
+        Example:
+            Arms differ in how much their rewards scatter. Here one leaves that is clearly worse for
+            its own variance, which a mean of rewards of 0 and 1 tells.
+
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> from fmab_jax.algorithms.families.elimination import Heard
+            >>> class Bernstein(fmab.Elimination):
+            ...     @classmethod
+            ...     def worse(cls, heard, epoch):
+            ...         mean = jnp.clip(heard.aggregate, 0.0, 1.0)
+            ...         variance = (mean * (1.0 - mean) + 0.25) / heard.rewards
+            ...         return heard.best - mean >= jnp.sqrt(2.0 * heard.radius * variance)
+            >>> mean = jnp.array([0.02, 0.5, 0.6])
+            >>> heard = Heard(mean, best=0.6, rewards=100.0, noises=0.0, radius=5.0)
+            >>> Bernstein.worse(heard, epoch=None).tolist()
+            [True, False, False]
+        """
+        return cls.leaves(heard.best - heard.aggregate, heard.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
@@ -279,11 +317,18 @@ class Elimination(Algorithm):
         member = np.zeros((len(groups) if apart else 0, room if apart else 0))
         for row, group in zip(member, groups, strict=False):
             row[group] = 1.0
+        shared = self.shares_arms
+        if shared:
+            self._check_shared(problem, exchange)
+            of_groups = _Rows(np.ones(1), np.ones(1))
         reward_rows = of_groups if rewards_by_group else of_agents
         noise_rows = of_groups if by_group else of_agents
         unweighted = plain or scarce
         variables = noise_rows.sizes.astype(int).tolist() if self.noisy and by_group else []
         summed = [1 if self.sums_securely else count for count in variables]
+        if shared and variables and not self.sums_securely:
+            # An arm of a, of which there are at least two, is pulled by so many of them at most.
+            summed = list(range(agents // 2 + 3))
         shapes = [laplace.laplace_sum_shape(size) for size in summed]
         return EliminationTrial(
             filling=type(self),
@@ -294,6 +339,8 @@ class Elimination(Algorithm):
             apart=apart,
             alike=problem.homogeneous,
             noise_by_group=by_group,
+            one_noise=self.sums_securely,
+            shared=shared,
             scarce=scarce,
             waits=waits,
             private=private,
@@ -312,6 +359,17 @@ class Elimination(Algorithm):
             member=member,
             own={name: np.float64(value) for name, value in own.items()},
         )
+
+    def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
+        """Refuses arms to be shared out where somebody else's rewards do not stand for all."""
+        name = f"{type(self).__name__}.shares_arms"
+        if not problem.homogeneous:
+            remedy = "let every agent pull every arm where agents differ"
+            refuse(name, True, "for agents with the same means", remedy)
+        if exchange.alone or exchange.wait or exchange.reporting < exchange.agents:
+            refuse(name, True, "for a server that hears everybody", "drop it")
+        if exchange.agents > _MOST_SHARING:
+            refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
         """Refuses noise that no result would tell of, and noise for rewards that have no range.
@@ -352,7 +410,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     jax.tree_util.register_dataclass,
     meta_fields=[
         *("filling", "law", "alone", "room", "plain", "apart", "alike"),
-        *("noise_by_group", "scarce", "waits", "private", "narrows", "listed", "arms"),
+        *("noise_by_group", "one_noise", "shared", "scarce", "waits", "private", "narrows", "listed", "arms"),
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),
@@ -375,6 +433,8 @@ class EliminationTrial:
         apart: Reward rows are sums over agents whose means differ.
         alike: All agents have the same means.
         noise_by_group: Rows of noise are sums over agents.
+        one_noise: A secure sum over all agents holds one Laplace variable, not one of each.
+        shared: Agents, which are alike, share the arms out: pulls of an arm are of all together.
         scarce: Reporting agents are drawn anew each round.
         waits: Agents exploit their local best while messages travel.
         private: That local best is the best of the noisy means that they send.
@@ -404,6 +464,8 @@ class EliminationTrial:
     apart: bool
     alike: bool
     noise_by_group: bool
+    one_noise: bool
+    shared: bool
     scarce: bool
     waits: bool
     private: bool
@@ -450,12 +512,13 @@ class EliminationTrial:
         """Returns the same trial as so many of them run fastest on a platform, such as "cpu"."""
         # The arrays may be those of many trials.
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
-        simple = one_row and self.plain and not (self.waits or self.apart or self.scarce)
+        simple = one_row and self.plain
+        simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
         # Somebody's own loop stays.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
         listed = platform == "cpu" and simple and mine and few
-        if listed and lists.by_arm(self.filling.leaves):
+        if listed and lists.by_arm(self.filling.worse, tuple(sorted(self.own))):
             return replace(self, listed=True)
         return self
 

@@ -33,7 +33,8 @@ class Epoch(NamedTuple):
         agents: M, the agents whose rewards this run adds up; 1 where each is alone.
         reporting: N, the agents heard in a round.
         horizon: T, in slots.
-        previous: S_{r-1}, pulls per active arm and agent before this epoch.
+        previous: S_{r-1}, pulls per active arm and agent before this epoch; where agents share the
+            arms out, of all agents together.
         pulls: S_r, pulls up to and including this epoch.
         fresh: n_r = S_r - S_{r-1}, pulls of this epoch.
         own: The algorithm's values, by name; see `Elimination.values`.
@@ -49,6 +50,27 @@ class Epoch(NamedTuple):
     pulls: Scalar
     fresh: Scalar
     own: dict[str, Scalar]
+
+
+class Heard(NamedTuple):
+    """What a round lets out of the arms; `Elimination.worse` judges by it.
+
+    Attributes:
+        aggregate: [arm] mean of what is heard of each.
+        best: The largest aggregate of an arm in play.
+        rewards: How many rewards an aggregate is the mean of.
+        noises: How many Laplace variables of the epochs' scale its sum holds; of each arm, where
+            agents share the arms out.
+        best_noises: How many of them the best one's sum holds.
+        radius: What `Elimination.radius` returns.
+    """
+
+    aggregate: Float[Array, " arm"]
+    best: Scalar
+    rewards: Scalar
+    noises: Scalar | Float[Array, " arm"]
+    best_noises: Scalar
+    radius: Scalar
 
 
 class _Columns(NamedTuple):
@@ -77,11 +99,13 @@ class _Arms(NamedTuple):
         alive: Whether the column is an active arm.
         successes: Sum of rewards so far, by row; with the noise where these are one.
         noise: Sum of the Laplace noise so far, by row; else no rows.
+        noises: How many Laplace variables that is, where agents share the arms out; else no places.
     """
 
     alive: Bool[Array, " arm"]
     successes: Float[Array, "row arm"]
     noise: Float[Array, "heard arm"]
+    noises: Float[Array, " share"]
 
 
 class Clock(NamedTuple):
@@ -213,6 +237,7 @@ def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_
             alive=jnp.ones(width, bool),
             successes=jnp.zeros((trial.reward_sizes.shape[0], width)),
             noise=jnp.zeros((0 if trial.merged else trial.noise_sizes.shape[0], width)),
+            noises=jnp.zeros(width if trial.shared else 0),
         ),
     )
 
@@ -308,8 +333,29 @@ def explored_by(
     trial: Any, epoch: Epoch, slot: Int[Array, ""]
 ) -> tuple[Bool[Array, ""], Int[Array, ""]]:
     """Tells whether an epoch ends by the horizon, and when; cut there, nothing is uploaded."""
-    end = slot + (epoch.active * epoch.fresh).astype(jnp.int64)
+    slots = (epoch.active * epoch.fresh).astype(jnp.int64)
+    if trial.shared:
+        slots = _shared_slots(trial, epoch)
+    end = slot + slots
     return end <= trial.horizon, jnp.minimum(end, trial.horizon)
+
+
+def _shared_slots(trial: Any, epoch: Epoch) -> Int[Array, ""]:
+    """Returns how long all agents together take for the pulls of an epoch."""
+    pulls, agents = (epoch.active * epoch.fresh).astype(jnp.int64), trial.agents.astype(jnp.int64)
+    return (pulls + agents - 1) // agents
+
+
+def _pieces(trial: Any, epoch: Epoch, alive: Bool[Array, " arm"]) -> Int[Array, " arm"]:
+    """Returns how many agents pull each arm in play, where agents share the arms out.
+
+    All pulls of an epoch lie in one line, arm by arm, which is cut into equal parts: each agent
+    pulls one. Its last slots, if any are left, it spends on the arms in play, and tells of none.
+    """
+    slots, pulls = jnp.maximum(_shared_slots(trial, epoch), 1), epoch.fresh.astype(jnp.int64)
+    rank = jnp.cumsum(alive, dtype=jnp.int64)
+    first, last = (rank - 1) * pulls // slots, (rank * pulls - 1) // slots
+    return jnp.where(alive, last - first + 1, 0)
 
 
 def _epoch(
@@ -331,7 +377,8 @@ def _epoch(
     rate = trial.agents * (state.gaps / epoch.active)
     clock = passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
-    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need)
+    pieces = _pieces(trial, epoch, arms.alive) if trial.shared else None
+    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need, pieces)
     sure = trial.horizon >= 0
     rewarded, disturbed = arrays.settled(sure, rewarded, disturbed)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
@@ -351,10 +398,12 @@ def _epoch(
     else:
         aggregate = _aggregate(trial, key, number, rewarded, disturbed) / epoch.fresh
     (aggregate,) = arrays.settled(sure, aggregate)
-    behind = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf)) - aggregate
+    top = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf))
     radius = checked("radius", filling.radius(epoch), (), "f")
-    leaving = checked("leaves", filling.leaves(behind, radius), behind.shape, "b")
-    alive = arms.alive & ~leaving
+    noises = arms.noises
+    if pieces is not None:
+        noises = jnp.where(fits & running, noises + pieces, noises)
+    alive = arms.alive & ~leaving(trial, epoch, radius, aggregate, top, noises)
     chosen = _first_best(aggregate[None, :], alive)[0]
     # Where nothing is left, or nothing is the best, the first arm stands for it.
     best = alive[chosen] & ~jnp.isnan(jnp.max(jnp.where(alive, aggregate, -jnp.inf)))
@@ -373,7 +422,7 @@ def _epoch(
         (after, gaps, alive),
         (before, state.gaps, arms.alive),
     )
-    arms = arms._replace(alive=alive, successes=successes, noise=noise)
+    arms = _Arms(alive, successes, noise, noises)
     known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
     return _State(number, known, clock, decision, gaps, arms)
 
@@ -409,8 +458,12 @@ def _drawn(
     epoch: Epoch,
     columns: _Columns,
     need: Bool[Array, " arm"],
+    pieces: Int[Array, " arm"] | None = None,
 ) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
-    """Returns the rewards of an epoch, and the noise on what is sent of them, by row."""
+    """Returns the rewards of an epoch, and the noise on what is sent of them, by row.
+
+    ``pieces`` says how many Laplace variables are on each arm, where they are not as many on all.
+    """
     width = instance.gaps.shape[0]
     sizes = (trial.reward_sizes, trial.noise_sizes)
     needed = [need[None, :] & (each > 0.0)[:, None] for each in sizes]
@@ -452,7 +505,8 @@ def _drawn(
         found = arrays.masked_map(sample, needed[0], *rewarding.operands, outputs=count)
         disturbed = arrays.masked_map(noise, needed[1], *operands)
     if by_group:
-        disturbed = laplace.laplace_sum(disturbed, shapes[:, :, None])
+        of_each = shapes[:, :, None] if pieces is None else shapes[:, None, pieces]
+        disturbed = laplace.laplace_sum(disturbed, of_each)
     rewarded, disturbed = rewarding.finish(needed[0], *found), arrays.rounded(scale * disturbed)
     if trial.merged:
         return rewarded + disturbed, jnp.zeros((0, len(need)))
@@ -509,6 +563,37 @@ def _drawn_alike(
 
 def _normal(k0: Array, k1: Array, lane: Array) -> Array:
     return normal.quantile(keys.uniform(k0, k1, lane))
+
+
+def leaving(
+    trial: Any,
+    epoch: Epoch,
+    radius: Scalar,
+    aggregate: Float[Array, " arm"],
+    best: Scalar,
+    noises: Float[Array, " share"] | None = None,
+) -> Bool[Array, " arm"]:
+    """Tells which arms leave (Algorithm 1, lines 13-15).
+
+    Args:
+        trial: As in `run`.
+        epoch: What the equations see.
+        radius: Of the aggregates.
+        aggregate: Of each arm.
+        best: The largest of an arm in play.
+        noises: Of each arm, where agents share the arms out.
+    """
+    filling, heard_of = trial.filling, epoch.reporting
+    epochs, pulls = (epoch.number, epoch.pulls) if filling.remembers else (1.0, epoch.fresh)
+    apart = jnp.ones(()) if trial.one_noise else heard_of
+    each = of_best = apart * epochs * jnp.float64(trial.noisy)
+    if trial.shared:
+        heard_of = jnp.ones_like(heard_of)
+        if noises is not None and trial.noisy and not trial.one_noise:
+            # Of several best ones, the one with most noise: the others are as good.
+            each, of_best = noises, jnp.max(jnp.where(aggregate == best, noises, 0.0))
+    heard = Heard(aggregate, best, heard_of * pulls, each, of_best, radius)
+    return checked("worse", filling.worse(heard, epoch), aggregate.shape, "b")
 
 
 class Uploads(NamedTuple):
@@ -572,7 +657,8 @@ def _aggregate(
     if trial.plain:
         # Counts: exact in any order.
         total = successes[0] if len(successes) == 1 else arrays.padded_sum(successes)
-        return (total if silent else total + noise[0]) / trial.agents
+        told = total if silent else total + noise[0]
+        return told if trial.shared else told / trial.agents
     if trial.scarce:
         words = keys.stream_key(key, number, keys.PARTICIPATION)
         reporting = trial.reporting.astype(jnp.int32)

@@ -36,26 +36,39 @@ _EPOCHS = 16
 _NONE = 2**31 - 1
 _NEVER = 2**62
 
-# What `leaves` may be made of, so that it says of each arm what it would say of the arm alone.
+# What `worse` may be made of, so that it says of each arm what it would say of the arm alone.
 _BY_ARM = frozenset(
     "abs add and broadcast_in_dim ceil clamp convert_element_type div eq exp expm1 floor ge gt "
     "integer_pow is_finite le log log1p lt max min mul ne neg not or pow rem round rsqrt select_n "
     "sign sqrt square stop_gradient sub tanh xor".split()
 )
+_INNER = {
+    "jit": ("jaxpr",),
+    "pjit": ("jaxpr",),
+    "custom_jvp_call": ("call_jaxpr",),
+    "scan": ("jaxpr",),
+    "while": ("cond_jaxpr", "body_jaxpr"),
+}
 
 
 @functools.lru_cache(maxsize=256)
-def by_arm(leaves: Callable[..., Array]) -> bool:
-    """Tells whether `Elimination.leaves` says of an arm the same whatever arms are beside it.
+def by_arm(worse: Callable[..., Array], values: tuple[str, ...]) -> bool:
+    """Tells whether `Elimination.worse` says of an arm the same whatever arms are beside it.
 
     It is traced for one arm, three and seven: what it does must be the same, arm by arm.
+
+    Args:
+        worse: The function.
+        values: Names of what it may find in ``epoch.own``.
     """
     told = []
     for arms in (1, 3, 7):
-        behind, radius = (jax.ShapeDtypeStruct(x, jnp.float64) for x in ((arms,), ()))
+        scalar, each = (jax.ShapeDtypeStruct(x, jnp.float64) for x in ((), (arms,)))
+        heard = epochs.Heard(each, *[scalar] * (len(epochs.Heard._fields) - 1))
+        epoch = Epoch(*[scalar] * (len(Epoch._fields) - 1), own=dict.fromkeys(values, scalar))
         try:
             with jax.enable_x64(True):
-                seen = jax.make_jaxpr(leaves)(behind, radius)
+                seen = jax.make_jaxpr(worse)(heard, epoch)
         except BaseException as error:  # somebody's own, which is refused where it runs
             if not foreign(error):
                 raise
@@ -70,11 +83,10 @@ def _each_by_itself(closed: Any) -> bool:
     # A constant array has an element for each place.
     if any(jnp.ndim(constant) for constant in closed.consts):
         return False
-    inner = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
     for equation in closed.jaxpr.eqns:
         name = equation.primitive.name
-        if name in inner:
-            if not _each_by_itself(equation.params[inner[name]]):
+        if name in _INNER:
+            if not all(_each_by_itself(equation.params[inner]) for inner in _INNER[name]):
                 return False
         elif name not in _BY_ARM:
             return False
@@ -431,16 +443,18 @@ def _judged(
     gaps = instance.gaps.reshape(-1)
     filling, heard = trial.filling, arms.heard
 
-    def judge(behind: Scalar, radius: Scalar) -> Bool[Array, ""]:
-        return checked("leaves", filling.leaves(behind[None], radius), (1,), "b")[0]
+    def judge(epoch: Epoch, radius: Scalar, mean: Scalar, best: Scalar) -> Bool[Array, ""]:
+        return epochs.leaving(trial, epoch, radius, mean[None], best)[0]
 
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:
         done, found, alive = state
         lane = _cut(heard.lane, done, chunk)
         owner = lane // width
         mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
-        behind = _at(top, owner) - mean
-        leaving = jax.vmap(judge)(behind, _at(plan.radius, owner))
+        epoch, radius, best = jax.tree.map(
+            lambda x: _at(x, owner), (plan.epoch, plan.radius, top)
+        )
+        leaving = jax.vmap(judge)(epoch, radius, mean, best)
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
         stays = listed & ~leaving
         coarse, fine = arrays.exact_parts(jnp.where(stays, gap, 0.0), _at(scale, owner))
