@@ -42,6 +42,7 @@ _HOME = {
     "Algorithm": "algorithms.base",
     "Elimination": "algorithms.families.elimination",
     "IndexPolicy": "algorithms.families.index",
+    "Episodes": "algorithms.families.episodes",
     "Exchange": "core.exchanges",
     "Law": "core.rewards",
     "Bernoulli": "core.rewards",

@@ -30,6 +30,15 @@ def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     return values[0]
 
 
+def running_sum(values: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Returns the sums of the first 1, 2, ... values, in one order whatever the batch."""
+    size, shift = values.shape[0], 1
+    while shift < size:
+        values = values + jnp.concatenate([jnp.zeros(shift), values[:-shift]])
+        shift *= 2
+    return values
+
+
 def exact_sum(values: Float[Array, "n ..."], scale: Float[Array, ""]) -> Float[Array, ...]:
     """Sums over the first axis, to 2^-62 of ``scale``, with the same bits in any order.
 

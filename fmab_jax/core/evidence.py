@@ -108,3 +108,52 @@ def evidence_needed(chance: Scalar) -> Scalar:
     """
     wanted = -jnp.log(chance)
     return lax.fori_loop(0, 40, lambda _, b: wanted + jnp.log1p(b), wanted)
+
+
+def private_divergence(
+    low: Float[Array, "*place"], high: Float[Array, "*place"], epsilon: Scalar
+) -> Float[Array, "*place"]:
+    """Returns d_epsilon(x, y) = inf over z of epsilon |z - x| + kl(z, y), for x < y; else 0.
+
+    Where the log odds of both are at most epsilon apart, that is kl(x, y); beyond,
+    -epsilon x - log(1 - y + y e^-epsilon).
+
+    Args:
+        low: x in [0, 1].
+        high: y in [0, 1].
+        epsilon: Privacy parameter; infinite for none.
+    """
+    near = _odds(high) - _odds(low) <= epsilon
+    plain = _relative(low, high) + _relative(1.0 - low, 1.0 - high)
+    finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
+    far = -finite * low - jnp.log1p(high * jnp.expm1(-finite))
+    return jnp.where(low < high, jnp.maximum(jnp.where(near, plain, far), 0.0), 0.0)
+
+
+def largest_within(
+    mean: Float[Array, "*place"],
+    near: Float[Array, "*place"],
+    distance: Float[Array, "*place"],
+    epsilon: Scalar,
+) -> Float[Array, "*place"]:
+    """Returns the largest q in [mean, 1] with private_divergence(mean, q) <= distance.
+
+    Args:
+        mean: In [0, 1].
+        near: The largest q with kl(mean, q) <= distance.
+        distance: At least 0.
+        epsilon: Privacy parameter; infinite for none.
+    """
+    finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
+    far = jnp.expm1(-(distance + finite * mean)) / jnp.expm1(-finite)
+    plain = (_odds(near) - _odds(mean) <= epsilon) | jnp.isinf(epsilon)
+    return jnp.where(plain, near, jnp.clip(far, mean, 1.0))
+
+
+def _odds(p: Array) -> Array:
+    return jnp.log(p) - jnp.log1p(-p)
+
+
+def _relative(x: Array, y: Array) -> Array:
+    positive = x > 0.0
+    return jnp.where(positive, x * jnp.log(jnp.where(positive, x, 1.0) / y), 0.0)

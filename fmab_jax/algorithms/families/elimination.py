@@ -18,15 +18,14 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
-from fmab_jax.algorithms.families import epochs, lists
+from fmab_jax.algorithms.families import alone, epochs, lists
 from fmab_jax.algorithms.families.epochs import Epoch as Epoch  # so that fillings import from here
 from fmab_jax.algorithms.families.epochs import Heard as Heard
 from fmab_jax.algorithms.families.epochs import Scalar as Scalar
-from fmab_jax.core import arrays, keys, laplace
+from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import FiniteSupport, Law
@@ -550,9 +549,9 @@ class EliminationTrial:
         trial = self.settled(instance)
         if not self.alone:
             return epochs.run(trial, instance, grid, key, self.horizon)
-        local, own, last = self._agents(instance, key)
+        local, own, last = alone.each(instance, key, self.room, self.agents, self.horizon)
         each = jax.vmap(epochs.run, (None, 0, None, 0, 0))(trial, local, grid, own, last)
-        return self._all_agents(instance.gaps.shape[0], each)
+        return alone.together(each, instance.gaps.shape[0], self.room, self.agents)
 
     def run_together(
         self, instance: Instance, grid: Int[Array, "trial time"], key: Array
@@ -561,7 +560,8 @@ class EliminationTrial:
         trial = jax.vmap(EliminationTrial.settled)(self, instance)
         if not self.alone:
             return lists.run(trial, instance, grid, key, self.horizon)
-        local, own, last = jax.vmap(EliminationTrial._agents)(self, instance, key)
+        each_alone = jax.vmap(alone.each, (0, 0, None, 0, 0))
+        local, own, last = each_alone(instance, key, self.room, self.agents, self.horizon)
         trials, rows = last.shape
         shared = jax.tree.map(
             lambda x: jnp.broadcast_to(x[:, None], (trials, rows, *x.shape[1:])), (trial, grid)
@@ -571,58 +571,11 @@ class EliminationTrial:
         )
         each = lists.run(trial, local, grid, own, last)
         each = jax.tree.map(lambda x: x.reshape(trials, rows, *x.shape[1:]), each)
-        together = partial(EliminationTrial._all_agents, arms=instance.gaps.shape[1])
-        return jax.vmap(lambda one, its: together(one, each=its))(self, each)
+        together = jax.vmap(alone.together, (0, None, None, 0))
+        return together(each, instance.gaps.shape[1], self.room, self.agents)
 
     def settled(self, instance: Instance) -> EliminationTrial:
         """Returns what each run of the loop is given."""
         own = self.filling.settled(self.own, instance)
         agents = jnp.ones_like(self.agents) if self.alone else self.agents
         return replace(self, own=own, agents=agents)
-
-    def _agents(
-        self, instance: Instance, key: Array
-    ) -> tuple[Instance, Array, Int[Array, " agent"]]:
-        """Returns instance, key and last slot of each agent, where every agent is alone."""
-
-        def one_agent(agent: Array) -> tuple[Instance, Array, Array]:
-            row = agent if len(instance.means) > 1 else agent * 0
-            local = jax.tree.map(
-                lambda x: lax.dynamic_slice_in_dim(x, row, 1) if len(x) > 1 else x,
-                (instance.means, instance.parameters),
-            )
-            own = instance._replace(means=local[0], parameters=local[1])
-            # Whoever only fills the array plays no slot.
-            last = jnp.where(agent < self.agents.astype(jnp.int32), self.horizon, 0)
-            return own, keys.agent_key(key, agent), last
-
-        return jax.vmap(one_agent)(jnp.arange(self.room, dtype=jnp.int32))
-
-    def _all_agents(self, arms: int, each: Outcome) -> Outcome:
-        """Returns the outcome of all agents from that of each."""
-        real = jnp.arange(self.room, dtype=jnp.int32) < self.agents.astype(jnp.int32)
-        votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
-        playing = jnp.sum(jnp.where(real[:, None], votes, 0), axis=0, dtype=jnp.int32)
-        exploring = self.agents.astype(jnp.int32) - jnp.sum(playing, dtype=jnp.int32)
-        most = jnp.argmax(playing).astype(jnp.int32)
-
-        def total(values: Float[Array, "agent ..."]) -> Float[Array, ...]:
-            mask = real.reshape(-1, *[1] * (values.ndim - 1))
-            return arrays.padded_sum(jnp.where(mask, values, 0.0))
-
-        def largest(values: Int[Array, "agent ..."]) -> Int[Array, ...]:
-            mask = real.reshape(-1, *[1] * (values.ndim - 1))
-            return jnp.max(jnp.where(mask, values, 0), axis=0)
-
-        return Outcome(
-            regret=total(each.regret),
-            waiting_regret=None,
-            rounds_by=largest(each.rounds_by),
-            rounds=largest(each.rounds),
-            arms_reported=largest(each.arms_reported),
-            active_arms=largest(each.active_arms),
-            chosen_arm=jnp.where(exploring > playing[most], -1, most),
-            agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
-            agents_worse=jnp.sum(jnp.where(real, each.agents_worse, 0)),
-            final_gap=total(each.final_gap) / self.agents,
-        )

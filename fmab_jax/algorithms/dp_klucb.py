@@ -1,0 +1,50 @@
+"""DP-KLUCB: the arm of the largest private upper bound, in episodes that grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from fmab_jax.algorithms.families.episodes import Episode, Own, Scalar, Sums
+from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
+from fmab_jax.algorithms.kl_ucb import largest_mean
+from fmab_jax.core.evidence import largest_within
+
+
+@dataclass(frozen=True)
+class DPKLUCB(GrowingEpisodes):
+    """DP-KLUCB: plays the arm of the largest q with n d_epsilon(mean, q) <= log t.
+
+    n counts an arm's pulls, means are noisy sums over them, cut to [0, 1]; t is the episode's first
+    slot, times the agents that play together. The arm is played until n has grown by a factor, and
+    its rewards are told as one sum with Laplace(1 / epsilon) noise.
+
+    Over a secure sum (not in the paper) all agents play the arm together, with one noise.
+
+    Example:
+        No message is sent. Epsilon covers what an agent does.
+
+        >>> import fmab_jax as fmab
+        >>> for row in fmab.privacy_ledger(fmab.dp_klucb(0.5), agents=5):
+        ...     print(row.who, row.epsilon)
+        anybody who sees actions 0.5
+    """
+
+    name: ClassVar[str] = "dp_klucb"
+    title: ClassVar[str] = "DP-KLUCB"
+    source: ClassVar[str] = "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
+    heard: ClassVar[str] = "nobody: each agent alone; or a server hears the sum over all agents"
+    trusted: ClassVar[str] = "nobody: no message is sent; or secure aggregation"
+    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --secure")
+
+    @staticmethod
+    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+        """Returns the arm of the largest index; ties go to the lowest."""
+        mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
+        distance = jnp.log(episode.sharing * episode.time) / state.pulls
+        index = largest_within(mean, largest_mean(mean, distance), distance, own["epsilon"])
+        arm = jnp.argmax(index)
+        return arm, grown(state.pulls[arm], episode, own)

@@ -1,0 +1,451 @@
+"""Episodes: choose an arm, play it for a while known beforehand, learn the sum, choose again.
+
+The third loop beside epochs and slots. An episode takes one draw of a sum of rewards, one variable
+of noise, and one look at the arms, however long it is: a run of T slots in episodes that grow takes
+of the order of K log T steps. Each agent is alone, or all play the same arm and a server hears the
+sum over them after every episode.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.base import Algorithm, Outcome, checked
+from fmab_jax.algorithms.families import alone
+from fmab_jax.core import arrays, exchanges, keys, laplace
+from fmab_jax.core.curves import extend, step
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.rewards import Law
+from fmab_jax.errors import refuse
+from fmab_jax.parameters import parameters_of
+
+Scalar = Float[Array, ""]
+Own = dict[str, Any]
+State = Any
+
+# What the compiled loop holds, in bytes: for an arm, a recorded slot, a seed or an agent.
+_ARM, _POINT, _RUN = 200, 40, 1300
+
+
+class Episode(NamedTuple):
+    """What a filling may know of an episode.
+
+    Attributes:
+        number: 1 is the first one, in which every arm is played once, in order.
+        time: Its first slot, t = 1, 2, ...
+        horizon: T.
+        arms: K.
+        sharing: Agents whose rewards a sum adds up: M where all play together, else 1.
+    """
+
+    number: Scalar
+    time: Scalar
+    horizon: Scalar
+    arms: Scalar
+    sharing: Scalar
+
+
+class Sums(NamedTuple):
+    """What most policies know of each arm: its pulls, and the sum of their rewards with noise."""
+
+    pulls: Float[Array, " arm"]
+    sums: Float[Array, " arm"]
+
+
+@dataclass(frozen=True)
+class Episodes(Algorithm):
+    """The family: a filling states which arm is played for how long, and what is learned of it.
+
+    A filling is a frozen dataclass with these static functions of arrays. ``own`` holds what
+    `values` returns, by name, as float64 scalars.
+
+    * ``choose(state, episode, own)``: the arm, and for how many slots; the only one that it must
+      state.
+    * ``init(arms, own)``: the state, a NamedTuple of arrays; by default `Sums` of zeros.
+    * ``learn(state, pulls, rewards, noise, episode, own)``: the state after an episode, from what
+      was pulled of each arm, the sum of its rewards, and a Laplace(0, 1) variable; all three are
+      [arm], zero where nothing was pulled.
+    * ``commit(state)``: the arm that it would commit to; by default the one pulled most.
+
+    Example:
+        Every agent plays its best arm for ten slots:
+
+        >>> from dataclasses import dataclass
+        >>> import jax.numpy as jnp
+        >>> import fmab_jax as fmab
+        >>> @dataclass(frozen=True)
+        ... class Tens(fmab.Episodes):
+        ...     name = "tens"
+        ...
+        ...     @staticmethod
+        ...     def choose(state, episode, own):
+        ...         return jnp.argmax(state.sums / state.pulls), 10.0
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(Tens(), problem, horizon=10**4, seeds=20)
+        >>> bool(data.regret[:, -1].mean() < 10**4)
+        True
+    """
+
+    @property
+    def shared(self) -> bool:
+        """Whether all agents play the same arm, and a server hears the sum over them.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.dp_imed(1.0).shared, fmab.dp_imed(1.0, secure=True).shared
+            (False, True)
+        """
+        return False
+
+    @staticmethod
+    def init(arms: int, own: Own) -> State:
+        """Returns what is known before the first slot.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.dp_imed.init(3, {}).pulls.tolist()
+            [0.0, 0.0, 0.0]
+        """
+        return Sums(jnp.zeros(arms), jnp.zeros(arms))
+
+    @staticmethod
+    @abstractmethod
+    def choose(state: State, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+        """Returns the arm of an episode, and how many slots it takes, at least 1.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> from fmab_jax.algorithms.families.episodes import Sums
+            >>> class Doubling(fmab.Episodes):
+            ...     @staticmethod
+            ...     def choose(state, episode, own):
+            ...         arm = jnp.argmax(state.sums / state.pulls)
+            ...         return arm, state.pulls[arm]
+            >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
+            >>> [float(each) for each in Doubling.choose(state, None, {})]
+            [1.0, 4.0]
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def learn(
+        state: State,
+        pulls: Float[Array, " arm"],
+        rewards: Float[Array, " arm"],
+        noise: Float[Array, " arm"],
+        episode: Episode,
+        own: Own,
+    ) -> State:
+        """Returns what is known after an episode that was not cut at the horizon.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> from fmab_jax.algorithms.families.episodes import Sums
+            >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
+            >>> pulled, told = jnp.array([0.0, 4.0]), jnp.array([0.0, 2.0])
+            >>> fmab.Episodes.learn(state, pulled, told, 0.0 * told, None, {}).sums.tolist()
+            [1.0, 5.0]
+        """
+        return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
+
+    @staticmethod
+    def commit(state: State) -> Int[Array, ""]:
+        """Returns the arm that is committed to.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> import fmab_jax as fmab
+            >>> from fmab_jax.algorithms.families.episodes import Sums
+            >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
+            >>> int(fmab.dp_imed.commit(state))
+            1
+        """
+        return jnp.argmax(state.pulls)
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns what an episode's message costs: nothing, or one sum from every agent.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.dp_imed(1.0).exchange(5).alone
+            True
+            >>> fmab.dp_imed(1.0, secure=True).exchange(5).on("server")
+            5
+        """
+        return exchanges.server(agents) if self.shared else exchanges.alone(agents)
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns what the filling finds in ``own``: every parameter that is a number.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> algorithm = fmab.dp_imed(0.5)
+            >>> algorithm.values(algorithm.exchange(5), horizon=10**4)
+            {'epsilon': 0.5, 'growth': 2.0}
+        """
+        given = {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {
+            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
+        }
+
+    def bind(
+        self,
+        problem: Problem,
+        horizon: int,
+        *,
+        exchange: Exchange,
+        sum_agents: bool = True,
+        room: int | None = None,
+    ) -> EpisodesTrial:
+        """Returns the trial; arguments as in `Algorithm.bind`.
+
+        Raises:
+            ValueError: If agents that play together differ, or an epsilon is claimed for rewards
+                that may lie outside [0, 1].
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> algorithm, problem = fmab.dp_imed(1.0), fmab.Problem.uniform(agents=5, arms=10)
+            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
+            >>> trial.room, trial.shared, int(trial.horizon)
+            (5, False, 10000)
+        """
+        if self.shared and not problem.homogeneous:
+            allowed = f"one whose agents share their means, for {self.name} over a sum"
+            refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        law, told = problem.rewards, self.privacy(exchange)["epsilon"]
+        if math.isfinite(told) and not (law.low >= 0.0 and law.high <= 1.0):
+            remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
+            refuse("epsilon", told, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
+        room = problem.agents if room is None else room
+        own = self.values(exchange, horizon)
+        return EpisodesTrial(
+            filling=type(self),
+            law=problem.rewards.bind()[0],
+            room=1 if self.shared else room,
+            shared=self.shared,
+            horizon=np.int64(horizon),
+            agents=np.float64(problem.agents),
+            own={name: np.float64(value) for name, value in own.items()},
+        )
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    meta_fields=["filling", "law", "room", "shared"],
+    data_fields=["horizon", "agents", "own"],
+)
+@dataclass(frozen=True)
+class EpisodesTrial:
+    """A policy of episodes bound to a problem.
+
+    Attributes:
+        filling: The policy, for its functions. Static, as are the next three.
+        law: Of the rewards.
+        room: Runs of a seed: rows that agents are padded to, or 1.
+        shared: All agents play together.
+        horizon: T in slots, int64.
+        agents: M.
+        own: The policy's values.
+    """
+
+    filling: type[Episodes]
+    law: Law
+    room: int
+    shared: bool
+    horizon: Any
+    agents: Any
+    own: dict[str, Any]
+
+    def elements(self) -> int:
+        """Returns how many rows of arms the loop holds for one seed."""
+        return 4 * self.room
+
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Returns the memory of one seed at work."""
+        return self.room * (_ARM * arms + _POINT * points + _RUN)
+
+    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+        """Runs one seed; arguments as in `Trial.run`."""
+        horizon, agents = jnp.asarray(self.horizon), jnp.asarray(self.agents)
+        if self.shared:
+            return _run(self, instance, grid, key, horizon, agents)
+        local, own, last = alone.each(instance, key, self.room, agents, horizon)
+        run = jax.vmap(partial(_run, self), (0, None, 0, 0, None))
+        each = run(local, grid, own, last, jnp.ones_like(agents))
+        return alone.together(each, instance.gaps.shape[0], self.room, agents)
+
+
+class _Run(NamedTuple):
+    """What the next episode needs, and the curves so far."""
+
+    state: State
+    number: Int[Array, ""]
+    slot: Int[Array, ""]
+    regret: Float[Array, ""]
+    rounds: Int[Array, ""]
+    regret_curve: Float[Array, " time"]
+    rounds_curve: Int[Array, " time"]
+
+
+def _run(
+    trial: EpisodesTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    last: Int[Array, ""],
+    sharing: Scalar,
+) -> Outcome:
+    """Runs one seed of all agents together, or one agent's."""
+    arms = instance.gaps.shape[0]
+    start = _first(trial, instance, grid, key, last, sharing)
+    start = arrays.varying_like(start, jax.random.key_data(key), last)
+    run = lax.while_loop(
+        lambda run: run.slot < last,
+        lambda run: _episode(trial, instance, grid, key, last, sharing, run),
+        start,
+    )
+    chosen = checked("commit", trial.filling.commit(run.state), (), "iu").astype(jnp.int32)
+    gap = instance.gaps.at[chosen].get(mode="clip")
+    whole = sharing.astype(jnp.int32)
+    return Outcome(
+        regret=run.regret_curve,
+        waiting_regret=None,
+        rounds_by=run.rounds_curve,
+        rounds=run.rounds,
+        # Of the first episode, every arm is told of; of another one, one.
+        arms_reported=jnp.where(run.rounds > 0, run.rounds + arms - 1, 0).astype(jnp.int64),
+        active_arms=jnp.int32(arms),
+        chosen_arm=chosen,
+        agents_lost=jnp.zeros_like(whole),
+        agents_worse=jnp.where(gap > 0.0, whole, 0),
+        final_gap=gap,
+    )
+
+
+def _first(
+    trial: EpisodesTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    last: Int[Array, ""],
+    sharing: Scalar,
+) -> _Run:
+    """Plays every arm once, in order."""
+    arms = instance.gaps.shape[0]
+    gaps = jnp.concatenate([jnp.zeros(1), arrays.running_sum(instance.gaps)])
+    until = jnp.minimum(jnp.int64(arms), last)
+    whole = until == arms
+    every = jnp.arange(arms, dtype=jnp.uint32)
+    pulled = jnp.full(arms, sharing)
+    rewards, noise = _drawn(trial, instance, key, jnp.int32(1), every, pulled)
+    state = trial.filling.init(arms, trial.own)
+    after = _learned(trial, state, pulled, rewards, noise, _seen(trial, instance, 1, 0, sharing))
+    state = _kept(whole, after, state)
+    rounds = (whole & trial.shared).astype(jnp.int32)
+    at = jnp.minimum(grid, until)
+    return _Run(
+        state=state,
+        number=jnp.int32(1),
+        slot=until,
+        regret=sharing * gaps[until],
+        rounds=rounds,
+        regret_curve=sharing * gaps[at],
+        rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
+    )
+
+
+def _episode(
+    trial: EpisodesTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    last: Int[Array, ""],
+    sharing: Scalar,
+    run: _Run,
+) -> _Run:
+    """One episode; cut at the horizon, nothing is learned of it."""
+    arms = instance.gaps.shape[0]
+    number = run.number + 1
+    seen = _seen(trial, instance, number, run.slot, sharing)
+    arm, slots = trial.filling.choose(run.state, seen, trial.own)
+    arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
+    slots = checked("choose (how long)", slots, (), "f")
+    # A length past the horizon need not be representable, and no number would never end.
+    longest = seen.horizon + 1.0
+    slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
+    end = run.slot + slots.astype(jnp.int64)
+    until, whole = jnp.minimum(end, last), end <= last
+
+    pulls = sharing * slots
+    # An arm that does not exist has no gap.
+    there = (arm >= 0) & (arm < arms)
+    gap = jnp.where(there, instance.gaps.at[arm].get(mode="clip"), jnp.nan)
+    one = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]
+    reward, noise = _drawn(trial, instance, key, number, one, pulls[None])
+    played = jnp.arange(arms, dtype=jnp.int32) == arm
+    spread = [jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0])]
+    after = _learned(trial, run.state, *spread, seen)
+
+    rate = sharing * gap
+    rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
+    return _Run(
+        state=_kept(whole, after, run.state),
+        number=number,
+        slot=until,
+        regret=run.regret + arrays.rounded(rate * (until - run.slot).astype(jnp.float64)),
+        rounds=rounds,
+        regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
+        rounds_curve=step(run.rounds_curve, grid, until, rounds),
+    )
+
+
+def _seen(
+    trial: EpisodesTrial, instance: Instance, number: Any, slot: Any, sharing: Scalar
+) -> Episode:
+    return Episode(
+        number=jnp.asarray(number).astype(jnp.float64),
+        time=jnp.asarray(slot).astype(jnp.float64) + 1.0,
+        horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
+        arms=jnp.float64(instance.gaps.shape[0]),
+        sharing=sharing,
+    )
+
+
+def _learned(trial: EpisodesTrial, state: State, *told: Any) -> State:
+    *arrays_, seen = told
+    return trial.filling.learn(state, *arrays_, seen, trial.own)
+
+
+def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:
+    return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
+
+
+def _drawn(
+    trial: EpisodesTrial,
+    instance: Instance,
+    key: Array,
+    number: Int[Array, ""],
+    arm: Array,
+    pulls: Float[Array, " lane"],
+) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:
+    """Returns sums of rewards of some arms, and a Laplace(0, 1) variable for each."""
+    words = keys.stream_key(key, number, keys.REWARD)
+    disturbing = keys.stream_key(key, number, keys.NOISE)
+    own = [x[0][arm] for x in instance.parameters]
+    k0, k1 = (jnp.broadcast_to(word, arm.shape) for word in words)
+    rewards = trial.law.total(k0, k1, arm, pulls, *own)
+    return rewards, laplace.laplace(*disturbing, arm)

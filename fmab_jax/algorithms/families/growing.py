@@ -1,0 +1,85 @@
+"""Private episodes that grow: each reward enters one noisy sum, and an arm's pulls multiply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from fmab_jax.algorithms.base import ANYBODY, OUTSIDE, SERVER, Seen, together
+from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Scalar, Sums
+from fmab_jax.algorithms.families.private import Private
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.parameters import Flag, Real, parameter
+
+
+@dataclass(frozen=True)
+class GrowingEpisodes(Private, Episodes):
+    """An arm is played until its pulls have grown by a factor; the sum is noisy, and remembered.
+
+    Attributes:
+        epsilon: Privacy of all that is told and done, for one changed reward; None for no noise.
+        growth: By which factor the pulls of the chosen arm grow.
+        secure: Whether all agents play together, and a server hears one noisy sum over them;
+            otherwise every agent is alone.
+    """
+
+    noisy: ClassVar[bool] = True
+
+    growth: float = parameter(
+        Real(low=1.0, high=1000.0, open_low=True),
+        "Factor by which the pulls of the chosen arm grow.",
+        default=2.0,
+    )
+    secure: bool = parameter(
+        Flag(),
+        "All play together, and a server hears one noisy sum over them.",
+        default=False,
+        symbol="secure sum",
+        label="over a secure sum",
+    )
+
+    @property
+    def shared(self) -> bool:
+        """As `secure` says."""
+        return self.secure
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of a server that sees sums alone, or that of agents alone."""
+        if not self.secure:
+            return exchanges.alone(agents)
+        return replace(exchanges.server(agents), views=(View(SERVER, agents),))
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers all that is told and done: each reward enters one noisy sum."""
+        why = "each reward enters one noisy sum; all else follows from these"
+        if not self.secure:
+            return (self.seen(why),)
+        return (
+            self.seen(why, SERVER, f"sums over {exchange.agents} agents"),
+            self.seen("a function of what the server sees", OUTSIDE),
+        )
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns epsilon and growth."""
+        return {"epsilon": self.noise_level, "growth": self.growth}
+
+    @staticmethod
+    def learn(
+        state: Sums,
+        pulls: Float[Array, " arm"],
+        rewards: Float[Array, " arm"],
+        noise: Float[Array, " arm"],
+        episode: Episode,
+        own: Own,
+    ) -> Sums:
+        """Adds the noisy sum."""
+        return Sums(state.pulls + pulls, state.sums + (rewards + noise / own["epsilon"]))
+
+
+def grown(pulls: Scalar, episode: Episode, own: Own) -> Scalar:
+    """Returns the slots after which an arm's pulls have grown."""
+    return jnp.maximum(jnp.ceil((own["growth"] - 1.0) * pulls / episode.sharing), 1.0)
