@@ -111,8 +111,8 @@ def evidence_needed(chance: Scalar) -> Scalar:
 
 
 def private_divergence(
-    low: Float[Array, "*place"], high: Float[Array, "*place"], epsilon: Scalar
-) -> Float[Array, "*place"]:
+    low: Float[Array, ...], high: Float[Array, ...], epsilon: Scalar
+) -> Float[Array, ...]:
     """Returns d_epsilon(x, y) = inf over z of epsilon |z - x| + kl(z, y), for x < y; else 0.
 
     Where the log odds of both are at most epsilon apart, that is kl(x, y); beyond,

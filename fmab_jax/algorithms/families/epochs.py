@@ -402,7 +402,7 @@ def _epoch(
     radius = checked("radius", filling.radius(epoch), (), "f")
     noises = arms.noises
     if pieces is not None:
-        noises = jnp.where(fits & running, noises + pieces, noises)
+        noises = jnp.where(fits & running, noises + pieces.astype(jnp.float64), noises)
     alive = arms.alive & ~leaving(trial, epoch, radius, aggregate, top, noises)
     chosen = _first_best(aggregate[None, :], alive)[0]
     # Where nothing is left, or nothing is the best, the first arm stands for it.

@@ -1,0 +1,224 @@
+"""Policies of episodes and KL-SE against slow twins, draw by draw."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+
+import fmab_jax as fmab
+from fmab_jax.core import keys, laplace, normal
+
+MEANS = np.array([0.9, 0.75, 0.5, 0.2, 0.6])
+EPISODES = 60
+
+
+def uniforms(seed, agent, episodes, arms):
+    """[stream, number, arm]: the very uniforms of rewards and of noise that the package draws."""
+    with jax.enable_x64(True):
+        key = keys.seed_key(jnp.uint32(0), jnp.uint32(seed))
+        key = key if agent is None else keys.agent_key(key, jnp.int32(agent))
+        lane = jnp.arange(arms, dtype=jnp.uint32)
+
+        def drawn(number, stream):
+            return keys.uniform(*keys.stream_key(key, number, stream), lane)
+
+        number = jnp.arange(episodes, dtype=jnp.int32)
+        return [
+            np.asarray(jax.vmap(drawn, (0, None))(number, stream))
+            for stream in (keys.REWARD, keys.NOISE)
+        ]
+
+
+def kl(x, y):
+    return scipy.special.rel_entr(x, y) + scipy.special.rel_entr(1 - x, 1 - y)
+
+
+def divergence(x, y, epsilon):
+    """The infimum that defines it, looked for."""
+    if x >= y:
+        return 0.0
+    found = scipy.optimize.minimize_scalar(
+        lambda z: epsilon * (z - x) + kl(z, y), bounds=(x, y), method="bounded"
+    )
+    return min(found.fun, kl(x, y), epsilon * (y - x))
+
+
+def dp_imed(n, mean, epsilon, time):
+    best = max(mean)
+    return -np.array(
+        [n[k] * divergence(mean[k], best, epsilon) + math.log(n[k]) for k in range(len(n))]
+    )
+
+
+def dp_klucb(n, mean, epsilon, time):
+    found = []
+    for count, low in zip(n, mean, strict=True):
+        within = math.log(time) / count
+        if divergence(low, 1 - 1e-12, epsilon) <= within:
+            found.append(1.0)
+        else:
+            left = min(low, 1 - 1e-11)
+            found.append(
+                scipy.optimize.brentq(
+                    lambda q, low=low, within=within: divergence(low, q, epsilon) - within,
+                    *(left, 1 - 1e-12),
+                )
+            )
+    return np.array(found)
+
+
+def play(index, given, gaps, horizon, epsilon, growth, sharing):
+    """One run: regret at every slot, and episodes told of."""
+    rewards, noise = given
+    arms, regret = len(MEANS), [0.0]
+    n, sums = np.zeros(arms), np.zeros(arms)
+
+    def told(number, arm, pulls):
+        total = scipy.stats.binom.ppf(rewards[number, arm], pulls, MEANS[arm])
+        return total + scipy.stats.laplace.ppf(noise[number, arm]) / epsilon
+
+    for arm in range(arms):
+        regret.append(regret[-1] + sharing * gaps[arm])
+        n[arm], sums[arm] = sharing, told(1, arm, sharing)
+    number = 1
+    while len(regret) <= horizon:
+        number += 1
+        mean = np.clip(sums / n, 0, 1)
+        arm = int(np.argmax(index(n, mean, epsilon, sharing * len(regret))))
+        slots = max(1, math.ceil((growth - 1) * n[arm] / sharing))
+        whole = len(regret) - 1 + slots <= horizon
+        for _ in range(min(slots, horizon + 1 - len(regret))):
+            regret.append(regret[-1] + sharing * gaps[arm])
+        if whole:
+            n[arm], sums[arm] = (
+                n[arm] + sharing * slots,
+                sums[arm] + told(number, arm, sharing * slots),
+            )
+    return np.array(regret), number - (not whole), int(np.argmax(n))
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize(("name", "index"), [("dp_imed", dp_imed), ("dp_klucb", dp_klucb)])
+def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
+    """Would catch a noise of another scale, on every agent or on none, an episode of another
+    length, one cut at the horizon that is learned of, another index, or sums that are forgotten."""
+    horizon, epsilon, growth, agents, seeds = 700, 0.8, 1.7, 3, 4
+    algorithm = getattr(fmab, name)(epsilon, growth=growth, secure=secure)
+    times = np.arange(horizon + 1)
+    data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=times)
+    gaps, told = MEANS.max() - MEANS, set()
+    for seed in range(seeds):
+        runs = [
+            play(
+                index,
+                uniforms(seed, None if secure else agent, EPISODES, len(MEANS)),
+                *(gaps, horizon, epsilon, growth, agents if secure else 1),
+            )
+            for agent in range(1 if secure else agents)
+        ]
+        np.testing.assert_allclose(
+            data.regret.values[seed], sum(run[0] for run in runs), rtol=1e-9, atol=1e-9
+        )
+        rounds = runs[0][1] if secure else 0
+        assert data.rounds_made.values[seed] == rounds
+        told.add(runs[0][1])
+        if secure:
+            assert data.chosen_arm.values[seed] == runs[0][2]
+            sent = agents * (rounds - 1 + len(MEANS))
+            assert data.numbers_sent.values[seed] == sent
+    assert len(told) > 1
+
+
+def exponent(y, q, n, m, epsilon):
+    """I-(y; q), by its definition."""
+    tilt = np.linspace(0, epsilon, 4002)[1:-1]
+    value = -tilt * y - n * np.log1p(q * np.expm1(-tilt)) + m * np.log1p(-((tilt / epsilon) ** 2))
+    return max(0.0, float(value.max()))
+
+
+def evidence(y, z, n, m, k, epsilon):
+    q = np.linspace(0.0005, 0.9995, 400)
+    return min(
+        exponent(y, each, n, m, epsilon) + exponent(n - z, 1 - each, n, k, epsilon) for each in q
+    )
+
+
+def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, split):
+    """One run of KL-SE, from its description."""
+    rewards, noise = given
+    arms = len(MEANS)
+    active, slot, regret, pulls, number = list(range(arms)), 0, 0.0, 0, 0
+    sums, noises = np.zeros(arms), np.zeros(arms)
+    failure, margins = 1 / horizon, []
+    while slot < horizon and len(active) > 1:
+        number += 1
+        after = first if number == 1 else math.ceil(growth * pulls)
+        fresh, a = after - pulls, len(active)
+        slots = -(-a * fresh // agents) if split else a * fresh
+        passed = min(slots, horizon - slot)
+        regret += agents * gaps[active].mean() * passed
+        slot += passed
+        if passed < slots:
+            break
+        for rank, arm in enumerate(active):
+            count = fresh if split else agents * fresh
+            pieces = agents
+            if split:
+                line = range(rank * fresh, (rank + 1) * fresh)
+                pieces = len({place // slots for place in line})
+            pieces = 1 if secure else pieces
+            with jax.enable_x64(True):
+                shape = jnp.asarray(laplace.laplace_sum_shape(pieces))
+                z = normal.quantile(jnp.float64(noise[number, arm]))
+                disturbed = float(laplace.laplace_sum(z, shape)) / epsilon
+            sums[arm] += scipy.stats.binom.ppf(rewards[number, arm], count, MEANS[arm]) + disturbed
+            noises[arm] += pieces
+        pulls = after
+        n = pulls if split else agents * pulls
+        lead = max(active, key=lambda arm: sums[arm])
+        chance = failure / (arms * number * (number + 1))
+        needed = scipy.optimize.brentq(
+            lambda b, chance=chance: math.log1p(b) - b - math.log(chance), 1, 1000
+        )
+        told = {
+            arm: evidence(sums[arm], sums[lead], n, noises[arm], noises[lead], epsilon)
+            for arm in active
+            if sums[arm] < sums[lead]
+        }
+        margins += [abs(each / needed - 1) for each in told.values()]
+        active = [arm for arm in active if told.get(arm, 0.0) < needed]
+    chosen = active[0] if len(active) == 1 else -1
+    regret += agents * gaps[chosen] * (horizon - slot) if chosen >= 0 else 0.0
+    return regret, len(active), chosen, min(margins)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "given"),
+    [(2.0, {}), (0.6, {"secure": True}), (2.0, {"split": True})],
+)
+def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
+    """Would catch another level, length or exponent, noises that are miscounted, of another scale
+    or of too many agents, and arms that are shared out otherwise."""
+    agents, horizon, seeds, growth, first = 4, 4000, 12, 2.0, 7
+    algorithm = fmab.kl_se(epsilon, growth=growth, first=first, **given)
+    data = fmab.simulate(algorithm, fmab.Problem(MEANS, agents=agents), horizon, seeds, times=1)
+    gaps, ended = MEANS.max() - MEANS, set()
+    rules = {"secure": False, "split": False} | given
+    for seed in range(seeds):
+        drawn = uniforms(seed, None, 20, len(MEANS))
+        regret, active, chosen, margin = eliminate(
+            drawn, gaps, agents, horizon, epsilon, growth, first, **rules
+        )
+        if margin < 1e-3:  # a tie, but for how well the slow one looks
+            continue
+        ended.add(round(regret))
+        assert data.regret.values[seed, -1] == pytest.approx(regret, rel=1e-9)
+        assert data.active_arms.values[seed] == active
+        assert data.chosen_arm.values[seed] == chosen
+    assert len(ended) > 3
