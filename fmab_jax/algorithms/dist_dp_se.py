@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fmab_jax.algorithms.base import OUTSIDE, OWN, SERVER, Seen, together
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
-from fmab_jax.algorithms.families.private import Private
-from fmab_jax.core import exchanges, laplace
+from fmab_jax.algorithms.families.private import Private, secure_sum, shares_left
+from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.parameters import Real, parameter
 
@@ -69,28 +68,11 @@ class DistDPSE(Private, Elimination):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers what the server sees, so the actions that it decides, and agents with a share."""
         why = "batches are disjoint data, each with one noise on an arm"
-        return (
-            self.seen(
-                why, SERVER, f"sums over {exchange.agents} agents", over=1, source=self.source
-            ),
-            *(self._hidden(exchange, 1, "an agent", "actions") if exchange.agents > 1 else ()),
-            self.seen("a function of what the server sees", OUTSIDE, over=1),
-        )
+        return secure_sum(self, exchange, why, self.source)
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what is left of the noise, even where the server is one of them."""
-        what = f"sums over {exchange.agents} agents, less their own shares of the noise"
-        return self._hidden(exchange, size, together(size), what)
-
-    def _hidden(self, exchange: Exchange, size: int, who: str, what: str) -> tuple[Seen, ...]:
-        """Returns what so many agents learn, who can take their shares out of the noise."""
-        left = exchange.agents - size
-        epsilon = laplace.share_epsilon(self.noise_level, left, exchange.agents)
-        shares = f"{left:,} of {exchange.agents:,} shares of the noise"
-        why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
-        if math.isinf(self.noise_level):
-            why = "no noise"
-        return (Seen(who, what, epsilon, why, source=OWN),)
+        return shares_left(self, exchange, size)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon, the base, and p, by default 1 / T."""

@@ -4,48 +4,67 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.base import OUTSIDE, SERVER, Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Heard, Scalar
-from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.base import SERVER, Seen
+from fmab_jax.algorithms.families.elimination import Epoch, Heard, Scalar
+from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.private import secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.evidence import evidence, evidence_needed
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, Real, Whole, parameter
 
 
 @dataclass(frozen=True)
-class KLSE(Private, Elimination):
+class KLSE(NoisyMessages):
     """KL-SE: arms leave by a likelihood ratio of pairs; a whole run leaks epsilon.
 
-    Every epoch each agent pulls each arm in play equally often, and sends the sum of this epoch's
-    rewards with Laplace(1/epsilon) noise: a reward is in exactly one message. The server adds up
-    all that it has heard. An arm leaves when the evidence that it is worse than the leading one
-    (`fmab_jax.core.evidence`) is what an error of probability ``failure`` asks for.
+    In every epoch an arm in play is pulled ``growth`` times as often as before. Each agent sends
+    the sums of this epoch's rewards, with Laplace(1/epsilon) noise: a reward is in one message. The
+    server adds up all that it has heard. An arm leaves when the evidence that its mean is below the
+    leading one's (`fmab_jax.core.evidence`) reaches b_r, (1 + b_r) e^-b_r = failure / (K r (r+1)).
+    So the best arm is lost with a probability of at most ``failure``.
+
+    Own work of this project, without a source; docs/theory.md has the proof.
 
     Attributes:
-        epsilon: Privacy of a whole run to whoever reads messages, for one changed reward.
+        epsilon: Privacy of a whole run to whoever reads messages, for one changed reward; None for
+            no noise.
         growth: By which factor the pulls of an arm grow each epoch.
-        first: Pulls of an arm by each agent in the first epoch; None for as many as noise alone
-            needs to tell a gap of one half.
+        first: Pulls of an arm by each agent in the first epoch (by all together where they
+            ``split``); None for as many as noise alone needs to tell a gap of one half.
         secure: Whether a secure sum hides single messages, and adds one noise to all of them.
-        participation: Share p of agents that report in a round, in (0, 1].
+        split: Whether agents, which must be alike, share the arms out: fewer of them pull an arm,
+            each for longer, so that less noise is on it.
+        participation: Share p of the agents that report in a round, in (0, 1].
         rounds: Round budget R, after which the best arm is played; None for none.
         failure: Probability that the best arm is lost; None for 1 / T.
+
+    Example:
+        Two agents of five report in a round. A run leaks epsilon, not N epsilon.
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> algorithm = fmab.kl_se(0.5, participation=0.4)
+        >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 2 * data.rounds_made).all())
+        True
+        >>> algorithm.privacy(algorithm.exchange(5))
+        {'epsilon': 0.5, 'epsilon_message': 0.5}
     """
 
     name: ClassVar[str] = "kl_se"
     title: ClassVar[str] = "KL-SE"
-    source: ClassVar[str] = ""
-    heard: ClassVar[str] = "a server hears ceil(pM) agents a round"
-    trusted: ClassVar[str] = "nobody, up to the ε of a message"
+    heard: ClassVar[str] = "a server hears ceil(pM) agents a round, or a secure sum"
+    trusted: ClassVar[str] = "nobody, up to the epsilon of a message; or secure aggregation"
     examples: ClassVar[tuple[str, ...]] = (
         "--epsilon 0.1 1 10 --out kl",
-        "--epsilon 1 --growth 2 3 5 --secure",
+        "--epsilon 1 --growth 2 3 5 --split",
     )
     noisy: ClassVar[bool] = True
 
@@ -61,7 +80,18 @@ class KLSE(Private, Elimination):
         shown="as noise asks for",
     )
     secure: bool = parameter(
-        Flag(), "A secure sum hides single messages, with one noise on all.", default=False
+        Flag(),
+        "A secure sum hides single messages, with one noise on all.",
+        default=False,
+        symbol="secure sum",
+        label="over a secure sum",
+    )
+    split: bool = parameter(
+        Flag(),
+        "Agents, which must be alike, share the arms out.",
+        default=False,
+        symbol="split",
+        label="arms shared out",
     )
     participation: float = parameter(
         Real(low=0.0, high=1.0, open_low=True),
@@ -86,23 +116,46 @@ class KLSE(Private, Elimination):
         shown="1 / T",
     )
 
-    split: bool = parameter(
-        Flag(), "Agents, which must be alike, share the arms out.", default=False
-    )
+    def check(self) -> None:
+        """Refuses a secure sum over some agents, and arms shared out among them."""
+        super().check()
+        for name in ("secure", "split"):
+            if getattr(self, name) and self.participation < 1.0:
+                remedy = "let everybody report, or drop it"
+                refuse(name, True, "False where participation is below 1", remedy)
 
     @property
     def shares_arms(self) -> bool:
+        """As `split` says."""
         return self.split
 
     @property
     def sums_securely(self) -> bool:  # type: ignore[override]
+        """As `secure` says."""
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the server's table."""
         table = exchanges.server(agents, self.participation)
-        # A cut of the line of all pulls makes one number more.
+        if self.secure:
+            table = replace(table, views=(View(SERVER, agents),))
+        # All pulls lie in one line, arm by arm; each cut of it makes one number more.
         return replace(table, vectors=1, numbers=agents - 1) if self.split else table
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers messages, or the secure sum, and all that follows from them."""
+        if self.secure:
+            return secure_sum(self, exchange, "epochs are disjoint data, each with one noise")
+        rows = super().ledger(exchange)
+        # Of an arm that few agents pull, few noises are in a sum.
+        return tuple(row._replace(over=min(row.over, 1)) for row in rows) if self.split else rows
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Returns what a coalition sees of another agent's reward."""
+        if self.secure:
+            return shares_left(self, exchange, size)
+        rows = super().coalition(exchange, size)
+        return tuple(row._replace(over=min(row.over, 1)) for row in rows) if self.split else rows
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns what the equations find."""
@@ -130,14 +183,17 @@ class KLSE(Private, Elimination):
 
     @classmethod
     def pulls_per_arm(cls, epoch: Epoch) -> Scalar:
+        """Returns S_r: the first epoch's, then ``growth`` times as many each time."""
         own = epoch.own
         needed = cls.radius(epoch._replace(number=jnp.ones_like(epoch.number)))
+        # Where the difference of two sums of noise would be half of the rewards, with b_1.
         asked = jnp.sqrt(32.0 * needed * own["noises"]) / (own["epsilon"] * own["heard"])
         first = jnp.where(jnp.isnan(own["first"]), jnp.maximum(jnp.ceil(asked), 1.0), own["first"])
         return jnp.where(epoch.number == 1.0, first, jnp.ceil(own["growth"] * epoch.previous))
 
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
+        """Drops an arm against which there is enough evidence."""
         known = (heard.rewards, heard.noises, heard.best_noises, epoch.own["epsilon"])
         told = evidence(heard.aggregate, heard.best, *known)
         return (heard.aggregate < heard.best) & (told >= heard.radius)

@@ -409,7 +409,17 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
     jax.tree_util.register_dataclass,
     meta_fields=[
         *("filling", "law", "alone", "room", "plain", "apart", "alike"),
-        *("noise_by_group", "one_noise", "shared", "scarce", "waits", "private", "narrows", "listed", "arms"),
+        *(
+            "noise_by_group",
+            "one_noise",
+            "shared",
+            "scarce",
+            "waits",
+            "private",
+            "narrows",
+            "listed",
+            "arms",
+        ),
     ],
     data_fields=[
         *("horizon", "agents", "reporting", "wait"),

@@ -353,7 +353,8 @@ def _first(
     pulled = jnp.full(arms, sharing)
     rewards, noise = _drawn(trial, instance, key, jnp.int32(1), every, pulled)
     state = trial.filling.init(arms, trial.own)
-    after = _learned(trial, state, pulled, rewards, noise, _seen(trial, instance, 1, 0, sharing))
+    seen = _seen(trial, instance, 1, 0, sharing)
+    after = trial.filling.learn(state, pulled, rewards, noise, seen, trial.own)
     state = _kept(whole, after, state)
     rounds = (whole & trial.shared).astype(jnp.int32)
     at = jnp.minimum(grid, until)
@@ -397,8 +398,8 @@ def _episode(
     one = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]
     reward, noise = _drawn(trial, instance, key, number, one, pulls[None])
     played = jnp.arange(arms, dtype=jnp.int32) == arm
-    spread = [jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0])]
-    after = _learned(trial, run.state, *spread, seen)
+    pulled, rewards, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
+    after = trial.filling.learn(run.state, pulled, rewards, noises, seen, trial.own)
 
     rate = sharing * gap
     rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
@@ -423,11 +424,6 @@ def _seen(
         arms=jnp.float64(instance.gaps.shape[0]),
         sharing=sharing,
     )
-
-
-def _learned(trial: EpisodesTrial, state: State, *told: Any) -> State:
-    *arrays_, seen = told
-    return trial.filling.learn(state, *arrays_, seen, trial.own)
 
 
 def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from fmab_jax.algorithms.base import ANYBODY, OUTSIDE, SERVER, Seen, together
+from fmab_jax.algorithms.base import SERVER, Seen
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Scalar, Sums
-from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.private import Private, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.parameters import Flag, Real, parameter
@@ -26,8 +25,6 @@ class GrowingEpisodes(Private, Episodes):
         secure: Whether all agents play together, and a server hears one noisy sum over them;
             otherwise every agent is alone.
     """
-
-    noisy: ClassVar[bool] = True
 
     growth: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True),
@@ -57,11 +54,14 @@ class GrowingEpisodes(Private, Episodes):
         """Covers all that is told and done: each reward enters one noisy sum."""
         why = "each reward enters one noisy sum; all else follows from these"
         if not self.secure:
-            return (self.seen(why),)
-        return (
-            self.seen(why, SERVER, f"sums over {exchange.agents} agents"),
-            self.seen("a function of what the server sees", OUTSIDE),
-        )
+            return (self.seen(why, over=1),)
+        return secure_sum(self, exchange, why)
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Returns what is left of the noise of a secure sum; alone, what an agent does."""
+        if self.secure:
+            return shares_left(self, exchange, size)
+        return super().coalition(exchange, size)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and growth."""

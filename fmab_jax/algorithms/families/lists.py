@@ -63,9 +63,12 @@ def by_arm(worse: Callable[..., Array], values: tuple[str, ...]) -> bool:
     """
     told = []
     for arms in (1, 3, 7):
-        scalar, each = (jax.ShapeDtypeStruct(x, jnp.float64) for x in ((), (arms,)))
-        heard = epochs.Heard(each, *[scalar] * (len(epochs.Heard._fields) - 1))
-        epoch = Epoch(*[scalar] * (len(Epoch._fields) - 1), own=dict.fromkeys(values, scalar))
+        each: Any = jax.ShapeDtypeStruct((arms,), jnp.float64)
+        scalar = jax.ShapeDtypeStruct((), jnp.float64)
+        others: Any = [scalar] * len(Epoch._fields)
+        heard = epochs.Heard(*([each, *others][: len(epochs.Heard._fields)]))
+        epoch = Epoch(**dict(zip(Epoch._fields, others, strict=True)))
+        epoch = epoch._replace(own=dict.fromkeys(values, others[0]))
         try:
             with jax.enable_x64(True):
                 seen = jax.make_jaxpr(worse)(heard, epoch)
@@ -441,7 +444,7 @@ def _judged(
     """Drops what is clearly worse (Algorithm 1, lines 13-15); tells what is left."""
     trials, width = instance.gaps.shape
     gaps = instance.gaps.reshape(-1)
-    filling, heard = trial.filling, arms.heard
+    heard = arms.heard
 
     def judge(epoch: Epoch, radius: Scalar, mean: Scalar, best: Scalar) -> Bool[Array, ""]:
         return epochs.leaving(trial, epoch, radius, mean[None], best)[0]
@@ -451,9 +454,7 @@ def _judged(
         lane = _cut(heard.lane, done, chunk)
         owner = lane // width
         mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
-        epoch, radius, best = jax.tree.map(
-            lambda x: _at(x, owner), (plan.epoch, plan.radius, top)
-        )
+        epoch, radius, best = jax.tree.map(lambda x: _at(x, owner), (plan.epoch, plan.radius, top))
         leaving = jax.vmap(judge)(epoch, radius, mean, best)
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
         stays = listed & ~leaving

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fmab_jax.algorithms.base import ACTIONS, Algorithm, Seen
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, OWN, SERVER, Algorithm, Seen, together
+from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Real, parameter
@@ -72,3 +73,37 @@ class Private(Algorithm):
             (0.5, inf)
         """
         return math.inf if self.epsilon is None else float(self.epsilon)
+
+
+def secure_sum(
+    algorithm: Private, exchange: Exchange, why: str, source: str = ""
+) -> tuple[Seen, ...]:
+    """Returns the ledger of sums over all agents with one noise, of which each agent has a share.
+
+    Args:
+        algorithm: Whose epsilon covers the sums.
+        exchange: Over whom.
+        why: The sums of a whole run are covered.
+        source: Where that is shown.
+    """
+    told = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
+    one = _shares(algorithm, exchange, 1, "an agent", "actions") if exchange.agents > 1 else ()
+    return (told, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
+
+
+def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+    """Returns what so many agents learn, who take their shares out of the noise of `secure_sum`."""
+    what = f"sums over {exchange.agents} agents, less their own shares of the noise"
+    return _shares(algorithm, exchange, size, together(size), what)
+
+
+def _shares(
+    algorithm: Private, exchange: Exchange, size: int, who: str, what: str
+) -> tuple[Seen, ...]:
+    left = exchange.agents - size
+    epsilon = laplace.share_epsilon(algorithm.noise_level, left, exchange.agents)
+    shares = f"{left:,} of {exchange.agents:,} shares of the noise"
+    why = f"{shares} hide a reward" if math.isfinite(epsilon) else f"{shares} bound no ratio"
+    if math.isinf(algorithm.noise_level):
+        why = "no noise"
+    return (Seen(who, what, epsilon, why, source=OWN),)
