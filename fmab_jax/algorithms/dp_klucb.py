@@ -40,7 +40,7 @@ class DPKLUCB(GrowingEpisodes):
     )
     heard: ClassVar[str] = "nobody: each agent alone; or a server hears the sum over all agents"
     trusted: ClassVar[str] = "nobody: no message is sent; or secure aggregation"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --secure")
+    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
     @staticmethod
     def choose(state: Sums, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:

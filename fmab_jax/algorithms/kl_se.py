@@ -64,7 +64,7 @@ class KLSE(NoisyMessages):
     trusted: ClassVar[str] = "nobody, up to the epsilon of a message; or secure aggregation"
     examples: ClassVar[tuple[str, ...]] = (
         "--epsilon 0.1 1 10 --out kl",
-        "--epsilon 1 --growth 2 3 5 --split",
+        "--epsilon 1 --growth 2 3 5 --split true",
     )
     noisy: ClassVar[bool] = True
 
@@ -131,7 +131,13 @@ class KLSE(NoisyMessages):
 
     @property
     def sums_securely(self) -> bool:  # type: ignore[override]
-        """As `secure` says."""
+        """As `secure` says.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.kl_se(1.0).sums_securely, fmab.kl_se(1.0, secure=True).sums_securely
+            (False, True)
+        """
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:

@@ -18,7 +18,7 @@ import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.families import epochs
+from fmab_jax.algorithms.families import alone, epochs
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import laplace
 from fmab_jax.run import batches
@@ -666,7 +666,7 @@ def test_an_epoch_is_planned_from_what_is_known():
         filling = SimpleNamespace(pulls_per_arm=lambda e: seen.append(e) or jnp.float64(pulls))
         trial = SimpleNamespace(
             agents=np.float64(6), reporting=np.float64(5), horizon=np.int64(900), own=own,
-            filling=filling,
+            filling=filling, shared=False,
         )  # fmt: skip
         with jax.enable_x64(True):
             number, epoch = epochs.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
@@ -682,7 +682,7 @@ def test_an_epoch_is_planned_from_what_is_known():
         assert epoch.own == {"epsilon": 0.5} and float(seen[-1].pulls) == 30
         with jax.enable_x64(True):
             for late, fits in ((0, True), (-1, False)):
-                cut = SimpleNamespace(horizon=np.int64(10 + 4 * (pulls - 30) + late))
+                cut = SimpleNamespace(shared=False, horizon=np.int64(10 + 4 * (pulls - 30) + late))
                 ended, slot = epochs.explored_by(cut, epoch, jnp.int64(10))
                 assert (bool(ended), int(slot)) == (fits, cut.horizon)
 
@@ -729,9 +729,6 @@ def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, wo
 def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
     """Would catch rows beyond the agents that are averaged, added, counted or heard; the gap of
     what is played is a mean over 5 agents, not over 7 rows."""
-    problem = fmab.Problem.uniform(5, 4)
-    algorithm = fmab.single_mab(0.5)
-    trial = algorithm.bind(problem, 100, exchange=algorithm.exchange(5), room=7)
     junk = [1000, 1000]
 
     def rows(*values, dtype=jnp.int32):
@@ -752,7 +749,7 @@ def test_agents_alone_are_counted_without_what_fills_the_array(chosen, most):
             agents_worse=rows(1, 1, 0, 0, 1),
             final_gap=gaps,
         )
-        found = trial._all_agents(4, each)
+        found = alone.together(each, 4, 7, jnp.float64(5.0))
     plain = {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
     assert plain == {
         **{"regret": [15.0, 1.75], "rounds_by": [1, 4], "rounds": 4, "arms_reported": 11},
@@ -822,7 +819,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
         rows = 3 if name == "agree" else 1
         filling = SimpleNamespace(noisy=True)
         weighing = dict(reward_weights=weights, noise_weights=weights[:rows])
-        given = dict(plain=False, scarce=False) | more | weighing | kind
+        given = dict(plain=False, scarce=False, shared=False) | more | weighing | kind
         trial = SimpleNamespace(filling=filling, **given)
         heard = noise[: 0 if name == "merged" else rows]
         with jax.enable_x64(True):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families import lists
+from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.problems import Instance
 from fmab_jax.core.scope import own_settings
@@ -137,12 +137,15 @@ def test_arms_of_each_trial_are_judged_by_its_own_radius():
     lanes = np.array([3 * trial + arm for trial, arm, _ in listed] + [0, 0], np.int32)
     means = np.array([mean for *_, mean in listed] + [9.0, 9.0])
     with jax.enable_x64(True):
-        trial = types.SimpleNamespace(filling=fmab.cdp_mab)
+        known = {"shared": False, "one_noise": False, "noisy": True}
+        trial = types.SimpleNamespace(filling=fmab.cdp_mab, **known)
         own = jnp.asarray(1.0 - gaps[:, None])
         instance = Instance(own, jnp.asarray(gaps), jnp.full(3, 0.1), (own,))
         none = lists._List(jnp.int32(6), jnp.asarray(lanes), jnp.zeros(8), jnp.zeros(0))
         arms = lists._Arms(none, jnp.asarray(means), jnp.ones(8, bool), none)
         plan = lists._Plan(*[None] * 10)._replace(radius=jnp.asarray([0.2, 0.25, 0.1]))
+        told = epochs.Epoch(*[jnp.ones(3)] * len(epochs.Epoch._fields))._replace(own={})
+        plan = plan._replace(epoch=told)
         top = jnp.asarray([0.5, 0.9, -np.inf])
         scale = jnp.full(3, 0.5)
         judged = jax.jit(lambda a, t: lists._judged(trial, instance, plan, a, t, scale, 4))
@@ -170,8 +173,13 @@ def test_arms_are_listed_only_where_each_is_judged_by_itself():
         sized = staticmethod(lambda b, radius: b > radius if len(b) > 2 else b > 2 * radius)
         clipped = staticmethod(jax.jit(lambda b, radius: jnp.clip(b, 0.0, 1.0) > radius))
 
+    def told_by(rule):
+        return lambda heard, epoch: rule(heard.best - heard.aggregate, heard.radius)
+
     told = {
-        name: lists.by_arm(rule.__func__) for name, rule in vars(Rules).items() if name[0] != "_"
+        name: lists.by_arm(told_by(rule.__func__), ())
+        for name, rule in vars(Rules).items()
+        if name[0] != "_"
     }
     assert told == {
         "own": True,

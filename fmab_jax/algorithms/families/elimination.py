@@ -194,7 +194,7 @@ class Elimination(Algorithm):
             ...         variance = (mean * (1.0 - mean) + 0.25) / heard.rewards
             ...         return heard.best - mean >= jnp.sqrt(2.0 * heard.radius * variance)
             >>> mean = jnp.array([0.02, 0.5, 0.6])
-            >>> heard = Heard(mean, best=0.6, rewards=100.0, noises=0.0, radius=5.0)
+            >>> heard = Heard(mean, 0.6, 100.0, noises=0.0, best_noises=0.0, radius=5.0)
             >>> Bernstein.worse(heard, epoch=None).tolist()
             [True, False, False]
         """

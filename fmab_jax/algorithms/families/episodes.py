@@ -27,7 +27,7 @@ from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import parameters_of
 
 Scalar = Float[Array, ""]
@@ -153,10 +153,11 @@ class Episodes(Algorithm):
         Example:
             >>> import jax.numpy as jnp
             >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.episodes import Sums
+            >>> from fmab_jax.algorithms.families.episodes import Episode, Sums
             >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
             >>> pulled, told = jnp.array([0.0, 4.0]), jnp.array([0.0, 2.0])
-            >>> fmab.Episodes.learn(state, pulled, told, 0.0 * told, None, {}).sums.tolist()
+            >>> seen = Episode(number=3.0, time=7.0, horizon=100.0, arms=2.0, sharing=1.0)
+            >>> fmab.Episodes.learn(state, pulled, told, 0.0 * told, seen, {}).sums.tolist()
             [1.0, 5.0]
         """
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
@@ -230,6 +231,7 @@ class Episodes(Algorithm):
         if math.isfinite(told) and not (law.low >= 0.0 and law.high <= 1.0):
             remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
             refuse("epsilon", told, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
+        flag("sum_agents", sum_agents)
         room = problem.agents if room is None else room
         own = self.values(exchange, horizon)
         return EpisodesTrial(

@@ -693,7 +693,10 @@ def _compact(columns: _Columns, arms: _Arms, width: int) -> tuple[_Columns, _Arm
     rank = jnp.cumsum(arms.alive, dtype=jnp.int32)
     source = jnp.searchsorted(rank, jnp.arange(1, width + 1, dtype=jnp.int32), method="compare_all")
     alive = jnp.arange(width, dtype=jnp.int32) < rank[-1]
-    columns, arms = jax.tree.map(
-        lambda x: jnp.take(x, source, axis=-1, mode="clip"), (columns, arms)
-    )
+
+    def moved(values: Array) -> Array:
+        # What is not asked for has no places.
+        return jnp.take(values, source, axis=-1, mode="clip") if values.shape[-1] else values
+
+    columns, arms = jax.tree.map(moved, (columns, arms))
     return columns, arms._replace(alive=alive)
