@@ -116,7 +116,12 @@ LINE_UP = {
     "fed_ucb": Entry(
         "Fed_UCB, ring, scaled", fmab.fed_ucb(EPSILON, "ring", radius="scaled"), "message"
     ),
+    "kl_se": Entry("KL-SE", fmab.kl_se(EPSILON), "message"),
+    "kl_se_split": Entry("KL-SE, arms shared out", fmab.kl_se(EPSILON, split=True), "message"),
     "dist_dp_se": Entry("Dist-DP-SE", fmab.dist_dp_se(EPSILON), "sum"),
+    "kl_se_sum": Entry("KL-SE, secure sum", fmab.kl_se(EPSILON, secure=True), "sum"),
+    "dp_imed_sum": Entry("DP-IMED, secure sum", fmab.dp_imed(EPSILON, secure=True), "sum"),
+    "dp_klucb_sum": Entry("DP-KLUCB, secure sum", fmab.dp_klucb(EPSILON, secure=True), "sum"),
     "ldp_ucb_pooled": Entry("LDP-UCB-L, pooled", fmab.ldp_ucb(EPSILON, pooled=True), "reward"),
     "ldp_bits_pooled": Entry(
         "LDP-UCB-B, pooled", fmab.ldp_ucb(EPSILON, bits=True, pooled=True), "reward"
@@ -139,6 +144,8 @@ LINE_UP = {
     "single": Entry("CDP-MAB alone", fmab.single_mab(EPSILON), "alone"),
     "dp_se": Entry("DP-SE", fmab.dp_se(EPSILON), "alone"),
     "adap_ucb": Entry("AdaP-UCB", fmab.adap_ucb(EPSILON), "alone"),
+    "dp_imed": Entry("DP-IMED", fmab.dp_imed(EPSILON), "alone"),
+    "dp_klucb": Entry("DP-KLUCB", fmab.dp_klucb(EPSILON), "alone"),
     "tree_ucb": Entry("Private UCB (tree)", fmab.tree_ucb(EPSILON), "alone"),
     "ucb1": Entry("UCB1", fmab.ucb1(), "alone"),
     "thompson": Entry("Thompson sampling", fmab.thompson(), "alone"),
@@ -241,9 +248,18 @@ _ALONE: dict[str, Callable[[float], Any]] = {
     "single": fmab.single_mab,
     "dp_se": fmab.dp_se,
     "adap_ucb": fmab.adap_ucb,
+    "dp_imed": fmab.dp_imed,
+    "dp_klucb": fmab.dp_klucb,
     "tree_ucb": fmab.tree_ucb,
     "ldp_ucb": fmab.ldp_ucb,
     "ldp_bits": lambda leak: fmab.ldp_ucb(leak, bits=True),
+}
+# Over a secure sum with one noise, which is the leak.
+_ONE_NOISE: dict[str, Callable[[float], Any]] = {
+    "dist_dp_se": fmab.dist_dp_se,
+    "kl_se_sum": lambda leak: fmab.kl_se(leak, secure=True),
+    "dp_imed_sum": lambda leak: fmab.dp_imed(leak, secure=True),
+    "dp_klucb_sum": lambda leak: fmab.dp_klucb(leak, secure=True),
 }
 _SILENT = dict.fromkeys(_ALONE, "because they tell nobody anything")
 VIEWS = {
@@ -254,10 +270,12 @@ VIEWS = {
             "cdp": lambda leak: fmab.cdp_mab(epsilon_message=leak),
             "ddp": lambda leak: fmab.ddp_mab(epsilon_message=leak, graph="ring"),
             "hdp": lambda leak: fmab.hdp_mab(epsilon_message=leak, components="5x10:star"),
+            "kl_se": fmab.kl_se,
+            "kl_se_split": lambda leak: fmab.kl_se(leak, split=True),
             **_GOSSIP,
             **_RELEASED,
         },
-        {"dist_dp_se": "because no ε covers a share of its noise", **_SILENT},
+        {**dict.fromkeys(_ONE_NOISE, "because no ε covers a share of the noise"), **_SILENT},
         "A message of CDP-MAB, DDP-MAB and HDP-MAB has noise for Nε, which is the leak.",
     ),
     "sums": View(
@@ -267,15 +285,18 @@ VIEWS = {
             "cdp": _summed(fmab.cdp_mab, AGENTS),
             # Each star sums up for itself.
             "hdp": _summed(fmab.hdp_mab, 5, components="5x10:star"),
-            "dist_dp_se": fmab.dist_dp_se,
+            "kl_se": lambda leak: fmab.kl_se(message_leak(leak, AGENTS)),
+            **_ONE_NOISE,
             **_SUMMED,
         },
         {
             "ddp": "because it forwards single messages",
+            "kl_se_split": "because few agents pull one arm, and their noise adds up to little",
             "fed_ucb": "because its agents talk in pairs",
             **_SILENT,
         },
-        "Of a leak of 1, a message of CDP-MAB, or a reward of LDP-UCB-L, has noise for {all:.2f}, "
+        "Of a leak of 1, a message of CDP-MAB or KL-SE, or a reward of LDP-UCB-L, has noise for "
+        "{all:.2f}, "
         "since its sums are over all agents; a message of HDP-MAB for {star:.2f}, since every star "
         "of five sums up for itself; a bit of LDP-UCB-B for {bits:.2f}, whatever the rewards of "
         "the other agents are. CDP-MAB and HDP-MAB are given a secure sum that their papers do not "
@@ -291,13 +312,15 @@ VIEWS = {
                 epsilon_message=leak, graph="ring", private_waiting=True
             ),
             "hdp": _summed(fmab.hdp_mab, AGENTS, components="5x10:star"),
-            "dist_dp_se": fmab.dist_dp_se,
+            "kl_se": lambda leak: fmab.kl_se(message_leak(leak, AGENTS)),
+            "kl_se_split": lambda leak: fmab.kl_se(leak, split=True),
+            **_ONE_NOISE,
             **_GOSSIP,
             **_SUMMED,
             **_ALONE,
         },
         {},
-        "CDP-MAB, HDP-MAB and pooled LDP-UCB act on sums over all agents. Agents of DDP-MAB wait "
+        "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents. Agents of DDP-MAB wait "
         "by the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
         "so that ε is an upper bound on what they leak{shown}.",
     ),

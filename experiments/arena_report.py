@@ -43,6 +43,18 @@ _READINGS = {
     "dist_dp_se": "Dist-DP-SE is adapted from users that arrive to agents that stay: 2^b pulls of "
     "each active arm by every agent. One Laplace variable stands for the discrete one that "
     "secure aggregation sums up; what is trusted is that aggregation.",
+    "kl_se": "KL-SE is ours: an arm leaves when what the server has heard is too unlikely for it "
+    "to be the best, as docs/theory.md proves. Epochs double; the first one is as long as the "
+    "noise asks for.",
+    "kl_se_split": "The same, where agents share the arms out: one line of all pulls is cut into "
+    "{agents} equal parts. Agents must be alike.",
+    "kl_se_sum": "The same over a secure sum, with one Laplace variable on each arm's sum.",
+    "dp_imed": "DP-IMED, by every agent alone: an arm is pulled until its pulls have doubled, and "
+    "its rewards are told as one noisy sum. That pulls double is our reading of a summary.",
+    "dp_imed_sum": "The same policy, played by all agents together over a secure sum, with log(Mt) "
+    "for log t; not found published.",
+    "dp_klucb": "DP-KLUCB, by every agent alone, with episodes as in DP-IMED.",
+    "dp_klucb_sum": "The same over a secure sum; not found published.",
     "fed_ucb": "Fed_UCB's printed radius leads to nearly uniform play, even with {few} agents, "
     "{few_arms} arms and ε = {weak} at T = {short}. Shown is the radius divided by the square root "
     "of M, which no theorem covers. Who gossips with whom is not in the source; one pair a slot "

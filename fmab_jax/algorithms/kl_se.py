@@ -130,6 +130,17 @@ class KLSE(NoisyMessages):
         return self.split
 
     @property
+    def homogeneous_only(self) -> bool:
+        """Whether agents whose means differ are refused: those that share the arms out.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.kl_se(1.0).homogeneous_only, fmab.kl_se(1.0, split=True).homogeneous_only
+            (False, True)
+        """
+        return self.split
+
+    @property
     def sums_securely(self) -> bool:  # type: ignore[override]
         """As `secure` says.
 

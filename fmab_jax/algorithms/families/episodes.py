@@ -108,6 +108,17 @@ class Episodes(Algorithm):
         """
         return False
 
+    @property
+    def homogeneous_only(self) -> bool:
+        """Whether agents whose means differ are refused: those that play together.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.dp_imed(1.0).homogeneous_only, fmab.dp_imed(1.0, secure=True).homogeneous_only
+            (False, True)
+        """
+        return self.shared
+
     @staticmethod
     def init(arms: int, own: Own) -> State:
         """Returns what is known before the first slot.
@@ -224,7 +235,7 @@ class Episodes(Algorithm):
             >>> trial.room, trial.shared, int(trial.horizon)
             (5, False, 10000)
         """
-        if self.shared and not problem.homogeneous:
+        if self.homogeneous_only and not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name} over a sum"
             refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
         law, told = problem.rewards, self.privacy(exchange)["epsilon"]
