@@ -57,11 +57,12 @@ TRUST = {
 }
 
 
-# The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of one
-# policy that all agents share, of agents alone, of agents that talk in slots. In each part of the
-# arena, up to T = 10^4, up to 10^5, and beyond.
+# The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
+# alone in episodes, of one policy that all agents share, of agents alone in slots, of agents that
+# talk in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
+    "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.4, 0.2), "c": (0.2, 0.1, 0.1)},
     "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
     "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.01, 0.0)},
     "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
@@ -89,7 +90,8 @@ class Entry(NamedTuple):
     @property
     def agents(self) -> int:
         """How many agents are run; where they are alone and alike, few stand for all."""
-        return STAND_INS if self.steps and self.alone else AGENTS
+        own = self.steps or isinstance(self.algorithm, fmab.Episodes)
+        return STAND_INS if own and self.alone else AGENTS
 
     @property
     def alone(self) -> bool:
@@ -100,7 +102,7 @@ class Entry(NamedTuple):
     def cost(self) -> str:
         """What a seed costs, a key of `SHARES`."""
         if not self.steps:
-            return "rounds"
+            return "rounds" if self.agents == AGENTS else "episodes"
         return "pooled" if self.algorithm.shared else "alone" if self.alone else "talk"
 
     def seeds(self, part: str, horizon: int, seeds: int) -> int:
@@ -285,18 +287,17 @@ VIEWS = {
             "cdp": _summed(fmab.cdp_mab, AGENTS),
             # Each star sums up for itself.
             "hdp": _summed(fmab.hdp_mab, 5, components="5x10:star"),
-            "kl_se": lambda leak: fmab.kl_se(message_leak(leak, AGENTS)),
             **_ONE_NOISE,
             **_SUMMED,
         },
         {
             "ddp": "because it forwards single messages",
+            "kl_se": "because it is here with one noise on the sum",
             "kl_se_split": "because few agents pull one arm, and their noise adds up to little",
             "fed_ucb": "because its agents talk in pairs",
             **_SILENT,
         },
-        "Of a leak of 1, a message of CDP-MAB or KL-SE, or a reward of LDP-UCB-L, has noise for "
-        "{all:.2f}, "
+        "Of a leak of 1, a message of CDP-MAB, or a reward of LDP-UCB-L, has noise for {all:.2f}, "
         "since its sums are over all agents; a message of HDP-MAB for {star:.2f}, since every star "
         "of five sums up for itself; a bit of LDP-UCB-B for {bits:.2f}, whatever the rewards of "
         "the other agents are. CDP-MAB and HDP-MAB are given a secure sum that their papers do not "

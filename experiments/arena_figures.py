@@ -74,7 +74,7 @@ def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared
     return (
         f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed{shared}, "
         f"T = {whole(horizon)} slots, {seeds_in_words(parts)}. Where agents are alone and "
-        f"alike, and are simulated slot by slot, {STAND_INS} agents are run and their regret is "
+        f"alike, and are simulated in slots or episodes, {STAND_INS} agents are run and their regret is "
         f"multiplied by {AGENTS} / {STAND_INS}"
     )
 

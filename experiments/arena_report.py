@@ -170,7 +170,7 @@ def readings() -> dict[str, str]:
 
 _, DIFFER = SPREADS
 STAND_INS = (
-    f"Where agents are alone and alike and are simulated slot by slot, {arena.STAND_INS} agents "
+    f"Where agents are alone and alike and are simulated in slots or episodes, {arena.STAND_INS} agents "
     "are run, and their regret and the agents that play a worse arm are multiplied by "
     f"{arena.AGENTS // arena.STAND_INS}."
 )
