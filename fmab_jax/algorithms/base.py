@@ -104,7 +104,7 @@ where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in bet
 # are what the noise is scaled by.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
-    *("init", "release", "update", "choose", "due", "communicate", "bind"),
+    *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
 )
 
 

@@ -47,3 +47,6 @@ class DPIMED(GrowingEpisodes):
         cost = private_divergence(mean, jnp.max(mean), own["epsilon"])
         arm = jnp.argmin(state.pulls * cost + jnp.log(state.pulls))
         return arm, grown(state.pulls[arm], episode, own)
+
+    # Another index decides, from the same sums.
+    ledger, coalition = GrowingEpisodes.ledger, GrowingEpisodes.coalition

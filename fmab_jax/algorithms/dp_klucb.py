@@ -50,3 +50,6 @@ class DPKLUCB(GrowingEpisodes):
         index = largest_within(mean, largest_mean(mean, distance), distance, own["epsilon"])
         arm = jnp.argmax(index)
         return arm, grown(state.pulls[arm], episode, own)
+
+    # Another index decides, from the same sums.
+    ledger, coalition = GrowingEpisodes.ledger, GrowingEpisodes.coalition
