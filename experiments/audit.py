@@ -113,9 +113,9 @@ class Bare(fmab.adap_ucb):
     name: ClassVar[str] = "adap_bare"
 
     @staticmethod
-    def update(state: Any, pulls: Any, rewards: Any, slot: Any, own: Any) -> Any:
-        """Counts; noise is drawn for an infinite epsilon."""
-        return AdaPUCB.update(state, pulls, rewards, slot, own | {"epsilon": jnp.float64(math.inf)})
+    def learn(state: Any, pulls: Any, rewards: Any, noise: Any, episode: Any, own: Any) -> Any:
+        """Counts; noise is drawn, and not added."""
+        return AdaPUCB.learn(state, pulls, rewards, 0.0 * noise, episode, own)
 
     ledger = AdaPUCB.ledger
 

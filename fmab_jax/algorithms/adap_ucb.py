@@ -9,35 +9,29 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
+from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Scalar
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.core import laplace
+from fmab_jax.algorithms.kl_ucb import largest_mean
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.parameters import Flag, Real, parameter
 
 
-class Episodes(NamedTuple):
-    """What an agent knows of each arm, and the episode that it is in.
+class Last(NamedTuple):
+    """What an agent knows of each arm.
 
     Attributes:
-        pulls: Of each arm, ever.
-        mean: Noisy mean of the arm's last episode that is over.
-        length: Pulls of that episode; 0 for none.
-        arm: That is pulled in this episode.
-        left: Pulls of it still to come.
-        total: Sum of its rewards.
+        pulls: Of each arm, in all episodes that are over.
+        mean: Noisy mean of the last of them.
+        length: Pulls in it.
     """
 
-    pulls: Float[Array, "agent arm"]
-    mean: Float[Array, "agent arm"]
-    length: Float[Array, "agent arm"]
-    arm: Int[Array, " agent"]
-    left: Float[Array, " agent"]
-    total: Float[Array, " agent"]
+    pulls: Float[Array, " arm"]
+    mean: Float[Array, " arm"]
+    length: Float[Array, " arm"]
 
 
 @dataclass(frozen=True)
-class AdaPUCB(Private, IndexPolicy):
+class AdaPUCB(Private, Episodes):
     """AdaP-UCB: the arm of the largest index is pulled until its pulls have doubled.
 
     Only the mean of the arm's last episode is known, plus Laplace noise of scale 1 / (epsilon
@@ -45,9 +39,13 @@ class AdaPUCB(Private, IndexPolicy):
     episode, the index is mean + sqrt(alpha log(2 t) / (2 h)) + alpha log(t) / (epsilon h), t the
     first slot of the new episode. Every agent is alone.
 
+    AdaP-KLUCB is the same with another index: the largest q with kl(m, q) <= alpha log(t) / h,
+    where m = mean + alpha log(t) / (epsilon h), cut to [0, 1].
+
     Attributes:
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
         alpha: Of the index; 3.1 is the authors'.
+        kl: Whether the index is that of AdaP-KLUCB.
 
     Example:
         No message is sent. Epsilon covers what an agent does.
@@ -63,8 +61,10 @@ class AdaPUCB(Private, IndexPolicy):
     source: ClassVar[str] = "Azize and Basu, NeurIPS 2022, arXiv 2209.02570"
     heard: ClassVar[str] = "nobody: each agent alone"
     trusted: ClassVar[str] = "nobody: no message is sent"
+    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --kl")
 
     alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
+    kl: bool = parameter(Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB")
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers actions: an episode's rewards are released once, and then forgotten."""
@@ -72,47 +72,39 @@ class AdaPUCB(Private, IndexPolicy):
         return (self.seen(why, over=1, source=self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon and alpha."""
-        return {"epsilon": self.noise_level, "alpha": self.alpha}
+        """Returns epsilon, alpha and kl."""
+        return {"epsilon": self.noise_level, "alpha": self.alpha, "kl": float(self.kl)}
 
     @staticmethod
-    def init(rows: int, arms: int, slot: Slot, own: Own) -> Episodes:
-        """Returns the state of agents that know nothing."""
-        none, zero = jnp.zeros((rows, arms)), jnp.zeros(rows)
-        return Episodes(none, none, none, zero.astype(jnp.int32), zero, zero)
+    def init(arms: int, own: Own) -> Last:
+        """Returns the state of an agent that knows nothing."""
+        return Last(*(jnp.zeros(arms),) * 3)
 
     @staticmethod
-    def choose(state: Episodes, slot: Slot, own: Own) -> Int[Array, " agent"]:
-        """Returns the episode's arm; between episodes, the one of the largest index."""
-        length = jnp.maximum(state.length, 1.0)
-        width = jnp.sqrt(own["alpha"] * jnp.log(2.0 * slot.time) / (2.0 * length))
-        private = own["alpha"] * jnp.log(slot.time) / (own["epsilon"] * length)
-        index = jnp.where(state.length > 0.0, state.mean + width + private, jnp.inf)
-        return jnp.where(state.left > 0.0, state.arm, first_best(index))
+    def choose(state: Last, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+        """Returns the arm of the largest index, for as long as it was pulled; ties: the lowest."""
+        private = own["alpha"] * jnp.log(episode.time) / (own["epsilon"] * state.length)
+        width = jnp.sqrt(own["alpha"] * jnp.log(2.0 * episode.time) / (2.0 * state.length))
+        mean = jnp.clip(state.mean + private, 0.0, 1.0)
+        largest = largest_mean(mean, own["alpha"] * jnp.log(episode.time) / state.length)
+        index = jnp.where(own["kl"] > 0.0, largest, state.mean + width + private)
+        arm = jnp.argmax(index)
+        return arm, state.pulls[arm]
 
     @staticmethod
-    def update(
-        state: Episodes,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
+    def learn(
+        state: Last,
+        pulls: Float[Array, " arm"],
+        rewards: Float[Array, " arm"],
+        noise: Float[Array, " arm"],
+        episode: Episode,
         own: Own,
-    ) -> Episodes:
-        """Counts; an episode that is over is released, with noise."""
-        new = state.left == 0.0
-        arm = first_best(pulls)
-        # The arm's pulls double: as many as there were, and one of an arm that had none.
-        left = jnp.where(new, jnp.maximum(at(state.pulls, arm), 1.0), state.left) - 1.0
-        total = jnp.where(new, 0.0, state.total) + jnp.sum(rewards, axis=1)
-        length = jnp.maximum(0.5 * at(state.pulls + pulls, arm), 1.0)
-        uniform = slot.uniform(len(arm))[:, 0]
-        noise = laplace.quantile(uniform) / own["epsilon"]
-        over = (left == 0.0)[:, None] & (pulls > 0.0)
-        return Episodes(
+    ) -> Last:
+        """Remembers the noisy mean of this episode, and forgets the arm's one before."""
+        pulled = pulls > 0.0
+        mean = (rewards + noise / own["epsilon"]) / jnp.where(pulled, pulls, 1.0)
+        return Last(
             pulls=state.pulls + pulls,
-            mean=jnp.where(over, ((total + noise) / length)[:, None], state.mean),
-            length=jnp.where(over, length[:, None], state.length),
-            arm=arm,
-            left=left,
-            total=total,
+            mean=jnp.where(pulled, mean, state.mean),
+            length=jnp.where(pulled, pulls, state.length),
         )

@@ -31,6 +31,7 @@ from fmab_jax.algorithms.base import (
 )
 from fmab_jax.algorithms.families import epochs, index
 from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
+from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.core import keys, samplers
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.problems import Instance, Problem
@@ -50,8 +51,8 @@ _HORIZON = 100_000
 _UPLOADS, _ARMS = 3, 2
 # The reward that differs: of the first agent, of an arm that loses ties.
 _ARM = 1
-# Actions of index policies are those of so many slots; elimination decides in one of its first
-# rounds in which a mean can be far enough behind.
+# Actions of index policies and of episodes are those of so many slots; elimination decides in one of
+# its first rounds in which a mean can be far enough behind.
 _SLOTS, _MOST_ROUNDS, _DECISIONS = 32, 30, 2
 _FAR_ENOUGH = 0.95
 # How often noise leads to a decision, in the data sets that are tried.
@@ -215,10 +216,10 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
 
 def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     """Tells whether the loop is one whose rewards can be given."""
-    if not isinstance(algorithm, (Elimination, index.IndexPolicy)):
+    if not isinstance(algorithm, (Elimination, Episodes, index.IndexPolicy)):
         return False
     trial = algorithm.bind(Problem([0.0] * _ARMS, exchange.agents), _SLOTS, exchange=exchange)
-    return isinstance(trial, (EliminationTrial, index.IndexTrial))
+    return isinstance(trial, (EliminationTrial, EpisodesTrial, index.IndexTrial))
 
 
 def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
@@ -232,6 +233,8 @@ def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[s
         if type(algorithm).release is not index.IndexPolicy.release and row.who in ANYBODY:
             return [("messages", (_released_rewards, ()))]
         return [("messages", "a policy does not say which part of its state it sends")]
+    if isinstance(algorithm, Episodes):
+        return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
         # Whoever is no server has a share of the noise.
@@ -647,7 +650,8 @@ class _Given(Law):
     """Rewards as they are given: the same from an arm always, but for one.
 
     Parameters are the arm's reward; and what the random numbers of the one reward are known by,
-    with its value. An epoch's are the words of its key, a slot's is its uniform number.
+    with its value. Those of an epoch, or of an episode, are the words of its key, a slot's is its
+    uniform number.
 
     Attributes:
         lane: Of the sum that holds the reward.
@@ -673,10 +677,11 @@ class _Given(Law):
         pulls: Float[Array, " lane"],
         *parameters: Array,
     ) -> Float[Array, " lane"]:
-        """Returns the arm's rewards, and 1 more in the epoch of these words."""
+        """Returns the arm's rewards: in the epoch of these words 1 more, or less where all are 1."""
         usual, first, second = parameters
         here = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
-        return pulls * usual + jnp.where(here & (lane == jnp.uint32(self.lane)), 1.0, 0.0)
+        changed = jnp.where(usual < 1.0, 1.0, -1.0)
+        return pulls * usual + jnp.where(here & (lane == jnp.uint32(self.lane)), changed, 0.0)
 
 
 class _Data(NamedTuple):
@@ -684,7 +689,7 @@ class _Data(NamedTuple):
 
     Attributes:
         base: Reward of each arm.
-        when: Epoch, or slot, of the reward that differs.
+        when: Epoch, episode, or slot, of the reward that differs.
         value: The reward itself; of an epoch it is 1 more than that of its arm.
     """
 
@@ -776,8 +781,9 @@ def _regret(
 
 def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
     """Returns what the changed reward is known by; epoch or slot 0 has no rewards."""
-    if isinstance(trial, EliminationTrial):
-        own = keys.agent_key(key, jnp.int32(0)) if trial.alone else key
+    if isinstance(trial, (EliminationTrial, EpisodesTrial)):
+        alone = not trial.shared if isinstance(trial, EpisodesTrial) else trial.alone
+        own = keys.agent_key(key, jnp.int32(0)) if alone else key
         words = keys.stream_key(own, when, keys.REWARD)
         return words.k0.astype(jnp.float64), words.k1.astype(jnp.float64)
     words = keys.stream_key(key, 0, keys.REWARD)
@@ -790,22 +796,23 @@ def _actions(
     """Returns what shows actions, or why nothing does."""
     if isinstance(algorithm, Elimination):
         return _rounds_of(algorithm, exchange, row, root)
-    assert isinstance(algorithm, index.IndexPolicy)
+    assert isinstance(algorithm, (Episodes, index.IndexPolicy))
     return [_slots_of(algorithm, exchange, row, root)]
 
 
 def _slots_of(
-    algorithm: index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
+    algorithm: Episodes | index.IndexPolicy, exchange: Exchange, row: Seen, root: np.uint32
 ) -> Actions:
-    """Returns what shows the actions of an index policy: of one agent, if all are alone."""
+    """Returns what shows the actions of a policy slot by slot: of one agent, if all are alone."""
     if exchange.alone:
         exchange = algorithm.exchange(1)
     agents = exchange.agents
     trial = algorithm.bind(Problem([0.0] * _ARMS, agents), _SLOTS, exchange=exchange)
     slots = np.arange(_SLOTS + 1)
     # The second arm's first pull; in 0 or 1 the change is as large as it can be.
+    first = 1 if isinstance(algorithm, Episodes) else _ARM + 1
     tried = [
-        _Data((other, own), _ARM + 1, 1.0 - own) for own in (0.0, 1.0) for other in (0.0, 0.5, 1.0)
+        _Data((other, own), first, 1.0 - own) for own in (0.0, 1.0) for other in (0.0, 0.5, 1.0)
     ]
     return Actions(
         row,
@@ -816,7 +823,7 @@ def _slots_of(
         np.stack([slots[:-1], slots[1:]], axis=1),
         tuple(f"slot {t}" for t in slots[1:]),
         tuple((data, None) for data in tried),
-        f"arms pulled in {_SLOTS} slots, reward of slot {{}}",
+        f"arms pulled in {_SLOTS} slots, reward of slot {_ARM + 1}",
     )
 
 
