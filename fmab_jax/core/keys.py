@@ -52,7 +52,7 @@ def seed_key(root_seed: UInt32[Array, ""], seed: UInt32[Array, ""]) -> Array:
 
 def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
     """Returns the key of a named stream in a round; rounds count from 1, 0 is the instance's."""
-    return _folded(_folded(words_of(key), round_), stream)
+    return folded(folded(words_of(key), round_), stream)
 
 
 def stream_keys(key: Array, round_: Int[Array, ""], *streams: int) -> tuple[Words, ...]:
@@ -67,7 +67,7 @@ def stream_keys(key: Array, round_: Int[Array, ""], *streams: int) -> tuple[Word
 
 def agent_key(key: Array, agent: Int[Array, ""]) -> Array:
     """Returns the key of an agent that runs by itself; it takes the place of the seed's."""
-    own = _folded(_folded(_folded(words_of(key), 0), ALONE), agent)
+    own = folded(folded(folded(words_of(key), 0), ALONE), agent)
     return jax.random.wrap_key_data(jnp.stack(own), impl="threefry2x32")
 
 
@@ -128,11 +128,11 @@ def words_of(key: Array) -> Words:
     return Words(*jax.random.key_data(key))
 
 
-def _folded(key: Words, data: Int[Array, ""] | int) -> Words:
+def folded(key: Words, data: Int[Array, ""] | int) -> Words:
     """Returns the words of ``jax.random.fold_in``, which takes a loop where this takes none."""
-    folded = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
+    words = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
     # On accelerators: else a compiler folds anew for every lane that the key meets.
-    return Words(*lax.optimization_barrier(folded))
+    return Words(*lax.optimization_barrier(words))
 
 
 def _looped(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Array]:

@@ -1091,7 +1091,7 @@ def test_a_run_uses_no_random_number_twice(number: int, monkeypatch: pytest.Monk
         return keys.words_of(jax.random.fold_in(whole, data))
 
     # Keys are made as often as one likes; what is drawn with them is told apart.
-    monkeypatch.setattr(keys, "_folded", folded)
+    monkeypatch.setattr(keys, "folded", folded)
     monkeypatch.setattr(keys, "_threefry", tapped)
     algorithm, problem = RUNS[number]
     horizon = 10**5

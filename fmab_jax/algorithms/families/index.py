@@ -100,6 +100,10 @@ class Slot(NamedTuple):
         """
         return keys.uniform(*self.lasting_words, lane, number)
 
+    def own_words(self) -> keys.Words:
+        """Returns a key of this slot and function alone, for who draws until something is right."""
+        return keys.folded(self.words, self.number)
+
     def random_neighbour(self) -> Int[Array, " agent"]:
         """Returns a uniformly drawn neighbour of each agent; itself where it has none."""
         rows, most = self.neighbours.shape
