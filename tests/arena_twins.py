@@ -35,6 +35,9 @@ class Chance:
         u = self.uniform(stream, slot, agent, column, columns)
         return math.log(2 * u) * (1 if u < 0.5 else -1) if u < 0.5 else -math.log(2 * (1 - u))
 
+    def beta(self, slot, agent, column, columns, one, other):
+        return self.generator.betavariate(one, other)
+
 
 class Given(Chance):
     """Uniforms from tables {(stream, columns): [slot, agent x columns]}."""
@@ -44,6 +47,19 @@ class Given(Chance):
 
     def uniform(self, stream, slot, agent, column=0, columns=1):
         return self.tables[stream, columns][slot, agent * columns + column]
+
+    def beta(self, slot, agent, column, columns, one, other):
+        """Cheng's algorithm BB as he printed it, with the numbers of its tries."""
+        tries = iter(self.tables["tries"][slot, agent * columns + column])
+        least, most, both = min(one, other), max(one, other), one + other
+        scale = math.sqrt((both - 2) / (2 * one * other - both)) if both > 2 else 1.0
+        while True:
+            first, second = next(tries), next(tries)
+            v = scale * math.log(first / (1 - first))
+            w = least * math.exp(v)
+            r = (least + 1 / scale) * v - math.log(4)
+            if r + both * math.log(both / (most + w)) >= math.log(first**2 * second):
+                return w / (most + w) if one == least else most / (most + w)
 
 
 def uniform_play(chance, agents, arms, horizon):
@@ -168,7 +184,27 @@ def ldp_ucb(chance, agents, arms, horizon, epsilon, bits=False, pooled=False):
     return Run(actions, talks, pulls * (agents if pooled else 1), [set(range(arms))] * agents)
 
 
-def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1):
+def kl_bound(mean, distance):
+    """The largest q with kl(mean, q) <= distance, by bisection."""
+    low, high = mean, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        kl = mean * math.log(mean / middle) if mean > 0 else 0.0
+        kl += (1 - mean) * math.log((1 - mean) / (1 - middle)) if middle < 1 else math.inf
+        low, high = (middle, high) if kl <= distance else (low, middle)
+    return low
+
+
+def adap_index(t, mean, length, epsilon, alpha, kl):
+    """Of one arm, from its last episode."""
+    private = alpha * math.log(t) / (epsilon * length)
+    if kl:
+        clipped = min(max(mean + private, 0.0), 1.0)
+        return kl_bound(clipped, alpha * math.log(t) / length) if clipped < 1 else 1.0
+    return mean + math.sqrt(alpha * math.log(2 * t) / (2 * length)) + private
+
+
+def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1, kl=False):
     actions = np.empty((horizon, agents), int)
     every = []
     for i in range(agents):
@@ -176,14 +212,10 @@ def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1):
         t = 1
         while t <= horizon:
             index = [
-                mean[k]
-                + math.sqrt(alpha * math.log(2 * t) / (2 * length[k]))
-                + alpha * math.log(t) / (epsilon * length[k])
-                if length[k]
-                else math.inf
+                adap_index(t, mean[k], length[k], epsilon, alpha, kl) if length[k] else math.inf
                 for k in range(arms)
             ]
-            k = lowest_best(index)
+            k = lowest_best([round(x, 9) for x in index] if kl else index)
             number, total = max(pulls[k], 1), 0.0
             for _ in range(number):
                 if t > horizon:
@@ -193,9 +225,34 @@ def adap_ucb(chance, agents, arms, horizon, epsilon, alpha=3.1):
                 pulls[k] += 1
                 t += 1
             else:
-                # The noise is drawn in the episode's last slot.
                 mean[k] = total / number + chance.laplace("choose", t - 1, i) / (epsilon * number)
                 length[k] = number
+        every.append(pulls)
+    return Run(actions, [], every, [set(range(arms))] * agents)
+
+
+def lazy_dp_ts(chance, agents, arms, horizon, epsilon):
+    actions = np.empty((horizon, agents), int)
+    every = []
+    for i in range(agents):
+        pulls, mean, seen = [0] * arms, [0.0] * arms, [0] * arms
+        buffer: list[list[float]] = [[] for _ in range(arms)]
+        for t in range(1, horizon + 1):
+            drawn = []
+            for k in range(arms):
+                if not seen[k]:
+                    drawn.append(math.inf)
+                    continue
+                m = min(max(mean[k] + 3 * math.log(t) / (epsilon * seen[k]), 0.0), 1.0)
+                drawn.append(chance.beta(t, i, k, arms, m * seen[k] + 1, (1 - m) * seen[k] + 1))
+            k = lowest_best(drawn)
+            actions[t - 1, i] = k
+            pulls[k] += 1
+            buffer[k].append(chance.reward(t, i, k))
+            if len(buffer[k]) == (2 * seen[k] or 1):
+                seen[k] = len(buffer[k])
+                mean[k] = (sum(buffer[k]) + chance.laplace("choose", t, i) / epsilon) / seen[k]
+                buffer[k] = []
         every.append(pulls)
     return Run(actions, [], every, [set(range(arms))] * agents)
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Scalar
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.algorithms.kl_ucb import largest_mean
+from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, Real, parameter
 
@@ -40,7 +40,8 @@ class AdaPUCB(Private, Episodes):
     first slot of the new episode. Every agent is alone.
 
     AdaP-KLUCB is the same with another index: the largest q with kl(m, q) <= alpha log(t) / h,
-    where m = mean + alpha log(t) / (epsilon h), cut to [0, 1].
+    where m = mean + alpha log(t) / (epsilon h), cut to [0, 1]. Arms whose index is 1, to 1e-9, tie:
+    they are played one after another, the lowest first, until each has fallen below.
 
     Attributes:
         epsilon: Privacy of an agent's actions, for one changed reward; None for no noise.
@@ -88,7 +89,8 @@ class AdaPUCB(Private, Episodes):
         mean = jnp.clip(state.mean + private, 0.0, 1.0)
         largest = largest_mean(mean, own["alpha"] * jnp.log(episode.time) / state.length)
         index = jnp.where(own["kl"] > 0.0, largest, state.mean + width + private)
-        arm = jnp.argmax(index)
+        close = jnp.where(own["kl"] > 0.0, CLOSE, 0.0)
+        arm = jnp.argmax(index >= jnp.max(index) - close)
         return arm, state.pulls[arm]
 
     @staticmethod

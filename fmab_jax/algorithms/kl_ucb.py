@@ -16,8 +16,8 @@ from fmab_jax.parameters import Flag, Real, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
 _STEPS = 8
-# A divergence may be off by so much; closer than that, arms tie.
-_CLOSE = 1e-9
+CLOSE = 1e-9
+"""A divergence, and the bound found from it, may be off by so much; closer than that, arms tie."""
 
 
 class Known(NamedTuple):
@@ -132,7 +132,7 @@ def _best(state: Known, width: Float[Array, ""]) -> Int[Array, " row"]:
         known = state.sums / jnp.maximum(state.pulls, 1.0)
         behind = jnp.where(above, -1.0 - known, divergence - width)
         candidate = first_best(-behind)
-        better = (jnp.min(behind, axis=1) < -_CLOSE) & (q < 1.0)
+        better = (jnp.min(behind, axis=1) < -CLOSE) & (q < 1.0)
         return _Search(
             # At its own q an arm is behind by nothing: of equal arms the first is the candidate.
             arm=jnp.where(improved, jnp.where(better, found.candidate, candidate), found.arm),

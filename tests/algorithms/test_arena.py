@@ -24,6 +24,8 @@ ALPHA = 1e-6
 HORIZON = 300
 # Draw by draw. Every policy has talked by then, and LCC-UCB has begun its third epoch.
 SLOTS, SEEDS = 130, 3
+# Numbers of a draw that is rejected until it is right.
+TRIES = 60
 STAR = nx.star_graph(AGENTS - 1)
 STREAMS = {
     "reward": keys.REWARD,
@@ -68,6 +70,17 @@ SETTINGS = {
     "adap_ucb, hardly private": (
         fmab.adap_ucb(50.0, alpha=0.5),
         functools.partial(twins.adap_ucb, epsilon=50.0, alpha=0.5),
+        UNEQUAL,
+    ),
+    "adap_ucb, kl": (
+        fmab.adap_ucb(10.0, alpha=0.7, kl=True),
+        functools.partial(twins.adap_ucb, epsilon=10.0, alpha=0.7, kl=True),
+        UNEQUAL,
+    ),
+    "lazy_dp_ts": (fmab.lazy_dp_ts(1.0), functools.partial(twins.lazy_dp_ts, epsilon=1.0), SHARED),
+    "lazy_dp_ts, hardly private": (
+        fmab.lazy_dp_ts(50.0),
+        functools.partial(twins.lazy_dp_ts, epsilon=50.0),
         UNEQUAL,
     ),
     "lcc_ucb": (fmab.lcc_ucb(), twins.lcc_ucb, SHARED),
@@ -153,6 +166,8 @@ SETTINGS |= {
 SMOOTH = {name: 0.4 for name in SETTINGS if name.startswith("dducb")}
 # Weights of a fifth give means that tie but for their last digit: these are compared in law alone.
 TIES = ("dec_ucb, star",)
+# Of episodes one draw is a whole sum: test_episodes.py has them draw by draw.
+EPISODES = ("adap_ucb", "adap_ucb, hardly private", "adap_ucb, kl")
 
 
 @functools.cache
@@ -167,10 +182,16 @@ def tables(seed, agents, horizon, columns):
             for width in {1, columns if name in ("choose", "lasting") else 1}:
                 lane = jnp.arange(agents * width, dtype=jnp.uint32)[None, :]
                 found[name, width] = np.asarray(keys.uniform(*words, lane, slot))
+        words = keys.stream_key(key, 0, keys.NOISE)
+        lane = jnp.arange(agents * columns, dtype=jnp.uint32)[:, None]
+        number = jnp.arange(TRIES, dtype=jnp.uint32)[None, :]
+        found["tries"] = np.asarray(
+            jax.vmap(lambda t: keys.uniform(*keys.folded(words, t), lane, number))(slot[:, 0])
+        )
     return found
 
 
-@pytest.mark.parametrize("name", [x for x in SETTINGS if x not in TIES])
+@pytest.mark.parametrize("name", [x for x in SETTINGS if x not in (*TIES, *EPISODES)])
 def test_runs_are_those_of_the_slow_twin_draw_by_draw(name):
     """Would catch any decision, sum, noise or count of links that the pseudo-code does not make."""
     algorithm, twin, means = SETTINGS[name]
@@ -449,7 +470,10 @@ def elimination_p_values(name, runs):
     return np.array([scipy.stats.ks_2samp(fast, other).pvalue for other in (slow, apart)])
 
 
-@pytest.mark.parametrize("algorithm", [fmab.ldp_ucb, fmab.adap_ucb, fmab.fed_ucb, fmab.tree_ucb])
+@pytest.mark.parametrize(
+    "algorithm",
+    [fmab.ldp_ucb, fmab.adap_ucb, fmab.lazy_dp_ts, fmab.fed_ucb, fmab.tree_ucb],
+)
 def test_no_epsilon_is_claimed_for_rewards_without_a_range(algorithm):
     """Would catch noise for rewards in [0, 1] on rewards that one change can move further."""
     problem = fmab.Problem.uniform(3, 4, rewards="gaussian:0.5")

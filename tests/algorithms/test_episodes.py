@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from arena_twins import adap_index
 
 import fmab_jax as fmab
 from fmab_jax.core import keys, laplace, normal
@@ -133,6 +134,96 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
             sent = agents * (rounds - 1 + len(MEANS))
             assert data.numbers_sent.values[seed] == sent
     assert len(told) > 1
+
+
+def double(given, gaps, horizon, epsilon, alpha, kl):
+    """One run of AdaP-UCB: regret at every slot, the arm pulled most, and how near to tying arms were."""
+    rewards, noise = given
+    arms, regret, number, margin = len(MEANS), [0.0], 1, math.inf
+    n, mean, length = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+
+    def told(arm, pulls):
+        total = scipy.stats.binom.ppf(rewards[number, arm], pulls, MEANS[arm])
+        return (total + scipy.stats.laplace.ppf(noise[number, arm]) / epsilon) / pulls
+
+    for arm in range(arms):
+        regret.append(regret[-1] + gaps[arm])
+        n[arm], mean[arm], length[arm] = 1, told(arm, 1), 1
+    while len(regret) <= horizon:
+        number += 1
+        index = [
+            adap_index(len(regret), m, h, epsilon, alpha, kl)
+            for m, h in zip(mean, length, strict=True)
+        ]
+        apart = max(index) - np.array(index)
+        # Closer than 1e-9, bounds tie, as they do next to 1: the lowest is played.
+        arm = int(np.argmax(apart < (1e-9 if kl else 1e-15)))
+        margin = min(margin, abs(apart / 1e-9 - 1).min() if kl else math.inf)
+        pulls = int(n[arm])
+        whole = len(regret) - 1 + pulls <= horizon
+        for _ in range(min(pulls, horizon + 1 - len(regret))):
+            regret.append(regret[-1] + gaps[arm])
+        if whole:
+            n[arm], mean[arm], length[arm] = n[arm] + pulls, told(arm, pulls), pulls
+    return np.array(regret), int(np.argmax(n)), margin
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "given"),
+    [
+        (1.0, {}),
+        (0.4, {"alpha": 1.3}),
+        (2.0, {"kl": True}),
+        (20.0, {"kl": True, "alpha": 0.6}),
+    ],
+)
+def test_adap_ucb_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
+    """Would catch rewards of an episode that are remembered in the next, noise for all pulls or of
+    another scale, an episode as long as the one before, an index that takes all pulls for h, a
+    bonus that is added twice or after the cut, or arms at 1 of which not the lowest is played."""
+    horizon, agents, seeds = 900, 3, 5
+    rule = {"alpha": 3.1, "kl": False} | given
+    data = fmab.simulate(
+        fmab.adap_ucb(epsilon, **given),
+        fmab.Problem(MEANS, agents=agents),
+        horizon,
+        seeds,
+        times=np.arange(horizon + 1),
+    )
+    gaps, ended, checked = MEANS.max() - MEANS, set(), 0
+    for seed in range(seeds):
+        runs = [
+            double(uniforms(seed, agent, EPISODES, len(MEANS)), gaps, horizon, epsilon, **rule)
+            for agent in range(agents)
+        ]
+        if min(run[2] for run in runs) < 0.01:  # a tie, but for how well the bound is solved for
+            continue
+        checked += 1
+        regret = sum(run[0] for run in runs)
+        np.testing.assert_allclose(data.regret.values[seed], regret, rtol=1e-9, atol=1e-9)
+        lost = sum(gaps[run[1]] > 0 for run in runs)
+        assert data.agents_worse.values[seed] == lost
+        ended.add(round(regret[-1], 6))
+    assert checked >= 4 and len(ended) > 2
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("algorithm", [fmab.dp_imed, fmab.dp_klucb])
+def test_another_index_keeps_the_ledger_of_its_family(algorithm, secure):
+    """Would catch "no noise is stated" of a policy that only decides otherwise, and an epsilon that
+    a plug-in keeps which learns without noise."""
+    rows = fmab.privacy_ledger(algorithm(0.5, secure=secure), 5, colluding=2)
+    assert rows[0].epsilon == 0.5 and all(row.epsilon < math.inf for row in rows)
+
+    class Bare(algorithm):
+        name = "bare"
+
+        @staticmethod
+        def learn(state, pulls, rewards, noise, episode, own):
+            return algorithm.learn(state, pulls, rewards, 0.0 * noise, episode, own)
+
+    bare = fmab.privacy_ledger(Bare(0.5, secure=secure), 5)
+    assert all(row.epsilon == math.inf for row in bare)
 
 
 def exponent(y, q, n, m, epsilon):

@@ -19,9 +19,10 @@ import scipy.stats
 from arena_twins import largest_mean, mixing_steps
 
 import fmab_jax as fmab
-from fmab_jax.algorithms import base, dducb, hdp_mab
+from fmab_jax.algorithms import adap_ucb, base, dducb, hdp_mab, lazy_dp_ts
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
 from fmab_jax.algorithms.families import index
+from fmab_jax.algorithms.families.episodes import Episode
 from fmab_jax.algorithms.families.epochs import Epoch
 from fmab_jax.core import keys, laplace
 from fmab_jax.core.problems import Instance
@@ -191,8 +192,8 @@ def of_lcc(means):
     return known(fmab.lcc_ucb, pulls=PULLS, sums=PULLS * means, sticky=everywhere, began=BEGAN)
 
 
-def of_adap(means):
-    return known(fmab.adap_ucb, pulls=3 * PULLS, mean=means, length=PULLS)
+def of_lazy(means):
+    return known(fmab.lazy_dp_ts, pulls=3 * PULLS, mean=means, seen=PULLS)
 
 
 def of_thompson(means):
@@ -275,10 +276,6 @@ WIDTHS = {
         *(fmab.ldp_ucb, dict(epsilon=0.7, bits=1), AGENTS, tally),
         lambda t, n, *_: sqrt(2 * log(AGENTS * t) / n),
     ),
-    "adap_ucb": (
-        *(fmab.adap_ucb, dict(epsilon=0.7, alpha=2.9), 1, of_adap),
-        lambda t, n, *_: sqrt(2.9 * log(2 * t) / (2 * n)) + 2.9 * log(t) / (0.7 * n),
-    ),
     "tree_ucb": (
         *(fmab.tree_ucb, dict(epsilon=30, split=0, failure=0.2), 1, of_tree(30)),
         lambda t, n, *_: sqrt(2 * log(t) / n) + gamma(30, 1, 0.2) / n,
@@ -336,6 +333,36 @@ def test_arms_tie_where_their_indices_by_hand_do(name):
         assert chosen == [[0] * ROWS, [1] * ROWS], time
 
 
+@pytest.mark.parametrize("kl", [False, True])
+@pytest.mark.parametrize("time", [11, 400])
+def test_arms_of_adap_ucb_tie_where_their_indices_by_hand_do(time, kl):
+    """Would catch log t for log 2 t, a factor 2 left out, h of another episode or all pulls for it;
+    of the other index, epsilon left out, or a bound around the mean without the private term."""
+    epsilon, alpha, length = 7.0, 2.9, np.array([570.0, 1300, 9000])
+
+    def upper(mean, h):
+        private = alpha * log(time) / (epsilon * h)
+        if kl:
+            return largest_mean(mean + private, alpha * log(time) / h)
+        return mean + sqrt(alpha * log(2 * time) / (2 * h)) + private
+
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = upper(middle, length[1]) < upper(0.6, length[0])
+        low, high = (middle, high) if above else (low, middle)
+    own = dict(epsilon=np.float64(epsilon), alpha=np.float64(alpha), kl=np.float64(kl))
+    found = []
+    with jax.enable_x64(True):
+        seen = Episode(*(jnp.float64(x) for x in (9, time, HORIZON, ARMS, 1)))
+        for aside in (-1e-6, 1e-6):
+            mean = jnp.asarray([0.6, low + aside, 0.001])
+            state = adap_ucb.Last(jnp.asarray(3 * length), mean, jnp.asarray(length))
+            arm, slots = jax.jit(fmab.adap_ucb.choose)(state, seen, own)
+            found.append((int(arm), float(slots)))
+    assert found == [(0, 3 * 570.0), (1, 3 * 1300.0)]
+
+
 @pytest.mark.parametrize(("constant", "sharing"), [(0.0, 1), (3.0, 1), (3.0, 6)])
 @pytest.mark.parametrize("time", [2, 11, 400])
 def test_arms_tie_where_their_kl_indices_by_hand_do(constant, sharing, time):
@@ -378,6 +405,62 @@ def test_an_arm_has_few_rewards_up_to_four_logarithms(sharing, time):
             choose = jax.jit(fmab.ldp_ucb.choose)
             chosen.append(choose(state, slot_of(time, sharing), own).tolist())
     assert chosen == [[2, 1], [2, 2]]
+
+
+def test_a_buffer_is_released_when_it_holds_twice_as_many():
+    """Would catch a buffer of one more or one fewer, noise for each reward or of the scale 1 / O,
+    a mean over all pulls, rewards that are released again, or noise on arms not released."""
+    # Arms with O = 4 whose buffer of 8 fills now, or next time; one that is pulled first.
+    pulls, seen = np.array([[14.0, 13, 0]]), np.array([[4.0, 4, 0]])
+    held, mean = np.array([[5.5, 5.5, 0]]), np.array([[0.3, 0.3, 0]])
+    own, after = {"epsilon": np.float64(0.7)}, []
+    with jax.enable_x64(True):
+        fields = dict(pulls=pulls, seen=seen, held=held, mean=mean)
+        state, slot = known(fmab.lazy_dp_ts, rows=1, **fields), slot_of(30)
+        variable = scipy.stats.laplace.ppf(np.asarray(slot.uniform(1))[0, 0])
+        for pulled in np.eye(3):
+            given = jnp.asarray(pulled[None]), jnp.asarray(0.25 * pulled[None])
+            made = jax.jit(fmab.lazy_dp_ts.update)(state, *given, slot, own)
+            after.append([np.asarray(x)[0] for x in made])
+    noise = variable / 0.7
+    for arm, (size, total) in enumerate([(8, 5.75), (None, 5.75), (1, 0.25)]):
+        counted, now, means, left = after[arm]
+        others = np.arange(3) != arm
+        assert counted[arm] == pulls[0, arm] + 1 and (counted == pulls[0])[others].all()
+        assert ((now == seen[0]) & (means == mean[0]) & (left == held[0]))[others].all()
+        if size is None:
+            assert (now[arm], means[arm], left[arm]) == (4.0, 0.3, total)
+        else:
+            assert (now[arm], left[arm]) == (size, 0.0)
+            assert means[arm] == pytest.approx((total + noise) / size, rel=1e-12)
+
+
+@pytest.mark.parametrize("time", [11, 400])
+def test_lazy_dp_ts_draws_from_reshaped_posteriors(time):
+    """Would catch log t without its 3, epsilon left out, all pulls for O, ones for zeros, or a mean
+    that leaves [0, 1]: what is drawn is that of Beta laws by hand, and an arm without any mean goes
+    first."""
+    epsilon, means = 7.0, np.array([[0.4, -0.7, 1.6]] * ROWS)
+    own = {"epsilon": np.float64(epsilon)}
+    with jax.enable_x64(True):
+        slot, asked = slot_of(time), []
+
+        def chosen(state):
+            return fmab.lazy_dp_ts.choose(state, slot, own)
+
+        def recorded(_, ones, zeros):
+            asked.append((np.asarray(ones), np.asarray(zeros)))
+            return ones
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lazy_dp_ts.beta, "drawn", recorded)
+            arm = chosen(of_lazy(means)).tolist()
+            fresh = of_lazy(means)._replace(seen=jnp.asarray(PULLS * [1.0, 0.0, 1.0]))
+            untried = chosen(fresh).tolist()
+    m = np.clip(means + 3 * log(time) / (epsilon * PULLS), 0, 1)
+    np.testing.assert_allclose(asked[0][0], m * PULLS, rtol=1e-12)
+    np.testing.assert_allclose(asked[0][1], (1 - m) * PULLS, rtol=1e-12, atol=1e-9)
+    assert arm == [2] * ROWS and untried == [1] * ROWS
 
 
 @pytest.mark.parametrize(
@@ -445,7 +528,7 @@ def test_the_first_pulls_are_the_first_estimates(policy):
     ("policy", "own", "wanted"),
     [(policy, {"pooled": jnp.float64(x)}, bool(x)) for x in (0, 1)
      for policy in (fmab.ucb1, fmab.kl_ucb, fmab.ldp_ucb, fmab.thompson)]
-    + [(fmab.uniform_play, {}, False), (fmab.adap_ucb, {}, False), (fmab.tree_ucb, {}, False)],
+    + [(fmab.uniform_play, {}, False), (fmab.lazy_dp_ts, {}, False), (fmab.tree_ucb, {}, False)],
 )  # fmt: skip
 def test_only_those_that_pool_talk_in_every_slot(policy, own, wanted):
     """Would catch links that are counted where each agent is alone, or not where a server pools."""
@@ -587,7 +670,9 @@ VALUES = {
     "lcc_ucb, path": (fmab.lcc_ucb("path"), dict(degree=2.0, sub_epochs=4.0)),
     "gossip_ucb": (fmab.gossip_ucb(), dict(scaled=0.0)),
     "fed_ucb": (fmab.fed_ucb(0.3, radius="scaled"), dict(epsilon=0.3, scaled=1.0)),
-    "adap_ucb": (fmab.adap_ucb(0.3), dict(epsilon=0.3, alpha=3.1)),
+    "adap_ucb": (fmab.adap_ucb(0.3), dict(epsilon=0.3, alpha=3.1, kl=0.0)),
+    "adap_ucb, kl": (fmab.adap_ucb(None, kl=True), dict(epsilon=INF, alpha=3.1, kl=1.0)),
+    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), dict(epsilon=0.3)),
     "tree_ucb": (fmab.tree_ucb(0.3, split=True), dict(epsilon=0.3, split=1.0, failure=0.1)),
     "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), dict(epsilon=0.3, bits=0.0, pooled=1.0)),
 }
@@ -631,6 +716,7 @@ LEAKS = {
     "dist_dp_se": (fmab.dist_dp_se(0.3), 0.3, 0.3),
     "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), 0.3, 0.3),
     "adap_ucb": (fmab.adap_ucb(0.3), 0.3, 0.3),
+    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), 0.3, 0.3),
     "tree_ucb": (fmab.tree_ucb(0.3, split=True), 0.3, 0.3),
     "fed_ucb": (fmab.fed_ucb(0.3, "ring"), 0.3, 0.3),
     "fed1_ucb": (fmab.fed1_ucb(), INF, INF),
@@ -690,6 +776,7 @@ LEDGERS = {
     ),
     "ldp_ucb": (fmab.ldp_ucb(0.3, pooled=True), [("anybody", 0.3, 1), (OUTSIDE, 0.3, 5)]),
     "adap_ucb": (fmab.adap_ucb(0.3), [(ACTIONS, 0.3, 1)]),
+    "lazy_dp_ts": (fmab.lazy_dp_ts(0.3), [(ACTIONS, 0.3, 1)]),
     "tree_ucb": (fmab.tree_ucb(0.3), [(ACTIONS, 0.3, 0)]),
     "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(ACTIONS, 0.3, 0)]),
     "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 0), (ACTIONS, 0.3, 0)]),
@@ -714,6 +801,7 @@ def test_whoever_sees_something_is_told_with_what_covers_it(name):
 RELEASES = {
     fmab.cdp_mab(0.3): ("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     fmab.ldp_ucb(0.3): ("init", "release", "update", "choose", "due", "communicate", "bind"),
+    fmab.adap_ucb(0.3): ("init", "learn", "choose", "values", "bind"),
 }
 
 

@@ -216,6 +216,7 @@ def test_sums_of_many_bits() -> None:
         (fmab.fed_ucb(1.0, "ring"), 0),
         (fmab.dp_se(1.0), 1),
         (fmab.adap_ucb(1.0), 1),
+        (fmab.lazy_dp_ts(1.0), 1),
         (fmab.ldp_ucb(1.0), 1),
         (fmab.single_mab(1.0), 1),
         (fmab.dist_dp_se(1.0), 1),
@@ -279,7 +280,8 @@ def test_sources_are_credited_with_what_they_state() -> None:
     assert told(fmab.fed_ucb(1.0, "ring"), 2) == ["own"] * 3
     assert told(fmab.tree_ucb(1.0)) == ["own"] and told(fmab.tree_ucb(1.0, split=True)) == ["paper"]
     assert told(fmab.ldp_ucb(1.0)) == ["paper", ""]
-    assert told(fmab.dp_se(1.0)) == told(fmab.adap_ucb(1.0)) == ["paper"]
+    for paper in (fmab.dp_se(1.0), fmab.adap_ucb(1.0), fmab.lazy_dp_ts(1.0)):
+        assert told(paper) == ["paper"]
     assert told(fmab.cdp_mab(1.0)) == ["Theorem 1", "", ""]
     assert fmab.dp_se(0.5).seen("because").source == ""
 
@@ -428,7 +430,11 @@ def test_waits_bare_actions_unless_they_are_private() -> None:
 
 # What covers actions with epsilon = 0.5, of 50 agents; the others have no noise.
 COVERED = {"cdp": 25.0, "ddp": 25.0, "hdp": 25.0, "uniform_play": 0.0} | dict.fromkeys(
-    ("single", "dp_se", "dist_dp_se", "adap_ucb", "ldp_ucb", "fed_ucb", "tree_ucb"), 0.5
+    (
+        *("single", "dp_se", "dist_dp_se", "adap_ucb", "lazy_dp_ts", "dp_imed", "dp_klucb"),
+        *("ldp_ucb", "fed_ucb", "tree_ucb"),
+    ),
+    0.5,
 )
 
 
@@ -569,6 +575,7 @@ CUT = "cuts in their wait have sent their data"
         (fmab.tree_ucb(0.5), {ONCE}),
         (fmab.fed_ucb(0.5, "ring"), {ONCE}),
         (fmab.adap_ucb(0.5), {ONCE}),
+        (fmab.lazy_dp_ts(0.5), {ONCE}),
         (fmab.ucb1(), set()),
         (fmab.ddp_mab(None, "ring"), set()),
     ],
