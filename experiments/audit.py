@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import jax.numpy as jnp
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab

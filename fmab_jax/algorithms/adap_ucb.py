@@ -65,7 +65,9 @@ class AdaPUCB(Private, Episodes):
     examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --kl")
 
     alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
-    kl: bool = parameter(Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB")
+    kl: bool = parameter(
+        Flag(), "Take the index of AdaP-KLUCB.", default=False, symbol="AdaP-KLUCB"
+    )
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers actions: an episode's rewards are released once, and then forgotten."""

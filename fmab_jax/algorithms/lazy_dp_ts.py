@@ -1,4 +1,4 @@
-"""Lazy-DP-TS: private Thompson sampling on the last buffer of each arm, which doubles every time."""
+"""Lazy-DP-TS: private Thompson sampling on the last buffer of each arm; buffers double."""
 
 from __future__ import annotations
 

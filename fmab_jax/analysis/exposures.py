@@ -51,8 +51,8 @@ _HORIZON = 100_000
 _UPLOADS, _ARMS = 3, 2
 # The reward that differs: of the first agent, of an arm that loses ties.
 _ARM = 1
-# Actions of index policies and of episodes are those of so many slots; elimination decides in one of
-# its first rounds in which a mean can be far enough behind.
+# Actions of index policies and of episodes are those of so many slots; elimination decides in one
+# of its first rounds in which a mean can be far enough behind.
 _SLOTS, _MOST_ROUNDS, _DECISIONS = 32, 30, 2
 _FAR_ENOUGH = 0.95
 # How often noise leads to a decision, in the data sets that are tried.
@@ -677,7 +677,7 @@ class _Given(Law):
         pulls: Float[Array, " lane"],
         *parameters: Array,
     ) -> Float[Array, " lane"]:
-        """Returns the arm's rewards: in the epoch of these words 1 more, or less where all are 1."""
+        """Returns the arm's rewards: in the epoch of these words 1 more, or 1 less of all 1."""
         usual, first, second = parameters
         here = (k0.astype(jnp.float64) == first) & (k1.astype(jnp.float64) == second)
         changed = jnp.where(usual < 1.0, 1.0, -1.0)

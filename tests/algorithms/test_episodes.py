@@ -137,7 +137,7 @@ def test_episodes_are_those_of_the_slow_twin_draw_by_draw(name, index, secure):
 
 
 def double(given, gaps, horizon, epsilon, alpha, kl):
-    """One run of AdaP-UCB: regret at every slot, the arm pulled most, and how near to tying arms were."""
+    """One run of AdaP-UCB: regret at every slot, the arm pulled most, how near arms were to tie."""
     rewards, noise = given
     arms, regret, number, margin = len(MEANS), [0.0], 1, math.inf
     n, mean, length = np.zeros(arms), np.zeros(arms), np.zeros(arms)

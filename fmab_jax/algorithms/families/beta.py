@@ -18,7 +18,7 @@ def drawn(
     """Returns draws from Beta(1 + ones, 1 + zeros): exact, and the same if asked twice in a slot.
 
     Cheng's algorithm BB (Communications of the ACM 21(4), 1978), of which two tries in three are
-    kept at worst. Try n of a lane has numbers 2 n and 2 n + 1 of the lane, whoever else still tries.
+    kept at worst. Try n of a lane has its numbers 2 n and 2 n + 1, whoever else still tries.
 
     Args:
         slot: Whose random numbers are taken.
