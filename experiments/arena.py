@@ -58,13 +58,14 @@ TRUST = {
 
 
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
-# alone in episodes, of one policy that all agents share, of agents alone in slots, of agents that
-# talk in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
+# alone in episodes, of one policy that all agents share, of agents alone in slots, of agents
+# that draw from a Beta law for every arm, of agents that talk in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.4, 0.2), "c": (0.2, 0.1, 0.1)},
     "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
     "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.01, 0.0)},
+    "draws": {"a": (0.1, 0.02, 0.0), "b": (0.02, 0.0, 0.0), "c": (0.01, 0.0, 0.0)},
     "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
 }
 
@@ -103,6 +104,8 @@ class Entry(NamedTuple):
         """What a seed costs, a key of `SHARES`."""
         if not self.steps:
             return "rounds" if self.agents == AGENTS else "episodes"
+        if self.algorithm.name == "lazy_dp_ts":
+            return "draws"
         return "pooled" if self.algorithm.shared else "alone" if self.alone else "talk"
 
     def seeds(self, part: str, horizon: int, seeds: int) -> int:
@@ -146,6 +149,8 @@ LINE_UP = {
     "single": Entry("CDP-MAB alone", fmab.single_mab(EPSILON), "alone"),
     "dp_se": Entry("DP-SE", fmab.dp_se(EPSILON), "alone"),
     "adap_ucb": Entry("AdaP-UCB", fmab.adap_ucb(EPSILON), "alone"),
+    "adap_klucb": Entry("AdaP-KLUCB", fmab.adap_ucb(EPSILON, kl=True), "alone"),
+    "lazy_dp_ts": Entry("Lazy-DP-TS", fmab.lazy_dp_ts(EPSILON), "alone"),
     "dp_imed": Entry("DP-IMED", fmab.dp_imed(EPSILON), "alone"),
     "dp_klucb": Entry("DP-KLUCB", fmab.dp_klucb(EPSILON), "alone"),
     "tree_ucb": Entry("Private UCB (tree)", fmab.tree_ucb(EPSILON), "alone"),
@@ -250,6 +255,8 @@ _ALONE: dict[str, Callable[[float], Any]] = {
     "single": fmab.single_mab,
     "dp_se": fmab.dp_se,
     "adap_ucb": fmab.adap_ucb,
+    "adap_klucb": lambda leak: fmab.adap_ucb(leak, kl=True),
+    "lazy_dp_ts": fmab.lazy_dp_ts,
     "dp_imed": fmab.dp_imed,
     "dp_klucb": fmab.dp_klucb,
     "tree_ucb": fmab.tree_ucb,

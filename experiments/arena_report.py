@@ -80,6 +80,8 @@ _READINGS = {
     "longer than T.",
     "adap_ucb": "AdaP-UCB has α = {alpha} and doubles each arm's episodes; its bonus has the ε "
     "that a public code drops.",
+    "adap_klucb": "AdaP-UCB with the index of Bernoulli divergence, from the same source.",
+    "lazy_dp_ts": "Lazy-DP-TS, by every agent alone; each slot draws from a Beta law for every arm.",
     "tree_ucb": "Private UCB with a binary tree for each arm, as Mishra and Thakurta have it; ε is "
     "not split over arms, whose data are disjoint.",
     "ldp_ucb": "LDP-UCB-L, by every agent alone: every reward has Laplace noise before its agent "
