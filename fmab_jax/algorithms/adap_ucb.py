@@ -62,7 +62,7 @@ class AdaPUCB(Private, Episodes):
     source: ClassVar[str] = "Azize and Basu, NeurIPS 2022, arXiv 2209.02570"
     heard: ClassVar[str] = "nobody: each agent alone"
     trusted: ClassVar[str] = "nobody: no message is sent"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --kl")
+    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --kl false true")
 
     alpha: float = parameter(Real(low=0.0), "Of the index.", default=3.1)
     kl: bool = parameter(
