@@ -422,7 +422,7 @@ def _shown(path: Path) -> str:
             for row in csv.DictReader(file)
             if row["view"] == "actions" and row["share of the claim"]
             if (case := audit.SOUND.get(row["mechanism"]))
-            if isinstance(case.make(), fmab.IndexPolicy)
+            if isinstance(case.make(), (fmab.IndexPolicy, fmab.Episodes))
         ]
     if not shares:
         return ""

@@ -435,6 +435,49 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
             assert drawn.tolist() == [played] * 5
 
 
+@dataclass(frozen=True)
+class Leading(fmab.Episodes):
+    """All agents play the better mean for a slot."""
+
+    name = "leading"
+    shared = True
+
+    @staticmethod
+    def choose(state, episode, own):
+        """Returns the arm of the larger sum by pulls, and one slot."""
+        return jnp.argmax(state.sums / state.pulls), jnp.float64(1.0)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_pulls_of_episodes_are_those_of_the_policy(shared: bool) -> None:
+    """Would catch a reward that is changed in no run, for every agent that plays, or for every pull
+    of an episode, and one that leaves [0, 1]. By hand on the rewards that are given."""
+    algorithm = Leading() if shared else fmab.adap_ucb(None, alpha=0.3)
+    (source,) = sources(algorithm, 3, "actions")
+    agents, seen = (3 if shared else 1), set()
+    for place, (data, _) in enumerate(source.tried):
+        for changed in (0, 1):
+            base = np.array(data.base)
+            sums = agents * base
+            sums[1] += changed * (1.0 - 2.0 * base[1])
+            pulls, length, played = np.full(2, agents * 1.0), np.ones(2), [0, 1]
+            means = sums / agents
+            while len(played) < 32:
+                width = np.sqrt(0.3 * np.log(2 * (len(played) + 1)) / (2 * length))
+                arm = int(np.argmax(means if shared else means + width))
+                slots = 1 if shared else int(pulls[arm])
+                played += [arm] * slots
+                pulls[arm] += agents * slots
+                sums[arm] = agents * slots * base[arm] + (sums[arm] if shared else 0.0)
+                length[arm] = slots
+                means[arm] = sums[arm] / (pulls[arm] if shared else slots)
+            with own_settings():
+                drawn = source.drawn((place, changed), 0)[:5]
+            assert drawn.tolist() == [[agents * each for each in played[:32]]] * 5
+            seen.add(tuple(played[:32]))
+    assert len(seen) > (1 if shared else 4)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "rest"),
     [
