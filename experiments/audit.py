@@ -222,6 +222,11 @@ SOUND = {
     "LDP-UCB, bits": Case(partial(fmab.ldp_ucb, 1.0, bits=True), part=WHOLE),
     "LDP-UCB, bits, δ": Case(partial(fmab.ldp_ucb, 1.0, bits=True), 2, "messages", DELTA, WHOLE),
     "AdaP-UCB": Case(partial(fmab.adap_ucb, 1.0), part=WHOLE),
+    # With the authors' alpha all arms tie for longer than an audit lasts.
+    "AdaP-KLUCB": Case(partial(fmab.adap_ucb, 1.0, alpha=0.1, kl=True), part=WHOLE),
+    "DP-IMED": Case(partial(fmab.dp_imed, 1.0), part=WHOLE),
+    "DP-KLUCB": Case(partial(fmab.dp_klucb, 1.0), part=WHOLE),
+    "Lazy-DP-TS": Case(partial(fmab.lazy_dp_ts, 1.0), part=WHOLE),
     "Private UCB": Case(partial(fmab.tree_ucb, 1.0), part=WHOLE),
     "Fed_UCB": Case(partial(fmab.fed_ucb, 1.0), 2, part=TALKING),
     "Uniform play": Case(fmab.uniform_play, 1, part=TALKING),
