@@ -19,7 +19,6 @@ from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, Real, Whole, parameter
 
-
 @dataclass(frozen=True)
 class KLSE(NoisyMessages):
     """KL-SE: arms leave by a likelihood ratio of pairs; a whole run leaks epsilon.
@@ -124,6 +123,12 @@ class KLSE(NoisyMessages):
                 remedy = "let everybody report, or drop it"
                 refuse(name, True, "False where participation is below 1", remedy)
 
+    def _grid(self, agents: int) -> float:
+        # How many agents pull an arm depends on which arms are left, and that on what was heard.
+        if self.epsilon is None or self.secure or not self.split:
+            return 0.0
+        return 1.0 + math.ceil(math.log2(agents))
+
     @property
     def shares_arms(self) -> bool:
         """As `split` says."""
@@ -185,6 +190,7 @@ class KLSE(NoisyMessages):
             "heard": 1.0 if self.split else float(exchange.reporting),
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "failure": 1.0 / horizon if self.failure is None else self.failure,
+            "grid": self._grid(exchange.agents),
         }
 
     @staticmethod
@@ -194,9 +200,14 @@ class KLSE(NoisyMessages):
 
     @staticmethod
     def radius(epoch: Epoch) -> Scalar:
-        """Returns b_r, the evidence that is needed: (1 + b) e^-b = failure / (K r (r + 1))."""
+        """Returns b_r, the evidence that is needed: (1 + b) e^-b = failure / (K r (r + 1)).
+
+        Where noises are as many as past data decide, b_r holds for each number of them on a grid.
+        """
         tries = epoch.arms * epoch.number * (epoch.number + 1.0)
-        return evidence_needed(epoch.own["failure"] / tries)
+        grid, apart = epoch.own["grid"], epoch.own["grid"] > 0.0
+        chance = epoch.own["failure"] / (tries * jnp.maximum(grid, 1.0))
+        return evidence_needed(chance, apart.astype(tries.dtype))
 
     @classmethod
     def pulls_per_arm(cls, epoch: Epoch) -> Scalar:
@@ -211,7 +222,14 @@ class KLSE(NoisyMessages):
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
         """Drops an arm against which there is enough evidence."""
-        known = (heard.rewards, heard.noises, heard.best_noises, epoch.own["epsilon"])
+        # The most that there can be, halved as often as there are no more than that.
+        fewer, most = epoch.own["grid"] - 1.0, epoch.number * epoch.agents
+        times = most / jnp.maximum(heard.noises, heard.best_noises)
+        steps = jnp.minimum(jnp.floor(jnp.log2(times) + 1e-9), fewer)
+        gridded = most / 2.0**steps
+        noises = jnp.where(fewer < 0.0, heard.noises, gridded)
+        best_noises = jnp.where(fewer < 0.0, heard.best_noises, gridded)
+        known = (heard.rewards, noises, best_noises, epoch.own["epsilon"])
         told = evidence(heard.aggregate, heard.best, *known)
         return (heard.aggregate < heard.best) & (told >= heard.radius)
 

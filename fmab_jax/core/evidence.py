@@ -29,7 +29,7 @@ def evidence(
     high: Scalar,
     rewards: Scalar,
     noises: Scalar | Float[Array, " arm"],
-    high_noises: Scalar,
+    high_noises: Scalar | Float[Array, " arm"],
     epsilon: Scalar,
 ) -> Float[Array, " arm"]:
     """Returns D, or a little less: how clearly the mean behind ``low`` is below that of ``high``.
@@ -97,17 +97,19 @@ def evidence(
     return rewards * lax.fori_loop(0, _STEPS, step, start)[3]
 
 
-def evidence_needed(chance: Scalar) -> Scalar:
-    """Returns b with (1 + b) e^-b = chance.
+def evidence_needed(chance: Scalar, together: Scalar | float = 0.0) -> Scalar:
+    """Returns b with (1 + b) e^-b = chance, or with (2 + b) e^(1 - b) = chance.
 
-    The sum of two independent numbers, each of which exceeds x with probability at most e^-x,
-    exceeds b with at most that chance.
+    The first is for two independent numbers, each of which exceeds x with probability at most e^-x:
+    their sum exceeds b with at most that chance. The second is for two numbers that exceed x and z
+    together with probability at most e^(-x - z), independent or not: cut the line in b + 1 parts.
 
     Args:
         chance: In (0, 1).
+        together: 0 for the first, 1 for the second.
     """
-    wanted = -jnp.log(chance)
-    return lax.fori_loop(0, 40, lambda _, b: wanted + jnp.log1p(b), wanted)
+    wanted = together - jnp.log(chance)
+    return lax.fori_loop(0, 40, lambda _, b: wanted + jnp.log1p(together + b), wanted)
 
 
 def private_divergence(

@@ -274,14 +274,21 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
         n = pulls if split else agents * pulls
         lead = max(active, key=lambda arm: sums[arm])
         chance = failure / (arms * number * (number + 1))
+        # Past data decide how many agents pull an arm: a bound for each number on a grid.
+        grid = [number * agents / 2**j for j in range(100) if 2 ** (j - 1) < agents][::-1]
+        by_data = split and not secure
+        chance /= len(grid) if by_data else 1
         needed = scipy.optimize.brentq(
-            lambda b, chance=chance: math.log1p(b) - b - math.log(chance), 1, 1000
+            lambda b, chance=chance, e=by_data: math.log(1 + e + b) + e - b - math.log(chance),
+            *(1, 1000),
         )
-        told = {
-            arm: evidence(sums[arm], sums[lead], n, noises[arm], noises[lead], epsilon)
-            for arm in active
-            if sums[arm] < sums[lead]
-        }
+        told = {}
+        for arm in active:
+            if sums[arm] < sums[lead]:
+                own = noises[arm], noises[lead]
+                if by_data:
+                    own = (next(each for each in grid if each >= max(own) * (1 - 1e-9)),) * 2
+                told[arm] = evidence(sums[arm], sums[lead], n, *own, epsilon)
         margins += [abs(each / needed - 1) for each in told.values()]
         active = [arm for arm in active if told.get(arm, 0.0) < needed]
     chosen = active[0] if len(active) == 1 else -1
