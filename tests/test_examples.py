@@ -22,6 +22,7 @@ BESIDES = (
     *(graphs.make, graphs.components, graphs.diameter),
     *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
     *(theory.pair_failure, theory.crossover_epsilon),
+    *(theory.lai_robbins, theory.private_lower_bound),
 )
 NAMES = [name for name in fmab.__all__ if name != "__version__"]
 

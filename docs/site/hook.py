@@ -245,6 +245,7 @@ _BESIDES = (
     *(f"core.graphs.{name}" for name in ("make", "components", "diameter")),
     *(f"analysis.theory.{name}" for name in ("bounds", "closed_form", "regret_curve", "epochs")),
     *(f"analysis.theory.{name}" for name in ("pair_failure", "crossover_epsilon")),
+    *(f"analysis.theory.{name}" for name in ("lai_robbins", "private_lower_bound")),
 )
 _FULL = ("Problem", "Algorithm", "Elimination", "IndexPolicy", "Exchange", "Law")
 

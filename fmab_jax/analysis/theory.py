@@ -1,4 +1,4 @@
-"""Upper bounds on regret, rounds and links with explicit constants, after Theorems 1-4.
+"""Bounds on regret, rounds and links with explicit constants, after Theorems 1-4; lower bounds.
 
 The paper states its theorems up to constants. The functions here give numbers that bound the
 paper's elimination (`cdp_mab`, `ddp_mab`, `hdp_mab`, `single_mab`) as docs/semantics.md defines it,
@@ -10,6 +10,8 @@ and is never smaller.
 All rests on one good event: in no completed epoch do the aggregates of a best arm b and of another
 arm k differ by 2 C(r) more, or less, than their means do. Then b stays, an arm whose gap is at
 least 4 C(r) leaves, and an arm with the largest aggregate has a gap below 2 C(r).
+
+`lai_robbins` and `private_lower_bound` say what every algorithm loses in the end.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families import schedule
+from fmab_jax.core.evidence import private_divergence
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.errors import count, privacy, real, refuse
+from fmab_jax.errors import count, flag, privacy, real, refuse
 
 # More than any horizon has room for: epoch 64 of the doubling schedule takes over 10^30 pulls.
 _EPOCHS = 64
@@ -405,6 +408,109 @@ def crossover_epsilon(
     rho = real("ratio", ratio, 0, 1, "1/2, or gap^(1/R)", open_low=True)
     noise = r * rho**r * math.sqrt(2 * math.log(8 * K * r**2 * T))
     return noise / (math.sqrt(N) * math.log(8 * a * r**2 * T))
+
+
+def lai_robbins(means: Any, horizon: int, agents: int = 1, *, alone: bool = False) -> float:
+    """Returns what any algorithm that is good everywhere must lose, in the end, without privacy.
+
+    The sum over worse arms of gap / kl(mean, best mean), times the logarithm of all pulls. "Good
+    everywhere" means that regret grows slower than every power of time on every instance. "In the
+    end" means that regret divided by this number has a lower limit of at least 1 as the horizon
+    grows. At a given horizon it is a yardstick, not a bound: less may well be lost.
+
+    A federation that shares all it sees is one player with M T pulls: log(M T). Agents that hear of
+    nobody are M players with T pulls each: M log T.
+
+    Args:
+        means: [arm] of Bernoulli rewards, in [0, 1], the same for every agent.
+        horizon: T, in slots, in [1, 10^12].
+        agents: M.
+        alone: Whether each agent is a player of its own.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Lai and Robbins, Asymptotically efficient adaptive allocation rules, Advances in Applied
+        Mathematics 6 (1985), Theorem 1.
+
+    Example:
+        Fifty agents that play together lose little more than one of them would alone:
+
+        >>> from fmab_jax.analysis import theory
+        >>> [round(theory.lai_robbins([0.9, 0.6, 0.3], 10**6, agents)) for agents in (1, 50)]
+        [21, 27]
+        >>> round(theory.lai_robbins([0.9, 0.6, 0.3], 10**6, 50, alone=True))
+        1067
+    """
+    return private_lower_bound(means, None, horizon, agents, alone=alone)
+
+
+def private_lower_bound(
+    means: Any, epsilon: float | None, horizon: int, agents: int = 1, *, alone: bool = False
+) -> float:
+    """Returns what any algorithm whose actions are epsilon-private must lose, in the end.
+
+    As `lai_robbins`, with d_epsilon in place of kl: the infimum over z of
+    epsilon |z - mean| + kl(z, best mean). What is private is all that players do, for one changed
+    reward. A federation is one player with M T pulls if what all agents do together is: so it is
+    over a secure sum with one noise, and also where every message hides its rewards, from which the
+    actions follow. ``alone``, each agent's own actions are private by themselves.
+
+    Args:
+        means: [arm] of Bernoulli rewards, in [0, 1], the same for every agent.
+        epsilon: Privacy parameter > 0; None (or infinity) for no privacy.
+        horizon: T, in slots, in [1, 10^12].
+        agents: M.
+        alone: Whether each agent is a player of its own.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Source:
+        Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613.
+
+    Example:
+        Privacy costs something only where the log odds of two means are more than epsilon apart:
+
+        >>> from fmab_jax.analysis import theory
+        >>> given = [0.9, 0.6, 0.3], 10**6, 50
+        >>> [round(theory.private_lower_bound(given[0], e, *given[1:])) for e in (None, 4, 1, 0.1)]
+        [27, 27, 42, 359]
+    """
+    array = _means(means)
+    level = privacy("epsilon", epsilon)
+    T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    M = count("agents", agents, 1, 10**7, "give the number of agents M")
+    flag("alone", alone)
+    gaps = array.max() - array
+    worse = gaps >= _TIE
+    if not worse.any():
+        return 0.0
+    with jax.enable_x64(True):
+        low, high, hidden = map(jnp.asarray, (array[worse], np.full(1, array.max()), level))
+        apart = np.asarray(_divergence(low, high, jnp.float64(hidden)))
+    each = float((gaps[worse] / apart).sum())
+    return each * (M * math.log(T) if alone else math.log(M * T))
+
+
+@jax.jit
+def _divergence(low: Array, high: Array, epsilon: Array) -> Float[Array, " arm"]:
+    return private_divergence(low, high, epsilon)
+
+
+def _means(means: Any) -> Float[np.ndarray, " arm"]:
+    """Returns the means of arms, checked."""
+    remedy = "give one mean per arm, the same for all agents"
+    try:
+        array = np.asarray(means, np.float64)
+    except (TypeError, ValueError):
+        refuse("means", means, "an array of numbers", remedy)
+    if array.ndim != 1 or not 1 <= array.size <= 10**6:
+        refuse("means", array.shape, "one mean per arm, at most 1,000,000 arms", remedy)
+    if not ((array >= 0) & (array <= 1)).all():
+        refuse("means", means, "in [0, 1]", remedy)
+    return array
 
 
 class _Schedule(NamedTuple):
