@@ -74,8 +74,8 @@ def _instance(horizon: int, parts: Mapping[str, Any], shared: str = " and shared
     return (
         f"M = {AGENTS} agents, K = {ARMS} arms, means U[0, 1] drawn for each seed{shared}, "
         f"T = {whole(horizon)} slots, {seeds_in_words(parts)}. Where agents are alone and "
-        f"alike, and are simulated in slots or episodes, {STAND_INS} agents are run and their regret is "
-        f"multiplied by {AGENTS} / {STAND_INS}"
+        f"alike, and are simulated in slots or episodes, {STAND_INS} agents are run and their "
+        f"regret is multiplied by {AGENTS} / {STAND_INS}"
     )
 
 
@@ -121,13 +121,20 @@ def _ends(
     return named(least), named(most)
 
 
-def _legend(panel: Axes, wide: float) -> None:
+def _high(lines: Sequence[Sequence[str]], wide: float, columns: int = 1) -> float:
+    """Returns how high a panel is beside which its legend fits, in inches."""
+    rows = sum(style.wrapped(_label(each), wide).count("\n") + 1 for each in lines)
+    return max(1.4, 0.45 + 0.135 * (rows + len(lines) / 3) / columns)
+
+
+def _legend(panel: Axes, wide: float, columns: int = 1) -> None:
     """Writes the legend of a panel at its right, the most regret first, in lines of a width."""
     handles, labels = panel.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
     handles = [handles[i] for i in order]
     labels = [style.wrapped(labels[i], wide) for i in order]
     look = style.LEGEND | {"loc": "upper left", "bbox_to_anchor": (1.04, 1)}
+    look |= {"ncols": columns, "columnspacing": 1.0}
     panel.legend(handles, labels, handlelength=1.8, handletextpad=0.5, **look)
 
 
@@ -141,12 +148,14 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
         groups.setdefault(LINE_UP[each].trust, []).append(each)
     shown = [trust for trust in TRUST if trust in groups]
 
+    lines = {trust: _lines(groups[trust], means) for trust in shown}
+
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(shown), across=2, height=1.4)
+        panels = page.places(len(shown), 2, [_high(each, 1.05) for each in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
-            for index, line in enumerate(_lines(groups[trust], means)):
+            for index, line in enumerate(lines[trust]):
                 common.draw_bands(panel, {_label(line): bands[line[0]]}, **style.look(index))
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
             panel.set_title(TRUST[trust], fontsize=FONT, pad=3, loc="left")
@@ -365,29 +374,34 @@ def _draw_leaks(
     }
     yardstick = math.nan if quiet is None else float(quiet.regret.isel(time=-1).mean())
     low = np.nanmin([yardstick, *(values[:, 1].min() for values in found.values())])
-    high = max(values[:, 2].max() for values in found.values())
+    top = max(values[:, 2].max() for values in found.values())
+    lines = {
+        view: _lines(names, {each: found[view, each][:, 0] for each in names})
+        for view, names in members.items()
+    }
     # A contestant has one look in all panels.
     place = {each: i for i, each in enumerate(dict.fromkeys(each for _, each in found))}
 
     def page(page: pictures.Page) -> None:
-        panels = page.places(len(members), across=2, height=2.0)
-        for panel, (view, names) in zip(panels, members.items(), strict=True):
-            means = {each: found[view, each][:, 0] for each in names}
+        columns = 1 if page.narrow else 2
+        high = [max(2.0, _high(each, 0.95, columns)) for each in lines.values()]
+        panels = page.places(len(members), 1, high)
+        for panel, view in zip(panels, members, strict=True):
             if view != "actions" and quiet is not None:
                 words = f"{LINE_UP[YARDSTICK].label} alone: nothing told"
                 panel.plot(LEAKS, [yardstick] * len(LEAKS), color="0.6", linewidth=2.4, label=words)
-            for line in _lines(names, means):
+            for line in lines[view]:
                 mean, lower, upper = found[view, line[0]].T
                 marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
                 own = style.look(place[line[0]]) | {"marker": marker, "markersize": 3}
                 panel.vlines(LEAKS, lower, upper, color=own["color"], linewidth=0.8)
                 panel.plot(LEAKS, mean, label=_label(line), **own)
-            panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * high))
+            panel.set(xscale="log", yscale="log", ylim=(0.8 * max(low, 1), 1.3 * top))
             panel.margins(x=0.04)
             panel.set_title(VIEWS[view].who, fontsize=FONT, pad=3, loc="left")
             panel.set_xlabel(f"leak, {VIEWS[view].leak}", labelpad=2)
             panel.set_ylabel(REGRET, labelpad=2)
-            _legend(panel, 0.95)
+            _legend(panel, 0.95, columns)
 
     missing = [
         f"{VIEWS[view].who.capitalize()}: {words}"

@@ -140,6 +140,8 @@ def _numbers(name: str) -> dict[str, str]:
     }
     if name == "cdp":
         told = {"share": f"{algorithm.participation:g}", "leak": arena.leaks(algorithm)["messages"]}
+    elif name == "kl_se_split":
+        told = {"agents": f"{arena.AGENTS}"}
     elif name == "ddp":
         told = {"agents": f"{arena.AGENTS}", "wait": f"{exchange.wait}"}
     elif name == "hdp":
@@ -172,8 +174,8 @@ def readings() -> dict[str, str]:
 
 _, DIFFER = SPREADS
 STAND_INS = (
-    f"Where agents are alone and alike and are simulated in slots or episodes, {arena.STAND_INS} agents "
-    "are run, and their regret and the agents that play a worse arm are multiplied by "
+    "Where agents are alone and alike and are simulated in slots or episodes, "
+    f"{arena.STAND_INS} agents are run, and their regret and the agents that play a worse arm are multiplied by "
     f"{arena.AGENTS // arena.STAND_INS}."
 )
 COLLUDING = 10

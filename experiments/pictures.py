@@ -83,14 +83,16 @@ class Page:
         shape = (len(labels), len(titles))
         turned = self.narrow and shape[1] > 1
         down, across = shape[::-1] if turned else shape
-        axes = self._subplots(down, across, height)
+        axes = self._subplots([height] * down, across)
         axes = axes.T if turned else axes
         below = [x] * len(labels) if isinstance(x, str) else list(x)
         write = self._write_turned if turned else self._write_straight
         self._label = lambda: write(axes, labels, titles, below, height)
         return axes
 
-    def places(self, number: int, across: int = 1, height: float = 1.45) -> list[Axes]:
+    def places(
+        self, number: int, across: int = 1, height: float | Sequence[float] = 1.45
+    ) -> list[Axes]:
         """Makes panels with labels of their own, `across` beside each other in two columns.
 
         In one column all are below each other. A power of ten is added to a label where it is due.
@@ -98,13 +100,15 @@ class Page:
         Args:
             number: Of panels.
             across: How many are beside each other where there is room.
-            height: Of a panel, in inches.
+            height: Of a panel, in inches, or of each; a row is as high as its highest.
 
         Returns:
             The panels; those that their grid has besides are left out.
         """
         across = 1 if self.narrow else across
-        axes = list(self._subplots(math.ceil(number / across), across, height).flat)
+        each = [height] * number if isinstance(height, float | int) else list(height)
+        rows = [max(each[at : at + across]) for at in range(0, number, across)]
+        axes = list(self._subplots(rows, across).flat)
         for spare in axes[number:]:
             spare.remove()
 
@@ -145,9 +149,10 @@ class Page:
         self.figure.align_ylabels()
         return style.finish(self.figure, self.handles, "", fit=self.fit)
 
-    def _subplots(self, down: int, across: int, height: float) -> np.ndarray:
-        self.figure.set_size_inches(self.width, height * down)
-        axes = self.figure.subplots(down, across, squeeze=False)
+    def _subplots(self, rows: Sequence[float], across: int) -> np.ndarray:
+        self.figure.set_size_inches(self.width, sum(rows))
+        ratios = {"height_ratios": rows}
+        axes = self.figure.subplots(len(rows), across, squeeze=False, gridspec_kw=ratios)
         for each in axes.flat:
             style.dress(each)
             each.margins(x=0.01)

@@ -19,6 +19,7 @@ from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import Flag, Real, Whole, parameter
 
+
 @dataclass(frozen=True)
 class KLSE(NoisyMessages):
     """KL-SE: arms leave by a likelihood ratio of pairs; a whole run leaks epsilon.
@@ -27,7 +28,8 @@ class KLSE(NoisyMessages):
     the sums of this epoch's rewards, with Laplace(1/epsilon) noise: a reward is in one message. The
     server adds up all that it has heard. An arm leaves when the evidence that its mean is below the
     leading one's (`fmab_jax.core.evidence`) reaches b_r, (1 + b_r) e^-b_r = failure / (K r (r+1)).
-    So the best arm is lost with a probability of at most ``failure``.
+    So a best arm is dropped with a probability of at most ``failure``, if agents are alike or all
+    report. Where agents share the arms out, b_r is a little larger.
 
     Own work of this project, without a source; docs/theory.md has the proof.
 
@@ -42,7 +44,7 @@ class KLSE(NoisyMessages):
             each for longer, so that less noise is on it.
         participation: Share p of the agents that report in a round, in (0, 1].
         rounds: Round budget R, after which the best arm is played; None for none.
-        failure: Probability that the best arm is lost; None for 1 / T.
+        failure: Probability that a best arm is dropped; None for 1 / T.
 
     Example:
         Two agents of five report in a round. A run leaks epsilon, not N epsilon.
@@ -59,6 +61,7 @@ class KLSE(NoisyMessages):
 
     name: ClassVar[str] = "kl_se"
     title: ClassVar[str] = "KL-SE"
+    source: ClassVar[str] = "this project, docs/theory.md"
     heard: ClassVar[str] = "a server hears ceil(pM) agents a round, or a secure sum"
     trusted: ClassVar[str] = "nobody, up to the epsilon of a message; or secure aggregation"
     examples: ClassVar[tuple[str, ...]] = (

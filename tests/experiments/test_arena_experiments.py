@@ -44,7 +44,12 @@ OWN = {
     "ddp": ("message", {"graph": "ring"}),
     "hdp": ("message", {"components": "5x10:star"}),
     "fed_ucb": ("message", {"graph": "ring", "radius": "scaled"}),
+    "kl_se": ("message", {"split": False, "secure": False}),
+    "kl_se_split": ("message", {"split": True, "secure": False}),
     "dist_dp_se": ("sum", {}),
+    "kl_se_sum": ("sum", {"secure": True, "split": False}),
+    "dp_imed_sum": ("sum", {"secure": True}),
+    "dp_klucb_sum": ("sum", {"secure": True}),
     "ldp_ucb_pooled": ("reward", {"pooled": True, "bits": False}),
     "ldp_bits_pooled": ("reward", {"pooled": True, "bits": True}),
     "ldp_ucb": ("alone", {"pooled": False, "bits": False}),
@@ -62,7 +67,11 @@ OWN = {
     "lcc_ucb_graph": ("names", {"graph": "ring"}),
     "single": ("alone", {}),
     "dp_se": ("alone", {}),
-    "adap_ucb": ("alone", {}),
+    "adap_ucb": ("alone", {"kl": False}),
+    "adap_klucb": ("alone", {"kl": True}),
+    "lazy_dp_ts": ("alone", {}),
+    "dp_imed": ("alone", {"secure": False}),
+    "dp_klucb": ("alone", {"secure": False}),
     "tree_ucb": ("alone", {}),
     "ucb1": ("alone", {"pooled": False}),
     "thompson": ("alone", {"pooled": False}),
@@ -213,7 +222,9 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     messages = arena.VIEWS["messages"].makers
     assert messages["ldp_ucb_pooled"](1.0).epsilon == messages["ldp_bits_pooled"](1.0).epsilon == 1
     absent = arena.VIEWS["sums"].absent
-    assert {name for name in absent if not arena.LINE_UP[name].alone} == {"ddp", "fed_ucb"}
+    assert {name for name in absent if not arena.LINE_UP[name].alone} == {
+        *("ddp", "fed_ucb", "kl_se", "kl_se_split"),
+    }
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
         assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
     note = arena_report.noted(arena.VIEWS["sums"], Path("nowhere"))
@@ -302,11 +313,11 @@ def test_every_private_contestant_takes_part_or_is_absent_with_a_reason():
 
 
 def test_who_is_alone_and_alike_has_stand_ins():
-    """Would catch five agents for fifty where they talk, share one policy, or play in rounds or
-    episodes."""
+    """Would catch five agents for fifty where they talk, share one policy, or play in rounds."""
     few = {name for name, entry in arena.LINE_UP.items() if entry.agents < arena.AGENTS}
     assert few == {
-        *("ldp_ucb", "ldp_bits", "tree_ucb"),
+        *("ldp_ucb", "ldp_bits", "tree_ucb", "lazy_dp_ts"),
+        *("adap_ucb", "adap_klucb", "dp_imed", "dp_klucb"),
         *("ucb1", "thompson", "kl_ucb", "uniform_play"),
     }
 
@@ -353,11 +364,14 @@ def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
 
 # By what a seed costs: of 1000 seeds, how many at T = 10^4, 10^5 and 10^6, of parts (a), (b), (c).
 POOLED = {"ucb1_pooled", "thompson_pooled", "kl_ucb_pooled", "ldp_ucb_pooled", "ldp_bits_pooled"}
+EPISODES = {"adap_ucb", "adap_klucb", "dp_imed", "dp_klucb"}
 TALK = {"fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"}
 SEEDS = {
     "rounds": {10**4: (1000, 1000, 1000), 10**5: (1000, 1000, 1000), 10**6: (1000, 1000, 100)},
     "pooled": {10**4: (1000, 200, 200), 10**5: (100, 40, 40), 10**6: (40, 10, 10)},
     "alone": {10**4: (1000, 100, 50), 10**5: (100, 20, 10), 10**6: (40, 0, 0)},
+    "episodes": {10**4: (1000, 1000, 200), 10**5: (1000, 400, 100), 10**6: (1000, 200, 100)},
+    "draws": {10**4: (100, 20, 10), 10**5: (20, 0, 0), 10**6: (0, 0, 0)},
     "talk": {10**4: (200, 50, 50), 10**5: (40, 10, 10), 10**6: (0, 0, 0)},
 }
 
@@ -367,7 +381,8 @@ def test_seeds_are_what_a_contestant_can_run():
     policy with the seeds of those that talk, the seeds of another part, and a single seed."""
     for name, entry in arena.LINE_UP.items():
         cost = "pooled" if name in POOLED else "talk" if name in TALK else "alone"
-        cost = cost if entry.steps else "rounds"
+        cost = cost if entry.steps else "episodes" if name in EPISODES else "rounds"
+        cost = "draws" if name == "lazy_dp_ts" else cost
         assert entry.cost == cost, name
         for horizon, wanted in SEEDS[cost].items():
             assert tuple(entry.seeds(part, horizon, 1000) for part in "abc") == wanted, name
@@ -416,7 +431,8 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     # The same in two views: summed up over all, a sum itself, and whoever gossips.
     twice = {
         ("sums", "cdp"), ("sums", "dist_dp_se"), ("messages", "fed_ucb"),
-        ("sums", "ldp_ucb_pooled"), ("sums", "ldp_bits_pooled"),
+        ("sums", "ldp_ucb_pooled"), ("sums", "ldp_bits_pooled"), ("messages", "kl_se_split"),
+        ("sums", "kl_se_sum"), ("sums", "dp_imed_sum"), ("sums", "dp_klucb_sum"),
     }  # fmt: skip
     twice = {key for key in twice if key[1] in wanted["b"]}
     for view, name, leak in found["b"]:
@@ -426,7 +442,10 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     assert len(at_leak) == len(found["b"]) - 6 * len(twice)
     # Where agents differ; where they are alike it is the run of part (a).
     alike = {n for n in arena.LINE_UP if getattr(arena.LINE_UP[n].algorithm, "homogeneous_only", 0)}
-    assert alike == {"dducb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"}
+    assert alike == {
+        *("dducb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"),
+        *("kl_se_split", "dp_imed_sum", "dp_klucb_sum"),
+    }
     told = {where: (seeds, spread) for where, seeds, spread, *_ in ran if where[0] == "c"}
     assert told == {("c", n): (m, 1.0) for n, m in wanted["c"].items() if n not in alike}
     assert list(found["c"]) == [
@@ -534,11 +553,14 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert groups[words["message"], "50"] == ["cdp", "hdp"]
     # Waits without noise: no epsilon of messages covers who sees actions.
     assert groups[f"{words['message']}, and whoever sees actions", "50"] == ["ddp"]
-    assert groups[words["message"], "1"] == ["fed_ucb"]
-    assert groups[words["sum"], "1"] == ["dist_dp_se"]
+    assert groups[words["message"], "1"] == ["fed_ucb", "kl_se", "kl_se_split"]
+    assert groups[words["sum"], "1"] == ["dist_dp_se", "kl_se_sum", "dp_imed_sum", "dp_klucb_sum"]
     # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.
     noisy = ["ldp_ucb", "ldp_bits"]
-    assert groups[words["alone"], "1"] == [*noisy, "single", "dp_se", "adap_ucb", "tree_ucb"]
+    assert groups[words["alone"], "1"] == [
+        *(*noisy, "single", "dp_se", "adap_ucb", "adap_klucb", "lazy_dp_ts"),
+        *("dp_imed", "dp_klucb", "tree_ucb"),
+    ]
     assert groups[words["reward"], "1"] == [f"{name}_pooled" for name in noisy]
     for name, entry in arena.LINE_UP.items():
         silent = arena.leaks(entry.algorithm)["messages"] == arena.statements.NOTHING
@@ -563,7 +585,7 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
         for (trust, leak), names in groups.items()
         if len(names) > 1
     ]
-    assert len(starts) == 6
+    assert len(starts) == 8
     for line, start in zip(lines[1:-2], starts, strict=True):
         assert line.startswith(start), line
 
@@ -658,7 +680,8 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         f"View: **whoever sees secure sums and no message**; {delta} Of a leak of 1, a message of "
         "CDP-MAB, or a reward of LDP-UCB-L, has noise for 2.63, since its sums are over all "
         "agents; a message of HDP-MAB for 1.28,",
-        f"View: **whoever sees actions alone**; {delta} CDP-MAB, HDP-MAB and pooled LDP-UCB act on",
+        f"View: **whoever sees actions alone**; {delta} CDP-MAB, HDP-MAB, KL-SE "
+        "and pooled LDP-UCB act on",
     ]
     for head, start in zip(heads, starts, strict=True):
         assert head.startswith(start)
@@ -671,7 +694,7 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
     for (view, leak), line in zip(told, said, strict=True):
         what, mean = arena.VIEWS[view], found[view, first[view], leak].regret.isel(time=-1).mean()
         own = f"pure ε = {leak:g}" if view == "messages" else f"ε = {leak:g} up to δ = 10⁻⁶"
-        start = f"* At matched trust, T = 10, by {what.who}, {own}: of {numbers[view]} of 13 "
+        start = f"* At matched trust, T = 10, by {what.who}, {own}: of {numbers[view]} of 22 "
         start += f"contestants, {best[view]} has the least regret, "
         assert line.startswith(start)
         told_mean = line.removeprefix(start).partition(" [")[0].replace(",", "")
@@ -692,10 +715,11 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         assert (" Yardstick: KL-UCB by every agent alone" in line) == (view != "actions")
     # By hand, of one view.
     assert (
-        " Not run, because no ε covers a share of its noise: Dist-DP-SE. Not run, because they "
-        "tell nobody anything: CDP-MAB alone / DP-SE / AdaP-UCB / Private UCB (tree) / LDP-UCB-L, "
-        "alone / LDP-UCB-B, alone. Not run, because this run leaves them out: DDP-MAB, ring / "
-        "HDP-MAB, 10 stars of 5. Not run, because simulating them slot by slot takes too long: "
+        " Not run, because no ε covers a share of the noise: Dist-DP-SE / KL-SE, secure sum / "
+        "DP-IMED, secure sum / DP-KLUCB, secure sum. Not run, because they tell nobody anything: "
+        "CDP-MAB alone / DP-SE / AdaP-UCB / AdaP-KLUCB / Lazy-DP-TS / DP-IMED / DP-KLUCB / Private "
+        "UCB (tree) / LDP-UCB-L, alone / LDP-UCB-B, alone. Not run, because this run leaves them "
+        "out: DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms shared out. Not run, because simulating them slot by slot takes too long: "
         "Fed_UCB, ring, scaled / LDP-UCB-L, pooled / LDP-UCB-B, pooled."
     ) in said[0]
     # A column for each leak, a row for each that takes part.
@@ -751,10 +775,11 @@ def test_who_is_least_where_agents_differ_is_said():
     found = {"cdp": differ["cdp", "agents alike"], "ucb1": differ["ucb1", "agents alike"]}
     *_, line = arena_report._winners(10, {"a": found, "c": differ})
     assert line.startswith(
-        "* Where agents differ, T = 10: of 2 of 28 contestants, CDP-MAB has the least regret, "
+        "* Where agents differ, T = 10: of 2 of 37 contestants, CDP-MAB has the least regret, "
         f"{float(differ['cdp', 'agents differ'].regret.isel(time=-1).mean()):,.0f} ["
     )
-    alike = "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
+    alike = "KL-SE, arms shared out / DP-IMED, secure sum / DP-KLUCB, secure sum / "
+    alike += "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
     assert f" Not run, because they are stated for agents alike only: {alike}" in line
     assert not any("differ, " in line for line in arena_report._winners(10, {"a": found, "c": {}}))
 
@@ -774,9 +799,9 @@ def test_who_does_no_better_than_uniform_play_is_named():
     start = "* Surely within 5 % of uniform play, or worse, T = 10⁶: "
     missing, hdp = arena.not_run(arena.absent(arena.LINE_UP, parts)), arena.LINE_UP["hdp"].label
     assert told == f"{start}{' / '.join(names)}; not decided: {hdp}. {missing}"
-    assert missing.startswith("Not run, because this run leaves them out: Dist-DP-SE / Fed1-UCB")
+    assert missing.startswith("Not run, because this run leaves them out: KL-SE / KL-SE, arms")
     assert " / KL-UCB." in missing and "CDP-MAB /" not in missing
-    assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 28 contestants, ")
+    assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 37 contestants, ")
     assert " common seeds)." in lines[0] and "(5 seeds)" not in lines[0].partition("more")[0]
     messages = f"* Trusted: {arena.TRUST['message']}; messages: ε = 50, T = 10⁶: "
     assert sum(line.startswith(messages) for line in lines) == 1
@@ -980,7 +1005,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
     everybody = [arena.entrant(name, data) for name, data in found["a"].items()]
     least, most = arena_figures._ends(everybody)
     assert (
-        f"26 of 28 algorithms, by who is trusted. At T = 10⁴ the least mean regret is that of "
+        f"35 of 37 algorithms, by who is trusted. At T = 10⁴ the least mean regret is that of "
         f"{least}; the largest is that of {most}. CDP-MAB has {last['cdp'].mean():,.0f}. "
         f"{arena_figures.APART}"
     ) == regret.alt
@@ -1066,7 +1091,8 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         f"{final}. {arena_figures.APART}"
     )
     assert "the local best arm of 50 % of the agents" in differ.caption
-    alike = "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
+    alike = "KL-SE, arms shared out / DP-IMED, secure sum / DP-KLUCB, secure sum / "
+    alike += "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
     assert f"Not run, because they are stated for agents alike only: {alike}" in differ.caption
     # What is drawn: who is best where agents differ stands highest, in both colours.
     page = pictures.Page(narrow=False)
@@ -1103,7 +1129,7 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
                 (line.get_color(), line.get_linestyle(), line.get_marker())
             )
     # Everybody looks the same in all panels, and nobody like another.
-    assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks) == 12
+    assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks) == 21
 
 
 def test_names_in_pictures_carry_the_leak_of_their_messages():
