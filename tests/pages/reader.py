@@ -429,7 +429,10 @@ def _places(members: Sequence[Row]) -> Iterable[str]:
             yield f"{row.label} has place {row.place}"
     for one in members:
         for other in members:
-            apart = one.regret[2] < other.regret[1] and one.seeds == other.seeds
+            # Places are simultaneous over all pairs: bars must be apart by as much as they are long.
+            bars = one.regret[2] - one.regret[1] + other.regret[2] - other.regret[1]
+            gap = other.regret[1] - one.regret[2]
+            apart = gap > bars / 2 and one.seeds == other.seeds
             if apart and any(map(int.__gt__, ends[one.label], ends[other.label])):
                 yield f"{one.label} is surely better than {other.label}, and has a later place"
     for rank in range(1, len(members) + 1):

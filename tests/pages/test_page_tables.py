@@ -261,7 +261,7 @@ def columns(line: str) -> str:
 
 
 def place_better(line: str) -> str:
-    return re.sub(r"; 3(–6)? of 6", "; 1 of 6", line, count=1)
+    return re.sub(r"; 4(–6)? of 8", "; 1 of 8", line, count=1)
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "the winner of another view": (
         "ARENA.md",
-        within(SUMS, "LDP-UCB-B, pooled has the", "DDP-MAB, ring has the"),
+        within(SUMS, "DP-IMED, secure sum has the", "DDP-MAB, ring has the"),
     ),
     "one absent contestant is unsaid": (
         "ARENA.md",
@@ -322,7 +322,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "absent for another reason": (
         "ARENA.md",
-        within(LEAK, "no ε covers a share of its noise", "this run leaves them out"),
+        within(LEAK, "no ε covers a share of the noise", "this run leaves them out"),
     ),
     "absent for the reason of others": (
         "ARENA.md",
@@ -372,7 +372,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "who is next is another": (
         "ARENA.md",
-        changed(ALL, r"(?<=; )Thompson, pooled", "UCB1, pooled"),
+        changed(ALL, r"(?<=; )DP-IMED, secure sum", "UCB1, pooled"),
     ),
     "the leak of another view": (
         "ARENA.md",
@@ -443,7 +443,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "who cannot be told apart is left out": (
         "ARENA.md",
-        everywhere(r"(cannot be told from it: [^;\n]*?) / [^/;\n]*?seeds\)(?=[;.])", r"\1", 1),
+        everywhere(r" cannot be told from it: KL-SE, [^;\n]*?seeds\);", "", 1),
     ),
     "better than uniform play, and said to be none": (
         "ARENA.md",
@@ -630,7 +630,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "a panel's absent for another reason": (
         "arena_leak_T1e4.md",
-        everywhere("it forwards single messages", "no ε covers a share of its noise"),
+        everywhere("it forwards single messages", "no ε covers a share of the noise"),
     ),
     "a panel's absent contestant unsaid": (
         "arena_leak_T1e6.md",
