@@ -58,8 +58,9 @@ TRUST = {
 
 
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
-# alone in episodes, of one policy that all agents share, of agents alone in slots, of agents
-# that draw from a Beta law for every arm, of agents that talk in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
+# alone in episodes, of one policy that all agents share, of agents alone in slots, of agents that
+# draw from a Beta law for every arm, of agents that talk in slots. In each part of the arena, up to
+# T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.4, 0.2), "c": (0.2, 0.1, 0.1)},
@@ -328,7 +329,8 @@ VIEWS = {
             **_ALONE,
         },
         {},
-        "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents. Agents of DDP-MAB wait "
+        "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents. Agents of DDP-MAB "
+        "wait "
         "by the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
         "so that ε is an upper bound on what they leak{shown}.",
     ),

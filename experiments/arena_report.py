@@ -81,7 +81,7 @@ _READINGS = {
     "adap_ucb": "AdaP-UCB has α = {alpha} and doubles each arm's episodes; its bonus has the ε "
     "that a public code drops.",
     "adap_klucb": "AdaP-UCB with the index of Bernoulli divergence, from the same source.",
-    "lazy_dp_ts": "Lazy-DP-TS, by every agent alone; each slot draws from a Beta law for every arm.",
+    "lazy_dp_ts": "Lazy-DP-TS, by every agent alone; each slot draws from a Beta law for each arm.",
     "tree_ucb": "Private UCB with a binary tree for each arm, as Mishra and Thakurta have it; ε is "
     "not split over arms, whose data are disjoint.",
     "ldp_ucb": "LDP-UCB-L, by every agent alone: every reward has Laplace noise before its agent "
@@ -175,7 +175,8 @@ def readings() -> dict[str, str]:
 _, DIFFER = SPREADS
 STAND_INS = (
     "Where agents are alone and alike and are simulated in slots or episodes, "
-    f"{arena.STAND_INS} agents are run, and their regret and the agents that play a worse arm are multiplied by "
+    f"{arena.STAND_INS} agents are run, and their regret and the agents that play a worse arm are "
+    "multiplied by "
     f"{arena.AGENTS // arena.STAND_INS}."
 )
 COLLUDING = 10

@@ -205,12 +205,12 @@ class KLSE(NoisyMessages):
     def radius(epoch: Epoch) -> Scalar:
         """Returns b_r, the evidence that is needed: (1 + b) e^-b = failure / (K r (r + 1)).
 
-        Where noises are as many as past data decide, b_r holds for each number of them on a grid.
+        Where past data decide how many noises there are, the two sums are not independent, and each
+        number on a grid has to hold: failure is divided by e times the numbers of the grid.
         """
         tries = epoch.arms * epoch.number * (epoch.number + 1.0)
-        grid, apart = epoch.own["grid"], epoch.own["grid"] > 0.0
-        chance = epoch.own["failure"] / (tries * jnp.maximum(grid, 1.0))
-        return evidence_needed(chance, apart.astype(tries.dtype))
+        grid = epoch.own["grid"]
+        return evidence_needed(epoch.own["failure"] / (tries * jnp.maximum(math.e * grid, 1.0)))
 
     @classmethod
     def pulls_per_arm(cls, epoch: Epoch) -> Scalar:

@@ -97,19 +97,17 @@ def evidence(
     return rewards * lax.fori_loop(0, _STEPS, step, start)[3]
 
 
-def evidence_needed(chance: Scalar, together: Scalar | float = 0.0) -> Scalar:
-    """Returns b with (1 + b) e^-b = chance, or with (2 + b) e^(1 - b) = chance.
+def evidence_needed(chance: Scalar) -> Scalar:
+    """Returns b with (1 + b) e^-b = chance.
 
-    The first is for two independent numbers, each of which exceeds x with probability at most e^-x:
-    their sum exceeds b with at most that chance. The second is for two numbers that exceed x and z
-    together with probability at most e^(-x - z), independent or not: cut the line in b + 1 parts.
+    The sum of two independent numbers, each of which exceeds x with probability at most e^-x,
+    exceeds b with at most that chance.
 
     Args:
         chance: In (0, 1).
-        together: 0 for the first, 1 for the second.
     """
-    wanted = together - jnp.log(chance)
-    return lax.fori_loop(0, 40, lambda _, b: wanted + jnp.log1p(together + b), wanted)
+    wanted = -jnp.log(chance)
+    return lax.fori_loop(0, 40, lambda _, b: wanted + jnp.log1p(b), wanted)
 
 
 def private_divergence(

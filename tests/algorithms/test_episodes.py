@@ -277,10 +277,9 @@ def eliminate(given, gaps, agents, horizon, epsilon, growth, first, *, secure, s
         # Past data decide how many agents pull an arm: a bound for each number on a grid.
         grid = [number * agents / 2**j for j in range(100) if 2 ** (j - 1) < agents][::-1]
         by_data = split and not secure
-        chance /= len(grid) if by_data else 1
+        chance /= math.e * len(grid) if by_data else 1
         needed = scipy.optimize.brentq(
-            lambda b, chance=chance, e=by_data: math.log(1 + e + b) + e - b - math.log(chance),
-            *(1, 1000),
+            lambda b, chance=chance: math.log1p(b) - b - math.log(chance), 1, 1000
         )
         told = {}
         for arm in active:

@@ -719,7 +719,8 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         "DP-IMED, secure sum / DP-KLUCB, secure sum. Not run, because they tell nobody anything: "
         "CDP-MAB alone / DP-SE / AdaP-UCB / AdaP-KLUCB / Lazy-DP-TS / DP-IMED / DP-KLUCB / Private "
         "UCB (tree) / LDP-UCB-L, alone / LDP-UCB-B, alone. Not run, because this run leaves them "
-        "out: DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms shared out. Not run, because simulating them slot by slot takes too long: "
+        "out: DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms shared out. "
+        "Not run, because simulating them slot by slot takes too long: "
         "Fed_UCB, ring, scaled / LDP-UCB-L, pooled / LDP-UCB-B, pooled."
     ) in said[0]
     # A column for each leak, a row for each that takes part.

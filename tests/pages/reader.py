@@ -429,7 +429,7 @@ def _places(members: Sequence[Row]) -> Iterable[str]:
             yield f"{row.label} has place {row.place}"
     for one in members:
         for other in members:
-            # Places are simultaneous over all pairs: bars must be apart by as much as they are long.
+            # Places are simultaneous over all pairs: bars must be further apart than touching.
             bars = one.regret[2] - one.regret[1] + other.regret[2] - other.regret[1]
             gap = other.regret[1] - one.regret[2]
             apart = gap > bars / 2 and one.seeds == other.seeds
