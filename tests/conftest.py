@@ -35,7 +35,13 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # arrays: elsewhere mypy has seen as much, and a fifth of the time of some files went into it.
 # Numbers and strings are left to checks.py, whose refusals the tests want to see, and to mypy. The
 # hook stays installed because the package imports its modules lazily.
-ARRAYS = ("core", "algorithms", "run", "analysis.audit", "analysis.exposures", "analysis.theory")
+# Ruff would write one name a line.
+# fmt: off
+ARRAYS = (
+    "core", "algorithms", "run", "analysis.audit", "analysis.exposures", "analysis.likelihood",
+    "analysis.theory",
+)
+# fmt: on
 install_import_hook(
     [f"fmab_jax.{room}" for room in ARRAYS],
     "beartype.beartype(conf=beartype.BeartypeConf(hint_overrides=beartype.FrozenDict("

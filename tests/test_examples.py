@@ -14,7 +14,7 @@ import matplotlib.pyplot
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.analysis import theory
+from fmab_jax.analysis import likelihood, theory
 from fmab_jax.core import graphs
 
 # What the pages name besides, by where it is.
@@ -22,7 +22,7 @@ BESIDES = (
     *(graphs.make, graphs.components, graphs.diameter),
     *(theory.bounds, theory.closed_form, theory.regret_curve, theory.epochs),
     *(theory.pair_failure, theory.crossover_epsilon),
-    *(theory.lai_robbins, theory.private_lower_bound),
+    *(theory.lai_robbins, theory.private_lower_bound, likelihood.likelihood_bounds),
 )
 NAMES = [name for name in fmab.__all__ if name != "__version__"]
 

@@ -478,7 +478,7 @@ def private_lower_bound(
         >>> [round(theory.private_lower_bound(given[0], e, *given[1:])) for e in (None, 4, 1, 0.1)]
         [27, 27, 42, 359]
     """
-    array = _means(means)
+    array = checked_means(means)
     level = privacy("epsilon", epsilon)
     T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
@@ -499,7 +499,7 @@ def _divergence(low: Array, high: Array, epsilon: Array) -> Float[Array, " arm"]
     return private_divergence(low, high, epsilon)
 
 
-def _means(means: Any) -> Float[np.ndarray, " arm"]:
+def checked_means(means: Any) -> Float[np.ndarray, " arm"]:
     """Returns the means of arms, checked."""
     remedy = "give one mean per arm, the same for all agents"
     try:

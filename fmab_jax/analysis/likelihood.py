@@ -1,0 +1,311 @@
+"""Upper bounds on regret and links with explicit constants, of elimination by likelihood.
+
+They are for `kl_se`, whose schedule and level they ask for. docs/theory.md derives them.
+
+An arm that is still in play after epoch r leads a best arm, or has a D below b_r. Then for any
+tilts l and k what they show of D is below b_r as well. That is linear in both sums, and Chernoff's
+bound at a scale s says how likely it is. Whatever the three numbers are, the bound holds: how they
+are looked for decides only how sharp it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from fmab_jax.algorithms.families.elimination import Epoch
+from fmab_jax.algorithms.kl_se import KLSE
+from fmab_jax.analysis.theory import checked_means
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.problems import TIE
+from fmab_jax.errors import count, flag, refuse
+
+# Where growth is near 1 a run may have more, which are then taken for one.
+_EPOCHS = 512
+# `evidence` leads within a relative 1e-4 of the largest value wherever it was tried.
+_SLACK = 1e-3
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+class LikelihoodBounds(NamedTuple):
+    """Upper bounds on expectations at the horizon, summed over agents.
+
+    Attributes:
+        regret: The sum of the four parts below, at most agents x horizon x the largest gap.
+        regret_exploration: Of epochs, while a best arm is in play.
+        regret_rounding: Of slots that are left over where agents share the arms out.
+        regret_commitment: Of playing the best aggregate once a round budget is spent.
+        regret_failure: ``best_arm_lost`` x agents x horizon x largest gap.
+        rounds: Completed rounds.
+        rounds_surely: Completed rounds that the budget and the horizon have room for.
+        links: ``rounds`` times the links of a round, by the name of each of the exchange's meters.
+        best_arm_lost: Probability that no best arm is left at the horizon.
+        epsilon_message: What all messages together leak of one reward.
+    """
+
+    regret: float
+    regret_exploration: float
+    regret_rounding: float
+    regret_commitment: float
+    regret_failure: float
+    rounds: float
+    rounds_surely: float
+    links: dict[str, float]
+    best_arm_lost: float
+    epsilon_message: float
+
+
+def likelihood_bounds(
+    means: Any, algorithm: Any, agents: int, horizon: int, *, heterogeneous: bool = False
+) -> LikelihoodBounds:
+    """Bounds regret, rounds and links of `kl_se` on one instance.
+
+    Rewards are of any law in [0, 1]. Where agents differ and only some report, nothing is promised:
+    ``best_arm_lost`` is 1 and ``regret`` the trivial bound. Likewise where agents share the arms
+    out without a secure sum: then how many noises an arm has depends on what was heard before.
+
+    Args:
+        means: [arm] global means, in [0, 1].
+        algorithm: A `kl_se`.
+        agents: M.
+        horizon: T, in slots, in [1, 10^12].
+        heterogeneous: Whether the agents' means differ.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> import fmab_jax as fmab
+        >>> from fmab_jax.analysis import likelihood
+        >>> found = likelihood.likelihood_bounds([0.9, 0.6, 0.3], fmab.kl_se(1.0), 50, 10**5)
+        >>> round(found.regret), round(found.rounds, 1), found.best_arm_lost < 1e-5
+        (465, 3.1, True)
+    """
+    array = checked_means(means)
+    if not isinstance(algorithm, KLSE):
+        refuse("algorithm", algorithm, "a kl_se", "use fmab_jax.kl_se(1.0)")
+    M = count("agents", agents, 1, 10**7, "give the number of agents M")
+    T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
+    flag("heterogeneous", heterogeneous)
+    exchange, K = algorithm.exchange(M), len(array)
+    gaps = array.max() - array
+    gaps[gaps < TIE] = 0.0
+    own = algorithm.values(exchange, T)
+    pulls, needed = _schedule(algorithm, own, exchange, K, T)
+    # S_r is of each agent, or of all together where they share the arms out.
+    share = M if algorithm.split else 1
+    surely, rest = _surely(pulls, K, T * share, own["rounds"])
+    trivial = M * T * float(gaps.max())
+    fixed = not algorithm.split or algorithm.secure or not math.isfinite(own["epsilon"])
+    if not fixed or heterogeneous and exchange.reporting < M:
+        parts = ("regret_exploration", "regret_rounding", "regret_commitment")
+        numbers = dict.fromkeys(parts, 0.0) | {"regret": trivial, "regret_failure": trivial}
+        made = float(surely + rest)
+        numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": 1.0}
+        return _assembled(numbers, exchange, own["epsilon"])
+    made = float(surely + rest)
+    lost = own["failure"] * (K - 1) / K * (made / (made + 1.0))
+    bad, best = array[gaps > 0], float(array.max())
+    costs = (M // share) * gaps[gaps > 0]
+    # How likely each arm is in play after each epoch, beside a best one.
+    heard = 1.0 if algorithm.split else float(exchange.reporting)
+    n = heard * pulls[:surely]
+    m = np.arange(1.0, surely + 1) * (1.0 if algorithm.secure else float(exchange.reporting))
+    if not math.isfinite(own["epsilon"]):
+        m = np.zeros(surely)
+    leads = np.exp(_log_leads(n, m, bad, best, own["epsilon"]))
+    below = np.exp(_log_below(n, m, bad, best, needed[:surely], own["epsilon"]))
+    stays = np.minimum(below + leads, 1.0)
+    begun = surely + (made < own["rounds"] or rest > 0)
+    # Of the slots, K S_1 are of the first epoch; later ones are of two arms or more.
+    slots = float(T * share)
+    room = pulls[0] + (slots - K * pulls[0]) / 2.0 if surely else slots / K
+    upto = np.minimum(pulls[:begun], room)
+    exploration = float(costs @ (upto[0] + stays[:, : begun - 1] @ np.diff(upto)))
+    rounds = made
+    if np.count_nonzero(gaps == 0) == 1 and surely:
+        more = np.minimum(stays.sum(axis=0), 1.0)
+        later = float(more[: surely - 1].sum()) + rest * float(more[-1])
+        rounds = min(made, 1.0 + later + lost * (made - 1.0))
+    rounding = (share - 1) * float(gaps.max()) * (rounds + 1)
+    commitment = 0.0
+    if made == own["rounds"]:
+        left = T - (K * pulls[0] + 2 * (pulls[surely - 1] - pulls[0])) / share
+        # Later epochs than those that are looked at may hold more noise.
+        ahead = leads[:, -1] if rest == 0 else np.ones(len(bad))
+        chosen = min(float(gaps[gaps > 0] @ ahead), float(gaps.max()))
+        commitment = M * max(float(left), 0.0) * chosen
+    failure = lost * trivial
+    numbers = {
+        "regret": min(exploration + rounding + commitment + failure, trivial),
+        "regret_exploration": exploration,
+        "regret_rounding": rounding,
+        "regret_commitment": commitment,
+        "regret_failure": failure,
+        "rounds": rounds,
+        "rounds_surely": made,
+        "best_arm_lost": lost,
+    }
+    return _assembled(numbers, exchange, own["epsilon"])
+
+
+def _assembled(numbers: dict[str, float], exchange: Exchange, epsilon: float) -> LikelihoodBounds:
+    links = {meter.name: numbers["rounds"] * number for meter, number in exchange.links}
+    return LikelihoodBounds(links=links, epsilon_message=epsilon, **numbers)
+
+
+def _surely(
+    pulls: Float[np.ndarray, " epoch"], arms: int, slots: int, budget: float
+) -> tuple[int, int]:
+    """Returns how many epochs the slots have room for, of which later ones have two arms.
+
+    Those of the table, and the others, each of which takes a pull of both arms at least.
+    """
+    if arms == 1:
+        return 0, 0
+    taken = arms * pulls[0] + 2 * (pulls - pulls[0])
+    fits = int(min(float(np.count_nonzero(taken <= slots)), budget))
+    if fits < _EPOCHS:
+        return fits, 0
+    return fits, int(min((slots - taken[fits - 1]) // 2, budget - fits))
+
+
+def _schedule(
+    algorithm: KLSE, own: dict[str, float], exchange: Exchange, arms: int, horizon: int
+) -> tuple[Float[np.ndarray, " epoch"], Float[np.ndarray, " epoch"]]:
+    """Returns S_r and b_r of all epochs that the horizon may have room for, and one more."""
+    with jax.enable_x64(True):
+        given = (arms, exchange.agents, exchange.reporting, horizon)
+        numbers = [jnp.float64(x) for x in given]
+        values = {name: jnp.float64(value) for name, value in own.items()}
+        pulls, needed = map(np.asarray, _planned(type(algorithm), values, *numbers))
+    most = horizon * (exchange.agents if algorithm.split else 1)
+    last = 1 + np.count_nonzero(pulls <= most)
+    # What is past the table is one epoch that does not end.
+    return np.append(pulls, np.inf)[:last], np.append(needed, np.inf)[:last]
+
+
+@partial(jax.jit, static_argnums=0)
+def _planned(
+    filling: type[KLSE],
+    own: dict[str, Array],
+    arms: Array,
+    agents: Array,
+    heard: Array,
+    slots: Array,
+) -> tuple[Float[Array, " epoch"], Float[Array, " epoch"]]:
+    def one(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array]]:
+        # Neither S_r nor b_r depends on how many arms are in play.
+        epoch = Epoch(number, arms, arms, agents, heard, slots, previous, previous, previous, own)
+        asked = filling.pulls_per_arm(epoch)
+        pulls = jnp.clip(asked, previous + 1.0, previous + slots * agents + 1.0)
+        return pulls, (pulls, filling.radius(epoch))
+
+    numbers = jnp.arange(1.0, _EPOCHS + 1.0, dtype=jnp.float64)
+    return lax.scan(one, jnp.zeros((), jnp.float64), numbers)[1]
+
+
+def _log_below(
+    n: Float[np.ndarray, " epoch"],
+    m: Float[np.ndarray, " epoch"],
+    low: Float[np.ndarray, " arm"],
+    high: float,
+    needed: Float[np.ndarray, " epoch"],
+    epsilon: float,
+) -> Float[np.ndarray, "arm epoch"]:
+    """Returns the logarithm of a bound on the probability that tilts show less than b_r.
+
+    Of sums of n rewards of the means ``low`` and ``high``, with m Laplace variables each.
+    """
+    mean, b = low[:, None], needed[None, :] * (1.0 + _SLACK)
+    share = np.where(np.isinf(epsilon), 0.0, m / n)[None, :]
+    count, end = n[None, :], min(epsilon, 300.0)
+    square = end * end
+
+    def found(x: np.ndarray, y: np.ndarray, u: np.ndarray) -> np.ndarray:
+        l, k = np.exp(x + u), np.exp(x - u)  # noqa: E741
+        s = np.exp(y - x)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            noise = _noise(l, share, square) + _noise(k, share, square)
+            # -log of the largest (1 - q a)(1 - (1 - q) b) over q.
+            a, c = -np.expm1(-l), -np.expm1(-k)
+            apart = 1.0 / a - 1.0 / c
+            inside = 2.0 * np.log(-np.expm1(-(l + k))) - np.log(4.0 * a * c)
+            told = np.where(apart <= -1.0, -k, np.where(apart >= 1.0, -l, inside))
+            level = b / count + k + told + noise
+            spent = np.log1p(mean * np.expm1(s * l)) + np.log1p(high * np.expm1(-s * k))
+            value = s * level + spent + _noise(s * l, share, square) + _noise(s * k, share, square)
+        return np.where(np.isfinite(value), value, np.inf)
+
+    middle = (mean + high) / 2.0
+    spread = np.maximum(middle * (1.0 - middle), 1e-3) + 2.0 * share / square
+    least, most = 1e-9, 0.5 * min(end, 10.0)
+    wanted = np.sqrt(b / (count * spread))
+    ahead = (high - mean) / (2.0 * spread) - wanted
+    x = np.log(np.clip(wanted, least, most))
+    y = np.log(np.clip(ahead, 1e-3 * np.minimum(wanted, most), most))
+    return np.minimum(count * _searched(found, [x, y, np.zeros_like(x)]), 0.0)
+
+
+def _noise(tilt: np.ndarray, share: np.ndarray, square: float) -> np.ndarray:
+    """Returns the logarithm of the moment-generating function of noise, infinite past its end."""
+    outside = (tilt * tilt >= square) & (share > 0.0)
+    ratio = np.minimum(tilt * tilt / square, 1.0 - 1e-16)
+    return np.where(outside, np.inf, -share * np.log1p(-np.where(share > 0.0, ratio, 0.0)))
+
+
+def _log_leads(
+    n: Float[np.ndarray, " epoch"],
+    m: Float[np.ndarray, " epoch"],
+    low: Float[np.ndarray, " arm"],
+    high: float,
+    epsilon: float,
+) -> Float[np.ndarray, "arm epoch"]:
+    """Returns the logarithm of a bound on the probability that the worse of two sums is no less."""
+    mean, end, count = low[:, None], min(epsilon, 300.0), n[None, :]
+    share = np.where(np.isinf(epsilon), 0.0, m / n)[None, :]
+
+    def found(x: np.ndarray) -> np.ndarray:
+        l = np.exp(x)  # noqa: E741
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            value = np.log1p(mean * np.expm1(l)) + np.log1p(high * np.expm1(-l))
+            value = value + 2.0 * _noise(l, share, end * end)
+        return np.where(np.isfinite(value), value, np.inf)
+
+    middle = (mean + high) / 2.0
+    spread = np.maximum(middle * (1.0 - middle), 1e-3) + 2.0 * share / (end * end)
+    start = np.log(np.clip((high - mean) / (2.0 * spread), 1e-9, 0.5 * min(end, 10.0)))
+    return np.minimum(count * _searched(found, [start]), 0.0)
+
+
+def _searched(
+    found: Callable[..., np.ndarray], start: list[np.ndarray]
+) -> Float[np.ndarray, "arm epoch"]:
+    """Returns small values of a function of some numbers, by golden sections along each in turn."""
+    at, best = list(start), found(*start)
+    for width in (3.0, 1.5, 0.75, 0.4, 0.2, 0.1):
+        for place in range(len(at)):
+            before, after = at[:place], at[place + 1 :]
+            low, high = at[place] - width, at[place] + width
+            first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            left, right = found(*before, first, *after), found(*before, second, *after)
+            for _ in range(16):
+                lower = left <= right
+                high, low = np.where(lower, second, high), np.where(lower, low, first)
+                step = _GOLDEN * (high - low)
+                other = np.where(lower, high - step, low + step)
+                value = found(*before, other, *after)
+                first, second = np.where(lower, other, second), np.where(lower, first, other)
+                left, right = np.where(lower, value, right), np.where(lower, left, value)
+            point, value = np.where(left <= right, first, second), np.minimum(left, right)
+            at[place] = np.where(value < best, point, at[place])
+            best = np.minimum(best, value)
+    return best
