@@ -24,14 +24,17 @@ from fmab_jax.parameters import Flag, Real, Whole, parameter
 class KLSE(NoisyMessages):
     """KL-SE: arms leave by a likelihood ratio of pairs; a whole run leaks epsilon.
 
-    In every epoch an arm in play is pulled ``growth`` times as often as before. Each agent sends
-    the sums of this epoch's rewards, with Laplace(1/epsilon) noise: a reward is in one message. The
-    server adds up all that it has heard. An arm leaves when the evidence that its mean is below the
-    leading one's (`fmab_jax.core.evidence`) reaches b_r, (1 + b_r) e^-b_r = failure / (K r (r+1)).
-    So a best arm is dropped with a probability of at most ``failure``, if agents are alike or all
-    report. Where agents share the arms out, b_r is a little larger.
+    Every epoch makes an arm's pulls so far ``growth`` times as many. Each agent adds
+    Laplace(1/epsilon) noise to the sum of this epoch's rewards: a reward is in one noisy sum. The
+    server adds up those sums of all epochs, of the agents that report. An arm leaves when the
+    evidence that its mean is below the leading one's (`fmab_jax.core.evidence`) reaches b_r,
+    (1 + b_r) e^-b_r = failure / (K r (r+1)).
 
-    Own work of this project, without a source; docs/theory.md has the proof.
+    So the best arm is lost with a probability of at most ``failure``, for rewards in [0, 1] and
+    agents that are alike or all report. Where they ``split`` without a secure sum, past data decide
+    how many noises are in a sum, and b_r is a little larger for it.
+
+    Own work of this project, without a source; docs/theory.md has the proofs.
 
     Attributes:
         epsilon: Privacy of a whole run to whoever reads messages, for one changed reward; None for
@@ -44,7 +47,7 @@ class KLSE(NoisyMessages):
             each for longer, so that less noise is on it.
         participation: Share p of the agents that report in a round, in (0, 1].
         rounds: Round budget R, after which the best arm is played; None for none.
-        failure: Probability that a best arm is dropped; None for 1 / T.
+        failure: Probability that the best arm is lost, at most; None for 1 / T.
 
     Example:
         Two agents of five report in a round. A run leaks epsilon, not N epsilon.

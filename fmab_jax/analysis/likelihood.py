@@ -69,8 +69,9 @@ def likelihood_bounds(
     """Bounds regret, rounds and links of `kl_se` on one instance.
 
     Rewards are of any law in [0, 1]. Where agents differ and only some report, nothing is promised:
-    ``best_arm_lost`` is 1 and ``regret`` the trivial bound. Likewise where agents share the arms
-    out without a secure sum: then how many noises an arm has depends on what was heard before.
+    ``best_arm_lost`` is 1 and ``regret`` the trivial bound. Where agents share the arms out without
+    a secure sum, how many noises an arm has depends on what was heard before: ``best_arm_lost`` is
+    then larger, and ``regret`` the trivial bound.
 
     Args:
         means: [arm] global means, in [0, 1].
@@ -104,15 +105,16 @@ def likelihood_bounds(
     share = M if algorithm.split else 1
     surely, rest = _surely(pulls, K, T * share, own["rounds"])
     trivial = M * T * float(gaps.max())
+    made = float(surely + rest)
+    lost = own["failure"] * (K - 1) / K * (made / (made + 1.0))
     fixed = not algorithm.split or algorithm.secure or not math.isfinite(own["epsilon"])
     if not fixed or heterogeneous and exchange.reporting < M:
         parts = ("regret_exploration", "regret_rounding", "regret_commitment")
         numbers = dict.fromkeys(parts, 0.0) | {"regret": trivial, "regret_failure": trivial}
-        made = float(surely + rest)
-        numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": 1.0}
+        # Of arms that are shared out, every number of noises that may occur counts.
+        lost = 1.0 if fixed else min(1.0, math.e * (M + 2) * (made + 1.0) * lost)
+        numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": lost}
         return _assembled(numbers, exchange, own["epsilon"])
-    made = float(surely + rest)
-    lost = own["failure"] * (K - 1) / K * (made / (made + 1.0))
     bad, best = array[gaps > 0], float(array.max())
     costs = (M // share) * gaps[gaps > 0]
     # How likely each arm is in play after each epoch, beside a best one.
