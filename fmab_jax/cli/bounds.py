@@ -22,7 +22,7 @@ from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, Count, shown, spelt
 
 _LEGEND = """\
-Each number is an upper bound. Regret is the expectation, summed over agents;
+Numbers of the table are upper bounds. Regret is expected, summed over agents;
 it is the sum of its four parts; where that is more than agents x slots x
 largest gap, it is that: then it is marked as capped.
   exploration      pulls of worse arms in epochs, on the good event
@@ -34,6 +34,11 @@ largest gap, it is that: then it is marked as capped.
   bad event        probability that a confidence interval fails, for any agent
   best arm lost    probability that any agent has no best arm left at T
   epsilon message  N epsilon, what one message leaks (Theorem 1)"""
+
+# With the number that Lai and Robbins give.
+_YARDSTICK = """\
+Every algorithm that is good on all instances loses about {} or more, for
+large T (Lai and Robbins): a yardstick, not a bound at this T."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +84,7 @@ def execute(call: Call) -> None:
 
     from fmab_jax.analysis import theory, words
     from fmab_jax.core.problems import TIE
+    from fmab_jax.core.rewards import Bernoulli
     from fmab_jax.run.simulate import facts
     from fmab_jax.sweeps import study_file
 
@@ -116,6 +122,10 @@ def execute(call: Call) -> None:
     print(
         "\n".join(f"{name:<24}" + "".join(f"{c:>{wide}}" for c in cells) for name, *cells in table)
     )
+    if instance.homogeneous and isinstance(problem.rewards, Bernoulli):
+        alone = config.exchange.alone
+        least = theory.lai_robbins(means, config.horizon, instance.agents, alone=alone)
+        print(f"\n{_YARDSTICK.format(_written(least))}")
     print(f"\n{_LEGEND}")
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 Scalar = Float[Array, ""]
 
-# Newton's steps: eight lead within a relative 1e-4 of the largest value wherever it was tried.
+# Newton's steps: eight lead within a relative 3e-4 of the largest value wherever it was tried.
 _STEPS = 8
 # No tilt further than this is of use where there is no noise to bound it.
 _FARTHEST = 300.0

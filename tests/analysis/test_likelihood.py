@@ -137,6 +137,28 @@ def test_two_arms_by_hand():
     assert found.epsilon_message == 1.0
 
 
+def test_the_horizon_leaves_room_for_two_arms():
+    """Would catch a last epoch that is cut as if all arms were in play, or not cut at all."""
+    # Nothing is seen through so much noise: S = 100, 200, 400, of which 300 + 2 x 300 slots fit.
+    algorithm = fmab_jax.kl_se(1e-3, first=100)
+    found = likelihood.likelihood_bounds([0.6, 0.5, 0.3], algorithm, 5, 1000)
+    assert found.rounds == found.rounds_surely == 3
+    assert found.regret_exploration == pytest.approx(5 * (0.1 + 0.3) * (100 + 700 / 2), rel=1e-12)
+
+
+def test_arms_that_are_shared_out_cost_what_all_of_them_cost():
+    """Would catch pulls of all agents together that are charged to each, and slots left over."""
+    given = {"epsilon": 1.0, "secure": True, "failure": 1e-5}
+    means, agents, horizon = [0.8, 0.5, 0.3], 5, 10**12
+    each, shared = (
+        likelihood.likelihood_bounds(means, fmab_jax.kl_se(**given, **own), agents, horizon)
+        for own in ({"first": 8}, {"first": 40, "split": True})
+    )
+    assert shared.regret_exploration == pytest.approx(each.regret_exploration, rel=1e-6)
+    assert shared.regret_rounding == pytest.approx(4 * 0.5 * (shared.rounds + 1), rel=1e-12)
+    assert each.regret_rounding == 0
+
+
 def configurations() -> dict[str, tuple]:
     """Returns algorithm, problem and horizon."""
     alike = fmab_jax.Problem(MEANS, agents=8)

@@ -926,6 +926,13 @@ def test_bounds_are_those_of_the_theory(
         for field in ("regret", "rounds", "best_arm_lost", "epsilon_message"):
             line = re.search(rf"^{field.replace('_', ' ')} +(\S+) +(\S+)$", out, re.M)
             assert number(line[place + 1]) == pytest.approx(getattr(found, field), rel=5e-4)
+    # Agents that differ have no such yardstick.
+    least = re.search(r"loses about (\S+) or more", out)
+    assert (least is None) == (spread > 0)
+    if least is not None:
+        alone = name == "single"
+        wanted = theory.lai_robbins(means, 10**5, 6, alone=alone)
+        assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
 
 
 def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
