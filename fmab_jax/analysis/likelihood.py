@@ -70,8 +70,8 @@ def likelihood_bounds(
 
     Rewards are of any law in [0, 1]. Where agents differ and only some report, nothing is promised:
     ``best_arm_lost`` is 1 and ``regret`` the trivial bound. Where agents share the arms out without
-    a secure sum, how many noises an arm has depends on what was heard before: ``best_arm_lost`` is
-    then larger, and ``regret`` the trivial bound.
+    a secure sum, how many noises an arm has depends on what was heard before: ``best_arm_lost``
+    holds, and ``regret`` is the trivial bound.
 
     Args:
         means: [arm] global means, in [0, 1].
@@ -111,8 +111,7 @@ def likelihood_bounds(
     if not fixed or heterogeneous and exchange.reporting < M:
         parts = ("regret_exploration", "regret_rounding", "regret_commitment")
         numbers = dict.fromkeys(parts, 0.0) | {"regret": trivial, "regret_failure": trivial}
-        # Of arms that are shared out, every number of noises that may occur counts.
-        lost = 1.0 if fixed else min(1.0, math.e * (M + 2) * (made + 1.0) * lost)
+        lost = 1.0 if fixed else lost
         numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": lost}
         return _assembled(numbers, exchange, own["epsilon"])
     bad, best = array[gaps > 0], float(array.max())
