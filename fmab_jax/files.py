@@ -205,6 +205,14 @@ def whole_file(path: str | os.PathLike[str], mark: str = "") -> Iterator[Path]:
         flush_folder(path.parent)
 
 
+def same_file(one: str, other: str) -> bool:
+    """Tells whether two paths lead to one file: by a link, or one that goes round."""
+    try:
+        return one == other or os.path.samefile(one, other)
+    except OSError:  # one is not there, which is said when it is read
+        return False
+
+
 def refuse_taken(path: Path, overwrite: bool) -> None:
     """Refuses a name that is taken, be it by a link to nowhere, unless it may be replaced."""
     flag("overwrite", overwrite)

@@ -707,7 +707,10 @@ class Least(Statement):
                 f"ε: {each.leak}{_up_to(each.accountant) * each.bounded}"
                 for each in self._named
             ]
-            text += f" They differ in trust or leak ({_listed(told)})."
+            # Those that are named may be alike, and others not.
+            apart = len({each.takes for each in self._named}) > 1
+            start = "They differ" if apart else "Others differ from them"
+            text += f" {start} in trust or leak ({_listed(told)})."
             rest = [each for each in self.participants if each not in self._named]
             text += f" Others leak {_leaks_of(rest)}." * bool(rest)
         for why, labels in self.absent.items():

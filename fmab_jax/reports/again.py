@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import os
 import shlex
 import tomllib
@@ -324,8 +325,12 @@ def _says(text: str, owner: Any, config: Mapping[str, Any], data: xr.Dataset) ->
     seeds = given["seeds"]
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     grid = time_grid(given["horizon"], given.get("times", 100), given.get("spacing", "linear"))
+    # The page shows the attributes: they must be those of the configuration.
+    leaks = algorithm.privacy(algorithm.exchange(stated.agents))
+    shown = {"algorithm": algorithm.name, "title": algorithm.title or algorithm.name, **leaks}
     return (
         all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in imports)
+        and all(_alike(data.attrs.get(name, value), value) for name, value in shown.items())
         and (ast.unparse(call.func), made.args) == ("fmab.simulate", [])
         and algorithm.plain() == {name: config[name] for name in parameters_of(owner)}
         and stated.describe() == config["problem"]
@@ -335,6 +340,13 @@ def _says(text: str, owner: Any, config: Mapping[str, Any], data: xr.Dataset) ->
         and np.array_equal(np.asarray(seeds), data.seed.values)
         and np.array_equal(grid, data.time.values)
     )
+
+
+def _alike(shown: Any, value: Any) -> bool:
+    """Tells whether an attribute says this, whose infinity is "none" or itself."""
+    if isinstance(value, float) and math.isinf(value):
+        return shown in ("none", value)
+    return bool(shown == value)
 
 
 def _literal(node: Any) -> Any:

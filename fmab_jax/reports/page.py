@@ -27,7 +27,7 @@ from fmab_jax.analysis import comparisons, statements
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
 from fmab_jax.errors import Refusal, price, real, refuse
-from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
 from fmab_jax.reports.content import Cell, Content
@@ -165,20 +165,13 @@ def results_of(sources: Any) -> dict[str, tuple[xr.Dataset, str | None]]:
             place = again.where_from(item)
             for _, other in found.values():
                 # The same by another name: a link, or a path that goes round.
-                if other is not None and _same(place, other):
+                if other is not None and same_file(place, other):
                     remedy = f"it is {other}: " * (place != other) + "name each result once"
                     refuse("sources", place, "distinct", remedy)
             # Files of one name lie in different folders.
             label = place if label in found else label
         found[label] = _result(item, allowed)
     return found
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return one == other or os.path.samefile(one, other)
-    except OSError:  # one is not there, which is said when it is read
-        return False
 
 
 def _stem(path: Any) -> str:

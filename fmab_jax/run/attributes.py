@@ -187,7 +187,7 @@ _ATTRIBUTES: dict[str, Check] = {
     **{name: whole(0) for name in ("wait", "root_seed", "looks")},
     **{name: amount for name in ("epsilon", "epsilon_message")},
     **{name: share for name in ("look_level", "until_level")},
-    **{name: text for name in ("algorithm", "title")},
+    **{name: title for name in ("algorithm", "title")},
     **{name: title for name in ("keep", "study_hash", "device")},
     **{name: title for name in ("fmab_jax", "jax", "jaxlib", "numpy", "python")},
     **{"settings": texts, "settings_by": in_json(by_text(by_text(by_text(text))))},

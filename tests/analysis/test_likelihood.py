@@ -216,7 +216,9 @@ def test_no_promise_where_there_is_none():
         assert found.regret == found.regret_failure == pytest.approx(8 * 1000 * 0.85)
         assert found.rounds == found.rounds_surely > 0
         made = found.rounds
-        lost = 1e-4 * (len(MEANS) - 1) / len(MEANS) * made / (made + 1) if algorithm is shared else 1.0
+        lost = (
+            1e-4 * (len(MEANS) - 1) / len(MEANS) * made / (made + 1) if algorithm is shared else 1.0
+        )
         assert found.best_arm_lost == pytest.approx(lost, rel=1e-12)
     # Without noise nothing is left to be counted; over a secure sum it is one a round.
     for given in ({"epsilon": None}, {"epsilon": 1.0, "secure": True}):

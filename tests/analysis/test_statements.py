@@ -599,6 +599,18 @@ def test_matched_trust_is_named_once():
         )
 
 
+def test_who_is_alike_is_not_said_to_differ():
+    """Would catch "they differ" of two that trust the same and leak the same beside a third."""
+    *alike, third = at_matched_trust()
+    given = [*alike, third._replace(trust="C", leak="50")]
+    given = [each._replace(trust="A") if each.label in "AB" else each for each in given]
+    found = least("T = 9", given, {}, unlike=True)
+    assert found.sentence.endswith(
+        " Others differ from them in trust or leak (A: A, single messages, ε: 1 / B: A, single "
+        "messages, ε: 1). Others leak ε = 50."
+    )
+
+
 def test_the_record_of_several():
     """Would catch sizes of another base, an interval that is not simultaneous, seeds of
     another, a rule or the absent left out, and somebody who is both there and absent."""

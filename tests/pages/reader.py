@@ -31,7 +31,7 @@ SENTENCE = re.compile(
     r"(?:; surely worse than another, if not than it: (?P<between>[^;]*? seeds\)))?"
     rf"(?:; (?P<behind>[^;]*?) has (?P<more>{TRIPLE}) more "
     r"\((?P<percent>[\d,.e+-]+) %, (?P<common>\d+) common seeds\))?\."
-    r"(?: They differ in trust or leak \((?P<takes>.*?)\)\."
+    r"(?: (?P<who>They differ|Others differ from them) in trust or leak \((?P<takes>.*?)\)\."
     r"(?: Others leak (?P<others>.*?)\.(?= Not run|$))?)?"
     r"(?P<absent>(?: Not run, .*)?)"
 )
@@ -662,6 +662,9 @@ def _sentence(
     differ = len({(row.trust, row.leak) for row in pool}) > 1
     if said != (told if differ else {}):
         yield f"trust and leak are {told}"
+    apart = "They differ" if len(set(takes.values())) > 1 else "Others differ from them"
+    if differ and found["who"] != apart:
+        yield f"{apart} in trust or leak"
     others = [row.leak for row in pool if row.label not in takes] if differ else []
     if (found["others"] or "") != _leaks_told(others):
         yield f"the others leak {_leaks_told(others)}"

@@ -777,6 +777,20 @@ def test_code_in_a_forged_run_is_not_handed_on(where, value):
     assert "owned" not in found.text and not found.checked
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"epsilon": 0.7}, {"epsilon_message": 2.0}, {"title": "HDP-MAB"}, {"algorithm": "ddp"}),
+    ],
+    ids=str,
+)
+def test_a_script_is_checked_against_what_the_page_shows(changed):
+    """Would catch "Checked" beside epsilon = 0.5 over a script of epsilon = 0.7."""
+    data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 100, seeds=2)
+    assert again(data).checked
+    assert not again(data.assign_attrs(changed)).checked
+
+
 @pytest.mark.parametrize("where", ["algorithm", "horizon", "seeds", "keep", "epsilon", "agents"])
 def test_code_in_a_forged_study_is_not_handed_on(where, grid):
     """Would catch a word of a file that a shell runs, and a command called checked that is not the
