@@ -22,7 +22,7 @@ from tyro.conf import Positional, arg
 
 from fmab_jax.cli.options import Call, Number, shown, spelt, visible
 from fmab_jax.cli.tables import opened_at, plain_table, selected, show_table
-from fmab_jax.errors import Refusal, refuse
+from fmab_jax.errors import Refusal
 from fmab_jax.files import same_file
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def execute(call: Call) -> None:
     one, *others = options.results
     if others and same_file(one, others[0]):
         remedy = f"{others[0]} is {one}" if others[0] != one else "name each once"
-        refuse("results", others[0], "another result than the first", remedy)
+        raise Refusal(f"{others[0]}: must be another result than the first; {remedy}")
     data = [opened_at(options, path, "results") for path in options.results]
     for each, path in zip(data, options.results, strict=True):
         if "seeds" not in each:
