@@ -71,8 +71,9 @@ def execute(call: Call) -> None:
         raise Refusal.line(f"fmab compare {told}: must be given one or two; see --help")
     one, *others = options.results
     if others and same_file(one, others[0]):
-        remedy = f"{others[0]} is {one}" if others[0] != one else "name each once"
-        raise Refusal(f"{others[0]}: must be another result than the first; {remedy}")
+        told = f"it is {visible(one)}: " * (others[0] != one)
+        other = visible(others[0])
+        raise Refusal.line(f"{other}: must be another result; {told}name each once")
     data = [opened_at(options, path, "results") for path in options.results]
     for each, path in zip(data, options.results, strict=True):
         if "seeds" not in each:

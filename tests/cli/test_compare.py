@@ -141,8 +141,8 @@ def test_a_grid_alone_is_compared_one_parameter_at_a_time(capsys):
     [
         ("", "fmab compare: must be given PATH...; see fmab compare --help"),
         ("a b c", "fmab compare a b c: must be given one or two; see --help"),
-        ("one.nc one.nc", "one.nc: must be another result than the first; name each once"),
-        ("one.nc ./one.nc", "./one.nc: must be another result than the first; ./one.nc is one.nc"),
+        ("one.nc one.nc", "one.nc: must be another result; name each once"),
+        ("one.nc ./one.nc", "./one.nc: must be another result; it is one.nc: name each once"),
         ("no.nc", "no.nc: must be an existing file; save a result there first"),
         ("one.nc", "one.nc: must hold two configurations; name a second file"),
         (
