@@ -189,6 +189,8 @@ def _arena() -> str:
     rows = []
     for line in table[0].strip().split("\n"):
         link = r"| [`\1`](reference/algorithms.md#fmab_jax.\2) | `\2("
+        # The README's links are those of the repository's root.
+        line = line.replace("](docs/", "](")
         rows.append(re.sub(r"^\| `(\w+)` \| `(\w+)\(", link, line))
     return "\n".join([
         "# The arena\n",
