@@ -67,7 +67,8 @@ _READINGS = {
     "out: C steps in every slot, counts entered twice, a grid scaled twice.",
     "dec_ucb": "Dec_UCB is the authors' code: Metropolis weights, and a random late arm where one "
     "is more than K pulls behind.",
-    "gosine": "GosInE is the synchronous version of the authors' code, with α = {alpha}.",
+    "gosine": "GosInE is the synchronous version of the authors' code, on the complete graph, "
+    "with α = {alpha}.",
     "lcc_ucb": "LCC-UCB restarts UCB1 in each epoch. It is made for many more arms than agents: "
     "here its first epoch alone lasts {first} slots.",
     "lcc_ucb_graph": "The graph version tells neighbours only, after each sub-epoch.",
@@ -229,7 +230,7 @@ def judge(data: Data, folder: Path) -> list[Path]:
         "",
         f"Every algorithm of the package on the paper's instance: {arena.AGENTS} agents, "
         f"{arena.ARMS} arms, Bernoulli means drawn from U[0, 1] for each seed, the same for "
-        "everybody. Made by `python -m experiments arena arena_settings arena_protocols "
+        "everybody. Made by `python -m experiments arena arena_settings arena_protocols audit "
         f"arena_report`. Brackets are {100 * common.LEVEL:g} % confidence intervals over seeds "
         f"(Student t). {STAND_INS}",
         "",
@@ -298,7 +299,9 @@ TABLE = (
     "six is surely better, two are surely worse. Others are not ranked against each other. Epsilon "
     "of messages: pure, of one reward in all that is told, against whoever sees most of it; of "
     "actions: pure, against an outsider who sees all actions. Bits: a released bit has 1, an arm's "
-    f"name {arena.NAME}, every other number {arena.REAL}. Seeds are fewer where one takes long."
+    f"name {arena.NAME}, every other number {arena.REAL}. Seeds are fewer where one takes long. "
+    "Links of DDP-MAB are charged as in the paper, diameter × edges a round; the section on "
+    "protocols counts edges that carry data."
 )
 
 
@@ -421,9 +424,11 @@ def _shown(path: Path) -> str:
         return ""
     with path.open(newline="", encoding="utf-8") as file:
         shares = [
-            float(row["share of the claim"])
+            # A claim of which no run shows anything has no share; that is 0 of it.
+            float(row["share of the claim"] or 0)
             for row in csv.DictReader(file)
-            if row["view"] == "actions" and row["share of the claim"]
+            if row["view"] == "actions"
+            if row["share of the claim"] or row.get("claim", "0") not in ("0", "none")
             if (case := audit.SOUND.get(row["mechanism"]))
             if isinstance(case.make(), (fmab.IndexPolicy, fmab.Episodes))
         ]
