@@ -1,11 +1,11 @@
 """Upper bounds on regret and links with explicit constants, of elimination by likelihood.
 
-They are for `kl_se`, whose schedule and level they ask for. docs/theory.md derives them.
+They are for `kl_se` and what is derived from it, whose schedule and level they ask for. docs/theory.md derives them.
 
-An arm that is still in play after epoch r leads a best arm, or has a D below b_r. Then for any
-tilts l and k what they show of D is below b_r as well. That is linear in both sums, and Chernoff's
-bound at a scale s says how likely it is. Whatever the three numbers are, the bound holds: how they
-are looked for decides only how sharp it is.
+An arm that is still in play after epoch r leads a best arm, or the evidence against it is below
+b_r. Then what any one pair of the prepared tilts shows is below b_r as well. That is linear in both
+sums, and Chernoff's bound at a scale s says how likely it is. Whatever pair and s are, the bound
+holds: how they are looked for decides only how sharp it is.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.families.elimination import Epoch
-from fmab_jax.algorithms.kl_se import KLSE
+from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.analysis.theory import checked_means
+from fmab_jax.core.evidence import Prepared
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import TIE
 from fmab_jax.errors import count, flag, refuse
 
 # Where growth is near 1 a run may have more, which are then taken for one.
 _EPOCHS = 512
-# `evidence` leads within a relative 3e-4 of the largest value wherever it was tried.
-_SLACK = 1e-3
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -39,9 +38,10 @@ class LikelihoodBounds(NamedTuple):
     """Upper bounds on expectations at the horizon, summed over agents.
 
     Attributes:
-        regret: The sum of the four parts below, at most agents x horizon x the largest gap.
+        regret: The sum of the five parts below, at most agents x horizon x the largest gap.
         regret_exploration: Of epochs, while a best arm is in play.
         regret_rounding: Of slots that are left over where agents share the arms out.
+        regret_waiting: Of slots in which agents wait for messages.
         regret_commitment: Of playing the best aggregate once a round budget is spent.
         regret_failure: ``best_arm_lost`` x agents x horizon x largest gap.
         rounds: Completed rounds.
@@ -54,6 +54,7 @@ class LikelihoodBounds(NamedTuple):
     regret: float
     regret_exploration: float
     regret_rounding: float
+    regret_waiting: float
     regret_commitment: float
     regret_failure: float
     rounds: float
@@ -75,7 +76,7 @@ def likelihood_bounds(
 
     Args:
         means: [arm] global means, in [0, 1].
-        algorithm: A `kl_se`.
+        algorithm: A `kl_se`, `kl_se_graph` or `kl_se_components`.
         agents: M.
         horizon: T, in slots, in [1, 10^12].
         heterogeneous: Whether the agents' means differ.
@@ -91,7 +92,7 @@ def likelihood_bounds(
         (465, 3.1, True)
     """
     array = checked_means(means)
-    if not isinstance(algorithm, KLSE):
+    if not isinstance(algorithm, LikelihoodElimination):
         refuse("algorithm", algorithm, "a kl_se", "use fmab_jax.kl_se(1.0)")
     M = count("agents", agents, 1, 10**7, "give the number of agents M")
     T = count("horizon", horizon, 1, 10**12, "give the number of slots T")
@@ -100,16 +101,17 @@ def likelihood_bounds(
     gaps = array.max() - array
     gaps[gaps < TIE] = 0.0
     own = algorithm.values(exchange, T)
-    pulls, needed = _schedule(algorithm, own, exchange, K, T)
+    pulls, needed, ready = _schedule(algorithm, own, exchange, K, T)
     # S_r is of each agent, or of all together where they share the arms out.
-    share = M if algorithm.split else 1
+    share = M if algorithm.shares_arms else 1
     surely, rest = _surely(pulls, K, T * share, own["rounds"])
     trivial = M * T * float(gaps.max())
     made = float(surely + rest)
     lost = own["failure"] * (K - 1) / K * (made / (made + 1.0))
-    fixed = not algorithm.split or algorithm.secure or not math.isfinite(own["epsilon"])
+    fixed = "most_noises" not in own
     if not fixed or heterogeneous and exchange.reporting < M:
-        parts = ("regret_exploration", "regret_rounding", "regret_commitment")
+        parts = ("exploration", "rounding", "waiting", "commitment")
+        parts = tuple(f"regret_{part}" for part in parts)
         numbers = dict.fromkeys(parts, 0.0) | {"regret": trivial, "regret_failure": trivial}
         lost = 1.0 if fixed else lost
         numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": lost}
@@ -117,13 +119,13 @@ def likelihood_bounds(
     bad, best = array[gaps > 0], float(array.max())
     costs = (M // share) * gaps[gaps > 0]
     # How likely each arm is in play after each epoch, beside a best one.
-    heard = 1.0 if algorithm.split else float(exchange.reporting)
-    n = heard * pulls[:surely]
-    m = np.arange(1.0, surely + 1) * (1.0 if algorithm.secure else float(exchange.reporting))
+    n = own["heard"] * pulls[:surely]
+    m = np.arange(1.0, surely + 1) * own["noises"]
     if not math.isfinite(own["epsilon"]):
         m = np.zeros(surely)
     leads = np.exp(_log_leads(n, m, bad, best, own["epsilon"]))
-    below = np.exp(_log_below(n, m, bad, best, needed[:surely], own["epsilon"]))
+    ready = jax.tree.map(lambda x: x[:surely], ready)
+    below = np.exp(_log_below(n, m, bad, best, needed[:surely], own["epsilon"], ready))
     stays = np.minimum(below + leads, 1.0)
     begun = surely + (made < own["rounds"] or rest > 0)
     # Of the slots, K S_1 are of the first epoch; later ones are of two arms or more.
@@ -137,6 +139,7 @@ def likelihood_bounds(
         later = float(more[: surely - 1].sum()) + rest * float(more[-1])
         rounds = min(made, 1.0 + later + lost * (made - 1.0))
     rounding = (share - 1) * float(gaps.max()) * (rounds + 1)
+    waiting = rounds * exchange.wait * M * float(gaps.max())
     commitment = 0.0
     if made == own["rounds"]:
         left = T - (K * pulls[0] + 2 * (pulls[surely - 1] - pulls[0])) / share
@@ -146,9 +149,10 @@ def likelihood_bounds(
         commitment = M * max(float(left), 0.0) * chosen
     failure = lost * trivial
     numbers = {
-        "regret": min(exploration + rounding + commitment + failure, trivial),
+        "regret": min(exploration + rounding + waiting + commitment + failure, trivial),
         "regret_exploration": exploration,
         "regret_rounding": rounding,
+        "regret_waiting": waiting,
         "regret_commitment": commitment,
         "regret_failure": failure,
         "rounds": rounds,
@@ -180,35 +184,44 @@ def _surely(
 
 
 def _schedule(
-    algorithm: KLSE, own: dict[str, float], exchange: Exchange, arms: int, horizon: int
-) -> tuple[Float[np.ndarray, " epoch"], Float[np.ndarray, " epoch"]]:
-    """Returns S_r and b_r of all epochs that the horizon may have room for, and one more."""
+    algorithm: LikelihoodElimination,
+    own: dict[str, float],
+    exchange: Exchange,
+    arms: int,
+    horizon: int,
+) -> tuple[Float[np.ndarray, " epoch"], Float[np.ndarray, " epoch"], Prepared]:
+    """Returns S_r and b_r of all epochs that the horizon may have room for, and one more.
+
+    And the tilts that each is judged by, [epoch, place].
+    """
     with jax.enable_x64(True):
         given = (arms, exchange.agents, exchange.reporting, horizon)
         numbers = [jnp.float64(x) for x in given]
         values = {name: jnp.float64(value) for name, value in own.items()}
-        pulls, needed = map(np.asarray, _planned(type(algorithm), values, *numbers))
-    most = horizon * (exchange.agents if algorithm.split else 1)
+        found = _planned(type(algorithm), values, *numbers)
+        pulls, needed, ready = jax.tree.map(np.asarray, found)
+    most = horizon * (exchange.agents if algorithm.shares_arms else 1)
     last = 1 + np.count_nonzero(pulls <= most)
     # What is past the table is one epoch that does not end.
-    return np.append(pulls, np.inf)[:last], np.append(needed, np.inf)[:last]
+    return np.append(pulls, np.inf)[:last], np.append(needed, np.inf)[:last], ready
 
 
 @partial(jax.jit, static_argnums=0)
 def _planned(
-    filling: type[KLSE],
+    filling: type[LikelihoodElimination],
     own: dict[str, Array],
     arms: Array,
     agents: Array,
     heard: Array,
     slots: Array,
-) -> tuple[Float[Array, " epoch"], Float[Array, " epoch"]]:
-    def one(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array]]:
+) -> tuple[Float[Array, " epoch"], Float[Array, " epoch"], Prepared]:
+    def one(previous: Array, number: Array) -> tuple[Array, tuple[Array, Array, Prepared]]:
         # Neither S_r nor b_r depends on how many arms are in play.
         epoch = Epoch(number, arms, arms, agents, heard, slots, previous, previous, previous, own)
         asked = filling.pulls_per_arm(epoch)
         pulls = jnp.clip(asked, previous + 1.0, previous + slots * agents + 1.0)
-        return pulls, (pulls, filling.radius(epoch))
+        radius = filling.radius(epoch)
+        return pulls, (pulls, radius, filling.prepared(epoch._replace(pulls=pulls), radius))
 
     numbers = jnp.arange(1.0, _EPOCHS + 1.0, dtype=jnp.float64)
     return lax.scan(one, jnp.zeros((), jnp.float64), numbers)[1]
@@ -221,39 +234,29 @@ def _log_below(
     high: float,
     needed: Float[np.ndarray, " epoch"],
     epsilon: float,
+    ready: Prepared,
 ) -> Float[np.ndarray, "arm epoch"]:
     """Returns the logarithm of a bound on the probability that tilts show less than b_r.
 
     Of sums of n rewards of the means ``low`` and ``high``, with m Laplace variables each.
     """
-    mean, b = low[:, None], needed[None, :] * (1.0 + _SLACK)
-    share = np.where(np.isinf(epsilon), 0.0, m / n)[None, :]
-    count, end = n[None, :], min(epsilon, 300.0)
-    square = end * end
+    if not len(n):
+        return np.zeros((len(low), 0))
+    mean, count = low[:, None, None], n[None, :, None]
+    share = np.where(np.isinf(epsilon), 0.0, m / n)[None, :, None]
+    l, k, offset, *noises = (x[None] for x in ready)  # noqa: E741
+    level = (needed[None, :, None] + offset) / count + k - share * (noises[0] + noises[1])
+    square = min(epsilon, 1e100) ** 2
 
-    def found(x: np.ndarray, y: np.ndarray, u: np.ndarray) -> np.ndarray:
-        l, k = np.exp(x + u), np.exp(x - u)  # noqa: E741
-        s = np.exp(y - x)
+    def found(x: np.ndarray) -> np.ndarray:
+        s = np.exp(x)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            noise = _noise(l, share, square) + _noise(k, share, square)
-            # -log of the largest (1 - q a)(1 - (1 - q) b) over q.
-            a, c = -np.expm1(-l), -np.expm1(-k)
-            apart = 1.0 / a - 1.0 / c
-            inside = 2.0 * np.log(-np.expm1(-(l + k))) - np.log(4.0 * a * c)
-            told = np.where(apart <= -1.0, -k, np.where(apart >= 1.0, -l, inside))
-            level = b / count + k + told + noise
             spent = np.log1p(mean * np.expm1(s * l)) + np.log1p(high * np.expm1(-s * k))
             value = s * level + spent + _noise(s * l, share, square) + _noise(s * k, share, square)
         return np.where(np.isfinite(value), value, np.inf)
 
-    middle = (mean + high) / 2.0
-    spread = np.maximum(middle * (1.0 - middle), 1e-3) + 2.0 * share / square
-    least, most = 1e-9, 0.5 * min(end, 10.0)
-    wanted = np.sqrt(b / (count * spread))
-    ahead = (high - mean) / (2.0 * spread) - wanted
-    x = np.log(np.clip(wanted, least, most))
-    y = np.log(np.clip(ahead, 1e-3 * np.minimum(wanted, most), most))
-    return np.minimum(count * _searched(found, [x, y, np.zeros_like(x)]), 0.0)
+    start = np.zeros(np.broadcast_shapes(mean.shape, level.shape))
+    return np.minimum((count * _searched(found, [start])).min(axis=2), 0.0)
 
 
 def _noise(tilt: np.ndarray, share: np.ndarray, square: float) -> np.ndarray:
@@ -289,7 +292,7 @@ def _log_leads(
 
 def _searched(
     found: Callable[..., np.ndarray], start: list[np.ndarray]
-) -> Float[np.ndarray, "arm epoch"]:
+) -> Float[np.ndarray, "arm epoch ..."]:
     """Returns small values of a function of some numbers, by golden sections along each in turn."""
     at, best = list(start), found(*start)
     for width in (3.0, 1.5, 0.75, 0.4, 0.2, 0.1):

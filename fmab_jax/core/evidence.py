@@ -1,113 +1,173 @@
-"""Evidence that an arm is worse, from sums of rewards with Laplace noise on them: exact exponents.
+"""Evidence that an arm is worse, from sums of rewards with Laplace noise on them.
 
-Chernoff's bounds for the sum of n rewards in [0, 1] and m Laplace variables of scale 1 / epsilon,
-from their moment-generating functions as they are:
+Let Y and Z be sums of n independent rewards in [0, 1] each, of which the second ones have the mean
+q and the first ones no smaller a mean, with m and m' Laplace variables of scale 1 / epsilon. For
+tilts l and k below epsilon, from moment-generating functions as they are,
 
-    lower tail   I-(y; q) = sup_l [ -l y - n log(1 - q + q e^-l) + m log(1 - l^2 / epsilon^2) ]
-    upper tail   I+(y; q) = I-(n - y; 1 - q)
+    X(l, k) = exp(-l Y - k (n - Z)) (1 - l^2 / epsilon^2)^m (1 - k^2 / epsilon^2)^m'
+    E X(l, k) <= R(q; l, k)^n,   R(q; l, k) = (1 - q + q e^-l) (q + (1 - q) e^-k)
 
-where q is the mean reward. Of two independent sums y <= z, the evidence that the first one's mean
-is not below the second one's is small where D = min over q of I-(y; q) + I+(z; q) is large.
+`prepared` fixes some pairs of tilts before any data are seen, each of which is sharpest for one q.
+The evidence that Y's mean is smaller than Z's is the logarithm of the sum of X over them, each
+divided by the largest R^n, less the logarithm of the largest expectation that this sum may have. So
+it reaches log(1 / chance) with a probability of at most ``chance`` where Y's mean is not smaller.
+How many noises a sum has may depend on what was heard before.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
 Scalar = Float[Array, ""]
 
-# Newton's steps: eight lead within a relative 3e-4 of the largest value wherever it was tried.
-_STEPS = 8
 # No tilt further than this is of use where there is no noise to bound it.
-_FARTHEST = 300.0
+_FARTHEST = 30.0
+_NEAREST = 1e-9
+# Halvings of the logarithm of a tilt: as any tilt is valid, a few digits do.
+_HALVINGS = 20
+# The means q for which a pair of tilts is sharpest: equally far apart where variance is stable.
+_PLACES = 16
+_MEANS = np.sin((np.arange(_PLACES) + 0.5) / _PLACES * np.pi / 2.0) ** 2
+# Means between which the largest expectation is bounded by tangents.
+_EDGES = np.sin(np.linspace(0.0, np.pi / 2.0, 6 * _PLACES + 1)) ** 2
+
+
+class Prepared(NamedTuple):
+    """Pairs of tilts, fixed before data are seen.
+
+    Attributes:
+        low: [place] l, of the sum whose mean may be smaller.
+        high: [place] k, of the other.
+        offset: [place] n times the logarithm of the largest R, and the logarithm of the largest
+            expectation of the sum.
+        low_noise: [place] log(1 - l^2 / epsilon^2), at most 0.
+        high_noise: [place] log(1 - k^2 / epsilon^2), at most 0.
+    """
+
+    low: Float[Array, " place"]
+    high: Float[Array, " place"]
+    offset: Float[Array, " place"]
+    low_noise: Float[Array, " place"]
+    high_noise: Float[Array, " place"]
+
+
+def prepared(
+    needed: Scalar, rewards: Scalar, noises: Float[Array, " scale"], epsilon: Scalar
+) -> Prepared:
+    """Returns pairs of tilts that are sharpest where the evidence is about ``needed``.
+
+    Args:
+        needed: Evidence at which an arm leaves, log(1 / chance).
+        rewards: n, how many rewards either sum is of.
+        noises: For how many Laplace variables in a sum to be sharp; any number may come.
+        epsilon: Their scale is 1 / epsilon; infinite for no noise.
+    """
+    means, many = jnp.asarray(_MEANS)[None, :], noises[:, None]
+    end = jnp.minimum(epsilon, _FARTHEST)
+
+    def pair(tilt: Array) -> tuple[Array, Array]:
+        """Returns k, with which R is largest at ``means``, and what both tilts can show there."""
+        a = -jnp.expm1(-tilt)
+        b = 1.0 / (1.0 / a + 1.0 - 2.0 * means)
+        other = jnp.where(b < 1.0, -jnp.log1p(-jnp.minimum(b, 1.0 - 1e-15)), jnp.inf)
+        kept = jnp.minimum(other, end)
+        left = means * (1.0 - a) / (1.0 - means * a)
+        right = (1.0 - means) * (1.0 - b) / (1.0 - (1.0 - means) * b)
+        shown = -tilt * left - kept * right - _log_ratio(means, tilt, kept)
+        noise = _shown_by_noise(tilt / epsilon) + _shown_by_noise(kept / epsilon)
+        return other, rewards * shown + many * noise
+
+    def halved(_: int, between: tuple[Array, Array]) -> tuple[Array, Array]:
+        least, most = between
+        middle = (least + most) / 2.0
+        other, shown = pair(jnp.exp(middle))
+        # Too far: more than is needed is shown, or the other tilt is past the end.
+        far = ~(shown < needed) | (other >= end)
+        return jnp.where(far, least, middle), jnp.where(far, middle, most)
+
+    shape = (noises.shape[0], _PLACES)
+    least = jnp.full(shape, jnp.log(_NEAREST * jnp.minimum(end, 1.0)))
+    most = jnp.broadcast_to(jnp.log(end), shape)
+    low = jnp.exp(lax.fori_loop(0, _HALVINGS, halved, (least, most))[0])
+    high, _ = pair(low)
+    top = rewards * _log_ratio(means, low, high)
+    means = jnp.broadcast_to(means, shape)
+    low, high, top = (x.reshape(-1) for x in (low, high, top))
+    offset = top + _log_level(rewards, low, high, top)
+    ratio_low, ratio_high = low / epsilon, high / epsilon
+    return Prepared(
+        low, high, offset, jnp.log1p(-ratio_low * ratio_low), jnp.log1p(-ratio_high * ratio_high)
+    )
+
+
+def _shown_by_noise(x: Array) -> Array:
+    square = x * x
+    return 2.0 * square / (1.0 - square) + jnp.log1p(-square)
+
+
+def _log_ratio(mean: Array, low: Array, high: Array) -> Array:
+    """Returns log R(mean; low, high)."""
+    return jnp.log1p(mean * jnp.expm1(-low)) + jnp.log1p((1.0 - mean) * jnp.expm1(-high))
+
+
+def _log_level(
+    rewards: Scalar, low: Float[Array, " place"], high: Float[Array, " place"], top: Array
+) -> Scalar:
+    """Returns the logarithm of the largest sum of R(q)^n over its largest, or a little more.
+
+    The logarithm of R is concave in q: between two means it is below both tangents.
+    """
+    q = jnp.asarray(_EDGES)[:, None]
+    low, high, top = low[None, :], high[None, :], top[None, :]
+    a, b = -jnp.expm1(-low), -jnp.expm1(-high)
+    value = rewards * _log_ratio(q, low, high) - top
+    slope = rewards * (b / (1.0 - (1.0 - q) * b) - a / (1.0 - q * a))
+    here, there = slice(None, -1), slice(1, None)
+    width = q[there] - q[here]
+    # Where the tangents meet, as a part of the width.
+    bend = (slope[here] - slope[there]) * width
+    meet = (value[there] - value[here] - slope[there] * width) / jnp.where(bend > 0.0, bend, 1.0)
+    inside = value[here] + slope[here] * width * jnp.clip(meet, 0.0, 1.0)
+    between = jnp.where(slope[here] <= 0.0, value[here], inside)
+    between = jnp.where(slope[there] >= 0.0, value[there], between)
+    return jnp.log(jnp.max(jnp.sum(jnp.exp(jnp.minimum(between, 0.0)), axis=1)))
 
 
 def evidence(
+    given: Prepared,
     low: Float[Array, " arm"],
     high: Scalar,
     rewards: Scalar,
     noises: Scalar | Float[Array, " arm"],
     high_noises: Scalar | Float[Array, " arm"],
-    epsilon: Scalar,
 ) -> Float[Array, " arm"]:
-    """Returns D, or a little less: how clearly the mean behind ``low`` is below that of ``high``.
+    """Returns the evidence that the mean behind ``low`` is below that behind ``high``.
 
-    If both means are equal, or that of ``low`` is larger, D exceeds x with a probability of at most
-    (1 + x) e^-x. For rewards of any law in [0, 1], and for sums over agents whose means differ, the
-    bound holds for their average (Hoeffding, 1956).
-
-    For tilts l and k of both sums, the least of the sum over q is known in closed form; any tilts
-    give a value that D exceeds, so that what is returned is valid wherever Newton's method is.
+    It reaches log(1 / chance) with a probability of at most ``chance`` if both means are equal, or
+    that of ``low`` is larger. For rewards of any law in [0, 1], and for sums over agents whose
+    means differ, that is so for their average: log R is concave in q.
 
     Args:
+        given: What was prepared.
         low: Noisy means of rewards.
         high: A larger one.
         rewards: How many rewards each is the mean of, n.
-        noises: How many Laplace variables are in the sum of ``low``, m.
+        noises: How many Laplace variables are in the sum of ``low``.
         high_noises: How many are in that of ``high``.
-        epsilon: Their scale is 1 / epsilon; infinite for no noise.
     """
-    none = jnp.isinf(epsilon)
-    share = jnp.where(none, 0.0, noises / rewards)
-    share_k = jnp.where(none, 0.0, high_noises / rewards)
-    end = jnp.minimum(epsilon, _FARTHEST)
-    square = end * end
-    above = 1.0 - high
-    q = jnp.clip((low + high) / 2.0, 1e-3, 1.0 - 1e-3)
-    spread = q * (1.0 - q) + (share + share_k) / square
-    least, most = 1e-6 * jnp.minimum(end, 1.0), 0.5 * jnp.minimum(end, 5.0)
-    # Where a normal law would have its tilts.
-    l = jnp.clip((q - low) / spread, least, most)  # noqa: E741
-    k = jnp.clip((high - q) / spread, least, most)
-
-    def value(l: Array, k: Array) -> Array:  # noqa: E741
-        a, b = -jnp.expm1(-l), -jnp.expm1(-k)
-        # The q where both tilted means agree, by 1 / a - 1 / b.
-        apart = 1.0 / a - 1.0 / b
-        inside = 2.0 * jnp.log(-jnp.expm1(-(l + k))) - jnp.log(4.0 * a * b)
-        told = jnp.where(apart <= -1.0, -k, jnp.where(apart >= 1.0, -l, inside))
-        noise = share * jnp.log1p(-l * l / square) + share_k * jnp.log1p(-k * k / square)
-        return -l * low - k * above - told + noise
-
-    def step(_: int, state: tuple[Array, ...]) -> tuple[Array, ...]:
-        l, k, q, best = state  # noqa: E741
-        a, b = -jnp.expm1(-l), -jnp.expm1(-k)
-        one, other = 1.0 - q * a, 1.0 - (1.0 - q) * b
-        left, right = q * (1.0 - a) / one, (1.0 - q) * (1.0 - b) / other
-        from_l, from_k = square - l * l, square - k * k
-        slope_l = left - low - 2.0 * share * l / from_l
-        slope_k = right - above - 2.0 * share_k * k / from_k
-        bend_l = -left * (1.0 - left) - 2.0 * share * (square + l * l) / from_l**2 - 1e-15
-        bend_k = -right * (1.0 - right) - 2.0 * share_k * (square + k * k) / from_k**2 - 1e-15
-        mixed_l, mixed_k = (1.0 - a) / one**2, -(1.0 - b) / other**2
-        # The saddle: largest in both tilts, least in q.
-        bend = (a / one) ** 2 + (b / other) ** 2 - mixed_l**2 / bend_l - mixed_k**2 / bend_k
-        pull = b / other - a / one + mixed_l * slope_l / bend_l + mixed_k * slope_k / bend_k
-        moved = jnp.clip(q + pull / bend, 0.1 * q, 1.0 - 0.1 * (1.0 - q))
-        move = moved - q
-        l_ = l - (slope_l + mixed_l * move) / bend_l
-        k_ = k - (slope_k + mixed_k * move) / bend_k
-        l = jnp.clip(l_, 0.2 * l, l + 0.8 * (end - l))  # noqa: E741
-        k = jnp.clip(k_, 0.2 * k, k + 0.8 * (end - k))
-        return l, k, moved, jnp.fmax(best, value(l, k))
-
-    start = (l, k, q, jnp.maximum(value(l, k), 0.0))
-    return rewards * lax.fori_loop(0, _STEPS, step, start)[3]
-
-
-def evidence_needed(chance: Scalar) -> Scalar:
-    """Returns b with (1 + b) e^-b = chance.
-
-    The sum of two independent numbers, each of which exceeds x with probability at most e^-x,
-    exceeds b with at most that chance.
-
-    Args:
-        chance: In (0, 1).
-    """
-    wanted = -jnp.log(chance)
-    return lax.fori_loop(0, 40, lambda _, b: wanted + jnp.log1p(b), wanted)
+    places = jax.tree.map(lambda x: x[:, None], given)
+    low = low[None, :]
+    told = -rewards * (places.low * low + places.high * (1.0 - high)) - places.offset
+    noises, high_noises = (jnp.broadcast_to(x, low.shape) for x in (noises, high_noises))
+    told = told + noises * places.low_noise + high_noises * places.high_noise
+    largest = jnp.max(told, axis=0)
+    return largest + jnp.log(jnp.sum(jnp.exp(told - largest[None]), axis=0))
 
 
 def private_divergence(

@@ -143,7 +143,8 @@ def test_arms_of_each_trial_are_judged_by_its_own_radius():
         instance = Instance(own, jnp.asarray(gaps), jnp.full(3, 0.1), (own,))
         none = lists._List(jnp.int32(6), jnp.asarray(lanes), jnp.zeros(8), jnp.zeros(0))
         arms = lists._Arms(none, jnp.asarray(means), jnp.ones(8, bool), none)
-        plan = lists._Plan(*[None] * 10)._replace(radius=jnp.asarray([0.2, 0.25, 0.1]))
+        plan = lists._Plan(*[None] * len(lists._Plan._fields))
+        plan = plan._replace(radius=jnp.asarray([0.2, 0.25, 0.1]), ready=())
         told = epochs.Epoch(*[jnp.ones(3)] * len(epochs.Epoch._fields))._replace(own={})
         plan = plan._replace(epoch=told)
         top = jnp.asarray([0.5, 0.9, -np.inf])
@@ -174,7 +175,12 @@ def test_arms_are_listed_only_where_each_is_judged_by_itself():
         clipped = staticmethod(jax.jit(lambda b, radius: jnp.clip(b, 0.0, 1.0) > radius))
 
     def told_by(rule):
-        return lambda heard, epoch: rule(heard.best - heard.aggregate, heard.radius)
+        class Filling(fmab.Elimination):
+            @classmethod
+            def worse(cls, heard, epoch):
+                return rule(heard.best - heard.aggregate, heard.radius)
+
+        return Filling
 
     told = {
         name: lists.by_arm(told_by(rule.__func__), ())

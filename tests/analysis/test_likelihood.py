@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
@@ -12,6 +13,7 @@ import scipy.stats
 
 import fmab_jax
 from fmab_jax.analysis import likelihood
+from fmab_jax.core import evidence
 from fmab_jax.errors import Refusal
 
 MEANS = np.array([0.9, 0.75, 0.6, 0.5, 0.45, 0.4, 0.3, 0.2, 0.1, 0.05])
@@ -59,21 +61,32 @@ def exponent(
 def test_staying_is_as_unlikely_as_a_search_finds(case):
     """Would catch a term of the exponent, its sign, or a search that stops early or oversteps."""
     n, m, low, high, b, epsilon = case
-    numbers = (n, m, low, high, b * (1 + likelihood._SLACK), epsilon)
+    ready = prepared(b, n, m, epsilon)
     wanted = 0.0
-    start = min(epsilon, 1.0)
-    for l, s in itertools.product((0.03, 0.3), (0.3, 1.0)):  # noqa: E741
-        found = scipy.optimize.minimize(
-            lambda v: exponent(tuple(np.exp(v)), *numbers),
-            np.log([l * start, l * start, s]),
-            method="Nelder-Mead",
-            options={"maxiter": 400},
+    for l, k, offset in zip(ready.low, ready.high, ready.offset, strict=True):  # noqa: E741
+        q = np.linspace(0.0, 1.0, 4001)
+        top = n * np.log((1 - q + q * np.exp(-l)) * (q + (1 - q) * np.exp(-k))).max()
+        level = offset - top
+        assert 0.0 <= level + 1e-3
+        found = scipy.optimize.minimize_scalar(
+            lambda x, l=l, k=k, level=level: exponent(  # noqa: E741
+                (l, k, math.exp(x)), n, m, low, high, b + level, epsilon
+            ),
+            bounds=(-4.0, math.log(min(100.0, 0.9999 * min(epsilon, 300.0) / max(l, k)))),
+            method="bounded",
         )
         wanted = min(wanted, found.fun)
     arrays = (np.array([n]), np.array([m]), np.array([low]), high, np.array([b]), epsilon)
-    told = likelihood._log_below(*arrays)[0, 0]
-    assert told >= wanted * (1 + 1e-4) - 1e-3
-    assert told <= 0.98 * wanted
+    told = likelihood._log_below(*arrays, jax.tree.map(lambda x: x[None], ready))[0, 0]
+    assert told == pytest.approx(wanted, rel=5e-3, abs=1e-3)
+    assert told < -1.0 or m > 0.4 * n
+
+
+def prepared(b: float, n: float, m: float, epsilon: float) -> evidence.Prepared:
+    """The tilts that an epoch is judged by."""
+    with jax.enable_x64(True):
+        given = jnp.float64(b), jnp.float64(n), jnp.array([m]), jnp.float64(epsilon)
+        return jax.tree.map(np.asarray, evidence.prepared(*given))
 
 
 def test_leading_is_as_unlikely_as_by_hand():
@@ -99,9 +112,9 @@ def test_the_schedule_is_that_of_the_algorithm():
     algorithm = fmab_jax.kl_se(2.0, growth=2.5, failure=0.01)
     exchange = algorithm.exchange(4)
     own = algorithm.values(exchange, 1000)
-    pulls, needed = likelihood._schedule(algorithm, own, exchange, 3, 1000)
+    pulls, needed, _ = likelihood._schedule(algorithm, own, exchange, 3, 1000)
     for r, b in enumerate(needed, 1):
-        assert (1 + b) * math.exp(-b) == pytest.approx(0.01 / (3 * r * (r + 1)), rel=1e-9)
+        assert math.exp(-b) == pytest.approx(0.01 / (3 * r * (r + 1)), rel=1e-9)
     # sqrt(32 b_1 / 4) / 2, and then 2.5 times as many each time, rounded up.
     wanted = [math.ceil(math.sqrt(8 * needed[0]) / 2)]
     while wanted[-1] <= 1000:
@@ -119,10 +132,10 @@ def test_two_arms_by_hand():
     n, m = 100.0 * 2.0 ** np.arange(5), 5.0 * np.arange(1.0, 6.0)
     stays = []
     for r in range(5):
-        chance = 0.1 / (2 * (r + 1) * (r + 2))
-        b = scipy.optimize.brentq(lambda b, c=chance: math.log1p(b) - b - math.log(c), 1, 100)
+        b = math.log(2 * (r + 1) * (r + 2) / 0.1)
         arrays = (n[r : r + 1], m[r : r + 1], np.array([0.3]), 0.8)
-        below = math.exp(likelihood._log_below(*arrays, np.array([b]), 1.0)[0, 0])
+        ready = jax.tree.map(lambda x: x[None], prepared(b, n[r], m[r], 1.0))
+        below = math.exp(likelihood._log_below(*arrays, np.array([b]), 1.0, ready)[0, 0])
         stays.append(min(1.0, below + math.exp(likelihood._log_leads(*arrays, 1.0)[0, 0])))
     assert stays[0] > 0.01 > stays[2]
     # Two arms have 500 slots each; the last epoch is cut there.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.special
+import scipy.stats
 
 from fmab_jax.algorithms.kl_ucb import largest_mean
 from fmab_jax.core import evidence
@@ -38,34 +39,97 @@ def exponent(y: float, q: float, n: float, m: float, epsilon: float) -> float:
     return max(0.0, -found.fun)
 
 
+def asked(needed: float, n: float, noises: list[float], epsilon: float):
+    """Returns what is prepared."""
+    with jax.enable_x64(True):
+        numbers = jnp.float64(needed), jnp.float64(n), jnp.array(noises, jnp.float64)
+        return jax.tree.map(np.asarray, evidence.prepared(*numbers, jnp.float64(epsilon)))
+
+
+def told(given, low: float, high: float, n: float, m: float, k: float) -> float:
+    with jax.enable_x64(True):
+        others = map(jnp.float64, (high, n, m, k))
+        return float(evidence.evidence(given, jnp.array([low]), *others)[0])
+
+
+def log_ratio(q, low, high):
+    return np.log(1 - q + q * np.exp(-low)) + np.log(q + (1 - q) * np.exp(-high))
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_evidence_is_the_least_sum_of_both_exponents(case) -> None:
-    """Would catch a closed form, a clip of q, a noise counted for the other sum, or too few steps;
-    and, as what is returned may not exceed the true one, a bound that is none."""
+def test_evidence_is_what_it_is_defined_to_be(case) -> None:
+    """Would catch a tilt past epsilon, a noise that is left out or of the other sum, and a level
+    below the largest expectation, or far above it."""
     n, m, k, epsilon, low, high = case
+    given = asked(20.0, n, [m] if m == k else [m, k], epsilon)
+    assert (given.low > 0).all() and (given.low < epsilon).all()
+    assert (given.high > 0).all() and (given.high < epsilon).all()
+    q = (1 - np.cos(np.linspace(0, np.pi, 20_001)))[:, None] / 2
+    ratio = n * log_ratio(q, given.low, given.high)
+    top = ratio.max(axis=0)
+    level = np.log(np.exp(ratio - top).sum(axis=1).max())
+    assert 0 <= (given.offset - top - level).min() + 1e-6
+    assert (given.offset - top - level).max() < 0.05
+    noise = m * np.log1p(-((given.low / epsilon) ** 2))
+    noise = noise + k * np.log1p(-((given.high / epsilon) ** 2))
+    value = -given.low * n * low - given.high * n * (1 - high) - top + noise
+    wanted = scipy.special.logsumexp(value) - level
+    assert told(given, low, high, n, m, k) == pytest.approx(wanted, abs=0.05)
 
-    def both(q: float) -> float:
-        lower = exponent(n * low, q, n, m, epsilon)
-        return lower + exponent(n - n * high, 1.0 - q, n, k, epsilon)
 
-    grid = np.linspace(0.0, 1.0, 201)[1:-1]
-    start = grid[np.argmin([both(q) for q in grid])]
-    found = scipy.optimize.minimize_scalar(
-        both, bounds=(start - 0.005, start + 0.005), method="bounded", options={"xatol": 1e-10}
-    )
+@pytest.mark.parametrize("n", [3, 40])
+@pytest.mark.parametrize("q", [0.02, 0.5, 0.9])
+def test_evidence_is_as_rare_as_it_says(n: int, q: float) -> None:
+    """Would catch tilts that are not paid for: by all outcomes of two sums, its exponential is 1 at
+    most in the mean; and tilts so far off that it says nothing."""
+    given = asked(4.0, float(n), [0.0], np.inf)
+    chance = scipy.stats.binom.pmf(np.arange(n + 1), n, q)
+    sums = [
+        [told(given, y / n, z / n, float(n), 0.0, 0.0) for z in range(n + 1)] for y in range(n + 1)
+    ]
+    mean = float(chance @ np.exp(sums) @ chance)
+    assert 0.25 < mean <= 1.0 + 1e-9
+
+
+def test_noise_is_paid_for() -> None:
+    """Would catch the noise of one sum, or of one scale, for that of both."""
+    n, m, k, epsilon, q, runs = 20, 3, 7, 0.5, 0.4, 200_000
+    random = np.random.default_rng(5)
+    low = random.binomial(n, q, runs) + random.laplace(0, 1 / epsilon, (m, runs)).sum(axis=0)
+    high = random.binomial(n, q, runs) + random.laplace(0, 1 / epsilon, (k, runs)).sum(axis=0)
+    given = asked(3.0, float(n), [3.0, 5.0, 7.0], epsilon)
     with jax.enable_x64(True):
-        others = map(jnp.float64, (high, n, m, k, epsilon))
-        told = float(evidence.evidence(jnp.array([low]), *others)[0])
-    assert told <= found.fun * (1 + 1e-7) + 1e-9
-    assert told == pytest.approx(found.fun, rel=2e-4)
+        numbers = map(jnp.float64, (n, m, k))
+        means = jnp.array(low / n)[:, None], jnp.array(high / n)
+        found = jax.vmap(evidence.evidence, (None, 0, 0, None, None, None))(given, *means, *numbers)
+    times = int((np.asarray(found) >= 3.0).sum())
+    assert times > 200
+    assert scipy.stats.binomtest(times, runs, np.exp(-3.0), "greater").pvalue > 1e-6
 
 
-@pytest.mark.parametrize("chance", [0.5, 1e-3, 1e-12, 1e-100])
-def test_evidence_needed_solves_its_equation(chance: float) -> None:
-    """Would catch a step too few, or e^-b without its factor."""
-    with jax.enable_x64(True):
-        b = float(evidence.evidence_needed(jnp.float64(chance)))
-    assert np.log1p(b) - b == pytest.approx(np.log(chance), rel=1e-9)
+@pytest.mark.parametrize("q", [0.04, 0.3, 0.6, 0.95])
+@pytest.mark.parametrize(
+    ("n", "m", "epsilon"), [(200.0, 50.0, 10.0), (50_000.0, 500.0, 1.0), (1e5, 600.0, 0.1)]
+)
+def test_evidence_is_near_the_least_sum_of_both_exponents(n, m, epsilon, q) -> None:
+    """Would catch pairs of tilts that are sharp elsewhere: of too few means, or for another b."""
+    means = np.linspace(0.0005, 0.9995, 2000)
+
+    def both(apart: float) -> float:
+        lower, upper = q - apart * (q + 1), q + apart * (2 - q)
+
+        def total(x: float) -> float:
+            below = exponent(n * lower, x, n, m, epsilon)
+            return below + exponent(n - n * upper, 1.0 - x, n, m, epsilon)
+
+        start = means[np.argmin([total(x) for x in means[:: len(means) // 40]]) * 50]
+        ends = max(start - 0.03, 1e-6), min(start + 0.03, 1 - 1e-6)
+        return scipy.optimize.minimize_scalar(total, bounds=ends, method="bounded").fun
+
+    apart = scipy.optimize.brentq(lambda x: both(x) - 20.0, 1e-5, 0.9, xtol=1e-7)
+    given = asked(20.0, n, [m], epsilon)
+    found = told(given, q - apart * (q + 1), q + apart * (2 - q), n, m, m)
+    assert 20.0 - 1.6 < found <= 20.0
 
 
 def test_private_divergence_is_the_infimum_and_largest_within_its_inverse() -> None:

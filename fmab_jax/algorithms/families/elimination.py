@@ -177,6 +177,25 @@ class Elimination(Algorithm):
         return behind >= 2.0 * radius
 
     @classmethod
+    def prepared(cls, epoch: Epoch, radius: Scalar) -> Any:
+        """Returns what `worse` needs of an epoch besides, found once and not for each arm.
+
+        A pytree of arrays that do not depend on data; ``heard.prepared`` is it.
+
+        Example:
+            >>> from types import SimpleNamespace
+            >>> import fmab_jax as fmab
+            >>> class Weighed(fmab.Elimination):
+            ...     @classmethod
+            ...     def prepared(cls, epoch, radius):
+            ...         return {"half": radius / 2.0, "rewards": epoch.reporting * epoch.pulls}
+            >>> epoch = SimpleNamespace(reporting=5.0, pulls=100.0)
+            >>> Weighed.prepared(epoch, radius=0.1)
+            {'half': 0.05, 'rewards': 500.0}
+        """
+        return ()
+
+    @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
         """Tells which arms leave, from all that is heard; by default, as `leaves` says.
 
@@ -527,7 +546,7 @@ class EliminationTrial:
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
         listed = platform == "cpu" and simple and mine and few
-        if listed and lists.by_arm(self.filling.worse, tuple(sorted(self.own))):
+        if listed and lists.by_arm(self.filling, tuple(sorted(self.own))):
             return replace(self, listed=True)
         return self
 

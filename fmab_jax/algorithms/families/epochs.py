@@ -63,6 +63,7 @@ class Heard(NamedTuple):
             agents share the arms out.
         best_noises: How many of them the best one's sum holds.
         radius: What `Elimination.radius` returns.
+        prepared: What `Elimination.prepared` returns.
     """
 
     aggregate: Float[Array, " arm"]
@@ -71,6 +72,7 @@ class Heard(NamedTuple):
     noises: Scalar | Float[Array, " arm"]
     best_noises: Scalar
     radius: Scalar
+    prepared: Any = ()
 
 
 class _Columns(NamedTuple):
@@ -323,7 +325,8 @@ def planned(
         own=trial.own,
     )
     # A length past the horizon need not be representable.
-    longest = seen.previous + seen.horizon + 1.0
+    most = seen.horizon * seen.agents if trial.shared else seen.horizon
+    longest = seen.previous + most + 1.0
     asked = checked("pulls_per_arm", trial.filling.pulls_per_arm(seen), (), "f")
     pulls = jnp.clip(asked, seen.previous + 1.0, longest)
     return number, seen._replace(pulls=pulls, fresh=pulls - seen.previous)
@@ -400,10 +403,11 @@ def _epoch(
     (aggregate,) = arrays.settled(sure, aggregate)
     top = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf))
     radius = checked("radius", filling.radius(epoch), (), "f")
+    ready = filling.prepared(epoch, radius)
     noises = arms.noises
     if pieces is not None:
         noises = jnp.where(fits & running, noises + pieces.astype(jnp.float64), noises)
-    alive = arms.alive & ~leaving(trial, epoch, radius, aggregate, top, noises)
+    alive = arms.alive & ~leaving(trial, epoch, radius, ready, aggregate, top, noises)
     chosen = _first_best(aggregate[None, :], alive)[0]
     # Where nothing is left, or nothing is the best, the first arm stands for it.
     best = alive[chosen] & ~jnp.isnan(jnp.max(jnp.where(alive, aggregate, -jnp.inf)))
@@ -569,6 +573,7 @@ def leaving(
     trial: Any,
     epoch: Epoch,
     radius: Scalar,
+    ready: Any,
     aggregate: Float[Array, " arm"],
     best: Scalar,
     noises: Float[Array, " share"] | None = None,
@@ -579,6 +584,7 @@ def leaving(
         trial: As in `run`.
         epoch: What the equations see.
         radius: Of the aggregates.
+        ready: What `Elimination.prepared` returns.
         aggregate: Of each arm.
         best: The largest of an arm in play.
         noises: Of each arm, where agents share the arms out.
@@ -592,7 +598,7 @@ def leaving(
         if noises is not None and trial.noisy and not trial.one_noise:
             # Of several best ones, the one with most noise: the others are as good.
             each, of_best = noises, jnp.max(jnp.where(aggregate == best, noises, 0.0))
-    heard = Heard(aggregate, best, heard_of * pulls, each, of_best, radius)
+    heard = Heard(aggregate, best, heard_of * pulls, each, of_best, radius, ready)
     return checked("worse", filling.worse(heard, epoch), aggregate.shape, "b")
 
 

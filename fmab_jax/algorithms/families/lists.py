@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -42,6 +41,7 @@ _BY_ARM = frozenset(
     "integer_pow is_finite le log log1p lt max min mul ne neg not or pow rem round rsqrt select_n "
     "sign sqrt square stop_gradient sub tanh xor".split()
 )
+_OVER_PLACES = frozenset({"reduce_max", "reduce_min", "reduce_sum"})
 _INNER = {
     "jit": ("jaxpr",),
     "pjit": ("jaxpr",),
@@ -52,13 +52,13 @@ _INNER = {
 
 
 @functools.lru_cache(maxsize=256)
-def by_arm(worse: Callable[..., Array], values: tuple[str, ...]) -> bool:
+def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
     """Tells whether `Elimination.worse` says of an arm the same whatever arms are beside it.
 
     It is traced for one arm, three and seven: what it does must be the same, arm by arm.
 
     Args:
-        worse: The function.
+        filling: The elimination's class.
         values: Names of what it may find in ``epoch.own``.
     """
     told = []
@@ -66,30 +66,35 @@ def by_arm(worse: Callable[..., Array], values: tuple[str, ...]) -> bool:
         each: Any = jax.ShapeDtypeStruct((arms,), jnp.float64)
         scalar = jax.ShapeDtypeStruct((), jnp.float64)
         others: Any = [scalar] * len(Epoch._fields)
-        heard = epochs.Heard(*([each, *others][: len(epochs.Heard._fields)]))
         epoch = Epoch(**dict(zip(Epoch._fields, others, strict=True)))
         epoch = epoch._replace(own=dict.fromkeys(values, others[0]))
         try:
             with jax.enable_x64(True):
-                seen = jax.make_jaxpr(worse)(heard, epoch)
+                ready = jax.eval_shape(filling.prepared, epoch, scalar)
+                heard = epochs.Heard(each, *others[:5], ready)
+                seen = jax.make_jaxpr(filling.worse)(heard, epoch)
         except BaseException as error:  # somebody's own, which is refused where it runs
             if not foreign(error):
                 raise
             return False
-        if not _each_by_itself(seen):
+        if not _each_by_itself(seen, arms):
             return False
-        told.append(re.sub(rf"\[{arms}\]|\({arms},\)", "[arm]", str(seen)))
+        told.append(re.sub(rf"(?<=[\[(, ]){arms}(?=,?[\])])", "arm", str(seen)))
     return len(set(told)) == 1
 
 
-def _each_by_itself(closed: Any) -> bool:
+def _each_by_itself(closed: Any, arms: int) -> bool:
     # A constant array has an element for each place.
     if any(jnp.ndim(constant) for constant in closed.consts):
         return False
     for equation in closed.jaxpr.eqns:
         name = equation.primitive.name
         if name in _INNER:
-            if not all(_each_by_itself(equation.params[inner]) for inner in _INNER[name]):
+            if not all(_each_by_itself(equation.params[inner], arms) for inner in _INNER[name]):
+                return False
+        elif name in _OVER_PLACES:
+            # Along any axis but the last, that of the arms.
+            if any(x.aval.shape[-1:] != (arms,) for x in (*equation.invars, *equation.outvars)):
                 return False
         elif name not in _BY_ARM:
             return False
@@ -174,6 +179,7 @@ class _Plan(NamedTuple):
     clock: Clock
     epoch: Epoch
     radius: Float[Array, " trial"]
+    ready: Any
     words: keys.Words
     disturbing: keys.Words
     scale: Float[Array, " trial"]
@@ -286,6 +292,7 @@ def _planned(
     rate = trial.agents * (state.gaps / epoch.active)
     after = epochs.passed(state.clock, grid, explored, rate)
     clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
+    radius = checked("radius", trial.filling.radius(epoch), (), "f")
     words, disturbing = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     return _Plan(
         running=running,
@@ -296,7 +303,8 @@ def _planned(
             regret_curve=state.clock.regret_curve, waiting_curve=state.clock.waiting_curve
         ),
         epoch=epoch,
-        radius=checked("radius", trial.filling.radius(epoch), (), "f"),
+        radius=radius,
+        ready=trial.filling.prepared(epoch, radius),
         words=words,
         disturbing=disturbing,
         scale=trial.filling.noise_scale(epoch) * trial.law.sensitivity,
@@ -446,16 +454,19 @@ def _judged(
     gaps = instance.gaps.reshape(-1)
     heard = arms.heard
 
-    def judge(epoch: Epoch, radius: Scalar, mean: Scalar, best: Scalar) -> Bool[Array, ""]:
-        return epochs.leaving(trial, epoch, radius, mean[None], best)[0]
+    def judge(
+        epoch: Epoch, radius: Scalar, ready: Any, mean: Scalar, best: Scalar
+    ) -> Bool[Array, ""]:
+        return epochs.leaving(trial, epoch, radius, ready, mean[None], best)[0]
 
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:
         done, found, alive = state
         lane = _cut(heard.lane, done, chunk)
         owner = lane // width
         mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
-        epoch, radius, best = jax.tree.map(lambda x: _at(x, owner), (plan.epoch, plan.radius, top))
-        leaving = jax.vmap(judge)(epoch, radius, mean, best)
+        known = (plan.epoch, plan.radius, plan.ready, top)
+        epoch, radius, ready, best = jax.tree.map(lambda x: _at(x, owner), known)
+        leaving = jax.vmap(judge)(epoch, radius, ready, mean, best)
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
         stays = listed & ~leaving
         coarse, fine = arrays.exact_parts(jnp.where(stays, gap, 0.0), _at(scale, owner))

@@ -1,0 +1,128 @@
+"""Elimination by likelihood: an arm leaves when what is heard of it is too unlikely otherwise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from fmab_jax.algorithms.families.elimination import Epoch, Heard, Scalar
+from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.core import evidence
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.parameters import Real, Whole, parameter
+
+# Numbers of noises for which tilts are prepared where that number depends on data.
+_SCALES = 5
+
+
+@dataclass(frozen=True)
+class LikelihoodElimination(NoisyMessages):
+    """KL-SE's equations, over any exchange that hears every agent equally.
+
+    Every epoch makes an arm's pulls so far ``growth`` times as many. Each agent adds
+    Laplace(1/epsilon) noise to the sum of this epoch's rewards: a reward is in one noisy sum. All
+    sums so far are added up. An arm leaves when the evidence that its mean is below the leading
+    one's (`fmab_jax.core.evidence`) reaches b_r = log(K r (r+1) / failure).
+
+    Own work of this project, without a source; docs/theory.md has the proofs.
+
+    Attributes:
+        epsilon: Privacy of a whole run to whoever reads messages, for one changed reward; None for
+            no noise.
+        growth: By which factor the pulls of an arm grow each epoch.
+        first: Pulls of an arm by each agent in the first epoch (by all together where they share
+            the arms out); None for as many as noise alone needs to tell a gap of one half.
+        rounds: Round budget R, after which the best arm is played; None for none.
+        failure: Probability that the best arm is lost, at most; None for 1 / T.
+    """
+
+    source: ClassVar[str] = "this project, docs/theory.md"
+    noisy: ClassVar[bool] = True
+
+    growth: float = parameter(
+        Real(low=1.0, high=1000.0, open_low=True),
+        "Factor by which the pulls of an arm grow each epoch.",
+        default=2.0,
+    )
+    first: int | None = parameter(
+        Whole(none="as long as noise asks for", low=1, high=10**9),
+        "Pulls of an arm by each agent in the first epoch; of all together where they split.",
+        default=None,
+        shown="as noise asks for",
+    )
+    rounds: int | None = parameter(
+        Whole(none="no round budget", low=1, high=10**5),
+        "Round budget R, or none.",
+        default=None,
+        symbol="R",
+        label="round budget R",
+        shown="none",
+    )
+    failure: float | None = parameter(
+        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
+        "Chance that the best arm is lost.",
+        default=None,
+        shown="1 / T",
+    )
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns what the equations find."""
+        reporting = float(exchange.reporting)
+        # How many agents pull an arm depends on which arms are left, and that on what was heard.
+        by_data = self.shares_arms and not self.sums_securely and self.epsilon is not None
+        return {
+            "epsilon": self.noise_level,
+            "growth": self.growth,
+            "first": math.nan if self.first is None else float(self.first),
+            "heard": 1.0 if self.shares_arms else reporting,
+            "noises": 1.0 if self.shares_arms or self.sums_securely else reporting,
+            "rounds": math.inf if self.rounds is None else float(self.rounds),
+            "failure": 1.0 / horizon if self.failure is None else self.failure,
+        } | ({"most_noises": reporting} if by_data else {})
+
+    @staticmethod
+    def budget(own: dict[str, Scalar]) -> Scalar:
+        """Returns R."""
+        return own["rounds"]
+
+    @staticmethod
+    def radius(epoch: Epoch) -> Scalar:
+        """Returns b_r, the evidence that is needed: log(K r (r + 1) / failure)."""
+        return jnp.log(epoch.arms * epoch.number * (epoch.number + 1.0) / epoch.own["failure"])
+
+    @classmethod
+    def pulls_per_arm(cls, epoch: Epoch) -> Scalar:
+        """Returns S_r: the first epoch's, then ``growth`` times as many each time."""
+        own = epoch.own
+        needed = cls.radius(epoch._replace(number=jnp.ones_like(epoch.number)))
+        # Where the difference of two sums of noise would be half of the rewards, with b_1.
+        asked = jnp.sqrt(32.0 * needed * own["noises"]) / (own["epsilon"] * own["heard"])
+        first = jnp.where(jnp.isnan(own["first"]), jnp.maximum(jnp.ceil(asked), 1.0), own["first"])
+        return jnp.where(epoch.number == 1.0, first, jnp.ceil(own["growth"] * epoch.previous))
+
+    @classmethod
+    def prepared(cls, epoch: Epoch, radius: Scalar) -> Any:
+        """Returns tilts for b_r, for the noises that there are, or for some that there may be."""
+        own = epoch.own
+        noises = (epoch.number * own["noises"])[None]
+        if "most_noises" in own:
+            noises = noises * own["most_noises"] ** jnp.linspace(
+                0.0, 1.0, _SCALES, dtype=jnp.float64
+            )
+        return evidence.prepared(radius, own["heard"] * epoch.pulls, noises, own["epsilon"])
+
+    @classmethod
+    def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
+        """Drops an arm against which there is enough evidence."""
+        known = (heard.rewards, heard.noises, heard.best_noises)
+        told = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *known)
+        return (heard.aggregate < heard.best) & (told >= heard.radius)
+
+    @staticmethod
+    def noise_scale(epoch: Epoch) -> Scalar:
+        """Returns 1 / epsilon."""
+        return 1.0 / epoch.own["epsilon"]
