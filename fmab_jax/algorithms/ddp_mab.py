@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from fmab_jax.algorithms.families.graphs import OverGraph
 from fmab_jax.algorithms.families.paper import PaperWaiting
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.graphs import refuse_too_far
-from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.parameters import Choice, Real, parameter
-
-PROTOCOLS = ("gis", "flooding", "gossip")
 
 
 @dataclass(frozen=True)
-class DDP(PaperWaiting):
+class DDP(OverGraph, PaperWaiting):
     """Decentralised: agents send their means over a graph.
 
-    Attributes:
-        graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.core.graphs.make`.
-        protocol: "gis", the paper's (Alg. 2); "flooding" without asking first, or "gossip" by pairs
-            that average, which section V holds against it; see `fmab_jax.core.exchanges`. They
-            differ in waits, links and what is sent. The aggregate is the mean with each of them.
-        tolerance: How far an agent may be from the mean when gossip ends, as a part of the
-            messages' range; in (0, 1). Other protocols are exact: it has no effect on them.
+    See `OverGraph` for its parameters.
 
     Example:
         A ring of five has a diameter of 2 and 5 edges. A round costs 10 links, and waits a slot.
@@ -52,46 +39,3 @@ class DDP(PaperWaiting):
         "--graph friends.graphml --agents 12 --spread 1",
         "--graph ring --protocol gis flooding gossip --agents 20",
     )
-
-    graph: Any = graph_parameter("complete")
-    protocol: str = parameter(
-        Choice(options=PROTOCOLS),
-        "How means travel: the paper's GIS, plain flooding, or gossip to a tolerance.",
-        default="gis",
-        remedy="'gis' is the paper's",
-        symbol="protocol",
-        label="protocol",
-    )
-    tolerance: float = parameter(
-        Real(low=0.0, high=1.0, open_low=True, open_high=True),
-        "How far gossip may end from the mean, of the messages' range; for gossip only.",
-        default=1e-3,
-        remedy="give a part of the messages' range, such as 0.001",
-        symbol="tolerance",
-        label="tolerance of gossip",
-    )
-
-    def settings(self) -> dict[str, str]:
-        """Returns the words for what is not the default; without gossip there is no tolerance."""
-        found = super().settings()
-        if self.protocol != "gossip":
-            found.pop("tolerance", None)
-        return found
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of the protocol on the graph."""
-        # What has no effect must not have a table of its own.
-        tolerance = self.tolerance if self.protocol == "gossip" else 0.0
-        return _table(self.graph, agents, self.protocol, tolerance)
-
-
-@functools.lru_cache(maxsize=256)
-def _table(graph: Any, agents: int, protocol: str, tolerance: float) -> Exchange:
-    """Works out hop distances, or gossip, once for each graph, not for each epsilon."""
-    if isinstance(graph, str):
-        # A million agents of a graph that is refused afterwards are a gigabyte.
-        refuse_too_far(agents, graph)
-    over = network(graph, agents)
-    if protocol == "gossip":
-        return exchanges.gossip(over, tolerance)
-    return exchanges.flooding(over) if protocol == "gis" else exchanges.plain_flooding(over)

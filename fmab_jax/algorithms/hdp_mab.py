@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from fmab_jax.algorithms.families.graphs import OverComponents, sinks_of
 from fmab_jax.algorithms.families.paper import PaperWaiting
-from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.networks import ComponentsOf, parts
 from fmab_jax.parameters import Choice, parameter
 
 
 @dataclass(frozen=True)
-class HDP(PaperWaiting):
+class HDP(OverComponents, PaperWaiting):
     """Hybrid: components collect at a sink, sinks report to a server.
 
     Attributes:
-        components: Such as "20x5:star" (five stars of 20); see `fmab_jax.core.graphs.components`;
-            None for five complete graphs, as equally large as can be.
         weights: "agents" weighs every agent 1/M; "components" every component 1/Q, as the paper's
             Algorithm 5 prints it, which is biased where components and agents differ.
 
@@ -40,22 +36,12 @@ class HDP(PaperWaiting):
     trusted: ClassVar[str] = (
         "nobody, up to the epsilon of a message; in un-noised waits, whoever sees actions"
     )
-    usual_agents: ClassVar[int] = 100
     examples: ClassVar[tuple[str, ...]] = (
         "--components 20x5:star 20x5:ring --epsilon 0.5",
         "--components 53,24,10,6,7:complete --spread 1",
         "--components 20x2:ring+10x6:star --weights components",
     )
 
-    components: Any = parameter(
-        ComponentsOf(none="five complete graphs"),
-        "Parts SIZExCOUNT:GRAPH joined by +, such as 20x5:star; the sizes sum to the agents.",
-        default=None,
-        keyword=False,
-        symbol="",
-        label="components",
-        shown="five complete graphs, equally large",
-    )
     weights: str = parameter(
         Choice(options=("agents", "components")),
         "What weighs the same; components is the paper's print, biased where they differ.",
@@ -67,18 +53,4 @@ class HDP(PaperWaiting):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of the sinks."""
-        spec = equal_parts(agents) if self.components is None else self.components
-        return _sinks(spec, self.weights, agents)
-
-
-@functools.lru_cache(maxsize=256)
-def _sinks(spec: Any, weights: str, agents: int) -> Exchange:
-    """Works out hop distances once for each specification, not for each epsilon."""
-    return exchanges.sinks(parts(spec, agents), weights)
-
-
-def equal_parts(agents: int) -> str:
-    """Returns the default components: five complete graphs, as equally large as can be."""
-    number = min(5, agents)
-    sizes = [agents // number + (part < agents % number) for part in range(number)]
-    return ",".join(map(str, sizes)) + ":complete"
+        return sinks_of(self.components, self.weights, agents)

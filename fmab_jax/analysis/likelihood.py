@@ -1,6 +1,7 @@
 """Upper bounds on regret and links with explicit constants, of elimination by likelihood.
 
-They are for `kl_se` and what is derived from it, whose schedule and level they ask for. docs/theory.md derives them.
+They are for `kl_se` and what shares its equations, whose schedule and level they ask for.
+docs/theory.md derives them.
 
 An arm that is still in play after epoch r leads a best arm, or the evidence against it is below
 b_r. Then what any one pair of the prepared tilts shows is below b_r as well. That is linear in both

@@ -19,9 +19,9 @@ import scipy.stats
 from arena_twins import largest_mean, mixing_steps
 
 import fmab_jax as fmab
-from fmab_jax.algorithms import adap_ucb, base, dducb, hdp_mab, lazy_dp_ts
+from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
-from fmab_jax.algorithms.families import index
+from fmab_jax.algorithms.families import graphs, index
 from fmab_jax.algorithms.families.episodes import Episode
 from fmab_jax.algorithms.families.epochs import Epoch
 from fmab_jax.core import keys, laplace
@@ -829,4 +829,4 @@ def test_a_claim_ends_where_what_is_released_is_changed(algorithm, changed):
 )
 def test_default_components_are_as_equal_as_can_be(agents, parts):
     """Would catch an agent that is in no component, or parts that differ by more than one."""
-    assert hdp_mab.equal_parts(agents) == f"{parts}:complete"
+    assert graphs.equal_parts(agents) == f"{parts}:complete"

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.algorithms import ddp_mab
+from fmab_jax.algorithms.families import graphs as families
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.core import exchanges, graphs
@@ -468,7 +468,7 @@ def test_hops_are_worked_out_and_graphs_read_once(
 
     edges = tmp_path / "path.txt"
     edges.write_text("".join(f"{i} {i + 1}\n" for i in range(10)))
-    ddp_mab._table.cache_clear()
+    families._table.cache_clear()
     batches.exchange_of.cache_clear()
     counting(graphs, "distances")
     counting(graphs, "validated")

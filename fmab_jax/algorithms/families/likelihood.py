@@ -42,6 +42,9 @@ class LikelihoodElimination(NoisyMessages):
 
     source: ClassVar[str] = "this project, docs/theory.md"
     noisy: ClassVar[bool] = True
+    # They hold for these messages, too.
+    ledger = NoisyMessages.ledger
+    coalition = NoisyMessages.coalition
 
     growth: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True),

@@ -1,0 +1,123 @@
+"""What algorithms over a graph, or over components with sinks, share: parameters and tables."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.graphs import refuse_too_far
+from fmab_jax.core.networks import ComponentsOf, graph_parameter, network, parts
+from fmab_jax.parameters import Choice, Real, parameter
+
+PROTOCOLS = ("gis", "flooding", "gossip")
+
+
+@dataclass(frozen=True)
+class OverGraph(Algorithm):
+    """Agents send what they tell over a graph, and wait.
+
+    Attributes:
+        graph: A networkx graph, a name such as "ring", or a file; see `fmab_jax.core.graphs.make`.
+        protocol: "gis", the paper's (Alg. 2); "flooding" without asking first, or "gossip" by pairs
+            that average, which section V holds against it; see `fmab_jax.core.exchanges`. They
+            differ in waits, links and what is sent. The aggregate is the mean with each of them.
+        tolerance: How far an agent may be from the mean when gossip ends, as a part of the
+            messages' range; in (0, 1). Other protocols are exact: it has no effect on them.
+    """
+
+    graph: Any = graph_parameter("complete")
+    protocol: str = parameter(
+        Choice(options=PROTOCOLS),
+        "How means travel: the paper's GIS, plain flooding, or gossip to a tolerance.",
+        default="gis",
+        remedy="'gis' is the paper's",
+        symbol="protocol",
+        label="protocol",
+    )
+    tolerance: float = parameter(
+        Real(low=0.0, high=1.0, open_low=True, open_high=True),
+        "How far gossip may end from the mean, of the messages' range; for gossip only.",
+        default=1e-3,
+        remedy="give a part of the messages' range, such as 0.001",
+        symbol="tolerance",
+        label="tolerance of gossip",
+    )
+
+    def settings(self) -> dict[str, str]:
+        """Returns the words for what is not the default; without gossip there is no tolerance."""
+        found = super().settings()
+        if self.protocol != "gossip":
+            found.pop("tolerance", None)
+        return found
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of the protocol on the graph."""
+        # What has no effect must not have a table of its own.
+        tolerance = self.tolerance if self.protocol == "gossip" else 0.0
+        return _table(self.graph, agents, self.protocol, tolerance)
+
+
+@functools.lru_cache(maxsize=256)
+def _table(graph: Any, agents: int, protocol: str, tolerance: float) -> Exchange:
+    """Works out hop distances, or gossip, once for each graph, not for each epsilon."""
+    if isinstance(graph, str):
+        # A million agents of a graph that is refused afterwards are a gigabyte.
+        refuse_too_far(agents, graph)
+    over = network(graph, agents)
+    if protocol == "gossip":
+        return exchanges.gossip(over, tolerance)
+    return exchanges.flooding(over) if protocol == "gis" else exchanges.plain_flooding(over)
+
+
+@dataclass(frozen=True)
+class OverComponents(Algorithm):
+    """Components collect at a sink, sinks report to a server.
+
+    Attributes:
+        components: Such as "20x5:star" (five stars of 20); see `fmab_jax.core.graphs.components`;
+            None for five complete graphs, as equally large as can be.
+    """
+
+    usual_agents: ClassVar[int] = 100
+
+    components: Any = parameter(
+        ComponentsOf(none="five complete graphs"),
+        "Parts SIZExCOUNT:GRAPH joined by +, such as 20x5:star; the sizes sum to the agents.",
+        default=None,
+        keyword=False,
+        symbol="",
+        label="components",
+        shown="five complete graphs, equally large",
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of the sinks, in which every agent weighs the same."""
+        return sinks_of(self.components, "agents", agents)
+
+
+def sinks_of(components: Any, weights: str, agents: int) -> Exchange:
+    """Returns the table of the sinks.
+
+    Args:
+        components: As in `OverComponents`.
+        weights: As in `exchanges.sinks`.
+        agents: M.
+    """
+    return _sinks(equal_parts(agents) if components is None else components, weights, agents)
+
+
+@functools.lru_cache(maxsize=256)
+def _sinks(spec: Any, weights: str, agents: int) -> Exchange:
+    """Works out hop distances once for each specification, not for each epsilon."""
+    return exchanges.sinks(parts(spec, agents), weights)
+
+
+def equal_parts(agents: int) -> str:
+    """Returns the default components: five complete graphs, as equally large as can be."""
+    number = min(5, agents)
+    sizes = [agents // number + (part < agents % number) for part in range(number)]
+    return ",".join(map(str, sizes)) + ":complete"

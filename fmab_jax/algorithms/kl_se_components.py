@@ -1,0 +1,46 @@
+"""KL-SE over components: sinks collect noisy sums and report them to a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmab_jax.algorithms.families.graphs import OverComponents
+from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
+
+
+@dataclass(frozen=True)
+class KLSEComponents(OverComponents, LikelihoodElimination):
+    """KL-SE over components: each collects at a sink, and sinks report to a server.
+
+    `LikelihoodElimination` has the equations, `OverComponents` the table. Every agent weighs the
+    same. An agent that waits pulls the best arm of its own noisy sums, so that epsilon covers its
+    actions, too.
+
+    Example:
+        Two components, of two and of three agents. Each has a sink that reports to the server.
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> algorithm = fmab.kl_se_components(1.0, components=[2, 3])
+        >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 2 * data.rounds_made).all())
+        True
+    """
+
+    name: ClassVar[str] = "kl_se_components"
+    title: ClassVar[str] = "KL-SE, components"
+    heard: ClassVar[str] = "sinks of components report (SAC)"
+    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
+    examples: ClassVar[tuple[str, ...]] = ("--epsilon 1 --components 20x5:star 20x5:ring",)
+
+    @property
+    def waits_privately(self) -> bool:
+        """Always: else what agents do in a wait would tell their rewards.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.kl_se_components(1.0).waits_privately
+            True
+        """
+        return True

@@ -1,0 +1,48 @@
+"""KL-SE over a graph: every agent hears all noisy sums, and nobody is a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmab_jax.algorithms.families.graphs import OverGraph
+from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
+
+
+@dataclass(frozen=True)
+class KLSEGraph(OverGraph, LikelihoodElimination):
+    """KL-SE over a graph: agents send noisy sums to each other, and wait.
+
+    `LikelihoodElimination` has the equations, `OverGraph` the protocols. An agent that waits pulls
+    the best arm of its own noisy sums, so that epsilon covers its actions, too. With gossip agents
+    act on averages that are near the mean, and a level holds for the mean.
+
+    Example:
+        A ring of five has a diameter of 2 and 5 edges. A round costs 10 links, and waits a slot.
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> algorithm = fmab.kl_se_graph(1.0, graph="ring")
+        >>> data = fmab.simulate(algorithm, problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="bound")[:, -1] == 10 * data.rounds_made).all())
+        True
+        >>> {row.epsilon for row in fmab.privacy_ledger(algorithm, agents=5)}
+        {1.0}
+    """
+
+    name: ClassVar[str] = "kl_se_graph"
+    title: ClassVar[str] = "KL-SE, graph"
+    heard: ClassVar[str] = "agents flood a graph (GIS), or gossip, and wait"
+    trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
+    examples: ClassVar[tuple[str, ...]] = ("--epsilon 1 --graph ring star complete",)
+
+    @property
+    def waits_privately(self) -> bool:
+        """Always: else what agents do in a wait would tell their rewards.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.kl_se_graph(1.0).waits_privately
+            True
+        """
+        return True
