@@ -28,14 +28,13 @@ Scalar = Float[Array, ""]
 
 # No tilt further than this is of use where there is no noise to bound it.
 _FARTHEST = 30.0
-_NEAREST = 1e-9
-# Halvings of the logarithm of a tilt: as any tilt is valid, a few digits do.
-_HALVINGS = 20
+# Steps towards the tilts that show what is needed: as any tilt is valid, two digits do.
+_STEPS = 5
 # The means q for which a pair of tilts is sharpest: equally far apart where variance is stable.
 _PLACES = 16
 _MEANS = np.sin((np.arange(_PLACES) + 0.5) / _PLACES * np.pi / 2.0) ** 2
 # Means between which the largest expectation is bounded by tangents.
-_EDGES = np.sin(np.linspace(0.0, np.pi / 2.0, 6 * _PLACES + 1)) ** 2
+_EDGES = np.sin(np.linspace(0.0, np.pi / 2.0, 4 * _PLACES + 1)) ** 2
 
 
 class Prepared(NamedTuple):
@@ -68,37 +67,33 @@ def prepared(
         noises: For how many Laplace variables in a sum to be sharp; any number may come.
         epsilon: Their scale is 1 / epsilon; infinite for no noise.
     """
-    means, many = jnp.asarray(_MEANS)[None, :], noises[:, None]
+    # Of q and 1 - q the tilts are swapped; that of the rarer outcome is the larger one.
+    means, many = jnp.asarray(_MEANS[: _PLACES // 2])[None, :], noises[:, None]
     end = jnp.minimum(epsilon, _FARTHEST)
+    scaled = end / epsilon
 
-    def pair(tilt: Array) -> tuple[Array, Array]:
-        """Returns k, with which R is largest at ``means``, and what both tilts can show there."""
-        a = -jnp.expm1(-tilt)
-        b = 1.0 / (1.0 / a + 1.0 - 2.0 * means)
-        other = jnp.where(b < 1.0, -jnp.log1p(-jnp.minimum(b, 1.0 - 1e-15)), jnp.inf)
-        kept = jnp.minimum(other, end)
+    def pair(u: Array) -> tuple[Array, Array]:
+        """Returns both tilts; with the second one, R is largest at ``means``."""
+        low = end * jnp.sqrt(u / (1.0 + u))
+        share = 1.0 / (-1.0 / jnp.expm1(-low) + 1.0 - 2.0 * means)
+        return low, -jnp.log1p(-share)
+
+    def nearer(_: int, u: Array) -> Array:
+        low, high = pair(u)
+        a, b = -jnp.expm1(-low), -jnp.expm1(-high)
         left = means * (1.0 - a) / (1.0 - means * a)
         right = (1.0 - means) * (1.0 - b) / (1.0 - (1.0 - means) * b)
-        shown = -tilt * left - kept * right - _log_ratio(means, tilt, kept)
-        noise = _shown_by_noise(tilt / epsilon) + _shown_by_noise(kept / epsilon)
-        return other, rewards * shown + many * noise
+        shown = -low * left - high * right - _log_ratio(means, a, b)
+        noise = _shown_by_noise(low / epsilon) + _shown_by_noise(high / epsilon)
+        # What is shown grows about as u does.
+        return jnp.clip(u * needed / (rewards * shown + many * noise), 1e-24, 1e6)
 
-    def halved(_: int, between: tuple[Array, Array]) -> tuple[Array, Array]:
-        least, most = between
-        middle = (least + most) / 2.0
-        other, shown = pair(jnp.exp(middle))
-        # Too far: more than is needed is shown, or the other tilt is past the end.
-        far = ~(shown < needed) | (other >= end)
-        return jnp.where(far, least, middle), jnp.where(far, middle, most)
-
-    shape = (noises.shape[0], _PLACES)
-    least = jnp.full(shape, jnp.log(_NEAREST * jnp.minimum(end, 1.0)))
-    most = jnp.broadcast_to(jnp.log(end), shape)
-    low = jnp.exp(lax.fori_loop(0, _HALVINGS, halved, (least, most))[0])
-    high, _ = pair(low)
-    top = rewards * _log_ratio(means, low, high)
-    means = jnp.broadcast_to(means, shape)
-    low, high, top = (x.reshape(-1) for x in (low, high, top))
+    variance = rewards * means * (1.0 - means) * end * end
+    u = needed / (variance + 2.0 * many * scaled * scaled)
+    rare, common = pair(lax.fori_loop(0, _STEPS, nearer, u))
+    low = jnp.concatenate([rare, common[:, ::-1]], axis=1).reshape(-1)
+    high = jnp.concatenate([common, rare[:, ::-1]], axis=1).reshape(-1)
+    top = rewards * _log_largest(low, high)
     offset = top + _log_level(rewards, low, high, top)
     ratio_low, ratio_high = low / epsilon, high / epsilon
     return Prepared(
@@ -111,9 +106,19 @@ def _shown_by_noise(x: Array) -> Array:
     return 2.0 * square / (1.0 - square) + jnp.log1p(-square)
 
 
-def _log_ratio(mean: Array, low: Array, high: Array) -> Array:
-    """Returns log R(mean; low, high)."""
-    return jnp.log1p(mean * jnp.expm1(-low)) + jnp.log1p((1.0 - mean) * jnp.expm1(-high))
+def _log_ratio(mean: Array, a: Array, b: Array) -> Array:
+    """Returns log R at a mean, for a = 1 - e^-l and b = 1 - e^-k."""
+    other = 1.0 - mean
+    return jnp.log1p(mean * other * a * b - mean * a - other * b)
+
+
+def _log_largest(low: Array, high: Array) -> Array:
+    """Returns the logarithm of the largest R, in closed form."""
+    a, b = -jnp.expm1(-low), -jnp.expm1(-high)
+    # It is at q = (1 + 1/a - 1/b) / 2, or at an end.
+    apart = 1.0 / a - 1.0 / b
+    inside = 2.0 * jnp.log(-jnp.expm1(-(low + high))) - jnp.log(4.0 * a * b)
+    return jnp.where(apart <= -1.0, -high, jnp.where(apart >= 1.0, -low, inside))
 
 
 def _log_level(
@@ -126,7 +131,7 @@ def _log_level(
     q = jnp.asarray(_EDGES)[:, None]
     low, high, top = low[None, :], high[None, :], top[None, :]
     a, b = -jnp.expm1(-low), -jnp.expm1(-high)
-    value = rewards * _log_ratio(q, low, high) - top
+    value = rewards * _log_ratio(q, a, b) - top
     slope = rewards * (b / (1.0 - (1.0 - q) * b) - a / (1.0 - q * a))
     here, there = slice(None, -1), slice(1, None)
     width = q[there] - q[here]

@@ -69,12 +69,12 @@ def test_evidence_is_what_it_is_defined_to_be(case) -> None:
     top = ratio.max(axis=0)
     level = np.log(np.exp(ratio - top).sum(axis=1).max())
     assert 0 <= (given.offset - top - level).min() + 1e-6
-    assert (given.offset - top - level).max() < 0.05
+    assert (given.offset - top - level).max() < 0.09
     noise = m * np.log1p(-((given.low / epsilon) ** 2))
     noise = noise + k * np.log1p(-((given.high / epsilon) ** 2))
     value = -given.low * n * low - given.high * n * (1 - high) - top + noise
     wanted = scipy.special.logsumexp(value) - level
-    assert told(given, low, high, n, m, k) == pytest.approx(wanted, abs=0.05)
+    assert told(given, low, high, n, m, k) == pytest.approx(wanted, abs=0.09)
 
 
 @pytest.mark.parametrize("n", [3, 40])
