@@ -32,7 +32,10 @@ class KLSEComponents(OverComponents, LikelihoodElimination):
     title: ClassVar[str] = "KL-SE, components"
     heard: ClassVar[str] = "sinks of components report (SAC)"
     trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
-    examples: ClassVar[tuple[str, ...]] = ("--epsilon 1 --components 20x5:star 20x5:ring",)
+    examples: ClassVar[tuple[str, ...]] = (
+        "--epsilon 1 --components 20x5:star 20x5:ring",
+        "--epsilon 0.5 --components 10x5:star --agents 50 --growth 3",
+    )
 
     @property
     def waits_privately(self) -> bool:

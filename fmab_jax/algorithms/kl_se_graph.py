@@ -34,7 +34,10 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
     title: ClassVar[str] = "KL-SE, graph"
     heard: ClassVar[str] = "agents flood a graph (GIS), or gossip, and wait"
     trusted: ClassVar[str] = "nobody, up to the epsilon of a message"
-    examples: ClassVar[tuple[str, ...]] = ("--epsilon 1 --graph ring star complete",)
+    examples: ClassVar[tuple[str, ...]] = (
+        "--epsilon 1 --graph ring star complete",
+        "--epsilon 0.5 --graph ring --growth 3 --agents 20",
+    )
 
     @property
     def waits_privately(self) -> bool:

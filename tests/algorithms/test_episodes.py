@@ -343,3 +343,58 @@ def test_kl_se_is_that_of_the_slow_twin_draw_by_draw(epsilon, given):
         assert data.active_arms.values[seed] == active
         assert data.chosen_arm.values[seed] == chosen
     assert len(ended) > 3
+
+
+def wandering(random, epsilon, growth, first, agents, wait, horizon):
+    """One run of KL-SE with a wait after each epoch, from its description: regret, and of waits."""
+    gaps, active = MEANS.max() - MEANS, list(range(len(MEANS)))
+    sums, regret, waiting, slot = np.zeros((agents, len(MEANS))), 0.0, 0.0, 0
+    number, pulls = 0, 0
+    while slot < horizon and len(active) > 1:
+        number += 1
+        after = first if number == 1 else math.ceil(growth * pulls)
+        passed = min(len(active) * (after - pulls), horizon - slot)
+        regret += agents * gaps[active].mean() * passed
+        slot += passed
+        if passed < len(active) * (after - pulls):
+            break
+        for arm in active:
+            sums[:, arm] += random.binomial(after - pulls, MEANS[arm], agents)
+            sums[:, arm] += random.laplace(0, 1 / epsilon, agents)
+        pulls = after
+        best = [max(active, key=lambda arm, own=own: own[arm]) for own in sums]
+        spent = min(wait, horizon - slot)
+        regret, waiting = regret + gaps[best].sum() * spent, waiting + gaps[best].sum() * spent
+        slot += spent
+        if spent < wait:
+            break
+        total, n, m = sums.sum(axis=0), agents * pulls, agents * number
+        needed = math.log(len(MEANS) * number * (number + 1) * horizon)
+        lead, tilts = max(active, key=lambda arm: total[arm]), pairs(needed, n, [m], epsilon)
+        known = n, m, m, epsilon, tilts
+        active = [
+            arm
+            for arm in active
+            if total[arm] == total[lead] or evidence(total[arm], total[lead], *known) < needed
+        ]
+    if len(active) == 1:
+        regret += agents * gaps[active[0]] * (horizon - slot)
+    return regret, waiting
+
+
+def test_kl_se_waits_on_a_graph_as_the_slow_twin_does():
+    """Would catch a wait of another length, agents that wait by what they did not send, or by what
+    arms had that left, and waits that nobody pays for."""
+    agents, horizon, seeds, epsilon, growth, first = 8, 1500, 4000, 0.5, 3.0, 1
+    algorithm = fmab.kl_se_graph(epsilon, graph="path", growth=growth, first=first)
+    assert algorithm.exchange(agents).wait == 6
+    problem = fmab.Problem(MEANS, agents=agents)
+    data = fmab.simulate(algorithm, problem, horizon, seeds, times=1)
+    random = np.random.default_rng(11)
+    given = epsilon, growth, first, agents, 6, horizon
+    slow = np.array([wandering(random, *given) for _ in range(300)])
+    for mine, theirs in zip((data.regret, data.waiting_regret), slow.T, strict=True):
+        fast = mine.values[:, -1]
+        assert scipy.stats.ttest_ind(fast, theirs, equal_var=False).pvalue > 1e-6
+        assert scipy.stats.ks_2samp(fast, theirs).pvalue > 1e-6
+    assert slow[:, 1].mean() > 10

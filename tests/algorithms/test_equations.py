@@ -749,6 +749,14 @@ LEDGERS = {
         fmab.ddp_mab(0.3, "ring", private_waiting=True),
         [("every agent", 1.5, 1), (ACTIONS, 1.5, 1)],
     ),
+    "kl_se_graph": (
+        fmab.kl_se_graph(0.3, graph="ring"),
+        [("every agent", 0.3, 1), (ACTIONS, 0.3, 1)],
+    ),
+    "kl_se_components": (
+        fmab.kl_se_components(0.3, components="3:path+2:complete"),
+        [(SINKS, 0.3, 1), (SERVER, 0.3, 2), (AGENTS_, 0.3, 4), (OUTSIDE, 0.3, 5)],
+    ),
     "ddp, gossip": (
         fmab.ddp_mab(0.3, "ring", protocol="gossip"),
         [("neighbours", 1.5, 1), ("every agent", 1.5, 1), WAITING],
