@@ -85,6 +85,7 @@ def execute(call: Call) -> None:
     from fmab_jax.analysis import theory, words
     from fmab_jax.core.problems import TIE
     from fmab_jax.core.rewards import Bernoulli
+    from fmab_jax.errors import refuse
     from fmab_jax.run.simulate import facts
     from fmab_jax.sweeps import study_file
 
@@ -95,6 +96,8 @@ def execute(call: Call) -> None:
         document |= stated.tables_of(options, owner, call.words)
         config = study_file.study_of(document).points[0].config
         algorithm: Any = config.algorithm  # one of the paper's family
+        if algorithm.scale != 1.0:
+            refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
         problem = config.problem
         instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
         means = np.asarray(instance.means).mean(axis=0)

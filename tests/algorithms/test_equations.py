@@ -37,23 +37,24 @@ PLACES = (
     dict(number=2, active=6, arms=11, agents=3, reporting=2, horizon=5 * 10**5)
     | dict(previous=17, pulls=90, fresh=73),
 )
-OPEN = dict(rounds=INF, schedule_gap=0.3)
+OPEN = dict(rounds=INF, schedule_gap=0.3, scale=1.0)
 FAILS = dict(failure=0.05)
 
 
-def paper_pulls(e, epsilon, rounds, schedule_gap):
-    """S(r), the larger of its two terms; lines 3 and 4, section IV-B."""
+def paper_pulls(e, epsilon, rounds, schedule_gap, scale):
+    """S(r), the larger of its two terms; lines 3 and 4, section IV-B. For a scaled radius, too."""
     target = 0.5**e.number if rounds == INF else schedule_gap ** (e.number / rounds)
     reward = 8 * log(8 * e.active * e.number**2 * e.horizon) / (e.reporting * target**2)
     noise = 8 * e.number * sqrt(2 * log(8 * e.arms * e.number**2 * e.horizon))
-    return math.ceil(max(reward, noise / (e.reporting**1.5 * epsilon * target)))
+    noise /= e.reporting**1.5 * epsilon * target
+    return math.ceil(max(scale**2 * reward, scale * noise))
 
 
-def paper_radius(e, epsilon, rounds, schedule_gap):
+def paper_radius(e, epsilon, rounds, schedule_gap, scale):
     """C(r), line 5."""
     reward = sqrt(log(8 * e.active * e.number**2 * e.horizon) / (2 * e.reporting * e.pulls))
     noise = e.number * sqrt(8 * log(8 * e.arms * e.number**2 * e.horizon))
-    return reward + noise / (e.reporting**1.5 * epsilon * e.pulls)
+    return scale * (reward + noise / (e.reporting**1.5 * epsilon * e.pulls))
 
 
 def dp_se_pulls(e, epsilon, failure):
@@ -90,9 +91,21 @@ EQUATIONS = {
     "paper, S, noise": (fmab.ddp_mab, "pulls_per_arm", dict(epsilon=0.01) | OPEN, paper_pulls),
     "paper, S, budget": (
         *(fmab.hdp_mab, "pulls_per_arm"),
-        *(dict(epsilon=0.5, rounds=4, schedule_gap=0.02), paper_pulls),
+        *(dict(epsilon=0.5, rounds=4, schedule_gap=0.02, scale=1.0), paper_pulls),
     ),
     "paper, C": (fmab.cdp_mab, "radius", dict(epsilon=0.3) | OPEN, paper_radius),
+    "paper, S, rewards, scaled": (
+        *(fmab.cdp_mab, "pulls_per_arm"),
+        *(dict(epsilon=5) | OPEN | dict(scale=0.3), paper_pulls),
+    ),
+    "paper, S, noise, scaled": (
+        *(fmab.cdp_mab, "pulls_per_arm"),
+        *(dict(epsilon=0.01) | OPEN | dict(scale=0.3), paper_pulls),
+    ),
+    "paper, C, scaled": (
+        *(fmab.cdp_mab, "radius"),
+        *(dict(epsilon=0.3) | OPEN | dict(scale=0.3), paper_radius),
+    ),
     "paper, noise": (
         *(fmab.single_mab, "noise_scale", dict(epsilon=0.3) | OPEN),
         lambda e, epsilon, **_: 1 / (e.reporting * epsilon),
@@ -661,10 +674,13 @@ VALUES = {
         fmab.fed1_ucb(pulls=7, constant=6.0, sigma=0.1),
         dict(pulls=7.0, constant=6.0, sigma=0.1),
     ),
-    "cdp": (fmab.cdp_mab(0.3, rounds=4), dict(epsilon=0.3, rounds=4.0, schedule_gap=math.nan)),
+    "cdp": (
+        fmab.cdp_mab(0.3, rounds=4, scale=0.5),
+        dict(epsilon=0.3, rounds=4.0, schedule_gap=math.nan, scale=0.5),
+    ),
     "cdp, message": (
         fmab.cdp_mab(epsilon_message=1.2, participation=0.4, schedule_gap=0.25),
-        dict(epsilon=0.6, rounds=INF, schedule_gap=0.25),
+        dict(epsilon=0.6, rounds=INF, schedule_gap=0.25, scale=1.0),
     ),
     "lcc_ucb": (fmab.lcc_ucb(), dict(degree=4.0, sub_epochs=1.0)),
     "lcc_ucb, path": (fmab.lcc_ucb("path"), dict(degree=2.0, sub_epochs=4.0)),

@@ -935,6 +935,12 @@ def test_bounds_are_those_of_the_theory(
         assert number(least[1]) == pytest.approx(wanted, rel=5e-3)
 
 
+def test_no_theorem_is_told_of_another_radius(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch the theorems' bounds printed for a radius that they are not proven for."""
+    _, err = said(capsys, "bounds cdp --scale 0.5 --instance-gap 0.5", 2)
+    assert err == "fmab: --scale 0.5: must be 1 for the theorems; leave it out\n"
+
+
 def test_long_bounds_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch two numbers that are printed as one where they are as wide as their columns."""
     words = "--agents 1000 --arms 3 --epsilon 1e-7 --horizon 1e9 --instance-gap 0.5"

@@ -33,6 +33,9 @@ class PaperElimination(NoisyMessages):
         schedule_gap: Smallest gap in (0, 1] for which a budgeted schedule is built; without
             ``rounds`` it has no effect. The default, the instance's own, is an oracle: no agent
             knows it.
+        scale: Factor of the confidence radius. An epoch is as much shorter as the smaller radius
+            allows for the same target gap: scale^2 for rewards, scale for noise. The theorems hold
+            for 1, the default; below it nothing is promised.
 
     Raises:
         ValueError: If a value is out of range, or both or neither epsilon is given.
@@ -72,6 +75,14 @@ class PaperElimination(NoisyMessages):
         label="gap that the schedule is built for",
         shown="the instance's own",
     )
+    scale: float = parameter(
+        Real(low=0.0, high=100.0, open_low=True),
+        "Factor of the confidence radius, for which epochs are as long as it asks for.",
+        default=1.0,
+        remedy="1 is the paper's; theorems hold for no smaller one",
+        symbol="scale",
+        label="factor of the confidence radius",
+    )
 
     def check(self) -> None:
         """Refuses both or neither epsilon."""
@@ -99,11 +110,12 @@ class PaperElimination(NoisyMessages):
         return {"epsilon": given, "epsilon_message": given * exchange.reporting}
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, rounds and schedule_gap, and whatever else is a number."""
+        """Returns epsilon, rounds, schedule_gap and scale, as numbers."""
         return {
             "epsilon": self.privacy(exchange)["epsilon"],
             "rounds": math.inf if self.rounds is None else float(self.rounds),
             "schedule_gap": math.nan if self.schedule_gap is None else self.schedule_gap,
+            "scale": self.scale,
         }
 
     @staticmethod
@@ -131,6 +143,7 @@ class PaperElimination(NoisyMessages):
             reporting=epoch.reporting,
             epsilon=own["epsilon"],
             horizon=epoch.horizon,
+            scale=own["scale"],
         )
 
     @staticmethod
@@ -144,6 +157,7 @@ class PaperElimination(NoisyMessages):
             reporting=epoch.reporting,
             epsilon=epoch.own["epsilon"],
             horizon=epoch.horizon,
+            scale=epoch.own["scale"],
         )
 
     @staticmethod

@@ -41,6 +41,7 @@ def pulls_per_arm(
     reporting: Scalar,
     epsilon: Scalar,
     horizon: Scalar,
+    scale: Scalar | float = 1.0,
 ) -> Scalar:
     """Returns S_r, the pulls per active arm and agent up to and including epoch r.
 
@@ -58,10 +59,12 @@ def pulls_per_arm(
         reporting: N, the agents whose means are averaged.
         epsilon: Privacy parameter; infinity drops the privacy term.
         horizon: T, in slots.
+        scale: Of the radius: the terms are multiplied by its square and by itself, so that C(r) is
+            as far below the target gap as without it.
     """
     a, r, dt, n = active, epoch, target, reporting
-    reward = 8.0 * jnp.log(8.0 * a * r**2 * horizon) / (n * dt**2)
-    privacy = (
+    reward = scale**2 * (8.0 * jnp.log(8.0 * a * r**2 * horizon) / (n * dt**2))
+    privacy = scale * (
         8.0 * r * jnp.sqrt(2.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * dt) / epsilon
     )
     longest = previous + horizon + 1.0
@@ -77,6 +80,7 @@ def confidence_radius(
     reporting: Scalar,
     epsilon: Scalar,
     horizon: Scalar,
+    scale: Scalar | float = 1.0,
 ) -> Scalar:
     """Returns C(r); an arm leaves when the best aggregate exceeds its own by 2 C(r) or more.
 
@@ -91,10 +95,11 @@ def confidence_radius(
         reporting: N.
         epsilon: Privacy parameter; infinity drops the privacy term.
         horizon: T, in slots.
+        scale: Multiplies the radius.
     """
     a, r, s, n = active, epoch, pulls, reporting
     reward = jnp.sqrt(jnp.log(8.0 * a * r**2 * horizon) / (2.0 * n * s))
-    return (
+    return scale * (
         reward + r * jnp.sqrt(8.0 * jnp.log(8.0 * arms * r**2 * horizon)) / (n**1.5 * s) / epsilon
     )
 
