@@ -34,6 +34,8 @@ _READINGS = {
     "cdp": "CDP-MAB is Algorithm 1 of Li and Song as docs/semantics.md reads it, with p = {share} "
     "and no round budget. At ε = {epsilon} a message leaks {leak}; at matched trust the leak "
     "itself is set.",
+    "cdp_scaled": "The same with the confidence radius multiplied by {scale}, and epochs as short "
+    "as that allows. No theorem covers it; runs tell how often the best arm is lost.",
     "ddp": "DDP-MAB runs GIS on a ring of {agents}: {wait} slots of waiting a round, in which "
     "agents pull their own un-noised best arm. No ε covers these actions; `private_waiting=True` "
     "does.",
@@ -48,7 +50,10 @@ _READINGS = {
     "noise asks for.",
     "kl_se_split": "The same, where agents share the arms out: one line of all pulls is cut into "
     "{agents} equal parts. Agents must be alike.",
-    "kl_se_sum": "The same over a secure sum, with one Laplace variable on each arm's sum.",
+    "kl_se_graph": "KL-SE with the exchange of DDP-MAB on a ring of {agents}: {wait} slots of "
+    "waiting a round, in which agents pull the arm of the best noisy mean.",
+    "kl_se_components": "KL-SE with the exchange of HDP-MAB, {stars} stars of {size}.",
+    "kl_se_sum": "KL-SE over a secure sum, with one Laplace variable on each arm's sum.",
     "dp_imed": "DP-IMED, by every agent alone: an arm is pulled until its pulls have doubled, and "
     "its rewards are told as one noisy sum. That pulls double is our reading of a summary.",
     "dp_imed_sum": "The same policy, played by all agents together over a secure sum, with log(Mt) "
@@ -136,16 +141,16 @@ def _numbers(name: str) -> dict[str, str]:
     exchange = algorithm.exchange(arena.AGENTS)
     settings = {
         each: f"{value:g}"
-        for each in ("alpha", "constant", "epsilon", "pulls")
+        for each in ("alpha", "constant", "epsilon", "pulls", "scale")
         if isinstance(value := getattr(algorithm, each, None), int | float)
     }
     if name == "cdp":
         told = {"share": f"{algorithm.participation:g}", "leak": arena.leaks(algorithm)["messages"]}
     elif name == "kl_se_split":
         told = {"agents": f"{arena.AGENTS}"}
-    elif name == "ddp":
+    elif name in ("ddp", "kl_se_graph"):
         told = {"agents": f"{arena.AGENTS}", "wait": f"{exchange.wait}"}
-    elif name == "hdp":
+    elif name in ("hdp", "kl_se_components"):
         stars = len(exchange.sinks)
         told = {"stars": f"{stars}", "size": f"{arena.AGENTS // stars}"}
     elif name == "fed_ucb":

@@ -40,12 +40,15 @@ def test_everybody_takes_part():
 
 # Who is trusted, and the parameters that are not the default; epsilon is 1 where there is one.
 OWN = {
-    "cdp": ("message", {}),
+    "cdp": ("message", {"scale": 1.0}),
+    "cdp_scaled": ("message", {"scale": 0.3}),
     "ddp": ("message", {"graph": "ring"}),
     "hdp": ("message", {"components": "5x10:star"}),
     "fed_ucb": ("message", {"graph": "ring", "radius": "scaled"}),
     "kl_se": ("message", {"split": False, "secure": False}),
     "kl_se_split": ("message", {"split": True, "secure": False}),
+    "kl_se_graph": ("message", {"graph": "ring"}),
+    "kl_se_components": ("message", {"components": "5x10:star"}),
     "dist_dp_se": ("sum", {}),
     "kl_se_sum": ("sum", {"secure": True, "split": False}),
     "dp_imed_sum": ("sum", {"secure": True}),
@@ -173,7 +176,10 @@ def leaked(view, name, algorithm):
     if name.endswith("_pooled"):  # In its ledger anybody sees what is released.
         # An outsider's actions follow from the same sums.
         return leaked("actions", name, algorithm)
-    if name == "cdp":  # In its ledger the server sees messages: here it sees their sum alone.
+    if name in (
+        "cdp",
+        "cdp_scaled",
+    ):  # In its ledger the server sees messages: here it sees their sum alone.
         return laplace_sum_epsilon(50, 1 / algorithm.epsilon_message, 1e-6)
     (row,) = (row for row in rows if row.who == "the server")
     assert row.what.startswith("sums over ")
@@ -223,7 +229,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     assert messages["ldp_ucb_pooled"](1.0).epsilon == messages["ldp_bits_pooled"](1.0).epsilon == 1
     absent = arena.VIEWS["sums"].absent
     assert {name for name in absent if not arena.LINE_UP[name].alone} == {
-        *("ddp", "fed_ucb", "kl_se", "kl_se_split"),
+        *("ddp", "fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
     }
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
         assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
@@ -430,9 +436,10 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
         assert own == name and algorithm == arena.VIEWS[view].makers[name](leak)
     # The same in two views: summed up over all, a sum itself, and whoever gossips.
     twice = {
-        ("sums", "cdp"), ("sums", "dist_dp_se"), ("messages", "fed_ucb"),
+        ("sums", "cdp"), ("sums", "cdp_scaled"), ("sums", "dist_dp_se"), ("messages", "fed_ucb"),
         ("sums", "ldp_ucb_pooled"), ("sums", "ldp_bits_pooled"), ("messages", "kl_se_split"),
-        ("sums", "kl_se_sum"), ("sums", "dp_imed_sum"), ("sums", "dp_klucb_sum"),
+        ("messages", "kl_se_graph"), ("sums", "kl_se_sum"), ("sums", "dp_imed_sum"),
+        ("sums", "dp_klucb_sum"),
     }  # fmt: skip
     twice = {key for key in twice if key[1] in wanted["b"]}
     for view, name, leak in found["b"]:
@@ -550,10 +557,12 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     groups = arena_report._groups(arena.LINE_UP)
     assert sorted(sum(groups.values(), [])) == sorted(arena.LINE_UP)
     words = arena.TRUST
-    assert groups[words["message"], "50"] == ["cdp", "hdp"]
+    assert groups[words["message"], "50"] == ["cdp", "cdp_scaled", "hdp"]
     # Waits without noise: no epsilon of messages covers who sees actions.
     assert groups[f"{words['message']}, and whoever sees actions", "50"] == ["ddp"]
-    assert groups[words["message"], "1"] == ["fed_ucb", "kl_se", "kl_se_split"]
+    assert groups[words["message"], "1"] == [
+        *("fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
+    ]
     assert groups[words["sum"], "1"] == ["dist_dp_se", "kl_se_sum", "dp_imed_sum", "dp_klucb_sum"]
     # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.
     noisy = ["ldp_ucb", "ldp_bits"]
@@ -689,12 +698,15 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
     best = {"messages": "CDP-MAB", "sums": "Dist-DP-SE", "actions": "DP-SE"}
     first = {"messages": "cdp", "sums": "dist_dp_se", "actions": "dp_se"}
     numbers = {"messages": 1, "sums": 2, "actions": 3}
+    private = len({name for what in arena.VIEWS.values() for name in (*what.makers, *what.absent)})
     label = {name: entry.label for name, entry in arena.LINE_UP.items()}
     told = [(view, leak) for view in arena.VIEWS for leak in (0.1, 1.0, 10.0)]
     for (view, leak), line in zip(told, said, strict=True):
         what, mean = arena.VIEWS[view], found[view, first[view], leak].regret.isel(time=-1).mean()
         own = f"pure ε = {leak:g}" if view == "messages" else f"ε = {leak:g} up to δ = 10⁻⁶"
-        start = f"* At matched trust, T = 10, by {what.who}, {own}: of {numbers[view]} of 22 "
+        start = (
+            f"* At matched trust, T = 10, by {what.who}, {own}: of {numbers[view]} of {private} "
+        )
         start += f"contestants, {best[view]} has the least regret, "
         assert line.startswith(start)
         told_mean = line.removeprefix(start).partition(" [")[0].replace(",", "")
@@ -719,7 +731,8 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         "DP-IMED, secure sum / DP-KLUCB, secure sum. Not run, because they tell nobody anything: "
         "CDP-MAB alone / DP-SE / AdaP-UCB / AdaP-KLUCB / Lazy-DP-TS / DP-IMED / DP-KLUCB / Private "
         "UCB (tree) / LDP-UCB-L, alone / LDP-UCB-B, alone. Not run, because this run leaves them "
-        "out: DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms shared out. "
+        "out: CDP-MAB, radius × 0.3 / DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms "
+        "shared out / KL-SE, ring / KL-SE, 10 stars of 5. "
         "Not run, because simulating them slot by slot takes too long: "
         "Fed_UCB, ring, scaled / LDP-UCB-L, pooled / LDP-UCB-B, pooled."
     ) in said[0]
@@ -776,7 +789,8 @@ def test_who_is_least_where_agents_differ_is_said():
     found = {"cdp": differ["cdp", "agents alike"], "ucb1": differ["ucb1", "agents alike"]}
     *_, line = arena_report._winners(10, {"a": found, "c": differ})
     assert line.startswith(
-        "* Where agents differ, T = 10: of 2 of 37 contestants, CDP-MAB has the least regret, "
+        f"* Where agents differ, T = 10: of 2 of {len(arena.LINE_UP)} contestants, CDP-MAB has "
+        "the least regret, "
         f"{float(differ['cdp', 'agents differ'].regret.isel(time=-1).mean()):,.0f} ["
     )
     alike = "KL-SE, arms shared out / DP-IMED, secure sum / DP-KLUCB, secure sum / "
@@ -800,9 +814,11 @@ def test_who_does_no_better_than_uniform_play_is_named():
     start = "* Surely within 5 % of uniform play, or worse, T = 10⁶: "
     missing, hdp = arena.not_run(arena.absent(arena.LINE_UP, parts)), arena.LINE_UP["hdp"].label
     assert told == f"{start}{' / '.join(names)}; not decided: {hdp}. {missing}"
-    assert missing.startswith("Not run, because this run leaves them out: KL-SE / KL-SE, arms")
-    assert " / KL-UCB." in missing and "CDP-MAB /" not in missing
-    assert lines[0].startswith("* Of all, T = 10⁶: of 6 of 37 contestants, ")
+    assert missing.startswith(
+        "Not run, because this run leaves them out: CDP-MAB, radius × 0.3 / KL-SE"
+    )
+    assert " / KL-UCB." in missing and " CDP-MAB /" not in missing
+    assert lines[0].startswith(f"* Of all, T = 10⁶: of 6 of {len(arena.LINE_UP)} contestants, ")
     assert " common seeds)." in lines[0] and "(5 seeds)" not in lines[0].partition("more")[0]
     messages = f"* Trusted: {arena.TRUST['message']}; messages: ε = 50, T = 10⁶: "
     assert sum(line.startswith(messages) for line in lines) == 1
@@ -1006,7 +1022,8 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
     everybody = [arena.entrant(name, data) for name, data in found["a"].items()]
     least, most = arena_figures._ends(everybody)
     assert (
-        f"35 of 37 algorithms, by who is trusted. At T = 10⁴ the least mean regret is that of "
+        f"{len(last)} of {len(arena.LINE_UP)} algorithms, by who is trusted. "
+        "At T = 10⁴ the least mean regret is that of "
         f"{least}; the largest is that of {most}. CDP-MAB has {last['cdp'].mean():,.0f}. "
         f"{arena_figures.APART}"
     ) == regret.alt
@@ -1069,8 +1086,10 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
             means = {n: float(found["b"][view, n, each].regret.isel(time=-1).mean()) for n in names}
             best = min(means, key=means.get)
             ask = arena_figures.matched(view, each, found["b"])
-            alike = statements.least("", ask, {}, common.LEVEL).alike
-            named = [best, *(next(n for n in names if label[n] == other) for other in alike)]
+            least = statements.least("", ask, {}, common.LEVEL)
+            said = least.best, *least.alike
+            assert label[best] in said
+            named = [next(n for n in names if label[n] == other) for other in said]
             told = " / ".join(f"{label[n]} ({means[n]:,.0f})" for n in named) + f" at ε = {each:g}"
             start = f"to {what.who}, " if each == 0.1 else ", "
             assert f"{start}{told}" in leak.alt
@@ -1130,7 +1149,9 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
                 (line.get_color(), line.get_linestyle(), line.get_marker())
             )
     # Everybody looks the same in all panels, and nobody like another.
-    assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks) == 21
+    everybody = {name for what in arena.VIEWS.values() for name in what.makers} - {"fed_ucb"}
+    assert looks.keys() == everybody
+    assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks)
 
 
 def test_names_in_pictures_carry_the_leak_of_their_messages():
