@@ -201,7 +201,8 @@ def print_results(
         how |= {"where": where, "columns": columns, "arms": arms}
         found = overview(data, level=level, **how, **prices)
         if where and not found.rows:
-            refuse("where", Shown(" ".join(map(visible, where))), "true of at least one row", "loosen it")
+            told = Shown(" ".join(map(visible, where)))
+            refuse("where", told, "true of at least one row", "loosen it")
         if form != "text":
             print(found.write(form))
             if found.remarks:

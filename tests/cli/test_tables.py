@@ -162,7 +162,7 @@ def test_a_notebook_shows_an_overview(swept):
     "words", ["show -- -x.nc", "show --sort regret -- -x.nc", "show ./-x.nc --sort regret"]
 )
 def test_a_file_may_begin_with_a_dash(words, swept, tmp_path, monkeypatch, capsys):
-    """Would catch "--" that is refused, and a file behind it that is taken for an option's value."""
+    """Would catch "--" that is refused, and a file behind it as the value of an option."""
     monkeypatch.chdir(tmp_path)
     fmab.save(swept.assign_coords(epsilon=["1", "none"]), "./-x.nc")
     assert main(words.split()) == 0
