@@ -407,7 +407,19 @@ COLONS = {
         movies(FILMS, rows=b"1::10::4::9\n1:20::2:9\n"), "line 2': must be a row of 4", options=DAT
     ),
     "three colons": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1:::20::2::9\n"), "line 2': must be ", options=DAT
+        movies(FILMS, rows=b"1::10::4::9\n1:::20::2::9\n"),
+        "line 2': must be 4 cells separated by '::'; it has ':::', which can be cut in several",
+        options=DAT,
+    ),
+    "an empty cell between colons": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1::20::::9\n"),
+        "line 2': must be 4 cells separated by '::'; it has '::::', which can be cut in several",
+        options=DAT,
+    ),
+    "a header above colons": Case(
+        movies(FILMS, rows=b"userId::movieId::rating::time\n1::10::4::9\n"),
+        "line 1': must be movielens-1m: a file without a header; the rating is 'rating': leave",
+        options=DAT,
     ),
     "a cell too few": Case(
         movies(FILMS, rows=b"1::10::4::9\n1::20::2\n"), "line 2': must be a row of 4", options=DAT
