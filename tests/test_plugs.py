@@ -1158,6 +1158,16 @@ def test_a_constant_in_code_without_source_counts(monkeypatch: pytest.MonkeyPatc
         ),
         (
             "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
+            "@dataclass(frozen=True)\nclass Mine(fmab.IndexPolicy):\n    width: float = 1.0\n",
+            "Mine.name='': must be a short plain name",
+        ),
+        (
+            "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
+            "@dataclass(frozen=True)\nclass Mine(fmab.Law):\n    width: float = 1.0\n",
+            "Mine.name='': must be a short plain name",
+        ),
+        (
+            "from dataclasses import dataclass\nimport fmab_jax as fmab\n"
             "@dataclass(frozen=True)\nclass Mine(fmab.IndexPolicy):\n    name = 'My UCB'\n",
             "a short plain name",
         ),

@@ -46,6 +46,8 @@ from fmab_jax.errors import (
 from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_NAME_WANTED = "a short plain name"
+_NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
 _WANTED = "a module that defines an algorithm or a reward law"
 # Dimensions and coordinates of results.
 _TAKEN = ("time", "seed", "meter", "algorithm", "problem")
@@ -461,12 +463,12 @@ def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
     return _defined(module, Algorithm)
 
 
-def _defined(module: ModuleType, kind: Any) -> Iterator[Any]:
-    """Yields the classes below another that a module defines, and names."""
+def _defined(module: ModuleType, kind: Any, *, named: bool = True) -> Iterator[Any]:
+    """Yields the classes below another that a module defines, and names; or does not name."""
     # A class that has two names in the module is one class.
     for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
         if issubclass(owner, kind) and owner.__module__ == module.__name__:
-            if vars(owner).get("name"):
+            if bool(vars(owner).get("name")) == named:
                 yield owner
 
 
@@ -543,6 +545,9 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     owners = _distinct(algorithms_in(module), spec)
     own = _distinct(_defined(module, Law), spec)
     if not owners and not own:
+        if nameless := next(_defined(module, (Algorithm, Law), named=False), None):
+            name = getattr(nameless, "name", "")
+            refuse(f"{nameless.__name__}.name", name, _NAME_WANTED, _NAME_REMEDY)
         remedy = "derive a frozen dataclass from a family and give it a name"
         refuse("plugin", spec, _WANTED, remedy)
     for owner in owners:
@@ -567,8 +572,7 @@ def _checked_class(owner: Any, where: str) -> None:
     if not (isinstance(owner, type) and issubclass(owner, Algorithm)):
         refuse("plugin", where, "a subclass of fmab_jax.Algorithm", "derive it from a family")
     if not isinstance(owner.name, str) or not _NAME.fullmatch(owner.name):
-        remedy = "such as 'my_ucb': small letters, digits and _"
-        refuse(f"{owner.__name__}.name", owner.name, "a short plain name", remedy)
+        refuse(f"{owner.__name__}.name", owner.name, _NAME_WANTED, _NAME_REMEDY)
     check_attributes(owner)
     whole_class(owner, where)
     for name, each in parameters_of(owner).items():

@@ -35,12 +35,6 @@ class DPKLUCB(GrowingEpisodes):
 
     name: ClassVar[str] = "dp_klucb"
     title: ClassVar[str] = "DP-KLUCB"
-    source: ClassVar[str] = (
-        "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
-    )
-    heard: ClassVar[str] = "nobody: each agent alone; or a server hears the sum over all agents"
-    trusted: ClassVar[str] = "nobody: no message is sent; or secure aggregation"
-    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
     @staticmethod
     def choose(state: Sums, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:

@@ -161,7 +161,8 @@ def find(words: list[str]) -> tuple[Any, Command]:
         print(f"fmab {__version__}")
         raise Answered
     rest, plugins = _without_plugins(words)
-    if wants_help(words) and rest[:1] in ([], ["-h"], ["--help"]):
+    rest = _without_end(rest)
+    if wants_help(rest) and rest[:1] in ([], ["-h"], ["--help"]):
         listed = "\n".join(f"  {name:<11} {does}" for name, does in _COMMANDS.items())
         answer("fmab", "COMMAND [options]", _HELP.format(commands=f"Commands:\n{listed}"))
     name = chosen(rest[0] if rest else None, _COMMANDS, "fmab")
@@ -187,7 +188,8 @@ def find(words: list[str]) -> tuple[Any, Command]:
 def _without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Returns words without ``--plugin``, which may stand anywhere and often, and its values."""
     rest, plugins = [], []
-    left = iter(words)
+    end = words.index("--") if "--" in words else len(words)
+    left = iter(words[:end])
     for word in left:
         option, _, value = word.partition("=")
         if option != "--plugin":
@@ -197,7 +199,21 @@ def _without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
         if not value or value.startswith("--"):
             raise Refusal.line("--plugin: must be given a .py file or a module; add it")
         plugins.append(value)
-    return rest, plugins
+    return [*rest, *words[end:]], plugins
+
+
+def _without_end(words: list[str]) -> list[str]:
+    """Returns words without "--"; those behind it stand before the options, and are none.
+
+    A file whose name begins with a dash is then spelt as a path.
+    """
+    if "--" not in words:
+        return words
+    end = words.index("--")
+    before, after = words[:end], words[end + 1 :]
+    first = next((i for i, word in enumerate(before) if word.startswith("--")), end)
+    files = [os.path.join(os.curdir, word) if word.startswith("-") else word for word in after]
+    return [*before[:first], *files, *before[first:]]
 
 
 def _fail(status: int, line: str) -> int:

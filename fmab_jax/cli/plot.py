@@ -75,14 +75,19 @@ def execute(call: Call) -> None:
     print("wrote", path)
 
 
+def _kinds(options: Any) -> tuple[bool, bool, bool]:
+    """Tells which of --x, --curves and --pareto are given."""
+    return options.x is not None, options.curves, options.pareto
+
+
 def _checked_kind(options: Any) -> list[str]:
     """Returns the words for the kind of figure that options ask for.
 
     Raises:
-        Refusal: If they ask for none, or for several.
+        Refusal: If they ask for several, or what they add fits none.
     """
-    if sum([options.curves, options.pareto, options.x is not None]) != 1:
-        raise Refusal.line("fmab plot: must be given one of --x, --curves, --pareto; see --help")
+    if sum(_kinds(options)) > 1:
+        raise Refusal.line("fmab plot: must be given one of --x, --curves, --pareto; drop one")
     if options.y is not None and options.x is None:
         raise Refusal.line(f"--y {visible(options.y)}: must be given with --x; add it")
     if options.hue is not None and (options.curves or options.y is not None):
@@ -100,6 +105,9 @@ def _check_dims(options: Any, data: xr.Dataset) -> None:
     from fmab_jax.analysis.words import label_text
 
     dims = [str(name) for name in data.seeds.dims]
+    if not any(_kinds(options)):
+        swept = f"--x may be {' or '.join(dims)}" if dims else "nothing is swept for --x"
+        raise Refusal.line(f"fmab plot: must be given one of --x, --curves, --pareto; {swept}")
     chosen = {"x": options.x, "y": options.y, "hue": options.hue}
     for option, name in chosen.items():
         if name is not None and name not in dims:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from tyro.conf import Positional, arg
 
 from fmab_jax.cli.options import Number, shown, spelt, visible
-from fmab_jax.errors import Refusal, Shown, number_of
+from fmab_jax.errors import Refusal, Shown, number_of, refuse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -200,6 +200,9 @@ def print_results(
         how: dict[str, Any] = {"sort": sort, "descending": descending}
         how |= {"where": where, "columns": columns, "arms": arms}
         found = overview(data, level=level, **how, **prices)
+        if where and not found.rows:
+            told = Shown(" ".join(map(visible, where)))
+            refuse("where", told, "true of at least one row", "loosen it")
         if form != "text":
             print(found.write(form))
             if found.remarks:

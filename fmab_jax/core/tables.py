@@ -155,7 +155,7 @@ class Unpacked(io.RawIOBase):
             file.seek(0)
         self._shown, self._field, self._longest = str(path), field, longest
         self._stream: Any = gzip.GzipFile(fileobj=file) if packed else file
-        self._most = max(_SMALL, _MOST_UNPACKED * size) if packed else math.inf
+        self._packed = file if packed else None
         self._bytes, self._lines, self._tail = 0, 0, 0
 
     def readable(self) -> bool:
@@ -170,8 +170,10 @@ class Unpacked(io.RawIOBase):
         """
         data = self._read(len(buffer))
         self._bytes += len(data)
-        if self._bytes > self._most:
-            allowed = f"at most {self._most:,} bytes once unpacked, for an archive of this size"
+        # Of what has been read so far: a large archive is refused as early as a small one.
+        taken = self._packed.tell() if self._packed else 0
+        if self._packed and self._bytes > (most := max(_SMALL, _MOST_UNPACKED * taken)):
+            allowed = f"at most {most:,} bytes once unpacked, of its first {taken:,}"
             refuse(self._field, self._shown, allowed, "unpack it with gunzip, and name that file")
         if (place := data.find(b"\0")) >= 0:
             line = self._lines + data.count(b"\n", 0, place) + 1

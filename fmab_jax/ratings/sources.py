@@ -13,6 +13,7 @@ import datetime
 import decimal
 import io
 import math
+import re
 import uuid
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ _GENRES = (
     *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance"),
     *("Sci-Fi", "Thriller", "War", "Western"),
 )
+_MANY_COLONS = re.compile(":{3,}")
 # What MovieLens writes where it knows no genre.
 _NO_GENRE = "(no genres listed)"
 
@@ -369,13 +371,14 @@ def _records(
         return
     for number, line in enumerate(text, 1):
         row = line.rstrip("\r\n")
-        for mistake, letters in (
-            ("a carriage return that ends no line", "\r"),
-            ("a separator and one more ':', to be cut in two ways", ":::"),
+        colons = _MANY_COLONS.search(row)
+        for mistake in (
+            "a carriage return that ends no line" * ("\r" in row),
+            f"{colons[0][:9]!r}, which can be cut in several ways" if colons else "",
         ):
-            if letters in row:
+            if mistake:
                 told = f"{source.shown}, line {number:,}"
-                allowed = f"cells separated by {form.separator!r}"
+                allowed = f"{len(form.columns)} cells separated by {form.separator!r}"
                 refuse(field, told, allowed, f"it has {mistake}: mend that line")
         yield number, row.split(form.separator)
 
@@ -422,9 +425,11 @@ def _refuse_other_form(path: Path, line: str, layout: str | None, form: Form, fi
     if len(cells) != len(form.columns):
         allowed = f"{layout}: {len(form.columns)} cells a line, separated by {form.separator!r}"
         refuse(field, str(path), allowed, f"the first line has {len(cells)}: is it another layout?")
-    if tables.plain_number(cells[form.columns.index("rating")]) is None:
-        remedy = "its first line is no rating: leave layout out, or drop a header"
-        refuse(field, str(path), f"{layout}: a file without a header", remedy)
+    value = cells[form.columns.index("rating")]
+    if number_in(value.strip()) is None:
+        told = f"{path}, line 1"
+        remedy = f"the rating is {legible(value)[:30]!r}: leave layout out, or drop a header"
+        refuse(field, told, f"{layout}: a file without a header", remedy)
     if layout in ("amazon-2014", "amazon-2018"):
         user, item = (cells[form.columns.index(name)] for name in ("user", "item"))
         # Products have ten letters and digits; users begin with A and have more.

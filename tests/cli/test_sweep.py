@@ -383,7 +383,11 @@ def test_export_writes_what_was_swept(
 @pytest.mark.parametrize(
     "words, start",
     [
-        ("plot eps", "fmab plot: must be given one of --x, --curves, --pareto"),
+        (
+            "plot eps",
+            "fmab plot: must be given one of --x, --curves, --pareto; --x may be epsilon or "
+            "rounds\n",
+        ),
         ("plot eps --x epsilon --pareto", "fmab plot: must be given one of"),
         ("plot eps --curves --pareto", "fmab plot: must be given one of"),
         ("plot eps --curves --y epsilon", "--y epsilon: must be given with --x"),
@@ -406,6 +410,10 @@ def test_export_writes_what_was_swept(
         ("plot half --x epsilon --hue rounds", "finals.regret="),
         ("show eps --level 0", "--level 0: must be a number in (0, 1)"),
         ("show eps --server-price -1", "--server-price -1: must be"),
+        (
+            "show eps --where regret<0 seeds>1",
+            "--where regret<0 seeds>1: must be true of at least one row; loosen it\n",
+        ),
         ("show eps --sort speed", "--sort speed: must be one of epsilon, rounds, regret"),
         ("show eps --select rounds", "--select rounds: must be one of none, 2"),
         ("show eps --select rounds=3", "--select rounds=3: must be one of none, 2"),

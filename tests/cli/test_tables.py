@@ -156,3 +156,25 @@ def test_a_notebook_shows_an_overview(swept):
     assert regrets == sorted(regrets, reverse=True) and len(regrets) == 2
     assert "the server, single messages" in page.find("details").find("pre").text
     assert str(found).startswith(found.title) and found.legend in str(found)
+
+
+@pytest.mark.parametrize(
+    "words", ["show -- -x.nc", "show --sort regret -- -x.nc", "show ./-x.nc --sort regret"]
+)
+def test_a_file_may_begin_with_a_dash(words, swept, tmp_path, monkeypatch, capsys):
+    """Would catch "--" that is refused, and a file behind it as the value of an option."""
+    monkeypatch.chdir(tmp_path)
+    fmab.save(swept.assign_coords(epsilon=["1", "none"]), "./-x.nc")
+    assert main(words.split()) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert main(["show", "./-x.nc"]) == 0
+    assert sorted(found) == sorted(capsys.readouterr().out.splitlines())
+
+
+def test_conditions_that_no_row_fulfils_are_refused(written, capsys):
+    """Would catch an empty table, which says neither that nor why nothing is in it."""
+    for form in ("text", "csv"):
+        assert main(["show", written, "--where", "regret<0", "--format", form]) == 2
+        told = capsys.readouterr()
+        line = "fmab: --where regret<0: must be true of at least one row; loosen it\n"
+        assert (told.out, told.err) == ("", line)

@@ -407,7 +407,19 @@ COLONS = {
         movies(FILMS, rows=b"1::10::4::9\n1:20::2:9\n"), "line 2': must be a row of 4", options=DAT
     ),
     "three colons": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1:::20::2::9\n"), "line 2': must be ", options=DAT
+        movies(FILMS, rows=b"1::10::4::9\n1:::20::2::9\n"),
+        "line 2': must be 4 cells separated by '::'; it has ':::', which can be cut in several",
+        options=DAT,
+    ),
+    "an empty cell between colons": Case(
+        movies(FILMS, rows=b"1::10::4::9\n1::20::::9\n"),
+        "line 2': must be 4 cells separated by '::'; it has '::::', which can be cut in several",
+        options=DAT,
+    ),
+    "a header above colons": Case(
+        movies(FILMS, rows=b"userId::movieId::rating::time\n1::10::4::9\n"),
+        "line 1': must be movielens-1m: a file without a header; the rating is 'rating': leave",
+        options=DAT,
     ),
     "a cell too few": Case(
         movies(FILMS, rows=b"1::10::4::9\n1::20::2\n"), "line 2': must be a row of 4", options=DAT
@@ -835,9 +847,18 @@ def test_archives_may_grow_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Refusal) as refusal:
             from_table("t.csv.gz", **PLAIN)
         assert str(refusal.value) == (
-            f"path='t.csv.gz': must be at most {most:,} bytes once unpacked, for an archive of "
-            "this size; unpack it with gunzip, and name that file"
+            f"path='t.csv.gz': must be at most {most:,} bytes once unpacked, of its first "
+            f"{len(squeezed):,}; unpack it with gunzip, and name that file"
         )
+
+
+def test_a_large_archive_is_refused_as_early_as_a_small_one() -> None:
+    """Would catch a bound that what follows the bomb in its archive makes larger."""
+    bomb, rest = packed(HEAD + ROWS * 2_000_000), packed(np.random.default_rng(0).bytes(1 << 20))
+    Path("t.csv.gz").write_bytes(bomb + rest)
+    assert 100 * len(bomb + rest) > len(ROWS) * 2_000_000 > 2 * tables._SMALL
+    with pytest.raises(Refusal, match="must be at most 1[67],[0-9,]* bytes once unpacked"):
+        from_table("t.csv.gz", **PLAIN)
 
 
 def test_lines_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:

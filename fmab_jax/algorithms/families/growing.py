@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -25,6 +26,13 @@ class GrowingEpisodes(Private, Episodes):
         secure: Whether all agents play together, and a server hears one noisy sum over them;
             otherwise every agent is alone.
     """
+
+    source: ClassVar[str] = (
+        "Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025, arXiv 2505.05613"
+    )
+    heard: ClassVar[str] = "nobody: each agent alone; or a server hears the sum over all agents"
+    trusted: ClassVar[str] = "nobody: no message is sent; or secure aggregation"
+    examples: ClassVar[tuple[str, ...]] = ("--agents 20", "--epsilon 0.1 1 --secure true")
 
     growth: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True),

@@ -29,7 +29,7 @@ class NoisyMessages(Private, Elimination):
     shown_by: ClassVar[str] = ""
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
-        """Returns what each view of the exchange tells , and what actions tell.
+        """Returns what each view of the exchange tells, and what actions tell.
 
         Actions follow from the aggregate, except in waits.
         """
