@@ -42,6 +42,7 @@ NAMES = (
     "arena",
     "arena_settings",
     "arena_protocols",
+    "arena_fronts",
     "arena_report",
     "ratings",
     "pages",
@@ -146,7 +147,7 @@ def run(
         # Only what was drawn into figures/ is told on the pages.
         own = folder.resolve() == (experiment.ROOT / "figures").resolve()
         simulated, written = 0.0, experiment.judge(folder) if own else []
-    elif name == "arena_report":
+    elif name in ("arena_fronts", "arena_report"):
         data = experiment.Data(lambda other: results_of(other, horizons, seeds, runs, quick))
         simulated, written = 0.0, experiment.judge(data, folder)
     else:

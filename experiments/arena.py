@@ -30,7 +30,7 @@ import fmab_jax as fmab
 from experiments import common
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
-from fmab_jax.analysis import statements
+from fmab_jax.analysis import statements, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 
@@ -44,6 +44,10 @@ LEAKS = (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
 TOLD = (0.1, 1.0, 10.0)
 SPREADS = {"agents alike": 0.0, "agents differ": 1.0}
 REFERENCE = "cdp"
+# Instances over which a lower bound is averaged: those of the first seeds.
+INSTANCES = 200
+# How often the median a regret is that counts as far out.
+TAIL = 3
 # The best of those that tell nobody anything.
 YARDSTICK = "kl_ucb"
 DELTA = 1e-6
@@ -373,7 +377,7 @@ def sweep(
     found: dict[str, dict[Any, Any]] = {"a": {}, "b": {}, "c": {}}
     for name, entry in chosen.items():
         if number := entry.seeds("a", horizon, seeds):
-            found["a"][name] = _run(entry, entry.algorithm, 0.0, horizon, number, store, "a")
+            found["a"][name] = run(entry, entry.algorithm, 0.0, horizon, number, store, "a")
     # Two views may ask for the same run.
     done: dict[Any, xr.Dataset] = {}
     for view, what in VIEWS.items():
@@ -389,7 +393,7 @@ def sweep(
                         if isinstance(getattr(algorithm, key, None), float)
                     )
                     private = "private" * bool(getattr(algorithm, "private_waiting", False))
-                    done[algorithm] = _run(
+                    done[algorithm] = run(
                         LINE_UP[name],
                         algorithm,
                         0.0,
@@ -405,13 +409,13 @@ def sweep(
             continue
         if number := entry.seeds("c", horizon, seeds):
             found["c"][name, alike] = found["a"][name]
-            found["c"][name, differ] = _run(
+            found["c"][name, differ] = run(
                 entry, entry.algorithm, SPREADS[differ], horizon, number, store, "c"
             )
     return found
 
 
-def _run(
+def run(
     entry: Entry,
     algorithm: Any,
     spread: float,
@@ -419,8 +423,23 @@ def _run(
     seeds: int,
     store: Path | None,
     kept: str,
+    times: Any = None,
 ) -> xr.Dataset:
-    """Runs one contestant; its results are kept in a folder of their own."""
+    """Runs one contestant; its results are kept in a folder of their own.
+
+    Args:
+        entry: Who.
+        algorithm: As it is set.
+        spread: Of the means over agents.
+        horizon: T, in slots.
+        seeds: How many.
+        store: A folder, or None.
+        kept: Begins the name of the folder in it.
+        times: Recorded slots; None for those of curves.
+
+    Returns:
+        The results; where few agents stand for all, regret is that of all.
+    """
     # Agents that differ are not alike: nobody stands for anybody.
     agents = AGENTS if spread else entry.agents
     name = next(name for name, each in LINE_UP.items() if each is entry)
@@ -429,7 +448,7 @@ def _run(
         fmab.Problem.heterogeneous(agents, ARMS, spread),
         horizon=horizon,
         seeds=seeds,
-        times=common.slots(horizon),
+        times=common.slots(horizon) if times is None else times,
         store=None if store is None else store / f"{kept}-{name}",
         **stated(algorithm),
     )
@@ -444,6 +463,26 @@ def _run(
 def stated(algorithm: Any) -> dict[str, Any]:
     """Returns the parameters that are not the default."""
     return {name: getattr(algorithm, name) for name in algorithm.settings()}
+
+
+@functools.cache
+def least_possible(epsilon: float | None, horizon: int, alone: bool = False) -> float:
+    """Returns what must be lost in the end, averaged over the instances of the first seeds."""
+    problem = fmab.Problem.uniform(agents=AGENTS, arms=ARMS)
+    means = (np.asarray(problem.fixed(seed).means)[0] for seed in range(INSTANCES))
+    lost = [
+        theory.private_lower_bound(each, epsilon, horizon, AGENTS, alone=alone) for each in means
+    ]
+    return float(np.mean(lost))
+
+
+def tails(regret: np.ndarray) -> dict[str, str]:
+    """Returns the largest regret of the seeds, and the part far above the median, as cells."""
+    far = float((regret > TAIL * np.median(regret)).mean())
+    return {
+        "largest": f"{regret.max():,.0f}",
+        f"seeds above {TAIL} × the median": f"{100 * far:.2g} %",
+    }
 
 
 def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -> list[Path]:
@@ -477,6 +516,7 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
         "epsilon of actions": leak["actions"],
         "seeds": data.sizes["seed"],
         "regret at T": common.interval(last.regret.values),
+        **tails(last.regret.values),
         "minus CDP-MAB, same seeds": common.interval(mine - theirs),
         "links at T": common.interval(links(last)),
         "links without those of counts": common.interval(links(last, counts=False)),

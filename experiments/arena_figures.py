@@ -19,6 +19,7 @@ from experiments import common, pictures
 from experiments.arena import (
     AGENTS,
     ARMS,
+    INSTANCES,
     LEAKS,
     LINE_UP,
     REFERENCE,
@@ -32,6 +33,7 @@ from experiments.arena import (
     entrant,
     final_row,
     leaks,
+    least_possible,
     matched,
     not_run,
     seeds_in_words,
@@ -49,6 +51,7 @@ ALIKE = 0.01
 # Markers that are no further apart than this part, either way, have one name.
 ON_EACH_OTHER = 0.03
 ONE_LINE = f"Curves that are within {100 * ALIKE:g} % of each other everywhere are one line"
+BOUND = (0, (4, 1.5))
 BARS = "Bars: pointwise 95 % confidence intervals (Student t)"
 REGRET = "regret at T, sum over agents"
 APART = (
@@ -149,12 +152,18 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     shown = [trust for trust in TRUST if trust in groups]
 
     lines = {trust: _lines(groups[trust], means) for trust in shown}
+    rate = least_possible(None, horizon) / math.log(AGENTS * horizon)
+    low = min(low, rate * math.log(AGENTS * 100))
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(shown), 2, [_high(each, 1.05) for each in lines.values()])
         for panel, trust in zip(panels, shown, strict=True):
             first = bands[REFERENCE]
             panel.plot(first.time, first["mean"], color="0.75", linewidth=2.8, zorder=1)
+            slots = first.time.values
+            players = AGENTS if trust == "alone" else 1
+            least = players * rate * np.log(AGENTS // players * slots)
+            panel.plot(slots, least, color="0.5", linestyle=BOUND, linewidth=0.8, zorder=1)
             for index, line in enumerate(lines[trust]):
                 common.draw_bands(panel, {_label(line): bands[line[0]]}, **style.look(index))
             panel.set(xscale="log", yscale="log", xlim=(100, horizon), ylim=(0.8 * low, 1.3 * high))
@@ -167,7 +176,10 @@ def _draw_curves(parts: Mapping[str, Any], horizon: int, folder: Path, name: str
     caption = (
         f"{_instance(horizon, parts)}. Regret is summed over agents. Lines: means over the seeds; "
         f"shaded: simultaneous 95 % bands. {ONE_LINE}. Above each panel: who is trusted, and with "
-        f"what. {trusted_as_well(parts)} Grey, in every panel: CDP-MAB. Private algorithms at "
+        f"what. {trusted_as_well(parts)} Grey, in every panel: CDP-MAB; dashed, the "
+        f"lower bound of Lai and Robbins, the mean over {INSTANCES} instances, of one player with "
+        "all pulls, or of each agent alone: what must be lost in the end, at this T a yardstick. "
+        "Private algorithms at "
         "ε = 1 as each defines it: a "
         f"message of CDP-MAB, DDP-MAB and HDP-MAB leaks {AGENTS}, of the others 1; at matched "
         f"trust: [figure]({name.replace('regret', 'leak')}.md). {not_run(absent(LINE_UP, parts))}"
@@ -373,7 +385,8 @@ def _draw_leaks(
         for each in names
     }
     yardstick = math.nan if quiet is None else float(quiet.regret.isel(time=-1).mean())
-    low = np.nanmin([yardstick, *(values[:, 1].min() for values in found.values())])
+    bound = [least_possible(leak, horizon) for leak in LEAKS]
+    low = np.nanmin([yardstick, min(bound), *(values[:, 1].min() for values in found.values())])
     top = max(values[:, 2].max() for values in found.values())
     lines = {
         view: _lines(names, {each: found[view, each][:, 0] for each in names})
@@ -390,6 +403,8 @@ def _draw_leaks(
             if view != "actions" and quiet is not None:
                 words = f"{LINE_UP[YARDSTICK].label} alone: nothing told"
                 panel.plot(LEAKS, [yardstick] * len(LEAKS), color="0.6", linewidth=2.4, label=words)
+            words = "lower bound in the end"
+            panel.plot(LEAKS, bound, color="0.5", linestyle=BOUND, linewidth=0.9, label=words)
             for line in lines[view]:
                 mean, lower, upper = found[view, line[0]].T
                 marker = style.MARKERS[place[line[0]] % len(style.MARKERS)]
@@ -414,7 +429,9 @@ def _draw_leaks(
         "by the same ε of one reward there, over the whole run. Secure sums: the server of "
         "CDP-MAB, Dist-DP-SE and pooled LDP-UCB sees sums over 50 agents, of HDP-MAB over five. "
         "For the outsider, agents of DDP-MAB wait by noisy means. Grey: who tells nobody anything, "
-        "and leaks by actions alone, without bound. Markers: means over the seeds. "
+        "and leaks by actions alone, without bound. Lower bound: what any algorithm "
+        f"whose actions are ε-private loses in the end, the mean over {INSTANCES} instances; at "
+        "this T a yardstick. Markers: means over the seeds. "
         f"{BARS}. {ONE_LINE}. {' '.join(missing)}"
     ).rstrip()
     rows = matched_rows(parts)

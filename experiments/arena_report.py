@@ -19,7 +19,15 @@ import jax
 import jax.numpy as jnp
 
 import fmab_jax as fmab
-from experiments import arena, arena_figures, arena_protocols, arena_settings, audit, common
+from experiments import (
+    arena,
+    arena_figures,
+    arena_fronts,
+    arena_protocols,
+    arena_settings,
+    audit,
+    common,
+)
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families.epochs import Epoch
@@ -201,6 +209,7 @@ class Data:
     def __init__(self, results: Callable[[str], Mapping[int, Any]]) -> None:
         self.arena = results("arena")
         self.settings = results("arena_settings")
+        self.fronts = arena_fronts.Data(results)
 
 
 def judge(data: Data, folder: Path) -> list[Path]:
@@ -236,13 +245,14 @@ def judge(data: Data, folder: Path) -> list[Path]:
         f"Every algorithm of the package on the paper's instance: {arena.AGENTS} agents, "
         f"{arena.ARMS} arms, Bernoulli means drawn from U[0, 1] for each seed, the same for "
         "everybody. Made by `python -m experiments arena arena_settings arena_protocols audit "
-        f"arena_report`. Brackets are {100 * common.LEVEL:g} % confidence intervals over seeds "
-        f"(Student t). {STAND_INS}",
+        f"arena_fronts arena_report`. Brackets are {100 * common.LEVEL:g} % confidence intervals "
+        f"over seeds (Student t). {STAND_INS}",
         "",
     ]
     # Horizons may have been run one at a time.
     for section in sorted(folder.glob("arena_T*.md")):
         lines += [section.read_text(encoding="utf-8").rstrip(), ""]
+    lines += arena_fronts.sections(data.fronts)
     ledger = _ledger()
     written += common.save_table(ledger, folder, "arena_ledger", _LEDGER_NOTES)
     lines += ["## Who sees what", "", *common.table_lines(ledger), "", _LEDGER_NOTES, ""]

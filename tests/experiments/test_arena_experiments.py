@@ -355,7 +355,7 @@ def test_stand_ins_count_for_all_in_regret_and_in_agents(monkeypatch, tmp_path):
         ("ucb1_pooled", 0.0, 1, 50),
     ):
         entry = arena.LINE_UP[name]
-        found = arena._run(entry, entry.algorithm, spread, 10**4, 7, tmp_path, "a")
+        found = arena.run(entry, entry.algorithm, spread, 10**4, 7, tmp_path, "a")
         assert found.regret.values.tolist() == [[3 * times], [5 * times]]
         assert found.agents_worse.values.tolist() == [times, 4 * times]
         assert found.regret.attrs == {"units": "regret"}
@@ -410,7 +410,7 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
         ran.append(((kept, name), seeds, spread, T, algorithm))
         return [kept, name, algorithm]
 
-    monkeypatch.setattr(arena, "_run", run)
+    monkeypatch.setattr(arena, "run", run)
     found = arena.sweep(horizon, 1000)
     wanted = {
         part: {n: e.seeds(part, horizon, 1000) for n, e in arena.LINE_UP.items()} for part in "abc"
@@ -873,6 +873,8 @@ def test_rows_of_the_table_have_their_own_numbers():
         "who is trusted": "nobody, up to the ε of a message",
         "seeds": 4,
         "regret at T": common.interval(ends[0]),
+        "largest": f"{ends[0].max():,.0f}",
+        "seeds above 3 × the median": "0 %",
         "minus CDP-MAB, same seeds": common.interval(ends[0] - ends[1][:4]),
         "links at T": (80, 80, 80),
         "links without those of counts": (20, 20, 20),
@@ -1135,6 +1137,8 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         assert (quiet is None) == (view == "actions")
         if quiet is not None:
             np.testing.assert_allclose(quiet.get_ydata(), last["kl_ucb"].mean())
+        bound = lines.pop("lower bound in the end").get_ydata()
+        assert list(bound) == [arena.least_possible(leak, 10**4) for leak in arena.LEAKS]
         assert list(lines) == [label[name] for name in what.makers if name != "fed_ucb"]
         for name in what.makers:
             if name == "fed_ucb":
@@ -1188,6 +1192,7 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
         arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
     )
     results = {"arena": {10**4: found, 10**5: found}, "arena_settings": {10**6: settings}}
+    results |= {"arena_fronts": {10**5: {"dials": {}, "far": {}}}}
     written = arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
     assert {path.name for path in written} == {
         "arena_T1e4.csv", "arena_T1e4.md", "arena_T1e5.csv", "arena_T1e5.md",

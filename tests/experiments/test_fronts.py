@@ -1,0 +1,335 @@
+"""The fronts of the arena: who is on them, what they were in which year, and what is said of it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from legibility import drawn, legible, published, words_of
+
+import fmab_jax as fmab
+from experiments import arena, arena_fronts, common, pictures
+from experiments.arena_fronts import Point
+
+T = 10**5
+
+
+def point(name, regret, links, settings="", bits=None):
+    """Returns a made-up configuration of two seeds with these means."""
+    spread = np.array([-1.0, 1.0])
+    sent = links if bits is None else bits
+    return Point(name, settings, regret + spread, links + 0 * spread, sent + 0 * spread)
+
+
+def ran(regret, links, seeds=4):
+    """Returns a made-up run: links on a meter that has a price, ten numbers for each of them."""
+    values = regret * np.linspace(0.9, 1.1, seeds)[:, None] * [0.5, 1.0]
+    data = {
+        "regret": (("seed", "time"), values),
+        "links": (("seed", "time", "meter"), np.full((seeds, 2, 1), float(links))),
+        "numbers_sent": ("seed", np.full(seeds, 10.0 * links)),
+    }
+    coords = {"time": [T // 2, T], "meter": ["used"], "priced": ("meter", [True])}
+    return xr.Dataset(data, coords)
+
+
+def made_up():
+    """Returns results of an arena and of dials, of which everybody has other regret and links."""
+    rng = np.random.default_rng(7)
+
+    def one(name):
+        links = 0 if arena.LINE_UP[name].alone else float(rng.integers(50, 6000))
+        return ran(float(rng.uniform(2e3, 9e5)), links, arena.LINE_UP[name].seeds("b", T, 1000))
+
+    parts = {"a": {name: one(name) for name in arena.LINE_UP}}
+    parts["b"] = {
+        (view, name, leak): one(name)
+        for view, what in arena.VIEWS.items()
+        for name in what.makers
+        if arena.LINE_UP[name].seeds("b", T, 1000)
+        for leak in arena.LEAKS
+    }
+    dials = {
+        (view, leak, each.name, arena_fronts._words(settings)): one(each.name)
+        for view, each, leak, settings in arena_fronts._placed(tuple(arena.LINE_UP))
+    }
+    return parts, dials
+
+
+@pytest.mark.parametrize("sent", ["links", "bits"])
+def test_the_front_is_who_nobody_beats_in_both(sent):
+    """Would catch somebody on the front who is beaten, or left out, or ranked by the other price;
+    equals of which one is worse; and a front in another order."""
+    rng = np.random.default_rng(11)
+    for _ in range(50):
+        found = [
+            point("cdp", float(rng.integers(1, 9)), *rng.integers(0, 9, 1), bits=rng.integers(0, 9))
+            for _ in range(12)
+        ]
+        at = [(float(getattr(each, sent).mean()), each.mean) for each in found]
+        undominated = {
+            (x, y) for x, y in at if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in at)
+        }
+        best = arena_fronts.front(found, sent)
+        drawn = [(float(getattr(each, sent).mean()), each.mean) for each in best]
+        assert drawn == sorted(undominated) and all(any(b is f for f in found) for b in best)
+
+
+def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
+    """Would catch a place that is left out or run under another's name, a leak of a wrong
+    parameter, two runs in one folder, seeds of another cost, and a far horizon where T is short."""
+    asked = {}
+
+    def run(entry, algorithm, spread, horizon, seeds, store, kept, times=None):
+        name = next(name for name, each in arena.LINE_UP.items() if each is entry)
+        assert (spread, store, times) == (0.0, tmp_path, 2) and (kept, name) not in asked
+        asked[kept, name] = (algorithm, horizon, seeds)
+        return kept, name
+
+    monkeypatch.setattr(arena, "run", run)
+    found = arena_fronts.sweep(T, 1000, tmp_path)
+    numbers = {"cdp": 8, "kl_se": 5, "kl_se_split": 12, "kl_se_sum": 5}
+    numbers |= dict.fromkeys(("dp_imed_sum", "dp_klucb_sum", "dp_imed", "dp_klucb"), 5)
+    assert len(found["dials"]) == 3 * sum(numbers.values())
+    for leak in (0.1, 1.0, 10.0):
+        own = {key: value for key, value in found["dials"].items() if key[1] == leak}
+        assert {n: sum(key[2] == n for key in own) for n in numbers} == numbers
+        for (view, _, name, words), where in own.items():
+            algorithm, horizon, seeds = asked[where]
+            assert where[1] == name and horizon == T
+            entry = arena.LINE_UP[name]
+            assert seeds == entry.seeds("b", T, 1000)
+            told = dict(pair.rsplit(" ", 1) for pair in words.split(", "))
+            for key, value in told.items():
+                assert getattr(algorithm, key) == float(value), (name, words)
+            # All else is as in the arena at this leak.
+            plain = arena.VIEWS[view].makers[name](leak)
+            changed = {k for k in arena.stated(plain) | arena.stated(algorithm)}
+            changed = {k for k in changed if getattr(plain, k) != getattr(algorithm, k)}
+            assert changed <= {*told}, (name, words, changed)
+    firsts = {key[3] for key in found["dials"] if key[2] == "kl_se_split"}
+    assert {"growth 2", "growth 2, first 500"} <= firsts
+    far = {name: asked[where] for name, where in found["far"].items()}
+    assert set(far) == {name for name, entry in arena.LINE_UP.items() if not entry.steps}
+    for name, (algorithm, horizon, seeds) in far.items():
+        entry = arena.LINE_UP[name]
+        share = {"rounds": 200, "episodes": 20}[entry.cost]
+        assert (algorithm, horizon, seeds) == (entry.algorithm, 10**9, share)
+    asked.clear()
+    assert arena_fronts.sweep(10**4, 1000, tmp_path)["far"] == {}
+    assert [arena_fronts.horizons(given) for given in ([10**4, 10**5, 10**6], [100, 1000])] == [
+        [10**5],
+        [1000],
+    ]
+
+
+def test_below_a_cap_stands_the_least_of_all_that_keep_it():
+    """Would catch a cap on another view or leak, one who sends more than it, the least of the arena
+    alone or of the dials alone, tails of another, and CDP-MAB at another place of its dial."""
+    parts, dials = made_up()
+    rows = arena_fronts.capped(parts, dials, T)
+    rows = iter(rows)
+    for view, leak, cap in arena_fronts.CAPS:
+        every = {(n, ""): d for (v, n, e), d in parts["b"].items() if (v, e) == (view, leak)}
+        every |= {key[2:]: d for key, d in dials.items() if key[:2] == (view, leak)}
+        fits = {k: d for k, d in every.items() if float(d.links[:, -1].sum("meter").mean()) <= cap}
+        if not fits:  # there is no row of it
+            continue
+        row = next(rows)
+        (name, words), best = min(fits.items(), key=lambda i: float(i[1].regret[:, -1].mean()))
+        values = best.regret.values[:, -1]
+        label = arena.LINE_UP[name].label + (f" ({words})" if words else "")
+        assert (row["view"], row["ε"]) == (arena.VIEWS[view].who, f"{leak:g}")
+        assert (row["links, at most"], row["least regret"]) == (f"{cap:,}", label)
+        assert row["regret at T"] == common.interval(values) and row["seeds"] == len(values)
+        assert row["largest"] == f"{values.max():,.0f}"
+        theirs = every["single" if cap == 0 else "cdp", ""]
+        told = (
+            f"{theirs.regret.values[:, -1].mean():,.0f} with {theirs.links.values[0, -1, 0]:,.0f}"
+        )
+        assert row["CDP-MAB"] == f"{told} links"
+        assert row["lower bound"] == f"{arena.least_possible(leak, T):,.0f}"
+    assert not list(rows)
+
+
+def test_tails_are_told_beside_means():
+    """Would catch the largest of means, a share above three times the mean, and one above or at."""
+    values = np.array([10.0, 10.0, 10.0, 30.0, 31.0, 400.0, 9.0, 8.0])
+    assert arena.tails(values) == {"largest": "400", "seeds above 3 × the median": "25 %"}
+    assert arena.tails(np.ones(4)) == {"largest": "1", "seeds above 3 × the median": "0 %"}
+
+
+def test_what_must_be_lost_is_a_mean_over_the_first_instances():
+    """Would catch a bound of one instance, of other seeds, or without the agents."""
+    lost = []
+    for seed in range(200):
+        means = np.sort(np.asarray(fmab.Problem.uniform(50, 100).fixed(seed).means)[0])
+        best, worse = means[-1], means[:-1]
+        apart = worse * np.log(worse / best) + (1 - worse) * np.log((1 - worse) / (1 - best))
+        lost.append(float(((best - worse) / apart).sum()))
+    mean = np.mean(lost)
+    assert arena.least_possible(None, T) == pytest.approx(mean * math.log(50 * T), rel=1e-5)
+    assert arena.least_possible(None, T, alone=True) == pytest.approx(
+        50 * mean * math.log(T), rel=1e-5
+    )
+
+
+def test_years_are_those_of_the_sources():
+    """Would catch a page number read as a year, an arXiv number that hides the year of print, and
+    our own dated by what they build on."""
+    for name, entry in arena.LINE_UP.items():
+        when = arena_fronts.year(name)
+        if name in arena_fronts.OURS:
+            assert when == 2026, name
+            continue
+        source = entry.algorithm.source
+        assert 1930 < when <= 2026, name
+        shown = re.findall(r"(?<![\d.])(?:19|20)\d\d(?![\d.])", source)
+        dated = [2000 + int(n) for n in re.findall(r"arXiv (\d\d)\d\d\.", source)]
+        assert when == (int(shown[0]) if shown else dated[0] if dated else 2026), (name, source)
+    years = {n: arena_fronts.year(n) for n in ("cdp", "ucb1", "kl_ucb", "dp_imed", "dp_klucb")}
+    assert years == {"cdp": 2022, "ucb1": 2002, "kl_ucb": 2011, "dp_imed": 2025, "dp_klucb": 2025}
+    # Whoever has a secure sum, a share of arms or a radius that no paper gives it, is ours.
+    given = {
+        name
+        for name, entry in arena.LINE_UP.items()
+        if entry.algorithm.name in ("kl_se", "kl_se_graph", "kl_se_components")
+        or (entry.algorithm.name in ("dp_imed", "dp_klucb") and entry.algorithm.secure)
+        or getattr(entry.algorithm, "scale", 1.0) != 1.0
+    }
+    assert set(arena_fronts.OURS) == given
+
+
+def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
+    """Would catch one who was worse when it came, two of a year of which the worse leads, and a
+    mean of another seed."""
+    runs = {
+        "ucb1": np.array([90.0, 110.0]),
+        "cdp": np.array([50.0, 70.0]),
+        "kl_ucb": np.array([300.0, 500.0]),
+        "dp_imed": np.array([20.0, 22.0]),
+        "dp_klucb": np.array([30.0, 32.0]),
+        "kl_se": np.array([20.5, 21.5]),
+    }
+    assert arena_fronts.best_by_year(runs) == [
+        (2002, "ucb1", 100.0),
+        (2022, "cdp", 60.0),
+        (2025, "dp_imed", 21.0),
+    ]
+
+
+def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
+    """Would catch a panel of another leak or price, a front that is not the front, a bound of
+    another leak, a year with another's regret, and words that name somebody else."""
+    kept, (parts, dials) = published(monkeypatch), made_up()
+    data = arena_fronts.Data(
+        {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": {}}}}.__getitem__
+    )
+    written = arena_fronts.judge(data, tmp_path)
+    names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_years"]
+    assert list(kept) == names == [path.stem for path in written]
+    for view in arena.VIEWS:
+        picture = kept[f"arena_front_{view}"]
+        assert "T = 10⁵ slots, 10 to 1000 seeds" in picture.caption
+        page = pictures.Page(narrow=False)
+        picture.draw(page)
+        panels = page.figure.axes
+        kinds = list(itertools.product(arena.TOLD, ("links", "bits")))
+        for panel, (leak, sent) in zip(panels, kinds, strict=True):
+            found = arena_fronts.points(view, leak, parts["b"], dials)
+            dots, line, bound, usual, *marks = panel.lines
+            at = sorted((getattr(each, sent).mean(), each.mean) for each in found)
+            np.testing.assert_allclose(sorted(zip(*dots.get_data(), strict=True)), at)
+            best = arena_fronts.front(found, sent)
+            at = [(getattr(each, sent).mean(), each.mean) for each in best]
+            np.testing.assert_allclose(np.transpose(line.get_data()), at)
+            drawn_at = [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in marks]
+            np.testing.assert_allclose(drawn_at, at)
+            plain = parts["b"][view, "cdp", leak].regret.values[:, -1].mean()
+            assert usual.get_ydata()[0] == pytest.approx(plain)
+            assert set(bound.get_ydata()) == {arena.least_possible(leak, T)}
+            assert panel.get_title(loc="left") == f"leak {leak:g}"
+            assert panel.get_xlabel() == f"{sent} at T, mean over seeds"
+        for leak in arena.TOLD:
+            found = arena_fronts.points(view, leak, parts["b"], dials)
+            for each in arena_fronts.front(found, "links"):
+                words = f"{each.label} {each.mean:,.0f} with {each.links.mean():,.0f} links"
+                assert words in picture.alt
+        # The table has everybody, the least first, and says who leads in what.
+        for leak in arena.TOLD:
+            found = arena_fronts.points(view, leak, parts["b"], dials)
+            rows = [row for row in picture.table if row["ε"] == f"{leak:g}"]
+            assert [row["regret at T"][0] for row in rows] == sorted(each.mean for each in found)
+            for sent in ("links", "bits"):
+                leads = [row for row in rows if sent in row["on the front of"]]
+                best = arena_fronts.front(found, sent)
+                means = sorted(each.mean for each in best)
+                assert [row["regret at T"][0] for row in leads] == means
+    years = kept["arena_years"]
+    groups = arena_fronts._by_trust(parts)
+    assert [row["regret at T"][0] for row in years.table] == [
+        mean for runs in groups.values() for *_, mean in arena_fronts.best_by_year(runs)
+    ]
+    assert set(groups["no privacy, all is told"]) == {
+        n for n, entry in arena.LINE_UP.items() if entry.trust == "open"
+    }
+    alone = {"ucb1", "thompson", "kl_ucb", "uniform_play"}
+    assert set(groups["no privacy, nothing is told"]) == alone
+    quiet = groups["ε = 1 of actions, nothing is told"]
+    assert all(arena.LINE_UP[name].alone for name in quiet) and "dp_imed" in quiet
+    for told, view in (("single messages", "messages"), ("secure sums", "sums")):
+        runs = groups[f"ε = 1 of {told}"]
+        for name, values in runs.items():
+            own = parts["b"][view, name, 1.0].regret.values[:, -1]
+            np.testing.assert_array_equal(values, own)
+    page = pictures.Page(narrow=False)
+    years.draw(page)
+    (panel,) = page.figure.axes
+    steps = [line for line in panel.lines if line.get_drawstyle() == "steps-post"]
+    for line, runs in zip(steps, groups.values(), strict=True):
+        best = arena_fronts.best_by_year(runs)
+        assert list(line.get_xdata()) == [*(when for when, *_ in best), 2026.5]
+        assert list(line.get_ydata()) == [*(mean for *_, mean in best), best[-1][2]]
+
+
+def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
+    """Would catch names that cover each other or leave the page."""
+    kept, (parts, dials) = drawn(monkeypatch), made_up()
+    data = arena_fronts.Data(
+        {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": {}}}}.__getitem__
+    )
+    arena_fronts.judge(data, tmp_path)
+    for name in ("arena_front_messages", "arena_years"):
+        legible(kept[name], 7.0)
+        legible(kept[f"{name}_column"], 8.5 / 2.54)
+        alt, caption = words_of(tmp_path / f"{name}.md")
+        assert "yardstick" in caption and len(alt) > 40
+
+
+def test_the_page_has_caps_and_the_far_horizon():
+    """Would catch a table that is left out, the far horizon ranked from the wrong end or told with
+    regret of another slot, and the number of configurations of another view."""
+    parts, dials = made_up()
+    far = {name: ran(regret, 40.0) for name, regret in (("cdp", 900.0), ("kl_se", 30.0))}
+    data = arena_fronts.Data(
+        {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": far}}}.__getitem__
+    )
+    page = arena_fronts.sections(data)
+    assert page[0] == "## What is possible, T = 10⁵" and "## T = 10⁹" in page
+    for line in common.table_lines(arena_fronts.capped(parts, dials, T)):
+        assert line in page
+    rows = arena_fronts.far_rows(far)
+    assert [row["algorithm"] for row in rows] == ["KL-SE", "CDP-MAB"]
+    assert [row["regret at T"][0] for row in rows] == pytest.approx([30.0, 900.0])
+    assert [row["epsilon of messages"] for row in rows] == ["1", "50"]
+    for line in common.table_lines(rows):
+        assert line in page
+    most = max(
+        len(arena_fronts.points(view, leak, parts["b"], dials))
+        for view, leak, _ in arena_fronts.CAPS
+    )
+    assert f"among up to {most} configurations" in "\n".join(page)
