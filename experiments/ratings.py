@@ -59,6 +59,10 @@ def _cdp(leak: float | None) -> Any:
     return fmab.cdp_mab(None) if leak is None else fmab.cdp_mab(epsilon_message=leak)
 
 
+def _sum(leak: float | None) -> Any:
+    return fmab.kl_se(leak, secure=True)
+
+
 def _ldp(leak: float | None) -> Any:
     return fmab.ldp_ucb(leak, bits=True, pooled=True)
 
@@ -66,6 +70,8 @@ def _ldp(leak: float | None) -> Any:
 PRIVATE = {
     "cdp": Contestant("CDP-MAB", _cdp, "a server: noisy sums"),
     "dist_dp_se": Contestant("Dist-DP-SE", fmab.dist_dp_se, "a server: a secure sum"),
+    "kl_se": Contestant("KL-SE", fmab.kl_se, "a server: noisy sums"),
+    "kl_se_sum": Contestant("KL-SE, secure sum", _sum, "a server: a secure sum"),
     "ldp_ucb": Contestant("LDP-UCB-B, pooled", _ldp, "a server: every rating, noisy"),
 }
 REFERENCES = {

@@ -42,7 +42,7 @@ def test_the_sweep_asks_for_every_leak_and_for_none(monkeypatch: pytest.MonkeyPa
     assert [settings["epsilon"] for settings in ldp] == [*ratings.LEAKS, None]
     assert {settings["seeds"] for settings in ldp} == {100}
     assert {settings["bits"] and settings["pooled"] for settings in ldp} == {True}
-    assert [name for name, _ in asked[-2:]] == ["ucb1", "ucb1"] and len(asked) == 26
+    assert [name for name, _ in asked[-2:]] == ["ucb1", "ucb1"] and len(asked) == 42
     assert ratings.horizons([10**4, 10**5, 10**6]) == [10**4, 10**5]
     assert ratings.horizons([10**6]) == [10**6]
 
@@ -111,7 +111,7 @@ def test_the_figure_can_be_read_and_says_what_it_shows(
     assert again == (caption, alt)
     with (tmp_path / "ratings_leak.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * (3 * 8 + 2)
+    assert len(rows) == 2 * (len(ratings.PRIVATE) * 8 + 2)
     assert {row["epsilon"] for row in rows} == {"", "no noise", *map(str, ratings.LEAKS)}
 
 
@@ -208,7 +208,7 @@ def test_rows_are_told_at_their_own_horizon_and_agents() -> None:
     """Would catch a row of another horizon or contestant, and agents that are seeds."""
     found = {10**4: parts(), 10**5: parts()}
     rows = ratings._rows(found, 4.5)
-    assert len(rows) == 2 * (3 * 8 + 2)
+    assert len(rows) == 2 * (len(ratings.PRIVATE) * 8 + 2)
     for row in rows:
         name = next(n for n, each in ratings.EVERYBODY.items() if each.label == row["algorithm"])
         ends = found[row["T"]][name][row["epsilon"]].regret.values[:, 1]

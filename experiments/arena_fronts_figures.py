@@ -1,0 +1,302 @@
+"""What the fronts of the arena look like: over links and bits, over the years, over the radius."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+
+from experiments import common, pictures
+from experiments.arena import (
+    AGENTS,
+    ARMS,
+    INSTANCES,
+    LINE_UP,
+    REFERENCE,
+    STAND_INS,
+    TOLD,
+    VIEWS,
+    least_possible,
+    tails,
+)
+from experiments.arena_fronts import (
+    NOW,
+    Point,
+    best_by_year,
+    by_trust,
+    front,
+    front_rows,
+    points,
+    radii,
+)
+from fmab_jax.analysis.words import whole
+from fmab_jax.plots import style
+from fmab_jax.plots.style import FONT
+
+# As a lower bound is drawn.
+BOUND: Any = (0, (4, 1.5))
+BARS = "bars: pointwise 95 % confidence intervals (Student t)"
+LOST = "seeds that lost the best arm"
+# Who is drawn beside CDP-MAB's radii.
+BESIDE = ("kl_se", "kl_se_split")
+
+
+def draw(
+    parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
+) -> list[Path]:
+    """Draws all of one horizon."""
+    written = [path for view in VIEWS for path in _draw_front(view, parts, dials, horizon, folder)]
+    written += _draw_radius(parts, dials, horizon, folder)
+    return written + _draw_years(parts, horizon, folder)
+
+
+def _setting(horizon: int, seeds: Iterable[int]) -> str:
+    most, least = max(numbers := list(seeds)), min(numbers)
+    told = f"{most:,}" if most == least else f"{least:,} to {most:,}"
+    return (
+        f"M = {AGENTS} agents that are alike, K = {ARMS} arms, means U[0, 1] drawn for each seed, "
+        f"T = {whole(horizon)} slots, {told} seeds. Where agents are alone and are simulated in "
+        f"slots or episodes, {STAND_INS} agents are run and their regret is multiplied by "
+        f"{AGENTS} / {STAND_INS}"
+    )
+
+
+def _draw_front(
+    view: str, parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
+) -> list[Path]:
+    """Regret at T against links and against bits, a row for each leak."""
+    what = VIEWS[view]
+    found = {leak: points(view, leak, parts["b"], dials) for leak in TOLD}
+    told = {leak: list(each) for leak, each in found.items() if each}
+    bound = {leak: least_possible(leak, horizon) for leak in told}
+    faint = "0.65"
+    leads = {
+        (leak, sent): front(each, sent) for leak, each in told.items() for sent in ("links", "bits")
+    }
+    # CDP-MAB is shown wherever it stands, as the arena has it.
+    named = [REFERENCE, *(each.name for best in leads.values() for each in best)]
+    place = {name: index for index, name in enumerate(dict.fromkeys(named))}
+
+    def marker(name: str) -> dict[str, Any]:
+        own = style.look(place[name])
+        return {"marker": style.MARKERS[place[name] % len(style.MARKERS)], "color": own["color"]}
+
+    def page(page: pictures.Page) -> None:
+        panels = page.places(len(leads), across=2, height=1.9)
+        for panel, ((leak, sent), best) in zip(panels, leads.items(), strict=True):
+            at = {id(each): (float(getattr(each, sent).mean()), each.mean) for each in told[leak]}
+            panel.plot(*zip(*at.values(), strict=True), "o", ms=2, color=faint, zorder=1, ls="none")
+            ends = [at[id(each)] for each in best]
+            panel.plot(*zip(*ends, strict=True), drawstyle="steps-post", lw=0.9, color="0.3")
+            panel.axhline(bound[leak], color="0.35", linestyle=BOUND, linewidth=0.9)
+            usual = [each for each in told[leak] if each.name == REFERENCE and not each.settings]
+            for each in (*usual, *best):
+                panel.plot(*at[id(each)], ms=4, ls="none", zorder=3, **marker(each.name))
+            positive = [x for x, _ in at.values() if x > 0]
+            panel.set_yscale("log")
+            if positive:
+                panel.set_xscale("symlog", linthresh=min(positive), linscale=0.6)
+                panel.set_xlim(-0.15 * min(positive), 2 * max(positive))
+            panel.set_ylim(0.7 * bound[leak], 1.6 * max(y for _, y in at.values()))
+            panel.set_title(f"leak {leak:g}", fontsize=FONT, pad=3, loc="left")
+            panel.set_xlabel(f"{sent} at T, mean over seeds", labelpad=2)
+            panel.set_ylabel("regret at T", labelpad=2)
+        page.handles = [
+            *(
+                Line2D([], [], ls="none", ms=4, label=LINE_UP[name].label, **marker(name))
+                for name in place
+            ),
+            Line2D([], [], marker="o", ms=2, color=faint, ls="none", label="others"),
+            Line2D([], [], color="0.3", lw=0.9, label="front"),
+            Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
+        ]
+
+    rows = front_rows(view, parts, dials)
+    seeds = [row["seeds"] for row in rows]
+    caption = (
+        f"{_setting(horizon, seeds)}. All of a panel are covered by the same ε of one reward "
+        f"against {what.who}; accountant: {what.leak}. Markers: means over the seeds. Front: "
+        "nobody has less regret for as much or less that is sent; drawn from means, whose "
+        "intervals are in the table, as are the places of dials. CDP-MAB as it is in the arena is "
+        "marked besides. With a smaller radius no proof covers it: that is in a figure of its own, "
+        "arena_radius. Lower bound: what any algorithm whose actions are ε-private loses in the "
+        f"end (docs/theory.md), the mean over {INSTANCES} instances; at this T a yardstick, below "
+        "which means may be. Links and bits as in the figure of links."
+    )
+    ends = []
+    for leak, each in told.items():
+        best = front(each, "links")
+        listed = " / ".join(
+            f"{one.label} {one.mean:,.0f} with {one.links.mean():,.0f} links" for one in best
+        )
+        ends.append(f"at a leak of {leak:g}, {listed}; lower bound {bound[leak]:,.0f}")
+    alt = f"The front of regret and links, against {what.who}: {'. '.join(ends)}."
+    picture = pictures.Picture(f"arena_front_{view}", page, caption, alt, rows, rows)
+    return pictures.publish(picture, folder)
+
+
+def radius_rows(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Returns a row for every factor at every leak, and those of KL-SE beside them."""
+    rows = []
+    for leak in TOLD:
+        beside = [each for each in points("messages", leak, parts["b"], dials) if _beside(each)]
+        own = radii(parts["b"], dials, leak)
+        for factor, each in [*own.items(), *(("", each) for each in beside)]:
+            rows.append(
+                {
+                    "ε": f"{leak:g}",
+                    "algorithm": LINE_UP[each.name if factor == "" else REFERENCE].label,
+                    "factor of the radius": factor,
+                    "seeds": len(each.regret),
+                    "regret at T": common.interval(each.regret),
+                    **tails(each.regret),
+                    "seeds that lost the best arm": each.lost,
+                    "links at T": common.interval(each.links),
+                }
+            )
+    return rows
+
+
+def _beside(each: Point) -> bool:
+    """Whether it is drawn beside CDP-MAB's radii."""
+    return each.name in BESIDE and not each.settings
+
+
+def _draw_radius(
+    parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
+) -> list[Path]:
+    """Regret at T of CDP-MAB over the factor of its radius, and KL-SE beside it."""
+    rows = radius_rows(parts, dials)
+    told = [leak for leak in TOLD if radii(parts["b"], dials, leak)]
+    # Of what is drawn side by side, one scale.
+    low = 0.7 * min(least_possible(leak, horizon) for leak in told)
+    high = 1.4 * max(row["regret at T"][2] for row in rows)
+
+    def page(page: pictures.Page) -> None:
+        panels = page.places(len(told), across=min(3, len(told)), height=2.4)
+        for panel, leak in zip(panels, told, strict=True):
+            here = [row for row in rows if row["ε"] == f"{leak:g}"]
+            own = [row for row in here if row["factor of the radius"] != ""]
+            x = [row["factor of the radius"] for row in own]
+            mean, lower, upper = np.array([row["regret at T"] for row in own]).T
+            color = style.look(0)["color"]
+            panel.vlines(x, lower, upper, color=color, lw=0.8)
+            panel.plot(x, mean, color=color, lw=0.9)
+            for kept, face in ((True, color), (False, "white")):
+                at = [i for i, row in enumerate(own) if (not row[LOST]) == kept]
+                look: dict[str, Any] = {"ls": "none", "ms": 4, "mfc": face, "color": color}
+                panel.plot([x[i] for i in at], mean[at], marker="o", **look)
+            for index, row in enumerate((r for r in here if r not in own), 1):
+                panel.axhline(row["regret at T"][0], label=row["algorithm"], **style.look(index))
+            panel.axhline(least_possible(leak, horizon), color="0.35", ls=BOUND, lw=0.9)
+            panel.set(xscale="log", yscale="log", xlim=(0.088, 1.14), ylim=(low, high))
+            panel.set_xticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
+            panel.xaxis.set_minor_locator(NullLocator())
+            panel.set_title(f"leak {leak:g}", fontsize=FONT, pad=3, loc="left")
+            panel.set_xlabel("factor of the radius", labelpad=2)
+            panel.set_ylabel("regret at T", labelpad=2)
+        color = style.look(0)["color"]
+        page.handles = [
+            Line2D([], [], marker="o", ms=4, color=color, lw=0.9, label="CDP-MAB, no seed lost"),
+            Line2D([], [], marker="o", ms=4, color=color, mfc="white", lw=0.9, label="some lost"),
+            *(
+                Line2D([], [], label=LINE_UP[name].label, **style.look(index))
+                for index, name in enumerate(BESIDE, 1)
+            ),
+            Line2D([], [], color="0.35", ls=BOUND, lw=0.9, label="lower bound in the end"),
+        ]
+
+    seeds = [row["seeds"] for row in rows]
+    caption = (
+        f"{_setting(horizon, seeds)}. CDP-MAB with its confidence radius multiplied by a factor, "
+        "and epochs as short as that allows. A factor of 1 has the proof; smaller ones have none. "
+        "Hollow: some seeds lost the best arm. Nobody's proof covers the hollow ones, nor filled "
+        f"ones below 1: {max(seeds):,} seeds may all have kept the best arm by luck. KL-SE keeps "
+        "it with a probability of at least 1 − 1/T, proven. All are covered by the same ε of one "
+        f"reward against {VIEWS['messages'].who}. Markers: means over the seeds; {BARS}. Lower "
+        "bound: as in the fronts, a yardstick."
+    )
+    ends = []
+    for leak in told:
+        own = radii(parts["b"], dials, leak)
+        best = min(own, key=lambda factor: own[factor].mean)
+        ends.append(
+            f"at a leak of {leak:g}, {own[1.0].mean:,.0f} with the factor 1 and least, "
+            f"{own[best].mean:,.0f}, with {best:g}, where {own[best].lost:,} of "
+            f"{len(own[best].regret):,} seeds lost the best arm"
+        )
+    alt = f"Regret of CDP-MAB: {'; '.join(ends)}."
+    picture = pictures.Picture("arena_radius", page, caption, alt, rows, rows)
+    return pictures.publish(picture, folder)
+
+
+def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Path]:
+    """The least regret that was possible in a year, by what is trusted."""
+    groups = by_trust(parts)
+    best = {told: best_by_year(runs) for told, runs in groups.items()}
+    first = min(steps[0][0] for steps in best.values())
+    bounds = {"any algorithm": None, "any with actions of ε = 1": 1.0}
+
+    def page(page: pictures.Page) -> None:
+        (panel,) = page.places(1, height=3.4)
+        notes: list[pictures.Note] = []
+        lines: list[list[tuple[float, float]]] = []
+        for index, (told, steps) in enumerate(best.items()):
+            own = style.look(index)
+            years, means = [s[0] for s in steps], [s[2] for s in steps]
+            panel.plot([*years, NOW + 0.5], [*means, means[-1]], drawstyle="steps-post", **own)
+            until = [*years[1:], NOW + 0.5]
+            at = zip(years, until, means, strict=True)
+            lines.append([end for a, b, mean in at for end in ((a, mean), (b, mean))])
+            panel.plot(years, means, style.MARKERS[index], ms=3, color=own["color"])
+            notes += [
+                pictures.Note((when, mean), LINE_UP[name].label, own["color"])
+                for when, name, mean in steps
+            ]
+            own |= {"marker": style.MARKERS[index], "markersize": 3, "label": told}
+            page.handles = [*page.handles, Line2D([], [], **own)]
+        for words, epsilon in bounds.items():
+            dash = "-" if epsilon is None else BOUND
+            look: dict[str, Any] = {"color": "0.6", "linestyle": dash, "linewidth": 0.9}
+            panel.axhline(least_possible(epsilon, horizon), **look)
+            label = f"lower bound in the end: {words}"
+            page.handles = [*page.handles, Line2D([], [], label=label, **look)]
+        panel.set_yscale("log")
+        panel.set_xlim(first - 1, NOW + 1)
+        panel.margins(y=0.08)
+        panel.set_xlabel("year of publication", labelpad=2)
+        panel.set_ylabel("least regret at T so far", labelpad=2)
+        ends = first - 1, NOW + 1
+        for epsilon in bounds.values():
+            lines.append([(x, least_possible(epsilon, horizon)) for x in ends])
+        page.fit = lambda: pictures.write_beside(panel, notes, lines, crowded=True)
+
+    rows = []
+    for told, steps in best.items():
+        for when, name, _ in steps:
+            values = groups[told][name]
+            head = {"trust": told, "year": when, "algorithm": LINE_UP[name].label}
+            rows.append(
+                head
+                | {"seeds": len(values), "regret at T": common.interval(values), **tails(values)}
+            )
+    seeds = [len(values) for runs in groups.values() for values in runs.values()]
+    caption = (
+        f"{_setting(horizon, seeds)}. Each line: the least mean regret of the arena's contestants "
+        "that were published by then, all trusted alike. A step is a contestant that has less than "
+        f"all before it, on means; of {NOW} are this project's own, and what it made of others' "
+        "(a secure sum, a smaller radius). Grey: lower bounds for one player who sees all that the "
+        f"agents see, the mean over {INSTANCES} instances; at this T yardsticks."
+    )
+    listed = "; ".join(
+        f"{told}: {steps[0][2]:,.0f} in {steps[0][0]} ({LINE_UP[steps[0][1]].label}), "
+        f"{steps[-1][2]:,.0f} in {steps[-1][0]} ({LINE_UP[steps[-1][1]].label})"
+        for told, steps in best.items()
+    )
+    alt = f"The least regret at T = {whole(horizon)}, first and last of each line. {listed}."
+    picture = pictures.Picture("arena_years", page, caption, alt, rows, rows)
+    return pictures.publish(picture, folder)
