@@ -139,7 +139,9 @@ def _draw_front(
     return pictures.publish(picture, folder)
 
 
-def radius_rows(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> list[dict[str, Any]]:
+def radius_rows(
+    parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int
+) -> list[dict[str, Any]]:
     """Returns a row for every factor at every leak, and those of KL-SE beside them."""
     rows = []
     for leak in TOLD:
@@ -156,6 +158,7 @@ def radius_rows(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> list[dict
                     **tails(each.regret),
                     "seeds that lost the best arm": each.lost,
                     "links at T": common.interval(each.links),
+                    "lower bound": f"{least_possible(leak, horizon):,.0f}",
                 }
             )
     return rows
@@ -170,7 +173,7 @@ def _draw_radius(
     parts: Mapping[str, Any], dials: Mapping[Any, Any], horizon: int, folder: Path
 ) -> list[Path]:
     """Regret at T of CDP-MAB over the factor of its radius, and KL-SE beside it."""
-    rows = radius_rows(parts, dials)
+    rows = radius_rows(parts, dials, horizon)
     told = [leak for leak in TOLD if radii(parts["b"], dials, leak)]
     # Of what is drawn side by side, one scale.
     low = 0.7 * min(least_possible(leak, horizon) for leak in told)

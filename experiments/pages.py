@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -321,7 +321,110 @@ def _unseen(numbers: Numbers) -> str:
     return "\n".join(common.table_lines(list(numbers.table("audit_unseen").rows)))
 
 
+def _regret(row: Mapping[str, str]) -> str:
+    """Writes the regret of a row with its interval."""
+    ends = ("regret at T", "regret at T, lower", "regret at T, upper")
+    mean, lower, upper = (float(row[end]) for end in ends)
+    return f"{mean:,.0f} [{lower:,.0f}, {upper:,.0f}]"
+
+
+def _by_leak(numbers: Numbers) -> Iterator[tuple[str, list[dict[str, str]], list[dict[str, str]]]]:
+    """Yields each leak with CDP-MAB's radii, the smallest first, and who is beside them."""
+    rows = numbers.table("arena_radius").rows
+    for leak in dict.fromkeys(row["ε"] for row in rows):
+        here = [row for row in rows if row["ε"] == leak]
+        own = [row for row in here if row["factor of the radius"]]
+        yield leak, own, [row for row in here if row not in own]
+
+
+LOST = "seeds that lost the best arm"
+
+
+def _note_cost(numbers: Numbers) -> str:
+    """What CDP-MAB costs: as it is proven, with the smallest radius that lost nothing, and ours."""
+    rows, told = [], []
+    for leak, own, beside in _by_leak(numbers):
+        (proven,) = [row for row in own if float(row["factor of the radius"]) == 1]
+        kept = next(row for row in own if row[LOST] == "0")
+        below = [row for row in own if row is not kept and own.index(row) < own.index(kept)]
+        rows.append(
+            {
+                "leak": leak,
+                "CDP-MAB": _regret(proven),
+                "smallest factor that lost no best arm": kept["factor of the radius"],
+                "CDP-MAB with it": _regret(kept),
+                **{row["algorithm"]: _regret(row) for row in beside},
+                "lower bound": proven["lower bound"],
+            }
+        )
+        means = [float(row["regret at T"]) for row in (proven, kept, beside[-1])]
+        bound = float(proven["lower bound"].replace(",", ""))
+        text = (
+            f"* At a leak of {leak}, CDP-MAB's mean is {means[0] / bound:.0f} times the lower "
+            f"bound. A smaller radius takes a factor of {means[0] / means[1]:.1f} away, and leaves "
+            f"{means[1] / bound:.0f} times the bound. {beside[-1]['algorithm']}, leaves "
+            f"{means[2] / bound:.1f} times the bound."
+        )
+        if below:
+            worst = max(below, key=lambda row: int(row[LOST]))
+            text += (
+                f" With a factor of {worst['factor of the radius']}, {int(worst[LOST]):,} of "
+                f"{int(worst['seeds']):,} seeds lost the best arm."
+            )
+        told.append(text)
+    return "\n".join([*common.table_lines(rows), "", *told])
+
+
+def _note_caps(numbers: Numbers) -> str:
+    rows = [
+        {
+            "who sees": row["view"],
+            "leak": row["ε"],
+            "links, at most": row["links, at most"],
+            "least regret": row["least regret"],
+            "regret": _regret(row),
+            "largest": row["largest"],
+            "above 3 × the median": row["seeds above 3 × the median"],
+            "CDP-MAB": row["CDP-MAB"],
+            "lower bound": row["lower bound"],
+        }
+        for row in numbers.table("arena_caps").rows
+    ]
+    return "\n".join(common.table_lines(rows))
+
+
+def _note_years(numbers: Numbers) -> str:
+    rows, told = numbers.table("arena_years").rows, []
+    for trust in dict.fromkeys(row["trust"] for row in rows):
+        steps = [
+            f"{row['year']} {row['algorithm']} {_regret(row)}"
+            for row in rows
+            if row["trust"] == trust
+        ]
+        told.append(f"* {trust[0].upper()}{trust[1:]}: {'; '.join(steps)}.")
+    return "\n".join(told)
+
+
+def _note_far(numbers: Numbers) -> str:
+    heads = ("algorithm", "who is trusted", "epsilon of messages", "epsilon of actions")
+    rows = [
+        {head: row[head] for head in heads}
+        | {
+            "seeds": row["seeds"],
+            "regret": _regret(row),
+            "largest": row["largest"],
+            "above 3 × the median": row["seeds above 3 × the median"],
+        }
+        for row in numbers.table("arena_far").rows
+    ]
+    return "\n".join(common.table_lines(rows))
+
+
 BLOCKS = (
+    Block("docs/note.md", "note_cost", _note_cost),
+    Block("docs/note.md", "note_caps", _note_caps),
+    Block("docs/note.md", "note_years", _note_years),
+    Block("docs/note.md", "note_far", _note_far),
     Block("docs/reproduction.md", "readings", _readings),
     Block("docs/reproduction.md", "multiverse", _multiverse),
     Block("docs/reproduction.md", "found", _found),
