@@ -159,7 +159,7 @@ class DDUCB(IndexPolicy):
         )
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 

@@ -120,7 +120,7 @@ class GosInE(IndexPolicy):
         return counted._replace(lately=state.lately + pulls)
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells whether t = j^3 for a whole j."""
         root = jnp.rint(jnp.cbrt(slot.time))
         return root * root * root == slot.time

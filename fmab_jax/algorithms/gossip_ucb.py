@@ -145,7 +145,7 @@ class GossipUCB(IndexPolicy):
         return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 

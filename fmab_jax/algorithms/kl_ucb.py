@@ -104,7 +104,7 @@ class KLUCB(IndexPolicy):
         return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0
 

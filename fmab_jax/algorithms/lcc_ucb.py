@@ -119,7 +119,7 @@ class LCCUCB(IndexPolicy):
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
         most = jnp.ceil(slot.arms / slot.agents) + own["degree"]
         units = slot.time / (most * (most + 1.0))

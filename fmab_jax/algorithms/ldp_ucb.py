@@ -126,6 +126,6 @@ class LDPUCB(Private, IndexPolicy):
         return first_best(jnp.where(few, jnp.inf, index))
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0

@@ -70,6 +70,6 @@ class Thompson(IndexPolicy):
         return first_best(state.sums / count + drawn / jnp.sqrt(count))
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0

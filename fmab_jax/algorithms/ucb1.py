@@ -68,6 +68,6 @@ class UCB1(IndexPolicy):
         return first_best(upper_bound(state.pulls, state.sums, width))
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0

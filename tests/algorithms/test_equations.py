@@ -503,7 +503,7 @@ def test_an_arm_is_late_from_its_border_on(policy, border, below):
 def test_agents_talk_from_the_slot_after_the_first_pulls_on(policy):
     """Would catch a talk in slot K, which has only just pulled the last arm, or none in K + 1."""
     with jax.enable_x64(True):
-        assert [bool(policy.due(slot_of(t), {})) for t in (2, 3, 4, 5)] == [
+        assert [bool(policy.due(known(policy), slot_of(t), {})) for t in (2, 3, 4, 5)] == [
             False,
             False,
             True,
@@ -545,7 +545,7 @@ def test_the_first_pulls_are_the_first_estimates(policy):
 )  # fmt: skip
 def test_only_those_that_pool_talk_in_every_slot(policy, own, wanted):
     """Would catch links that are counted where each agent is alone, or not where a server pools."""
-    assert bool(policy.due(slot_of(5), own)) is wanted
+    assert bool(policy.due(known(policy), slot_of(5), own)) is wanted
 
 
 @pytest.mark.parametrize(("degree", "sub_epochs"), [(5, 1), (2, 3)])
@@ -562,8 +562,8 @@ def test_sub_epochs_of_lcc_ucb_end_where_their_lengths_add_up_to(degree, sub_epo
     own = {"degree": np.float64(degree), "sub_epochs": np.float64(sub_epochs)}
     slots = np.unique(np.concatenate([np.array(ends) + late for late in (-1, 0, 1)]))
     with jax.enable_x64(True):
-        one = slot_of(1, agents=agents, arms=arms)
-        due = jax.jit(jax.vmap(lambda t: fmab.lcc_ucb.due(one._replace(time=t), own)))
+        one, state = slot_of(1, agents=agents, arms=arms), known(fmab.lcc_ucb)
+        due = jax.jit(jax.vmap(lambda t: fmab.lcc_ucb.due(state, one._replace(time=t), own)))
         found = np.asarray(due(jnp.asarray(slots, jnp.float64)))
     assert slots[found].tolist() == ends and len(ends) > 6
 

@@ -22,7 +22,9 @@ from fmab_jax.algorithms import gosine as fmab_gosine
 from fmab_jax.algorithms.families import index
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.core import keys
+from fmab_jax.core.exchanges import server
 from fmab_jax.core.problems import Instance
+from fmab_jax.errors import Refusal
 from fmab_jax.run import batches
 
 ALPHA = 1e-6
@@ -272,13 +274,17 @@ def test_bits_do_not_depend_on_the_devices(tmp_path):
 def test_phases_of_gosine_end_at_cubes():
     """Would catch a cube root that is off by a rounding, for every phase that can be run."""
 
+    nothing = jnp.zeros((1, 1))
+    arms, places = nothing.astype(bool), nothing[0].astype(int)
+    state = fmab_gosine.Known(nothing, nothing, nothing, arms, places, places)
+
     def due(number):
         zero = jnp.float64(0.0)
         beside, words = jnp.zeros((0, 0), jnp.int32), keys.Words(jnp.uint32(0), jnp.uint32(0))
         slot = index.Slot(
             number, number.astype(jnp.float64), *[zero] * 3, beside, zero, words, words
         )
-        return fmab.gosine.due(slot, {})
+        return fmab.gosine.due(state, slot, {})
 
     cubes = np.arange(1, 465) ** 3
     slots = np.unique(np.concatenate([cubes, cubes + 1, cubes[1:] - 1]))
@@ -294,6 +300,79 @@ def test_links_of_gosine_are_exact():
     links = data.links.sel(meter="peer")
     expected = 6 * np.array([0, 1, 1, 2, 2, 3, 3, 4, 9, 10])
     np.testing.assert_array_equal(links, np.broadcast_to(expected, links.shape))
+
+
+class Counted(NamedTuple):
+    pulls: jax.Array
+    sums: jax.Array
+    told: jax.Array
+
+
+@dataclass(frozen=True)
+class Counts(IndexPolicy):
+    """UCB1 alone; a server hears all agents once so many more pulls of arm 1 were made."""
+
+    name: ClassVar[str] = "counts"
+
+    new: float = 5.0
+
+    def exchange(self, agents):
+        return server(agents)
+
+    @staticmethod
+    def init(rows, arms, slot, own):
+        return Counted(*[jnp.zeros((rows, arms))] * 2, jnp.zeros((rows, 1)))
+
+    @staticmethod
+    def choose(state, slot, own):
+        return fmab.ucb1.choose(index.Tally(state.pulls, state.sums), slot, {"alpha": 2.0})
+
+    @staticmethod
+    def due(state, slot, own):
+        new = state.pulls[:, 1] - state.told[:, 0]
+        agents = jnp.arange(len(new), dtype=jnp.float64) < slot.agents
+        return jnp.sum(jnp.where(agents, new, 0.0)) >= own["new"]
+
+    @staticmethod
+    def communicate(state, slot, own):
+        return state._replace(told=state.pulls[:, 1:])
+
+
+def test_rounds_that_depend_on_counts_are_charged_at_their_slots():
+    """Would catch a `due` that is asked before the slot's pulls are counted, or with stale counts.
+
+    Mutant: in `index._step`, `due` of the state before `update`: rounds come a slot late.
+    """
+    problem = fmab.Problem([0.75, 0.25], agents=3)
+    data = fmab.simulate(Counts(), problem, 400, 32, times=400)
+    links = data.links.sel(meter="server").values
+    # Every pull of arm 1, and nothing else, costs a half: regret tells the counts.
+    pulled = np.rint(data.regret.values / 0.5)
+    found = np.zeros_like(links)
+    for seed, counts in enumerate(pulled):
+        told = rounds = 0
+        for slot, count in enumerate(counts):
+            if count - told >= 5:
+                told, rounds = count, rounds + 1
+            found[seed, slot] = 3 * rounds
+    np.testing.assert_array_equal(links, found)
+    # Data decided when: in most slots some seeds have had another number of rounds.
+    assert (np.ptp(links, axis=0) > 0).mean() > 0.5
+
+
+def test_due_says_yes_or_no_for_all_agents_together():
+    """Would catch an answer for each row that is taken for one of all."""
+
+    @dataclass(frozen=True)
+    class Each(Counts):
+        name: ClassVar[str] = "each"
+
+        @staticmethod
+        def due(state, slot, own):
+            return state.pulls[:, 1] - state.told[:, 0] >= own["new"]
+
+    with pytest.raises(Refusal, match=r"due returns bool of shape \(3,\), not true or false"):
+        fmab.simulate(Each(), fmab.Problem([0.75, 0.25], agents=3), 40, 8)
 
 
 class Walk(NamedTuple):
@@ -320,7 +399,7 @@ class Wanderer(IndexPolicy):
         return state._replace(last=jnp.full_like(state.last, slot.time))
 
     @staticmethod
-    def due(slot, own):
+    def due(state, slot, own):
         return slot.number % 7 == 0
 
     @staticmethod

@@ -89,7 +89,7 @@ class Told(fmab.IndexPolicy):
         return jnp.zeros(state.pulls.shape[0], jnp.int32)
 
     @staticmethod
-    def due(slot, own):
+    def due(state, slot, own):
         """In every tenth slot."""
         return slot.number % 10 == 0
 

@@ -236,8 +236,9 @@ class IndexPolicy(Algorithm):
       ``rewards`` are [row, arm], zero except at what was pulled; by default they are added up.
     * ``release(rewards, uniforms, own)``: what each agent makes of its reward, both [agent], before
       anybody looks at it; by default the reward. One uniform for each makes it random.
-    * ``due(slot, own)``: whether agents communicate at the end of this slot; by default never. Each
-      time counts as one round and costs the links of the exchange.
+    * ``due(state, slot, own)``: whether agents communicate at the end of this slot, from what they
+      know by then; by default never. Each time counts as one round and costs the links of the
+      exchange.
     * ``communicate(state, slot, own)``: the state after a communication; by default the same.
     * ``in_play(state)``: which arms a row may still pull; by default all.
     * ``commit(state)``: the arm that a row would commit to; by default the one pulled most.
@@ -364,17 +365,19 @@ class IndexPolicy(Algorithm):
         return rewards
 
     @staticmethod
-    def due(slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: State, slot: Slot, own: Own) -> Bool[Array, ""]:
         """Tells whether agents communicate at the end of this slot.
+
+        The state is that after the slot's reward.
 
         Example:
             >>> from types import SimpleNamespace
             >>> import fmab_jax as fmab
             >>> class Sometimes(fmab.IndexPolicy):
             ...     @staticmethod
-            ...     def due(slot, own):
+            ...     def due(state, slot, own):
             ...         return slot.number % 100 == 0
-            >>> [Sometimes.due(SimpleNamespace(number=t), {}) for t in (99, 100)]
+            >>> [Sometimes.due(None, SimpleNamespace(number=t), {}) for t in (99, 100)]
             [False, True]
         """
         return jnp.bool_(False)
@@ -742,7 +745,7 @@ def _step(
     )
     state = _kept(running, after, state)
 
-    due = filling.due(slot, own) & running
+    due = checked("due", filling.due(state, slot, own), (), "b") & running
     if filling.communicate is not IndexPolicy.communicate:
         talking = _slot(trial, arms, key, number, _TALKING)
         state = lax.cond(
