@@ -948,6 +948,7 @@ def made_up(regret, sent, seeds=4):
         "links": (("seed", "time", "meter"), links),
         "numbers_sent": ("seed", np.full(seeds, 100.0 * sent)),
         "agents_worse": ("seed", np.arange(seeds)),
+        "best_arm_lost": ("seed", np.zeros(seeds, bool)),
     }
     coords = {"time": SLOTS, "meter": ["used"], "priced": ("meter", [True])}
     return xr.Dataset(data, coords)
@@ -1298,6 +1299,11 @@ def test_settings_say_whether_they_agree_with_what_is_known():
             )
         assert told(other, 1000) == "cannot be said: AdaP-UCB was not run"
     assert told("adap-AdaP-UCB", 140) == "see the other two"
+    # 1,151; and 124 ± 9, where 18 more or less agree.
+    assert told("check-AdaP-KLUCB", 1_190) == "yes: regret +3.4 %"
+    assert told("check-AdaP-KLUCB", 1_090) == "no: regret -5.3 %"
+    assert told("check-DP-KLUCB", 141) == "yes: regret +13.7 %"
+    assert told("check-DP-KLUCB", 105) == "no: regret -15.3 %"
     for name in ("dducb-ring-of-100", "gosine-GosInE", "lcc-graph-100-250"):
         assert told(name, 5) == "cannot be said: no number is known"
 

@@ -33,7 +33,7 @@ from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
 
 # Of which test_arena_experiments.py is; test_maps.py is of the maps.
-ARENA = ("arena", "arena_settings", "arena_protocols", "arena_report")
+ARENA = ("arena", "arena_settings", "arena_protocols", "arena_fronts", "arena_report")
 # Figures that are made by default; the others are for `-m slow`.
 QUICK = ("fig04_epsilon", "fig13_heterogeneity")
 # Figure: (algorithm, M, K, epsilon, what else it fixes or sweeps), from the table of the paper's

@@ -250,6 +250,15 @@ def _settings(rows: Sequence[dict[str, str]]) -> Iterable[str]:
                 yield f"AdaP-UCB has {first / mine} of {of}"
             elif (told[1] == "yes") != (abs(first / mine / SHARE - 1) <= READ_OFF):
                 yield f"{of} is said to agree: {told[1]}"
+        elif known := re.match(r"([\d,]+)(?: ± (\d+))? \(a simulation by others\)", row["known"]):
+            off = mine - number(known[1])
+            near = abs(off) <= max(NEAR / 100 * number(known[1]), 2 * number(known[2] or "0"))
+            told = re.fullmatch(r"(yes|no): regret ([+-][\d.]+) %", said)
+            part = 100 * off / number(known[1])
+            if not told or abs(float(told[2]) - part) > 0.06:
+                yield f"{of} is off by {part} %"
+            elif (told[1] == "yes") != near:
+                yield f"{of} is said to agree: {told[1]}, and is off by {off}"
         elif row["known"] != "a picture without numbers":
             yield f"{of}: what is known cannot be read"
         elif not said.startswith("cannot be said"):

@@ -1,0 +1,69 @@
+"""Makes docs/note.pdf of docs/note.md, for print.
+
+pip install ".[pdf]" && python docs/site/pdf.py
+
+Pandoc reads the page and Typst sets it. The figures are those for print that lie beside the
+pictures. The PDF holds the digest of the page that it was made of, so that a test sees when it is
+out of date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from pathlib import Path
+
+from fmab_jax.files import whole_file
+
+ROOT = Path(__file__).parents[2]
+NOTE, PDF = ROOT / "docs" / "note.md", ROOT / "docs" / "note.pdf"
+
+# A link into the repository leads nowhere on paper.
+_FILTER = """
+function Link(link)
+  if not link.target:match("^https?:") then return link.content end
+end
+"""
+_LOOK = """
+#set page(paper: "a4", margin: (x: 2.2cm, y: 2.4cm), numbering: "1")
+#set par(justify: true, leading: 0.62em)
+#set text(size: 10pt)
+#set table(stroke: none, inset: (x: 4pt, y: 3pt))
+#show table: set text(size: 7pt)
+#show table: set par(justify: false)
+#show figure: set block(breakable: true)
+#show figure.caption: set text(size: 8.5pt)
+"""
+
+
+def digest(page: str) -> str:
+    """Returns what tells one state of the page from another."""
+    return hashlib.sha256(page.encode()).hexdigest()
+
+
+def main() -> None:
+    """Writes the PDF."""
+    import pypandoc
+    import typst
+
+    page = NOTE.read_text("utf-8")
+    title, _, body = page.removeprefix("# ").partition("\n")
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
+    body = re.sub(r"\]\(\.\./figures/(\w+)\.png\)", r"](/figures/\1.pdf)", body)
+    with tempfile.TemporaryDirectory() as folder:
+        filter_, look = Path(folder, "links.lua"), Path(folder, "look.typ")
+        filter_.write_text(_FILTER)
+        look.write_text(_LOOK)
+        given = ["--standalone", f"--lua-filter={filter_}", f"--include-in-header={look}"]
+        given += [f"--metadata=title:{title}", "--variable=papersize:a4"]
+        form = "markdown-raw_html+lists_without_preceding_blankline"
+        text = pypandoc.convert_text(body, "typst", format=form, extra_args=given)
+    text += f'\n#set document(keywords: "{digest(page)}")\n'
+    with whole_file(PDF) as temporary:
+        temporary.write_bytes(typst.compile(text.encode(), root=str(ROOT)))
+    print(PDF.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
