@@ -64,14 +64,15 @@ TRUST = {
 
 
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
-# alone in episodes, of one policy that all agents share, of agents alone in slots, of agents that
-# draw from a Beta law for every arm, of agents that talk in slots. In each part of the arena, up to
-# T = 10^4, up to 10^5, and beyond.
+# alone in episodes, of one policy that all agents share, of agents alone in slots, of those that look
+# for an index in every slot, of agents that draw from a Beta law for every arm, of agents that talk
+# in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.4, 0.2), "c": (0.2, 0.1, 0.1)},
     "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
     "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.01, 0.0)},
+    "search": {"a": (1.0, 0.1, 0.01), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.01, 0.0)},
     "draws": {"a": (0.1, 0.02, 0.0), "b": (0.02, 0.0, 0.0), "c": (0.01, 0.0, 0.0)},
     "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.01, 0.0), "c": (0.05, 0.01, 0.0)},
 }
@@ -113,6 +114,8 @@ class Entry(NamedTuple):
             return "rounds" if self.agents == AGENTS else "episodes"
         if self.algorithm.name == "lazy_dp_ts":
             return "draws"
+        if self.algorithm.name == "kl_ucb" and self.alone:
+            return "search"
         return "pooled" if self.algorithm.shared else "alone" if self.alone else "talk"
 
     def seeds(self, part: str, horizon: int, seeds: int) -> int:

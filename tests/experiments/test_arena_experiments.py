@@ -377,6 +377,7 @@ SEEDS = {
     "pooled": {10**4: (1000, 200, 200), 10**5: (100, 40, 40), 10**6: (40, 10, 10)},
     "alone": {10**4: (1000, 100, 50), 10**5: (100, 20, 10), 10**6: (40, 0, 0)},
     "episodes": {10**4: (1000, 1000, 200), 10**5: (1000, 400, 100), 10**6: (1000, 200, 100)},
+    "search": {10**4: (1000, 100, 50), 10**5: (100, 20, 10), 10**6: (10, 0, 0)},
     "draws": {10**4: (100, 20, 10), 10**5: (20, 0, 0), 10**6: (0, 0, 0)},
     "talk": {10**4: (200, 50, 50), 10**5: (40, 10, 10), 10**6: (0, 0, 0)},
 }
@@ -388,7 +389,7 @@ def test_seeds_are_what_a_contestant_can_run():
     for name, entry in arena.LINE_UP.items():
         cost = "pooled" if name in POOLED else "talk" if name in TALK else "alone"
         cost = cost if entry.steps else "episodes" if name in EPISODES else "rounds"
-        cost = "draws" if name == "lazy_dp_ts" else cost
+        cost = {"lazy_dp_ts": "draws", "kl_ucb": "search"}.get(name, cost)
         assert entry.cost == cost, name
         for horizon, wanted in SEEDS[cost].items():
             assert tuple(entry.seeds(part, horizon, 1000) for part in "abc") == wanted, name
