@@ -359,8 +359,8 @@ VIEWS = {
         },
         {},
         "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents; KL-SE on a ring, "
-        "or where arms are shared out, and DEMAB, on single messages. Agents of DDP-MAB wait by the noisy "
-        "means that they send (`private_waiting`). Actions follow from what ε covers, "
+        "or where arms are shared out, and DEMAB, on single messages. Agents of DDP-MAB wait by "
+        "the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
         "so that ε is an upper bound on what they leak{shown}.",
     ),
 }

@@ -89,7 +89,7 @@ _READINGS = {
     "the text's.",
     "fed1_ucb_own": "Fed1-UCB with the authors' own f = 10 log T: at T = {least} one phase takes "
     "{phase} of the slots, which is nearly uniform play.",
-    "demab": "DEMAB is read from a summary of its paper, whose pseudo-code was not found; what that "
+    "demab": "DEMAB is read from a summary, as its pseudo-code was not found; what that "
     "leaves open is in docs/semantics.md. At T = {long} its agents explore alone for {alone} "
     "slots, in which no phase ends: its first phase takes {first} pulls of an arm.",
     "demab_private": "The same with noise on every sum of rewards, and phases as long as that "

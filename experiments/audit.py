@@ -224,7 +224,6 @@ SOUND = {
     "KL-SE, components": Case(partial(fmab.kl_se_components, 1.0, "3,3:complete"), part=WHOLE),
     "KL-SE, secure sum": Case(partial(fmab.kl_se, 1.0, secure=True), 5, part=WHOLE),
     "DP-IMED, secure sum": Case(partial(fmab.dp_imed, 1.0, secure=True), 5, part=WHOLE),
-    "DEMAB, private": Case(partial(fmab.demab, 1.0), part=WHOLE),
     "LDP-UCB": Case(partial(fmab.ldp_ucb, 1.0), part=WHOLE),
     "LDP-UCB, bits": Case(partial(fmab.ldp_ucb, 1.0, bits=True), part=WHOLE),
     "LDP-UCB, bits, δ": Case(partial(fmab.ldp_ucb, 1.0, bits=True), 2, "messages", DELTA, WHOLE),
