@@ -298,7 +298,7 @@ def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key
         rate = arrays.padded_sum(gaps.T) / jnp.sum(alive, axis=1, dtype=jnp.float64)
         return _Alone(
             phase=phase,
-            completed=state.completed + fits,
+            completed=state.completed + fits.astype(jnp.int32),
             slot=jnp.where(fits, end, state.slot),
             rate=jnp.where(fits, rate, state.rate),
             alive=alive,
@@ -457,7 +457,7 @@ def _phase(
     dealt = (rank % agents).astype(jnp.int32)
     moved = jnp.sum(alive & deals & (dealt != state.owner), dtype=jnp.int64)
     owner = jnp.where(deals, dealt, state.owner)
-    even = active // agents + (rank % agents < active % agents)
+    even = active // agents + (rank % agents < active % agents).astype(jnp.int64)
     load = jnp.where(deals, even, loads[state.owner])
     most = jnp.where(deals, -(-active // agents), most)
 
@@ -477,7 +477,9 @@ def _phase(
     by_each = jnp.ceil(pulls / few.astype(jnp.float64))
     slots = jnp.where(shared, 1, most) * _slots(by_each, horizon)
     until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
-    weight = jnp.where(shared, (few + more).astype(jnp.float64), 1.0 / load.astype(jnp.float64))
+    weight = jnp.where(
+        shared, (few + more.astype(jnp.int64)).astype(jnp.float64), 1.0 / load.astype(jnp.float64)
+    )
     rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, weight * instance.gaps, 0.0)))
     passed = arrays.rounded(rate * (until - state.slot).astype(jnp.float64))
 
@@ -496,7 +498,7 @@ def _phase(
         sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
     left = jnp.where(fits, _left(sums / pulls, alive, phase), alive)
 
-    rounds = state.rounds + fits
+    rounds = state.rounds + fits.astype(jnp.int32)
     # What was to be told before the first round, everybody knew.
     numbers = jnp.where(state.rounds > 0, 2 * moved + named + changed, 0)
     numbers = numbers + jnp.where(fits & ~shared, agents, 0)
