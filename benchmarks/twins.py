@@ -84,11 +84,16 @@ def _tests() -> SimpleNamespace:
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "algorithms")]
     import reference
     import test_arena
+    import test_demab
     import test_elimination
     import test_index
 
     return SimpleNamespace(
-        reference=reference, arena=test_arena, elimination=test_elimination, index=test_index
+        reference=reference,
+        arena=test_arena,
+        demab=test_demab,
+        elimination=test_elimination,
+        index=test_index,
     )
 
 
@@ -116,6 +121,15 @@ def pairs() -> dict[str, Pair]:
             horizon,
             functools.partial(_private, algorithm.name, horizon, given),
             functools.partial(tests.arena.elimination_p_values, name, sizes.twin),
+            sizes,
+        )
+    for name, setting in tests.demab.SETTINGS.items():
+        found[f"{setting.algorithm.name}: {name}"] = Pair(
+            setting.algorithm,
+            setting.problem,
+            setting.horizon,
+            functools.partial(_demab, setting),
+            functools.partial(tests.demab.p_values, name, sizes.twin),
             sizes,
         )
     sizes = Sizes(300, 300, ALPHA, True)
@@ -157,6 +171,10 @@ def _private(name: str, horizon: int, given: float, run: int) -> None:
     arena = _tests().arena
     twin: Any = arena.fed1_ucb if name == "fed1_ucb" else arena.private_elimination
     twin(arena.Drawn(run), name, arena.ELIMINATION_MEANS, 4, horizon, given)
+
+
+def _demab(setting: Any, run: int) -> None:
+    _tests().demab.demab(_tests().demab.Drawn(run), *setting)
 
 
 def _index_twin(twin: Any, talks: bool, means: Any, run: int) -> None:
@@ -278,8 +296,8 @@ def page(results: dict[str, Any]) -> str:
         "is the smallest difference of mean regret at T that is seen, in per cent of the mean. "
         "*Law* is the smallest distance that is seen between the two distribution functions of a "
         "number (Kolmogorov's distance, which is at most the total variation), in per cent. Where "
-        "a test compares no means (`dp_se`, `dist_dp_se`, `fed1_ucb`), *mean* is the share by "
-        "which all regret would have to be larger to be as far apart in law.",
+        "a test compares no means (`dp_se`, `dist_dp_se`, `fed1_ucb`, `demab`), *mean* is the "
+        "share by which all regret would have to be larger to be as far apart in law.",
         "",
         "Smaller differences are seen draw by draw: other tests give nearly every twin the very "
         "random numbers of the package, and ask for the same decisions and the same regret.",

@@ -140,6 +140,7 @@ LINE_UP = {
     "kl_se_components": Entry(
         "KL-SE, 10 stars of 5", fmab.kl_se_components(EPSILON, "5x10:star"), "message"
     ),
+    "demab_private": Entry("DEMAB, private", fmab.demab(EPSILON), "message"),
     "dist_dp_se": Entry("Dist-DP-SE", fmab.dist_dp_se(EPSILON), "sum"),
     "kl_se_sum": Entry("KL-SE, secure sum", fmab.kl_se(EPSILON, secure=True), "sum"),
     "dp_imed_sum": Entry("DP-IMED, secure sum", fmab.dp_imed(EPSILON, secure=True), "sum"),
@@ -155,6 +156,7 @@ LINE_UP = {
     "kl_ucb_pooled": Entry("KL-UCB, pooled", fmab.kl_ucb(pooled=True), "open"),
     "fed1_ucb": Entry("Fed1-UCB, f = 5", fmab.fed1_ucb(pulls=5), "open"),
     "fed1_ucb_own": Entry("Fed1-UCB, f = 10 log T", fmab.fed1_ucb(), "open"),
+    "demab": Entry("DEMAB", fmab.demab(), "open"),
     "dducb": Entry("DDUCB, ring", fmab.dducb("ring"), "open"),
     "gossip_ucb": Entry(
         "Gossip_UCB, ring, scaled", fmab.gossip_ucb("ring", radius="scaled"), "open"
@@ -301,6 +303,7 @@ VIEWS = {
             "kl_se_split": lambda leak: fmab.kl_se(leak, split=True),
             "kl_se_graph": lambda leak: fmab.kl_se_graph(leak, "ring"),
             "kl_se_components": lambda leak: fmab.kl_se_components(leak, "5x10:star"),
+            "demab_private": fmab.demab,
             **_GOSSIP,
             **_RELEASED,
         },
@@ -324,6 +327,7 @@ VIEWS = {
             "kl_se_split": "because few agents pull one arm, and their noise adds up to little",
             "kl_se_graph": "because it forwards single messages",
             "kl_se_components": "because its sinks read single messages",
+            "demab_private": "because its server reads single messages",
             "fed_ucb": "because its agents talk in pairs",
             **_SILENT,
         },
@@ -350,6 +354,7 @@ VIEWS = {
             "kl_se_components": lambda leak: fmab.kl_se_components(
                 message_leak(leak, AGENTS), "5x10:star"
             ),
+            "demab_private": fmab.demab,
             **_ONE_NOISE,
             **_GOSSIP,
             **_SUMMED,
@@ -357,8 +362,8 @@ VIEWS = {
         },
         {},
         "CDP-MAB, HDP-MAB, KL-SE and pooled LDP-UCB act on sums over all agents; KL-SE on a ring, "
-        "and where arms are shared out, on single messages. Agents of DDP-MAB wait by the noisy "
-        "means that they send (`private_waiting`). Actions follow from what ε covers, "
+        "or where arms are shared out, and DEMAB, on single messages. Agents of DDP-MAB wait by "
+        "the noisy means that they send (`private_waiting`). Actions follow from what ε covers, "
         "so that ε is an upper bound on what they leak{shown}.",
     ),
 }

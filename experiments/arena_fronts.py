@@ -89,7 +89,7 @@ QUICK = ("kl_se",)
 # Who is not older than this project, and when that was written: ours, and what we made of others'.
 NOW = 2026
 OURS = ("cdp_scaled", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components", "kl_se_sum")
-OURS += ("dp_imed_sum", "dp_klucb_sum")
+OURS += ("dp_imed_sum", "dp_klucb_sum", "demab_private")
 
 # Links that are few: what those who send in rounds stay below.
 FEW = 1000

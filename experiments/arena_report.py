@@ -89,6 +89,11 @@ _READINGS = {
     "the text's.",
     "fed1_ucb_own": "Fed1-UCB with the authors' own f = 10 log T: at T = {least} one phase takes "
     "{phase} of the slots, which is nearly uniform play.",
+    "demab": "DEMAB is read from a summary, as its pseudo-code was not found; what that "
+    "leaves open is in docs/semantics.md. At T = {long} its agents explore alone for {alone} "
+    "slots, in which no phase ends: its first phase takes {first} pulls of an arm.",
+    "demab_private": "The same with noise on every sum of rewards, and phases as long as that "
+    "asks for. This version is ours.",
     "dp_se": "DP-SE draws one noise for each arm, as the source has it; a public code draws one "
     "for all arms, which cancels. Its first epoch, {epoch} pulls of every arm at T = {long}, is "
     "longer than T.",
@@ -171,6 +176,11 @@ def _numbers(name: str) -> dict[str, str]:
         least = min(common.HORIZONS)
         phase = arena.ARMS * first_epoch(algorithm, least)
         told = {"least": whole(least), "phase": f"{phase:,}"}
+    elif name == "demab":
+        long = max(common.HORIZONS)
+        log = math.log(arena.AGENTS * arena.ARMS * long)
+        told = {"long": whole(long), "alone": f"{long // (arena.AGENTS * arena.ARMS)}"}
+        told |= {"first": f"{math.ceil(4**4 * log):,}"}
     elif name == "dp_se":
         epochs = {T: first_epoch(algorithm, T) for T in common.HORIZONS}
         long = max(T for T, pulls in epochs.items() if arena.ARMS * pulls > T)

@@ -99,6 +99,9 @@ ROW: dict[str, Callable[[], str]] = {
         fmab.hdp_mab(0.5, "8,3:complete", weights="components"), APART
     ),
     "hdp, stars, agents differ": run(fmab.hdp_mab(0.5, "4,4,3:star"), APART),
+    "demab": run(fmab.demab(), horizon=10**6),
+    "demab, private": run(fmab.demab(0.02), horizon=10**6),
+    "demab, phases alone": run(fmab.demab(0.1), FEW, horizon=10**7),
     "single": run(fmab.single_mab(0.5)),
     "single, agents differ": run(fmab.single_mab(0.5), APART),
     "single, budget": run(fmab.single_mab(0.5, **ROUNDS), horizon=10**5),

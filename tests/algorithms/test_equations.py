@@ -736,6 +736,8 @@ LEAKS = {
     "tree_ucb": (fmab.tree_ucb(0.3, split=True), 0.3, 0.3),
     "fed_ucb": (fmab.fed_ucb(0.3, "ring"), 0.3, 0.3),
     "fed1_ucb": (fmab.fed1_ucb(), INF, INF),
+    "demab": (fmab.demab(), INF, INF),
+    "demab, private": (fmab.demab(0.3), 0.3, 0.3),
     "ucb1": (fmab.ucb1(pooled=True), INF, INF),
 }
 
@@ -805,6 +807,8 @@ LEDGERS = {
     "tree_ucb, split": (fmab.tree_ucb(0.3, split=True), [(ACTIONS, 0.3, 0)]),
     "fed_ucb": (fmab.fed_ucb(0.3, "ring"), [("neighbours", 0.3, 0), (ACTIONS, 0.3, 0)]),
     "uniform_play": (fmab.uniform_play(), [(ACTIONS, 0.0, 0)]),
+    "demab": (fmab.demab(), [(SERVER, INF, 1), (AGENTS_, INF, 1), WAITING]),
+    "demab, private": (fmab.demab(0.3), [(SERVER, 0.3, 1), (AGENTS_, 0.3, 1), (ACTIONS, 0.3, 1)]),
     "ucb1": (fmab.ucb1(), [BARE]),
     "ucb1, pooled": (fmab.ucb1(pooled=True), [(SERVER, INF, 0), (AGENTS_, INF, 0), BARE]),
     "gosine": (fmab.gosine(), [("one random neighbour", INF, 0), BARE]),

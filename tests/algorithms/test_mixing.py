@@ -115,6 +115,11 @@ EXCHANGES = {
     "lcc_ucb": (fmab.lcc_ucb(), 10, 0, 20, (View("every agent", 1),)),
     "lcc_ucb, ring": (fmab.lcc_ucb("ring"), 5, 0, 10, (View("neighbours", 1),)),
     "ucb1": (fmab.ucb1(), 0, 0, 0, ()),
+    "demab": (
+        fmab.demab(),
+        *(5, 1, 10),
+        (View("the server", 1), View("the agents", 1, what="the best mean of each phase")),
+    ),
     "dist_dp_se": (fmab.dist_dp_se(1.0), 5, 5, 0, (View("the server", 5),)),
 } | {
     f"{name}, pooled": (

@@ -49,6 +49,7 @@ OWN = {
     "kl_se_split": ("message", {"split": True, "secure": False}),
     "kl_se_graph": ("message", {"graph": "ring"}),
     "kl_se_components": ("message", {"components": "5x10:star"}),
+    "demab_private": ("message", {"epsilon": 1.0}),
     "dist_dp_se": ("sum", {}),
     "kl_se_sum": ("sum", {"secure": True, "split": False}),
     "dp_imed_sum": ("sum", {"secure": True}),
@@ -62,6 +63,7 @@ OWN = {
     "kl_ucb_pooled": ("open", {"pooled": True}),
     "fed1_ucb": ("open", {"pulls": 5}),
     "fed1_ucb_own": ("open", {"pulls": None}),
+    "demab": ("open", {"epsilon": None}),
     "dducb": ("open", {"graph": "ring"}),
     "gossip_ucb": ("open", {"graph": "ring", "radius": "scaled"}),
     "dec_ucb": ("open", {"graph": "ring"}),
@@ -230,6 +232,7 @@ def test_what_a_released_reward_may_leak_in_a_sum_of_fifty():
     absent = arena.VIEWS["sums"].absent
     assert {name for name in absent if not arena.LINE_UP[name].alone} == {
         *("ddp", "fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
+        "demab_private",
     }
     for row in fmab.privacy_ledger(messages["ldp_bits_pooled"](1.0), 50)[1:]:
         assert (row.who, row.over, row.law) == (base.OUTSIDE, 50, base.BITS)
@@ -440,7 +443,7 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
         ("sums", "cdp"), ("sums", "cdp_scaled"), ("sums", "dist_dp_se"), ("messages", "fed_ucb"),
         ("sums", "ldp_ucb_pooled"), ("sums", "ldp_bits_pooled"), ("messages", "kl_se_split"),
         ("messages", "kl_se_graph"), ("sums", "kl_se_sum"), ("sums", "dp_imed_sum"),
-        ("sums", "dp_klucb_sum"),
+        ("sums", "dp_klucb_sum"), ("messages", "demab_private"),
     }  # fmt: skip
     twice = {key for key in twice if key[1] in wanted["b"]}
     for view, name, leak in found["b"]:
@@ -452,7 +455,7 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
     alike = {n for n in arena.LINE_UP if getattr(arena.LINE_UP[n].algorithm, "homogeneous_only", 0)}
     assert alike == {
         *("dducb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"),
-        *("kl_se_split", "dp_imed_sum", "dp_klucb_sum"),
+        *("kl_se_split", "dp_imed_sum", "dp_klucb_sum", "demab", "demab_private"),
     }
     told = {where: (seeds, spread) for where, seeds, spread, *_ in ran if where[0] == "c"}
     assert told == {("c", n): (m, 1.0) for n, m in wanted["c"].items() if n not in alike}
@@ -563,6 +566,7 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert groups[f"{words['message']}, and whoever sees actions", "50"] == ["ddp"]
     assert groups[words["message"], "1"] == [
         *("fed_ucb", "kl_se", "kl_se_split", "kl_se_graph", "kl_se_components"),
+        "demab_private",
     ]
     assert groups[words["sum"], "1"] == ["dist_dp_se", "kl_se_sum", "dp_imed_sum", "dp_klucb_sum"]
     # Whoever is alone tells nobody anything, though every reward be noisy: its actions leak.

@@ -1,0 +1,521 @@
+"""DEMAB: agents share the arms out, and tell a server a few numbers after each phase."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.base import SERVER, Outcome, Seen, together
+from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
+from fmab_jax.core import arrays, exchanges, keys, laplace, normal
+from fmab_jax.core.curves import extend, step
+from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.rewards import Law
+from fmab_jax.errors import flag, refuse
+from fmab_jax.parameters import Real, parameter
+
+Scalar = Float[Array, ""]
+
+# What the compiled loop holds, in bytes: for an agent's arm, an agent's recorded slot, an agent, an
+# arm, a recorded slot and a seed.
+_OWN_ARM, _OWN_POINT, _AGENT, _ARM, _POINT, _RUN = 60, 16, 100, 200, 60, 1300
+
+
+@dataclass(frozen=True)
+class DEMAB(Private):
+    """DEMAB: every agent explores alone, then arms are shared out and eliminated together.
+
+    First, for T / (M K) slots, every agent eliminates arms by itself: in phase l it pulls each of
+    its arms m_l = ceil(4^(l+3) log(M K T)) times and drops those whose mean is more than 2^-l below
+    the best. Then every arm is assigned to a random agent, which keeps it if it has not dropped it.
+    In each phase from then on an agent pulls its own arms m_l times and tells the server the best
+    of them with its mean; the server tells the best mean of all, and all drop what is more than
+    2^-l below. Loads are balanced where they differ by more than a factor of two. Arms that are
+    fewer than agents are pulled by several agents each. `docs/semantics.md` lists what the summary
+    of the paper leaves open.
+
+    With epsilon, which is this project's and not the authors', a Laplace(1 / epsilon) variable is
+    on every sum of rewards that an agent makes, and a phase is longer where noise asks for it: of
+    c agents' variables, |sum| <= sqrt(8) max(sqrt(c b), b) / epsilon, b = 2 log(M K T), but for a
+    chance of 2 / (M K T)^2 (Chan, Shi and Song, TISSEC 2011, lemma 2.8), and m_l is at least 8 2^l
+    times that. Noise then moves a mean by at most 2^-l / 8, and so do rewards in [0, 1], by
+    Hoeffding with the same chance: while both hold, no phase drops a best arm.
+
+    Attributes:
+        epsilon: Privacy of all that an agent tells and does, for one changed reward; None, the
+            authors' algorithm, for no noise.
+
+    Example:
+        In a round every agent sends the server an arm with its mean, and how many arms it has left.
+
+        >>> import fmab_jax as fmab
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.demab(), problem, horizon=10**5, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
+        True
+        >>> [(row.who, row.epsilon) for row in fmab.privacy_ledger(fmab.demab(0.5), agents=5)][0]
+        ('the server', 0.5)
+    """
+
+    name: ClassVar[str] = "demab"
+    title: ClassVar[str] = "DEMAB"
+    source: ClassVar[str] = "Wang, Hu, Chen and Wang, ICLR 2020, arXiv 1904.06309"
+    heard: ClassVar[str] = "a server hears all agents after each phase"
+    trusted: ClassVar[str] = "the server, with means; with epsilon nobody, up to that"
+    examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--epsilon 0.1 1 10")
+    homogeneous_only: ClassVar[bool] = True
+
+    epsilon: Any = parameter(
+        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        "Privacy parameter > 0, or none for no noise.",
+        default=None,
+        keyword=False,
+        remedy="give a privacy parameter, or None for no noise",
+        symbol="ε",
+        label="privacy parameter ε",
+        suggested=1,
+    )
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of a server that hears two numbers of every agent, and sometimes more.
+
+        What more is sent is counted in the runs: each as a vector of one number.
+        """
+        views = (View(SERVER, 1), View("the agents", 1, what="the best mean of each phase"))
+        return Exchange(
+            "server",
+            agents,
+            exchanges.server(agents).reporting,
+            exchanges.server(agents).weights,
+            links=exchanges.server(agents).links,
+            vectors=1,
+            numbers=2 * agents,
+            views=views,
+        )
+
+    def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
+        """Covers messages and actions: both follow from sums that hold every reward once."""
+        why = "a reward enters one sum of one phase, with one noise"
+        told = [self.seen(why, view.who, view.what, over=1) for view in exchange.views]
+        return (*told, self.seen("a function of noisy sums", over=1))
+
+    def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
+        """Covers what agents are told: none of them knows the noise of another one."""
+        why = "another agent's sums have noise of its own"
+        return (self.seen(why, together(size), "means of other agents", over=1),)
+
+    def bind(
+        self,
+        problem: Problem,
+        horizon: int,
+        *,
+        exchange: Exchange,
+        sum_agents: bool = True,
+        room: int | None = None,
+    ) -> DEMABTrial:
+        """Returns the trial; arguments as in `Algorithm.bind`.
+
+        Raises:
+            ValueError: If agents differ, or an epsilon is claimed for rewards that may lie outside
+                [0, 1].
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> algorithm, problem = fmab.demab(), fmab.Problem.uniform(agents=5, arms=10)
+            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
+            >>> int(trial.burn_in)
+            200
+        """
+        if not problem.homogeneous:
+            allowed = f"one whose agents share their means, for {self.name}"
+            refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
+        law, noisy = problem.rewards, math.isfinite(self.noise_level)
+        if noisy and not (law.low >= 0.0 and law.high <= 1.0):
+            remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
+            allowed = f"None with {law.name} rewards: noise is for [0, 1]"
+            refuse("epsilon", self.epsilon, allowed, remedy)
+        flag("sum_agents", sum_agents)
+        agents, arms = problem.agents, problem.arms
+        return DEMABTrial(
+            filling=type(self),
+            law=law.bind()[0],
+            room=agents if room is None else room,
+            noisy=noisy,
+            horizon=np.int64(horizon),
+            agents=np.int64(agents),
+            burn_in=np.int64(horizon // (agents * arms)),
+            log=np.float64(math.log(agents * arms * horizon)),
+            scale=np.float64(1.0 / self.noise_level),
+            shapes=_noise_shapes(agents, arms) if noisy else np.empty((laplace.SHAPE, 2, 0)),
+        )
+
+
+def _noise_shapes(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
+    """Returns the law of the noise on an arm's sum: of few and of more agents, by arms in play."""
+    found = np.zeros((laplace.SHAPE, 2, arms + 1))
+    for number in range(1, arms + 1):
+        few = max(1, agents // number)
+        for more in (0, 1):
+            found[:, more, number] = laplace.laplace_sum_shape(few + more)
+    return found
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    meta_fields=["filling", "law", "room", "noisy"],
+    data_fields=["horizon", "agents", "burn_in", "log", "scale", "shapes"],
+)
+@dataclass(frozen=True)
+class DEMABTrial:
+    """DEMAB bound to a problem.
+
+    Attributes:
+        filling: The algorithm, for its name. Static, as are the next three.
+        law: Of the rewards.
+        room: Rows that agents are padded to.
+        noisy: Whether sums carry noise.
+        horizon: T in slots, int64.
+        agents: M, int64.
+        burn_in: Slots that every agent plays by itself, int64.
+        log: log(M K T).
+        scale: Of the noise, 1 / epsilon.
+        shapes: [24, 2, number] of `laplace.laplace_sum`: of floor(M / number) agents' noises and of
+            one more, by the number of arms in play; no columns without noise.
+    """
+
+    filling: type[DEMAB]
+    law: Law
+    room: int
+    noisy: bool
+    horizon: Any
+    agents: Any
+    burn_in: Any
+    log: Any
+    scale: Any
+    shapes: Any
+
+    def elements(self) -> int:
+        """Returns how many rows of arms the loops hold for one seed."""
+        return self.room + 4
+
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Returns the memory of one seed at work."""
+        own = self.room * (_OWN_ARM * arms + _OWN_POINT * points + _AGENT)
+        return own + _ARM * arms + _POINT * points + _RUN
+
+    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+        """Runs one seed; arguments as in `Trial.run`."""
+        return _together(self, instance, grid, key, _alone(self, instance, grid, key))
+
+
+def _pulls(trial: DEMABTrial, phase: Int[Array, ""], noises: Array) -> Scalar:
+    """Returns m_l, where an arm's sum has so many noises."""
+    gap_halved = jnp.ldexp(jnp.ones(()), phase)
+    pulls = 64.0 * gap_halved * gap_halved * trial.log
+    double = 2.0 * trial.log
+    noise = jnp.maximum(jnp.sqrt(noises.astype(jnp.float64) * double), double) * math.sqrt(8.0)
+    return jnp.ceil(jnp.maximum(pulls, 8.0 * gap_halved * noise * trial.scale))
+
+
+def _slots(wanted: Scalar, most: Array) -> Int[Array, ""]:
+    """Returns slots, of which more than there are need not be representable."""
+    return jnp.minimum(wanted, (most + 1).astype(jnp.float64)).astype(jnp.int64)
+
+
+class _Alone(NamedTuple):
+    """The burn-in: what every agent has found, and the regret of all of them.
+
+    Attributes:
+        phase: The last one that was looked at.
+        completed: Phases that each agent has completed.
+        slot: Until when it has played.
+        rate: Mean gap of its arms.
+        alive: Its arms.
+        curve: Regret of all agents, by ``slot``; the last point is the end of the burn-in.
+    """
+
+    phase: Int[Array, ""]
+    completed: Int[Array, " agent"]
+    slot: Int[Array, " agent"]
+    rate: Float[Array, " agent"]
+    alive: Bool[Array, "agent arm"]
+    curve: Float[Array, " point"]
+
+
+def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Alone:
+    """Runs the burn-in: phase l of all agents at a time, each at slots of its own."""
+    arms, rows = instance.gaps.shape[0], trial.room
+    burn_in = jnp.asarray(trial.burn_in)
+    points = jnp.concatenate([grid, burn_in[None]])
+    agent = jnp.arange(rows, dtype=jnp.int32)
+    real = agent < jnp.asarray(trial.agents).astype(jnp.int32)
+    own = jax.vmap(lambda one: jax.random.key_data(keys.agent_key(key, one)))(agent)
+
+    def ends(state: _Alone) -> tuple[Array, Array]:
+        """Returns the end of the next phase of each agent, and whether it comes to that."""
+        pulls = _pulls(trial, state.phase + 1, jnp.int64(1))
+        active = jnp.sum(state.alive, axis=1, dtype=jnp.int64)
+        end = state.slot + active * _slots(pulls, burn_in)
+        return end, real & (active > 1) & (end <= burn_in)
+
+    def played(state: _Alone, until: Array, who: Array) -> Array:
+        """Returns the curve with the regret of some agents up to a slot each."""
+        time = jnp.clip(points[None, :], state.slot[:, None], until[:, None]) - state.slot[:, None]
+        gained = arrays.rounded(state.rate[:, None] * time.astype(jnp.float64))
+        return state.curve + arrays.padded_sum(jnp.where(who[:, None], gained, 0.0))
+
+    def one_phase(state: _Alone) -> _Alone:
+        end, fits = ends(state)
+        phase = state.phase + 1
+        pulls = _pulls(trial, phase, jnp.int64(1))
+
+        def words(stream: int) -> tuple[Array, Array]:
+            def of_agent(data: Array) -> keys.Words:
+                whole = jax.random.wrap_key_data(data, impl="threefry2x32")
+                return keys.stream_key(whole, phase, stream)
+
+            found = jax.vmap(of_agent)(own)
+            return found.k0[:, None], found.k1[:, None]
+
+        need = state.alive & fits[:, None]
+        lane = jnp.arange(arms, dtype=jnp.uint32)[None, :]
+        given = (*words(keys.REWARD), lane, pulls, *(x[:1] for x in instance.parameters))
+        sums = arrays.masked_map(trial.law.total, need, *given)
+        if trial.noisy:
+            noise = arrays.masked_map(laplace.laplace, need, *words(keys.NOISE), lane)
+            sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
+        alive = jnp.where(fits[:, None], _left(sums / pulls, state.alive, phase), state.alive)
+        gaps = jnp.where(alive, instance.gaps[None, :], 0.0)
+        rate = arrays.padded_sum(gaps.T) / jnp.sum(alive, axis=1, dtype=jnp.float64)
+        return _Alone(
+            phase=phase,
+            completed=state.completed + fits.astype(jnp.int32),
+            slot=jnp.where(fits, end, state.slot),
+            rate=jnp.where(fits, rate, state.rate),
+            alive=alive,
+            curve=played(state, end, fits),
+        )
+
+    none = jnp.zeros(rows, jnp.int32)
+    mean_gap = arrays.padded_sum(instance.gaps) / arms
+    start = _Alone(
+        phase=jnp.int32(0),
+        completed=none,
+        slot=none.astype(jnp.int64),
+        rate=jnp.full(rows, mean_gap),
+        alive=jnp.ones((rows, arms), bool),
+        curve=jnp.zeros(points.shape),
+    )
+    start = arrays.varying_like(start, jax.random.key_data(key))
+    found = lax.while_loop(lambda state: jnp.any(ends(state)[1]), one_phase, start)
+    # What is left is too short for a phase, or for whoever has one arm.
+    return found._replace(curve=played(found, jnp.full(rows, burn_in), real))
+
+
+def _left(
+    means: Float[Array, "*row arm"], alive: Bool[Array, "*row arm"], phase: Int[Array, ""]
+) -> Bool[Array, "*row arm"]:
+    """Returns the arms that are at most 2^-l below the best one."""
+    best = jnp.max(jnp.where(alive, means, -jnp.inf), axis=-1, keepdims=True)
+    return alive & (best - means <= jnp.ldexp(jnp.ones(()), -phase))
+
+
+class _Together(NamedTuple):
+    """The distributed stage.
+
+    Attributes:
+        phase: The last one.
+        slot: When it was over.
+        regret: By then.
+        rate: Of regret per slot, all agents together, in that phase.
+        alive: Arms in play, over all agents.
+        owner: Agent that pulls an arm, while arms are more than agents.
+        pulled: Arm that an agent pulls, where they are fewer; -1 before.
+        rounds: So far.
+        numbers: Sent besides those that every round has.
+        regret_curve: Up to the slot.
+        rounds_curve: As well.
+    """
+
+    phase: Int[Array, ""]
+    slot: Int[Array, ""]
+    regret: Scalar
+    rate: Scalar
+    alive: Bool[Array, " arm"]
+    owner: Int[Array, " arm"]
+    pulled: Int[Array, " agent"]
+    rounds: Int[Array, ""]
+    numbers: Int[Array, ""]
+    regret_curve: Float[Array, " time"]
+    rounds_curve: Int[Array, " time"]
+
+
+def _together(
+    trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array, alone: _Alone
+) -> Outcome:
+    """Shares the arms out and runs the phases in which agents talk."""
+    horizon = jnp.asarray(trial.horizon)
+    agents = jnp.asarray(trial.agents).astype(jnp.float64)
+    start = _shared_out(trial, instance, grid, key, alone)
+    start = arrays.varying_like(start, jax.random.key_data(key))
+
+    def unfinished(state: _Together) -> Bool[Array, ""]:
+        return (state.slot < horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
+
+    def body(state: _Together) -> _Together:
+        # A vmapped loop goes on until its last seed is done; the others then draw nothing.
+        return _phase(trial, instance, grid, key, state, unfinished(state))
+
+    end = lax.while_loop(unfinished, body, start)
+    active = jnp.sum(end.alive, dtype=jnp.int32)
+    decided = active == 1
+    chosen = jnp.argmax(end.alive).astype(jnp.int32)
+    gap = instance.gaps[chosen]
+    lost = jnp.min(jnp.where(end.alive, instance.gaps, jnp.inf)) > 0.0
+    last = extend(end.regret_curve, grid, end.slot, end.regret, agents * gap)
+    whole = jnp.asarray(trial.agents).astype(jnp.int32)
+    return Outcome(
+        regret=jnp.where(decided, last, end.regret_curve),
+        waiting_regret=None,
+        rounds_by=end.rounds_curve,
+        rounds=end.rounds,
+        arms_reported=end.numbers,
+        active_arms=active,
+        chosen_arm=jnp.where(decided, chosen, -1),
+        agents_lost=jnp.where(lost, whole, 0),
+        agents_worse=jnp.where(decided & (gap > 0.0), whole, 0),
+        final_gap=jnp.where(decided, gap, end.rate / agents),
+    )
+
+
+def _shared_out(
+    trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array, alone: _Alone
+) -> _Together:
+    """Assigns every arm to a random agent, which keeps what it has not dropped."""
+    arms, burn_in = instance.gaps.shape[0], jnp.asarray(trial.burn_in)
+    agents = jnp.asarray(trial.agents)
+    real = jnp.arange(trial.room, dtype=jnp.int32) < agents.astype(jnp.int32)
+    arm = jnp.arange(arms, dtype=jnp.uint32)
+    uniform = keys.uniform(*keys.stream_key(key, 0, keys.ASSIGNMENT), arm)
+    owner = jnp.floor(uniform * agents.astype(jnp.float64)).astype(jnp.int32)
+    kept = alone.alive[owner, arm.astype(jnp.int32)]
+    # Agents may have dropped each other's arms, all of them: then nothing was learned.
+    alive = kept | ~jnp.any(kept)
+    active = jnp.sum(alive, dtype=jnp.int64)
+    # Where nobody can have completed a phase, everybody knows what all have: nothing is told.
+    first = _pulls(trial, jnp.int32(1), jnp.int64(1))
+    told = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
+    rounds = told.astype(jnp.int32)
+    regret = alone.curve[-1]
+    return _Together(
+        phase=jnp.min(jnp.where(real, alone.completed, jnp.iinfo(jnp.int32).max)),
+        slot=burn_in,
+        regret=regret,
+        rate=jnp.zeros(()),
+        alive=alive,
+        owner=owner,
+        pulled=jnp.full(trial.room, -1, jnp.int32),
+        rounds=rounds,
+        # The name of an only arm goes to the server, and from there to all.
+        numbers=jnp.where(told & (active == 1), 1 + agents, 0),
+        regret_curve=alone.curve[:-1],
+        rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
+    )
+
+
+def _phase(
+    trial: DEMABTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    key: Array,
+    state: _Together,
+    running: Bool[Array, ""],
+) -> _Together:
+    """One phase; cut at the horizon, nothing is told or decided."""
+    arms, horizon = instance.gaps.shape[0], jnp.asarray(trial.horizon)
+    agents = jnp.asarray(trial.agents)
+    phase, alive = state.phase + 1, state.alive
+    active = jnp.sum(alive, dtype=jnp.int64)
+    rank = jnp.cumsum(alive, dtype=jnp.int64) - 1
+    shared = active <= agents
+    agent = jnp.arange(trial.room, dtype=jnp.int64)
+    real = agent < agents
+
+    # Loads: dealt out in order where one is more than twice another.
+    loads = jnp.zeros(trial.room, jnp.int64).at[state.owner].add(alive.astype(jnp.int64))
+    most, least = jnp.max(loads), jnp.min(jnp.where(real, loads, arms))
+    deals = ~shared & (most > 2 * least)
+    dealt = (rank % agents).astype(jnp.int32)
+    moved = jnp.sum(alive & deals & (dealt != state.owner), dtype=jnp.int64)
+    owner = jnp.where(deals, dealt, state.owner)
+    even = active // agents + (rank % agents < active % agents).astype(jnp.int64)
+    load = jnp.where(deals, even, loads[state.owner])
+    most = jnp.where(deals, -(-active // agents), most)
+
+    # Fewer arms than agents: the arm of rank j is pulled by agents j, j + N, j + 2 N, ...
+    few = jnp.where(shared, agents // active, 1)
+    more = shared & (rank < agents - active * few)
+    place = jnp.where(alive, rank, arms)
+    arm_of_rank = jnp.zeros(arms, jnp.int32)
+    arm_of_rank = arm_of_rank.at[place].set(jnp.arange(arms, dtype=jnp.int32), mode="drop")
+    pulled = jnp.where(shared, arm_of_rank[agent % active], -1)
+    first = shared & (state.pulled[0] < 0)
+    changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
+    named = jnp.where(first, active, 0)
+
+    ceiling = jnp.where(shared, -(-agents // active), 1)
+    pulls = _pulls(trial, phase, ceiling)
+    by_each = jnp.ceil(pulls / few.astype(jnp.float64))
+    slots = jnp.where(shared, 1, most) * _slots(by_each, horizon)
+    until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
+    weight = jnp.where(
+        shared, (few + more.astype(jnp.int64)).astype(jnp.float64), 1.0 / load.astype(jnp.float64)
+    )
+    rate = arrays.padded_sum(arrays.rounded(jnp.where(alive, weight * instance.gaps, 0.0)))
+    passed = arrays.rounded(rate * (until - state.slot).astype(jnp.float64))
+
+    need = alive & fits & running
+    lane = jnp.arange(arms, dtype=jnp.uint32)
+    words = keys.stream_key(key, phase, keys.REWARD)
+    own = [x[0] for x in instance.parameters]
+    sums = arrays.masked_map(trial.law.total, need, *words, lane, pulls, *own)
+    if trial.noisy:
+        disturbing = keys.stream_key(key, phase, keys.NOISE)
+        z = arrays.masked_map(_normal, need, *disturbing, lane)
+        # Of an arm that one agent pulls, the law is that of more arms than agents.
+        of = jnp.where(shared, active, arms)
+        shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
+        noise = laplace.laplace_sum(z, shape)
+        sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
+    left = jnp.where(fits, _left(sums / pulls, alive, phase), alive)
+
+    rounds = state.rounds + fits.astype(jnp.int32)
+    # What was to be told before the first round, everybody knew.
+    numbers = jnp.where(state.rounds > 0, 2 * moved + named + changed, 0)
+    numbers = numbers + jnp.where(fits & ~shared, agents, 0)
+    return _Together(
+        phase=phase,
+        slot=until,
+        regret=state.regret + passed,
+        rate=rate,
+        alive=left,
+        owner=owner,
+        pulled=pulled,
+        rounds=rounds,
+        numbers=state.numbers + numbers,
+        regret_curve=extend(state.regret_curve, grid, state.slot, state.regret, rate),
+        rounds_curve=step(state.rounds_curve, grid, until, rounds),
+    )
+
+
+def _normal(k0: Array, k1: Array, lane: Array) -> Array:
+    return normal.quantile(keys.uniform(k0, k1, lane))
