@@ -86,6 +86,7 @@ def _tests() -> SimpleNamespace:
     import test_arena
     import test_demab
     import test_elimination
+    import test_episodes
     import test_index
 
     return SimpleNamespace(
@@ -93,6 +94,7 @@ def _tests() -> SimpleNamespace:
         arena=test_arena,
         demab=test_demab,
         elimination=test_elimination,
+        episodes=test_episodes,
         index=test_index,
     )
 
@@ -130,6 +132,16 @@ def pairs() -> dict[str, Pair]:
             setting.horizon,
             functools.partial(_demab, setting),
             functools.partial(tests.demab.p_values, name, sizes.twin),
+            sizes,
+        )
+    sizes = Sizes(100, 4_000, ALPHA, True)
+    for name, (algorithm, agents, horizon, twin) in tests.episodes.SETTINGS.items():
+        found[f"{algorithm.name}: {name}"] = Pair(
+            algorithm,
+            fmab.Problem(tests.episodes.MEANS, agents=agents),
+            horizon,
+            twin,
+            functools.partial(tests.episodes.p_values, name, sizes.twin),
             sizes,
         )
     sizes = Sizes(300, 300, ALPHA, True)
