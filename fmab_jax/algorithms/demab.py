@@ -82,7 +82,6 @@ class DEMAB(Private):
         remedy="give a privacy parameter, or None for no noise",
         symbol="ε",
         label="privacy parameter ε",
-        suggested=1,
     )
 
     def exchange(self, agents: int) -> Exchange:

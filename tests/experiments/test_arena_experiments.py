@@ -97,7 +97,8 @@ def test_contestants_are_what_their_labels_say():
         assert ("ring" in words) == (own.get("graph") == "ring"), name
         assert ("scaled" in words) == (own.get("radius") == "scaled"), name
         assert ("pooled" in words) == bool(own.get("pooled")), name
-        private |= {name} & {n for n in OWN if hasattr(arena.LINE_UP[n].algorithm, "epsilon")}
+        if getattr(entry.algorithm, "epsilon", None) is not None:
+            private.add(name)
     assert list(OWN) == list(arena.LINE_UP)
     assert {arena.LINE_UP[name].algorithm.epsilon for name in private} == {1.0}
     assert arena.stated(fmab.ucb1(pooled=True))["pooled"] is True
@@ -737,7 +738,7 @@ def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
         "CDP-MAB alone / DP-SE / AdaP-UCB / AdaP-KLUCB / Lazy-DP-TS / DP-IMED / DP-KLUCB / Private "
         "UCB (tree) / LDP-UCB-L, alone / LDP-UCB-B, alone. Not run, because this run leaves them "
         "out: CDP-MAB, radius × 0.3 / DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms "
-        "shared out / KL-SE, ring / KL-SE, 10 stars of 5. "
+        "shared out / KL-SE, ring / KL-SE, 10 stars of 5 / DEMAB, private. "
         "Not run, because simulating them slot by slot takes too long: "
         "Fed_UCB, ring, scaled / LDP-UCB-L, pooled / LDP-UCB-B, pooled."
     ) in said[0]
@@ -798,8 +799,8 @@ def test_who_is_least_where_agents_differ_is_said():
         "the least regret, "
         f"{float(differ['cdp', 'agents differ'].regret.isel(time=-1).mean()):,.0f} ["
     )
-    alike = "KL-SE, arms shared out / DP-IMED, secure sum / DP-KLUCB, secure sum / "
-    alike += "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
+    alike = "KL-SE, arms shared out / DEMAB, private / DP-IMED, secure sum / DP-KLUCB, secure "
+    alike += "sum / DEMAB / DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
     assert f" Not run, because they are stated for agents alike only: {alike}" in line
     assert not any("differ, " in line for line in arena_report._winners(10, {"a": found, "c": {}}))
 
@@ -1119,8 +1120,8 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         f"{final}. {arena_figures.APART}"
     )
     assert "the local best arm of 50 % of the agents" in differ.caption
-    alike = "KL-SE, arms shared out / DP-IMED, secure sum / DP-KLUCB, secure sum / "
-    alike += "DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
+    alike = "KL-SE, arms shared out / DEMAB, private / DP-IMED, secure sum / DP-KLUCB, secure "
+    alike += "sum / DEMAB / DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
     assert f"Not run, because they are stated for agents alike only: {alike}" in differ.caption
     # What is drawn: who is best where agents differ stands highest, in both colours.
     page = pictures.Page(narrow=False)
