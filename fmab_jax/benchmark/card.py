@@ -146,10 +146,9 @@ def made(
     plans = {suite.name: plan(contestant, suite, number) for suite in chosen}
     if not any(each.algorithms for each in plans.values()):
         reason = next(iter(plans.values())).absent[""].removeprefix("because ")
-        remedy = "give --seeds to run it all the same, or other parameters"
-        refuse(
-            "algorithm", contestant.label, "one that takes part in a suite", f"{reason}; {remedy}"
-        )
+        allowed = "somebody who takes part in a suite"
+        remedy = f"{reason}: give --seeds to run it all the same, or other parameters"
+        refuse("contestant", contestant.label, allowed, remedy)
     tell("contract ...")
     contract = _contract(contestant)
     others = {each.label: each for each in contestants()}
@@ -303,6 +302,10 @@ def _suite(found: Result, standings: Standings, label: str, parameter: str | Non
         for why, labels in standings.absent(suite.name, view).items():
             text = f"Not ranked in “{view}”, {why}: {' / '.join(labels)}."
             blocks.append(Paragraph(text, small=True))
+    known = standings.found
+    if lacking := [e.label for e in contestants() if (suite.name, e.label) not in known]:
+        text = f"Not ranked, because the standings do not have them: {' / '.join(lacking)}."
+        blocks.append(Paragraph(text, small=True))
     if found.rankings[0].own.stand_ins:
         text = (
             f"{found.rankings[0].own.stand_ins} agents stand for all: nobody hears anybody, and "

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -198,6 +198,7 @@ def completed(
     contestants: tuple[Contestant, ...],
     known: Standings | None,
     seeds: Mapping[str, int] | None = None,
+    only: Collection[str] = (),
 ) -> Iterator[tuple[Standings, str]]:
     """Computes what is missing; yields what there is after each contestant of a suite, in words.
 
@@ -206,6 +207,7 @@ def completed(
         contestants: Who plays them; those who are known and not among them are dropped.
         known: What is computed already.
         seeds: How many, by suite; those of the suites by default.
+        only: Labels of those who are computed now; all by default.
     """
     wanted = [(suite, each) for each in contestants for suite in suites.suites.values()]
     # What is cheap comes first: a run that is stopped has most of them.
@@ -220,6 +222,8 @@ def completed(
         if not any(name == suite.name for name, _ in made.lower):
             made.lower |= {(suite.name, leak): both for leak, both in lower_bounds(suite).items()}
     for suite, each in wanted:
+        if only and each.label not in only:
+            continue
         planned = plan(each, suite, (seeds or {}).get(suite.name))
         key = _key(planned, suite)
         if (kept := made.found.get((suite.name, each.label))) is not None and kept.key == key:
