@@ -177,14 +177,18 @@ def made(
         Section("The suites", _about(suites, results)),
         Section("How to cite", _cite(contestant, suites, standings)),
     ]
-    few = number is not None
-    lead = (
-        f"{contestant.label} among the algorithms of fmab_jax, at matched trust. Suites version "
+    lead = _lead(contestant.label, suites, number, quick)
+    return Card(f"Benchmark card: {contestant.label}", lead, tuple(sections))
+
+
+def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
+    told = (
+        f"{label} among the algorithms of fmab_jax, at matched trust. Suites version "
         f"{suites.version} (digest {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
     )
-    lead += f" This card has {number:,} seeds where the suites have their own number." * few
-    lead += " It is a quick look, not a card to cite." * quick
-    return Card(f"Benchmark card: {contestant.label}", lead, tuple(sections))
+    if seeds is not None:
+        told += f" This card has {seeds:,} seeds where the suites have their own number."
+    return told + " It is a quick look, not a card to cite." * quick
 
 
 def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contestant:
@@ -284,7 +288,7 @@ def _suite(found: Result, standings: Standings, label: str, parameter: str | Non
             (*head, _mean(own.links), _mean(best.links), _mean(own.bits), _mean(best.bits))
             + (*tail(own), lost(own), f"{short(float(f'{own.trials_per_s:.3g}'))}")
         )
-    heads = (
+    heads: tuple[str, ...] = (
         *("view", "leak ε", parameter or "ε", "rank", "regret at T", "least regret of"),
         *("its regret at T", "more than the least", "lower bound, in the end"),
     )

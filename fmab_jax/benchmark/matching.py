@@ -9,7 +9,7 @@ guessed: a view that the ledger does not bound has no such epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from scipy.optimize import brentq
@@ -124,7 +124,7 @@ def matched(contestant: Contestant, agents: int, leaks: Sequence[float]) -> Matc
     return found
 
 
-def _solved(leak, asked: float) -> float:  # type: ignore[no-untyped-def]
+def _solved(leak: Callable[[float], float], asked: float) -> float:
     """Returns the parameter at which a leak, which grows with it, is what is asked."""
     # In most ledgers the leak is the parameter, or so many times the parameter: exactly then.
     guess = asked / leak(1.0) if leak(1.0) else asked

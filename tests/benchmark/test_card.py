@@ -214,6 +214,8 @@ def test_few_agents_stand_for_all_that_are_alone(
     data = fmab.simulate(fmab.single_mab(10.0), problem, 2000, 12, root_seed=5, times=[2000])
     assert (alone.regret == 2 * data.regret.values[:, -1]).all() and alone.stand_ins == 2
     assert made.found["tiny", "CDP-MAB"].groups[group].stand_ins == 0
+    costs = (fmab.cdp_mab(1.0), fmab.dp_imed(1.0), fmab.ucb1(pooled=True), fmab.ucb1())
+    assert tuple(map(suites.cost_of, costs)) == suites.COSTS
     # Episodes have no seeds here, and say so.
     why = "because simulating it takes too long here"
     assert made.absent("tiny", "actions")[why] == ["DP-IMED"]
@@ -250,10 +252,13 @@ def at_hand(
 
 
 def test_a_card_says_the_same_in_both_forms(
-    at_hand: Callable[[str], int], capsys: pytest.CaptureFixture[str]
+    at_hand: Callable[[str], int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Would catch a form that leaves cells out, text that is taken for markup, and a lost rank."""
-    assert at_hand("dist_dp_se --quick --seeds 12") == 0
+    monkeypatch.setattr(card, "_RUNS", 10_000)
+    assert at_hand("dist_dp_se") == 0
     out, err = capsys.readouterr()
     assert "tiny: 4 runs of 12 seeds ..." in err and "wrote card.md" in out
     page, text = (Path(f"card.{end}").read_text("utf-8") for end in ("html", "md"))
@@ -267,7 +272,9 @@ def test_a_card_says_the_same_in_both_forms(
     found = re.findall(r"\| actions \| tiny \| (.*) \| (.*) \|", text)
     assert found and all(re.fullmatch(r"\d\w\w( to \d\w\w)? of 3", each) for each in found[0])
     assert "src=" not in page and "http" not in page.replace("http-equiv", "")
-    assert "not a card to cite" in page and "12 seeds" in page
+    assert "not a card to cite" not in page and "12 seeds." in page
+    lead = card._lead("x", suites.read(TINY), 10, True)
+    assert "This card has 10 seeds" in lead and "not a card to cite" in lead
     # Again: the names are taken, unless they may be replaced.
     assert at_hand("dist_dp_se") == 2
     assert capsys.readouterr().err.startswith("fmab: --out card.html: must be a new name")
