@@ -2,6 +2,7 @@
 
     python -m benchmarks            # all cases; writes results.json and the tables of the documents
     python -m benchmarks --quick    # a few of them, in about two minutes; writes nothing
+    python -m benchmarks standings  # is about regret: the standings of `fmab benchmark`
 
 The contenders of a case take turns, each in processes of its own that stay alive; figures are
 medians over the turns. Give it a machine with nothing else to do.
@@ -145,6 +146,11 @@ def machine() -> dict[str, Any]:
 
 def main() -> None:
     """Measures, prints, and writes."""
+    if sys.argv[1:2] == ["standings"]:
+        from benchmarks import standings
+
+        standings.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="a few cases, three turns; no file")

@@ -179,9 +179,8 @@ LINE_UP = {
     "uniform_play": Entry("uniform play", fmab.uniform_play(), "alone"),
 }
 # Bits of a number that is sent: a real has 64, and so has a reward that is told as it is.
-REAL = 64
-NAME = math.ceil(math.log2(ARMS))
-BITS = {"ldp_bits_pooled": 1, "gosine": NAME, "lcc_ucb": NAME, "lcc_ucb_graph": NAME}
+BITS = {name: each.algorithm.number_bits(ARMS) for name, each in LINE_UP.items()}
+REAL, NAME = BITS["cdp"], BITS["gosine"]
 
 UNBOUNDED = "no bound"
 
@@ -529,7 +528,7 @@ def final_row(name: str, data: Any, reference: Any) -> dict[str, Any]:
         "links at T": common.interval(links(last)),
         "links without those of counts": common.interval(links(last, counts=False)),
         "numbers sent": common.interval(data.numbers_sent),
-        "bits sent": common.interval(BITS.get(name, REAL) * data.numbers_sent.values),
+        "bits sent": common.interval(BITS[name] * data.numbers_sent.values),
         "agents that play a worse arm at T": common.interval(data.agents_worse),
     }
 

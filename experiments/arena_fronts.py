@@ -223,7 +223,7 @@ def points(
             settings,
             data.regret.isel(time=-1).values,
             arena.links(data.isel(time=-1)),
-            arena.BITS.get(name, arena.REAL) * np.asarray(data.numbers_sent.values),
+            arena.BITS[name] * np.asarray(data.numbers_sent.values),
             int(data.best_arm_lost.sum()),
         )
         for (name, settings), data in every.items()

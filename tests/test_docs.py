@@ -163,6 +163,10 @@ def test_commands_parse(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     for owner in (own.Steeper, own.Batched, own.Moss, own.Relayed, short.Doubling):
         monkeypatch.setitem(base._loaded, owner.name, owner)
     monkeypatch.chdir(tmp_path)
+    # A command that takes a file of somebody's own loads it.
+    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
+    mine = (ROOT / "tests/plugs_bernstein.py").read_text("utf-8")
+    Path("mine.py").write_text(mine.replace('"bernstein"', '"mine"'), "utf-8")
     for line in commands(page):
         words = re.sub(r" --plugin \S+", "", line.split("#")[0].split("&&")[0])
         _, command = main.find(shlex.split(words)[1:])

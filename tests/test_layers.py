@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 # Rooms from the ground up, each a folder or a module; "" is the package itself.
 ROOMS = (
     *("errors", "parameters", "files", "notebook", "resources"),
-    *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "reports", "cli"),
+    *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "reports"),
+    *("benchmark", "cli"),
 )
 ROOF = ("__main__",)
 # Inside a room, what everybody else in it stands on comes first; the rest is free of cycles.

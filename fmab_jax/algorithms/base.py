@@ -294,6 +294,16 @@ class Algorithm(Described):
         """
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}
 
+    def number_bits(self, arms: int) -> int:
+        """Returns the bits of one number that is sent, among so many arms; a real number has 64.
+
+        Example:
+            >>> import fmab_jax as fmab
+            >>> fmab.cdp_mab(0.5).number_bits(100), fmab.gosine().number_bits(100)  # a mean; a name
+            (64, 7)
+        """
+        return 64
+
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Returns who sees what of an agent's rewards, and what epsilon covers it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -84,6 +85,10 @@ class GosInE(IndexPolicy):
             numbers=asked,
             views=(View("one random neighbour", 1),),
         )
+
+    def number_bits(self, arms: int) -> int:
+        """Returns the bits of an arm's name: that is all that is sent."""
+        return math.ceil(math.log2(arms)) if arms > 1 else 1
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

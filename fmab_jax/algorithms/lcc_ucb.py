@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -87,6 +88,10 @@ class LCCUCB(IndexPolicy):
             numbers=2 * links,
             views=(View("every agent" if graph is None else "neighbours", 1),),
         )
+
+    def number_bits(self, arms: int) -> int:
+        """Returns the bits of an arm's name: that is all that is sent."""
+        return math.ceil(math.log2(arms)) if arms > 1 else 1
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns how many agents one hears at most, and the sub-epochs of an epoch."""

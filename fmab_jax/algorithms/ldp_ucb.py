@@ -93,6 +93,10 @@ class LDPUCB(Private, IndexPolicy):
         what = "every released reward"
         return self.seen(why, who, what, over=1, law=law, source=self.source)
 
+    def number_bits(self, arms: int) -> int:
+        """Returns the bits of a released reward: one where it is a random bit."""
+        return 1 if self.bits else super().number_bits(arms)
+
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns epsilon and both choices."""
         return {

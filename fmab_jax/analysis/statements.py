@@ -696,7 +696,7 @@ class Least(Statement):
             told = [f"{label}, {self._own(label)}" for label in self.between]
             text += f"; surely worse than another, if not than it: {_listed(told)}"
         if self.next:
-            text += f"; {self.behind} has {_interval(self.more)} more"
+            text += f"; {self.behind} has {interval_text(self.more)} more"
             share = self.next.percent[0]
             of = f"{words.short(float(f'{share:.3g}'))} %, " * math.isfinite(share)
             text += f" ({of}{self.next.seeds} common seeds)"
@@ -721,7 +721,7 @@ class Least(Statement):
         """Writes somebody's own mean with its interval, and over how many seeds it is."""
         means = {self.best: self.mean} | {each.label: each.mean for each in self.rest}
         seeds = next(each.seeds for each in self.participants if each.label == label)
-        return f"{_interval(means[label])} ({seeds} seeds)"
+        return f"{interval_text(means[label])} ({seeds} seeds)"
 
     @property
     def _took(self) -> str:
@@ -814,11 +814,11 @@ def least(
         together=pairs.together,
         simultaneous="Bonferroni",
         about=about,
-        mean=_mean(first.regret, level),
+        mean=mean_with_ends(first.regret, level),
         rest=tuple(
             Behind(
                 entrants[i].label,
-                _mean(entrants[i].regret, level),
+                mean_with_ends(entrants[i].regret, level),
                 pairs.more(i, best),
                 pairs.percent(i, best),
                 min(len(entrants[i].regret), len(first.regret)),
@@ -856,7 +856,7 @@ class _Pairs:
     def more(self, one: int, other: int) -> tuple[float, float, float]:
         """Returns how much more regret one has than another, seed by seed, with its interval."""
         mine, theirs = _common(self.entrants[one], self.entrants[other])
-        return _mean(mine - theirs, self.level)
+        return mean_with_ends(mine - theirs, self.level)
 
     def percent(self, one: int, other: int) -> tuple[float, float, float]:
         """Returns the same in per cent of the other's mean (Fieller, paired)."""
@@ -961,8 +961,8 @@ def _checked(entrants: Sequence[Entrant], level: float, unlike: bool) -> float:
     return level
 
 
-def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Returns a mean with its interval (Student t)."""
+def mean_with_ends(values: np.ndarray, level: float) -> tuple[float, float, float]:
+    """Returns the mean over seeds, at least two, with the ends of its interval (Student t)."""
     middle = float(values.mean())
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     half = student_quantile(len(values) - 1, level) * error
@@ -980,7 +980,8 @@ def _percent(one: np.ndarray, base: np.ndarray, level: float) -> tuple[float, fl
     return middle, low, high
 
 
-def _interval(found: tuple[float, float, float]) -> str:
+def interval_text(found: tuple[float, float, float]) -> str:
+    """Writes a number with its interval: "12.3 [11.9, 12.7]"."""
     return " ".join(_with_ends(*found))
 
 

@@ -36,10 +36,11 @@ _COMMANDS = {
     "problem": "a problem of observed ratings, from a table of them",
     "bounds": "what the theorems guarantee, with explicit constants",
     "audit": "an empirical lower bound on epsilon, beside the claim",
+    "benchmark": "a card: where an algorithm stands among all that are shipped",
     "algorithms": "what can be run, and who is heard and trusted",
     "doctor": "versions, devices and caches, and what a run would need",
 }
-_WITH_PLUGINS = ("run", "sweep", "bounds", "audit", "algorithms")
+_WITH_PLUGINS = ("run", "sweep", "bounds", "audit", "benchmark", "algorithms")
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
 Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many

@@ -78,6 +78,8 @@ def command_of(
     others: Iterable[str] = (),
     known: Mapping[str, type] | None = None,
     drawn: bool = True,
+    examples: Sequence[str] = ("--agents 5", "--agents 5 --runs 1e6"),
+    called: str = "",
 ) -> Command:
     """Returns a command whose first word names an algorithm, with that algorithm's options.
 
@@ -89,6 +91,8 @@ def command_of(
         others: What may stand in place of an algorithm.
         known: Algorithms; all by default.
         drawn: Whether there are options for a drawn problem.
+        examples: Options of the help's examples where there are none.
+        called: What was typed in place of the algorithm's name; "" for the name itself.
     """
     from fmab_jax.algorithms import base as algorithms
     from fmab_jax.sweeps.study import Drawn
@@ -99,11 +103,13 @@ def command_of(
         listed = "\n".join(f"  {each:<12} {_summary(owner)}" for each, owner in known.items())
         text = str(sys.modules[base.__module__].__doc__)
         answer(name, "ALGORITHM [options]", f"{text}\nAlgorithms, each with --help:\n{listed}")
-    owner = known[chosen(first, [*known, *others], name)]
-    name = f"{name} {first}"
+    owner: Any = known[chosen(first, [*known, *others], name)]
+    name = f"{name} {visible(called or str(first))}"
     owners = (owner, Drawn) if drawn else (owner,)
     options = with_parameters(base, owners, usual(owner), several=several, command=name)
-    return Command(name, options, _help(owner, name, several, drawn), [*words[1:]], owner)
+    own = (owner.examples if several else ()) or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
+    told = _help(owner, name, own if drawn else examples)
+    return Command(name, options, told, [*words[1:]], owner)
 
 
 def usual(owner: Any) -> dict[str, Any]:
@@ -115,15 +121,12 @@ def _summary(owner: type) -> str:
     return (inspect.getdoc(owner) or "").partition("\n")[0]
 
 
-def _help(owner: Any, name: str, several: bool, drawn: bool) -> str:
+def _help(owner: Any, name: str, examples: Sequence[str]) -> str:
     """Returns what an algorithm's class says of it, with examples."""
     told = f"{owner.title or owner.name}. {_summary(owner)}"
     told += f"\nHeard: {owner.heard}.\nTrusted: {owner.trusted}."
     told += f"\nSource: {owner.source}." * bool(owner.source)
-    examples = several and owner.examples or ("--agents 5 --arms 10", "--horizon 1e6 --arms 10")
-    if not drawn:
-        examples = ("--agents 5", "--agents 5 --runs 1e6")
-    return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}" for each in examples)
+    return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}".rstrip() for each in examples)
 
 
 def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:

@@ -38,7 +38,8 @@ INSTANCE = (
     "must be a whole number in [0, 4,294,967,295]; give the seed whose means all seeds shall have"
 )
 COMMANDS = (
-    "run, sweep, show, plot, compare, report, export, problem, bounds, audit, algorithms, doctor"
+    "run, sweep, show, plot, compare, report, export, problem, bounds, audit, benchmark, "
+    "algorithms, doctor"
 )
 NAMES = ", ".join(sorted(known()))
 OPTION = "must be an option of fmab"

@@ -46,7 +46,7 @@ from fmab_jax.sweeps.study import Drawn
 NAMES = sorted(base.known())
 COMMANDS = (
     *("", "run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("problem", "bounds", "audit", "algorithms"),
+    *("problem", "bounds", "audit", "benchmark", "algorithms"),
     "doctor",
     *(f"run {name}" for name in NAMES),
     *(f"sweep {name}" for name in (*NAMES, "STUDY.toml")),

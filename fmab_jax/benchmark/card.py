@@ -1,0 +1,675 @@
+"""One page about one algorithm on all suites: HTML and Markdown, made of the same blocks."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fmab_jax import __version__
+from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.analysis.audit import audit
+from fmab_jax.analysis.conformance import check_algorithm
+from fmab_jax.analysis.privacy import privacy_ledger
+from fmab_jax.analysis.statements import interval_text, mean_with_ends, whoever
+from fmab_jax.analysis.words import counted, short, whole, written
+from fmab_jax.benchmark.contest import EVERYBODY, Group, Plan, plan, play
+from fmab_jax.benchmark.matching import NO_BOUND, PARAMETERS, VIEWS, matched, parameter_of
+from fmab_jax.benchmark.ranking import LEVEL, TAIL, Ranking, lost, ranked, tail
+from fmab_jax.benchmark.standings import Standings
+from fmab_jax.benchmark.suites import Contestant, Suite, Suites, contestants
+from fmab_jax.errors import Refusal, count, refuse
+from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.run.resources import MAX_SEEDS
+
+QUICK = 10
+"""Seeds of a quick card."""
+
+# The audit is of a federation of so many agents, at the leak of one, in so many runs.
+_AGENTS, _LEAK, _RUNS = 10, 1.0, 100_000
+_QUICK_RUNS = 10_000
+_DIGITS = 12
+
+
+class Paragraph(NamedTuple):
+    """A paragraph; ``small`` for a note."""
+
+    text: str
+    small: bool = False
+
+
+class Items(NamedTuple):
+    """A list."""
+
+    texts: tuple[str, ...]
+
+
+class Code(NamedTuple):
+    """What is to be copied as it is."""
+
+    text: str
+
+
+class Table(NamedTuple):
+    """A table; the first ``first`` cells of a row are its headings."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    first: int = 1
+    words: bool = False
+
+
+class Scatter(NamedTuple):
+    """Regret against links, a panel for each title: mean links and regret by label."""
+
+    caption: str
+    panels: tuple[tuple[str, Mapping[str, tuple[float, float]]], ...]
+    marked: str
+
+
+Block = Paragraph | Items | Code | Table | Scatter
+
+
+class Section(NamedTuple):
+    """A part of a card."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+class Card(NamedTuple):
+    """A card, before it is written.
+
+    Attributes:
+        title: Its heading.
+        lead: A sentence below it.
+        sections: In their order.
+    """
+
+    title: str
+    lead: str
+    sections: tuple[Section, ...]
+
+    @property
+    def ranks(self) -> Table:
+        """The table of ranks, with which a card begins."""
+        (found,) = (each for each in self.sections[0].blocks if isinstance(each, Table))
+        return found
+
+
+class Result(NamedTuple):
+    """What an algorithm did on one suite: how it took part, and its rankings."""
+
+    suite: Suite
+    plan: Plan
+    rankings: tuple[Ranking, ...]
+
+
+def made(
+    contestant: Contestant,
+    suites: Suites,
+    standings: Standings,
+    *,
+    only: Sequence[str] = (),
+    seeds: int | None = None,
+    quick: bool = False,
+    tell: Callable[[str], object] = lambda line: None,
+) -> Card:
+    """Runs an algorithm on suites, and returns its card.
+
+    Args:
+        contestant: Whom.
+        suites: All suites.
+        standings: What came out for those that are shipped.
+        only: Names of suites to run; all by default.
+        seeds: Of every suite; those of the suite by default.
+        quick: Whether to take few seeds where none are asked for, and say so.
+        tell: Is told what comes next, in a line.
+
+    Raises:
+        ValueError: If the algorithm breaks its contract, or takes part in no suite, or an argument
+            is out of range.
+    """
+    for name in only:
+        if name not in suites.suites:
+            refuse("suite", name, f"one of {', '.join(suites.suites)}", "leave it out for all")
+    if seeds is not None:
+        seeds = count("seeds", seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
+    chosen = [suites.suites[name] for name in dict.fromkeys(only)] or [*suites.suites.values()]
+    number = QUICK if quick and seeds is None else seeds
+    plans = {suite.name: plan(contestant, suite, number) for suite in chosen}
+    if not any(each.algorithms for each in plans.values()):
+        reason = next(iter(plans.values())).absent[""].removeprefix("because ")
+        allowed = "somebody who takes part in a suite"
+        remedy = f"{reason}: give --seeds to run it all the same, or other parameters"
+        refuse("contestant", contestant.label, allowed, remedy)
+    tell("contract ...")
+    contract = _contract(contestant)
+    others = {each.label: each for each in contestants()}
+    twin = others.get(contestant.label)
+    same = contestant.label if twin and _equal(twin, contestant) else ""
+    label = f"{contestant.label} (this card)" if twin and not same else contestant.label
+    results = []
+    for suite in chosen:
+        planned = plans[suite.name]
+        runs = len(set(planned.algorithms.values()))
+        if runs:
+            tell(f"{suite.name}: {counted('', runs, 'run')} of {planned.seeds} seeds ...")
+        rankings = {}
+        for groups, played in play(planned, suite):
+            for group in groups:
+                rankings[group] = ranked(suite, group, label, played, standings, same)
+        order = [rankings[group] for group in planned.algorithms]
+        results.append(Result(suite, planned, tuple(order)))
+    tell("ledger and audit ...")
+    sections = [
+        Section("Ranks", _ranks(results)),
+        *(_suite(each, standings, label, parameter_of(contestant)) for each in results),
+        Section("The contract", (Items(tuple(contract)),)),
+        Section("The privacy ledger", _ledger(contestant, results)),
+        Section("The audit", _audit(contestant, _QUICK_RUNS if quick else _RUNS)),
+        Section("The suites", _about(suites, results)),
+        Section("How to cite", _cite(contestant, suites, standings)),
+    ]
+    lead = _lead(contestant.label, suites, number, quick)
+    return Card(f"Benchmark card: {contestant.label}", lead, tuple(sections))
+
+
+def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
+    told = (
+        f"{label} among the algorithms of fmab_jax, at matched trust. Suites version "
+        f"{suites.version} (digest {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
+    )
+    if seeds is not None:
+        told += f" This card has {seeds:,} seeds where the suites have their own number."
+    return told + " It is a quick look, not a card to cite." * quick
+
+
+def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contestant:
+    """Returns an algorithm with its options, under the name of the shipped one that it is.
+
+    Args:
+        owner: Its class.
+        options: Its parameters; an epsilon only where it is None.
+
+    Raises:
+        ValueError: If a parameter is out of range.
+    """
+    made = Contestant("", owner, options)
+    told = _some(made).settings()
+    words = [text for name, text in told.items() if name not in PARAMETERS]
+    label = ", ".join([owner.title or owner.name, *words])
+    label = next((each.label for each in contestants() if _equal(each, made)), label)
+    return Contestant(label, owner, options)
+
+
+def _equal(one: Contestant, other: Contestant) -> bool:
+    """Tells whether two are one algorithm with the same parameters."""
+    if one.owner is not other.owner or parameter_of(one) != parameter_of(other):
+        return False
+    return _some(one) == _some(other)
+
+
+def _some(contestant: Contestant, value: float = _LEAK) -> Algorithm:
+    name = parameter_of(contestant)
+    return contestant.at(**({name: value} if name else {}))
+
+
+# Sections ------------------------------------------------------------------------------------
+
+
+def _view(group: Group) -> tuple[str, str]:
+    """Writes a view and its leak for two cells."""
+    return group.view, "–" if group == EVERYBODY else f"{group.leak:g}"
+
+
+def _ranks(results: Sequence[Result]) -> tuple[Block, ...]:
+    groups = list(dict.fromkeys(each.group for result in results for each in result.rankings))
+    views = list(dict.fromkeys(group.view for group in groups))
+    leaks = list(dict.fromkeys(group.leak for group in groups))
+    rows = []
+    for view in views:
+        for result in results:
+            found = {each.group: each.rank for each in result.rankings}
+            cells = [found.get(Group(view, leak), "–") for leak in leaks]
+            if set(cells) != {"–"}:
+                rows.append((view, result.suite.name, *cells))
+    heads = ["no bound" if math.isinf(leak) else f"leak ε = {leak:g}" for leak in leaks]
+    table = Table("Ranks by regret at T", ("view", "suite", *heads), tuple(rows), first=2)
+    told = [
+        f"“{view}”: ε of one reward over the whole run, against {whoever(each.sees)}"
+        + (
+            ", pure."
+            if each.accountant == "pure"
+            else f", up to δ = {written(float(each.accountant))}."
+        )
+        for view, each in VIEWS.items()
+        if view in views
+    ]
+    if NO_BOUND in views:
+        told.append("“no bound”: nothing that is told or done is covered by a finite ε.")
+    note = (
+        "All that are ranked together leak the same in the same view, against whoever sees most. "
+        "A rank is what paired differences leave open: two are compared on the seeds that both "
+        f"have, and all intervals of a ranking hold together at {100 * LEVEL:g} % (Bonferroni)."
+    )
+    return table, Items(tuple(told)), Paragraph(note, small=True)
+
+
+def _suite(found: Result, standings: Standings, label: str, parameter: str | None) -> Section:
+    suite = found.suite
+    about = (
+        f"{suite.about} {counted('M = ', suite.problem.agents, 'agent')}, "
+        f"{counted('K = ', suite.problem.arms, 'arm')}, T = {whole(suite.horizon)}, "
+        f"{found.plan.seeds:,} seeds."
+    )
+    blocks: list[Block] = []
+    if not found.rankings:
+        text = f"{suite.about} Not run, {found.plan.absent['']}."
+        return Section(f"Suite {suite.name}", (Paragraph(text),))
+    blocks.append(Paragraph(about))
+    ranks, took = [], []
+    for each in found.rankings:
+        value = found.plan.values[each.group]
+        own, best = each.own, each.best
+        head = _view(each.group)
+        bound = _bound(standings, found, each)
+        ranks.append(
+            (*head, "–" if math.isnan(value) else f"{value:.4g}", each.rank, each.regret)
+            + (each.least.best, interval_text(each.least.mean), each.more, bound)
+        )
+        took.append(
+            (*head, _mean(own.links), _mean(best.links), _mean(own.bits), _mean(best.bits))
+            + (*tail(own), lost(own), f"{short(float(f'{own.trials_per_s:.3g}'))}")
+        )
+    heads: tuple[str, ...] = (
+        *("view", "leak ε", parameter or "ε", "rank", "regret at T", "least regret of"),
+        *("its regret at T", "more than the least", "lower bound, in the end"),
+    )
+    blocks.append(Table("Regret", heads, tuple(ranks), first=2))
+    heads = (
+        *("view", "leak ε", "links at T", "links of the least", "bits at T", "bits of the least"),
+        *("largest regret", f"seeds above {TAIL} × median", "best arm lost", "trials per second"),
+    )
+    blocks.append(Table("What it took", heads, tuple(took), first=2))
+    blocks.append(_scatter(found, label))
+    views = dict.fromkeys(each.group.view for each in found.rankings)
+    for view, why in found.plan.absent.items():
+        blocks.append(Paragraph(f"No part in “{view}”, {why}.", small=True))
+    for view in views:
+        for why, labels in standings.absent(suite.name, view).items():
+            text = f"Not ranked in “{view}”, {why}: {' / '.join(labels)}."
+            blocks.append(Paragraph(text, small=True))
+    known = standings.found
+    if lacking := [e.label for e in contestants() if (suite.name, e.label) not in known]:
+        text = f"Not ranked, because the standings do not have them: {' / '.join(lacking)}."
+        blocks.append(Paragraph(text, small=True))
+    if found.rankings[0].own.stand_ins:
+        text = (
+            f"{found.rankings[0].own.stand_ins} agents stand for all: nobody hears anybody, and "
+            "agents are alike. “Best arm lost” is about them."
+        )
+        blocks.append(Paragraph(text, small=True))
+    return Section(f"Suite {suite.name}", tuple(blocks))
+
+
+def _mean(values: object) -> str:
+    return interval_text(mean_with_ends(values, LEVEL))  # type: ignore[arg-type]
+
+
+def _bound(standings: Standings, found: Result, each: Ranking) -> str:
+    both = standings.lower.get((found.suite.name, each.group.leak))
+    if both is None:
+        return "not stated"
+    agents = found.suite.problem.agents
+    alone = found.plan.algorithms[each.group].exchange(agents).alone
+    return f"{both[bool(alone)]:,.0f}"
+
+
+def _scatter(found: Result, label: str) -> Scatter:
+    view = found.rankings[0].group.view
+    shown = [each for each in found.rankings if each.group.view == view]
+    panels = tuple(
+        ("no bound" if view == NO_BOUND else f"leak ε = {each.group.leak:g}", each.points)
+        for each in shown
+    )
+    caption = (
+        f"Regret against links at T, both logarithmic, means, view “{view}”. Those without links "
+        f"stand at the left edge. Filled: {label}. The least is named."
+    )
+    return Scatter(caption, panels, label)
+
+
+def _contract(contestant: Contestant) -> list[str]:
+    try:
+        with_epsilon = _some(contestant)
+        with_epsilon.exchange(5)
+    except Refusal as error:
+        return [f"not checked: it does not fit 5 agents ({error})."]
+    return check_algorithm(with_epsilon, horizon=300, seeds=8)
+
+
+def _ledger(contestant: Contestant, results: Sequence[Result]) -> tuple[Block, ...]:
+    found = next(each for each in results if each.rankings)
+    groups = {ranking.group: ranking for ranking in found.rankings}
+    group = next((each for each in groups if each.leak == _LEAK), next(iter(groups)))
+    algorithm = found.plan.algorithms[group]
+    agents = found.suite.problem.agents
+    rows = tuple(
+        (row.who, row.what, _epsilon(row.epsilon), _epsilon(row.epsilon_at_delta), row.why)
+        + (row.source or "–",)
+        for row in privacy_ledger(algorithm, agents)
+    )
+    settings = ", ".join(algorithm.settings().values()) or "default settings"
+    at = "" if group == EVERYBODY else f", which leaks {group.leak:g} in the view “{group.view}”"
+    caption = f"Who sees what of one reward, with {agents} agents at {settings}{at}"
+    heads = ("who", "what they see", "ε, pure", "ε up to δ = 10⁻⁶", "why", "source")
+    return (Table(caption, heads, rows, words=True),)
+
+
+def _epsilon(value: float) -> str:
+    return "no bound" if math.isinf(value) else f"{value:.4g}"
+
+
+def _audit(contestant: Contestant, runs: int) -> tuple[Block, ...]:
+    name = parameter_of(contestant)
+    try:
+        values = matched(contestant, _AGENTS, [_LEAK]).values
+        if not values:
+            return (Paragraph("It does not apply: no ε is claimed that could be contradicted."),)
+        (view, _), value = next(iter(values.items()))
+        found = audit(contestant.at(**{str(name): value}), _AGENTS, runs=runs)
+    except Refusal as error:
+        return (Paragraph(f"It does not apply: {error}."),)
+    rows = tuple(
+        (each.who, each.stream, _epsilon(each.claim))
+        + ("infinite" if each.infinite else f"{each.lower:.4f}", each.verdict)
+        for each in found.findings
+    )
+    caption = f"Empirical lower bounds on pure ε beside the claims, with {_AGENTS} agents"
+    heads = ("who", "what is seen", "claim", "lower bound", "verdict")
+    note = (
+        f"{found.runs:,} runs of each of two data sets that differ in one reward, at {name} = "
+        f"{value:.4g}, which leaks {_LEAK:g} in the view “{view}”. All bounds together are wrong "
+        f"with a chance of {written(found.level)} at most."
+    )
+    unseen = tuple(f"Not shown: {each.who}, {each.what}: {each.why}." for each in found.unseen)
+    more = (Items(unseen),) if unseen else ()
+    return Table(caption, heads, rows, words=True), Paragraph(note, small=True), *more
+
+
+def _about(suites: Suites, results: Sequence[Result]) -> tuple[Block, ...]:
+    rows = tuple(
+        (each.name, each.about, str(each.problem.agents), str(each.problem.arms))
+        + (whole(each.horizon), str(each.root_seed), f"{result.plan.seeds or 'none'}")
+        for result in results
+        for each in [result.suite]
+    )
+    heads = ("suite", "what", "M", "K", "T", "root seed", "seeds here")
+    note = (
+        f"Version {suites.version}, digest {suites.digest}. Lower bound, in the end: what any "
+        "algorithm that is good everywhere must lose as T grows, if its actions are ε-private "
+        "without δ (Azize et al., NeurIPS 2025), or without privacy (Lai and Robbins, 1985); at "
+        "this T it is a yardstick. A number that is sent has 64 bits, a random bit one, an arm's "
+        "name as many as it needs. Regret, links and bits: mean over seeds with its 95 % interval "
+        "(Student t). Best arm lost: Clopper-Pearson. Trials per second are those of this machine."
+    )
+    return Table("Suites", heads, rows, words=True), Paragraph(note, small=True)
+
+
+def _cite(contestant: Contestant, suites: Suites, standings: Standings) -> tuple[Block, ...]:
+    line = (
+        f"{contestant.label}, benchmark card, suites version {suites.version} "
+        f"(sha256 {suites.digest[:_DIGITS]}), fmab_jax {__version__}."
+    )
+    text = (
+        f"The standings that it is ranked against were computed by fmab_jax {standings.packages}."
+    )
+    return Code(line), Paragraph(text, small=True)
+
+
+# Writing -------------------------------------------------------------------------------------
+
+
+def checked_paths(base: str | os.PathLike[str], overwrite: bool) -> tuple[Path, Path]:
+    """Returns where HTML and Markdown shall stand, having made sure that they can.
+
+    Args:
+        base: Path without an ending.
+        overwrite: Whether files of these names may be replaced.
+
+    Raises:
+        ValueError: If there is such a file or no such folder.
+    """
+    text = re.sub(r"\.(html|md)$", "", str(checked_path("out", base)))
+    allowed = "a file name in an existing folder"
+    if not text or text.endswith(("/", os.sep)) or os.path.isdir(text):
+        refuse("out", text, allowed, "give a name without an ending, such as card")
+    paths = Path(f"{text}.html"), Path(f"{text}.md")
+    for path in paths:
+        try:
+            refuse_taken(path, overwrite)
+        except Refusal as error:
+            raise error.renamed("out") from None
+        if not path.parent.is_dir():
+            refuse("out", text, allowed, "make the folder first")
+    return paths
+
+
+def write(card: Card, path: Path) -> Path:
+    """Writes a card as its path's ending says, whole or not at all."""
+    text = as_html(card) if path.suffix == ".html" else as_markdown(card)
+    with whole_file(path) as temporary:
+        temporary.write_text(text, "utf-8", "replace")
+    return path
+
+
+def as_markdown(card: Card) -> str:
+    """Returns a card in Markdown."""
+    parts = [f"# {_plain(card.title)}", _plain(card.lead)]
+    for section in card.sections:
+        parts.append(f"## {_plain(section.title)}")
+        parts += [_markdown(block) for block in section.blocks]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return _plain(block.text)
+    if isinstance(block, Items):
+        return "\n".join(f"* {_plain(text)}" for text in block.texts)
+    if isinstance(block, Code):
+        return f"```text\n{block.text}\n```"
+    if isinstance(block, Table):
+        lines = [block.heads, ("---",) * len(block.heads), *block.rows]
+        listed = "\n".join(f"| {' | '.join(map(_plain, line))} |" for line in lines)
+        return f"**{_plain(block.caption)}**\n\n{listed}"
+    # A picture says nothing that the tables do not.
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Escapes what Markdown would take for something else."""
+    one_line = " ".join(text.split())
+    return re.sub(r"([|<>*_`\\])", r"\\\1", one_line)
+
+
+def as_html(card: Card) -> str:
+    """Returns a card as one page that makes no request."""
+    nav = "".join(
+        f'<li><a href="#s{i}">{_e(s.title)}</a></li>' for i, s in enumerate(card.sections)
+    )
+    body = "\n".join(
+        f'<section aria-labelledby="s{i}"><h2 id="s{i}">{_e(section.title)}</h2>\n'
+        + "".join(map(_html, section.blocks))
+        + "</section>"
+        for i, section in enumerate(card.sections)
+    )
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    style = (resources.files("fmab_jax.reports") / "report.css").read_text("utf-8")
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_e(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="fmab_jax {_e(__version__)}">
+<meta name="color-scheme" content="light dark">
+<title>{_e(card.title)}</title>
+<style>
+{style}{_STYLE}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the results</a>
+<header>
+<h1>{_e(card.title)}</h1>
+<p class="lead">{_e(card.lead)}</p>
+<nav aria-label="Contents"><ul>{nav}</ul></nav>
+</header>
+<main id="main" tabindex="-1">
+{body}
+</main>
+<footer><p>Written by fmab_jax {_e(__version__)}. This file makes no request to any network.</p>
+</footer>
+</body>
+</html>
+"""
+
+
+_STYLE = """\
+tbody th, thead th:first-child { text-align: left; }
+.scatter { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr));
+  gap: 0.8rem; max-width: 56rem; }
+.scatter svg { width: 100%; max-width: 24rem; height: auto; }
+.scatter text { fill: var(--soft); font-size: 9px; }
+.scatter .title, .scatter .name { fill: var(--ink); font-size: 10px; }
+.scatter .frame { fill: none; stroke: var(--line); }
+.scatter .other { fill: none; stroke: var(--soft); }
+.scatter .mine { fill: var(--focus); stroke: var(--paper); }
+"""
+
+
+def _html(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return f"<p{' class=note' * block.small}>{_e(block.text)}</p>\n"
+    if isinstance(block, Items):
+        return f"<ul>{''.join(f'<li>{_e(text)}</li>' for text in block.texts)}</ul>\n"
+    if isinstance(block, Code):
+        return f'<pre tabindex="0"><code>{_e(block.text)}</code></pre>\n'
+    if isinstance(block, Table):
+        return _table(block)
+    panels = "".join(_panel(title, points, block.marked) for title, points in block.panels)
+    return (
+        f'<figure><div class="scatter">{panels}</div>'
+        f"<figcaption>{_e(block.caption)}</figcaption></figure>\n"
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{_e(name)}</th>' for name in table.heads)
+    body = []
+    for row in table.rows:
+        cells = [f'<th scope="row">{_e(cell)}</th>' for cell in row[: table.first]]
+        cells += [f"<td>{_e(cell)}</td>" for cell in row[table.first :]]
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    label = _e(table.caption)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">'
+        f"<table{' class=words' * table.words}><caption>{label}</caption>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>" + "\n".join(body) + "</tbody></table></div>\n"
+    )
+
+
+# Of a panel: its size, and the frame's edges.
+_WIDTH, _HEIGHT = 260, 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 42, 252, 18, 172
+
+
+def _panel(title: str, points: Mapping[str, tuple[float, float]], marked: str) -> str:
+    """Draws one panel as SVG: logarithmic axes, those without links at the left edge."""
+    links = [x for x, _ in points.values() if x > 0.0]
+    regret = [y for _, y in points.values() if y > 0.0]
+    across, up = _ends(links), _ends(regret)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        # Nothing sent stands at the edge, where a logarithm has no place for it.
+        share = _share(x, across) if x > 0.0 else 0.0
+        high = _share(y, up) if y > 0.0 else 0.0
+        return _LEFT + 8 + share * (_RIGHT - _LEFT - 16), _BOTTOM - 6 - high * (_BOTTOM - _TOP - 12)
+
+    parts = [
+        f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{_RIGHT - _LEFT}" '
+        f'height="{_BOTTOM - _TOP}"/>',
+        f'<text class="title" x="{_LEFT}" y="12">{_e(title)}</text>',
+    ]
+    for value in _ticks(across) if links else ():
+        x, _ = place(value, 0.0)
+        parts.append(
+            f'<text x="{x:.1f}" y="{_BOTTOM + 11}" text-anchor="middle">{written(value)}</text>'
+        )
+    for value in _ticks(up):
+        _, y = place(0.0, value)
+        parts.append(
+            f'<text x="{_LEFT - 3}" y="{y + 3:.1f}" text-anchor="end">{written(value)}</text>'
+        )
+    parts.append(f'<text x="{_RIGHT}" y="{_HEIGHT - 3}" text-anchor="end">links at T</text>')
+    parts.append(f'<text x="{_LEFT - 40}" y="{_HEIGHT - 3}">↑ regret at T</text>')
+    best = min(points, key=lambda label: points[label][1])
+    # Whom the card is about comes last, above the others.
+    for label in sorted(points, key=lambda label: label == marked):
+        x, y = place(*points[label])
+        mine = label == marked
+        told = f"{label}: {points[label][0]:,.0f} links, regret {points[label][1]:,.0f}"
+        kind, size = ("mine", 5) if mine else ("other", 3)
+        parts.append(
+            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}">'
+            f"<title>{_e(told)}</title></circle>"
+        )
+        if label == best:
+            side = ("end", -7) if x > (_LEFT + _RIGHT) / 2 else ("start", 7)
+            parts.append(
+                f'<text class="name" x="{x + side[1]:.1f}" y="{y + 3:.1f}" '
+                f'text-anchor="{side[0]}">{_e(label)}</text>'
+            )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_e(title)}">'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    """Returns the ends of an axis, as logarithms."""
+    logs = [math.log10(value) for value in values] or [0.0]
+    low, high = min(logs), max(logs)
+    return (low, high) if high - low > 0.5 else (low - 0.5, high + 0.5)
+
+
+def _share(value: float, ends: tuple[float, float]) -> float:
+    return (math.log10(value) - ends[0]) / (ends[1] - ends[0])
+
+
+def _ticks(ends: tuple[float, float]) -> list[float]:
+    """Returns the powers of ten on an axis, and where they are few, 2 and 5 times them as well."""
+    powers = range(math.floor(ends[0]), math.ceil(ends[1]) + 1)
+    inside = [
+        [
+            times * 10.0**power
+            for power in powers
+            for times in some
+            if ends[0] <= math.log10(times * 10.0**power) <= ends[1]
+        ]
+        for some in ((1,), (1, 3), (1, 2, 5))
+    ]
+    return next((each for each in inside if len(each) > 2), inside[-1])
+
+
+def _e(text: str) -> str:
+    """Escapes a text; a number keeps its per cent sign."""
+    return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")

@@ -1,0 +1,134 @@
+"""Who plays a suite, and what comes out: a contestant at every epsilon that its views ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.benchmark.matching import NO_BOUND, matched, parameter_of
+from fmab_jax.benchmark.suites import Contestant, Suite
+from fmab_jax.errors import Refusal
+from fmab_jax.run.simulate import simulate
+
+# Why an algorithm has no seeds in a suite.
+_TOO_LONG = "because simulating it takes too long here"
+
+
+class Group(NamedTuple):
+    """Who is ranked together, within a suite.
+
+    Attributes:
+        view: A key of `fmab_jax.benchmark.matching.VIEWS`, or `NO_BOUND`.
+        leak: Epsilon that all leak in that view; infinity for no bound.
+    """
+
+    view: str
+    leak: float
+
+
+EVERYBODY = Group(NO_BOUND, math.inf)
+"""The group of those that no epsilon covers."""
+
+
+class Played(NamedTuple):
+    """What a contestant did on a suite, at one value of its epsilon.
+
+    Attributes:
+        regret: [seed] at T, summed over all agents.
+        links: [seed] on the meters that have a price.
+        bits: [seed] of all numbers sent.
+        lost: [seed] whether some agent that was simulated lost every best arm, or plays a worse one
+            at T for good.
+        stand_ins: Agents that stood for all; 0 where all were simulated.
+        trials_per_s: Without compilation.
+    """
+
+    regret: np.ndarray
+    links: np.ndarray
+    bits: np.ndarray
+    lost: np.ndarray
+    stand_ins: int
+    trials_per_s: float
+
+
+class Plan(NamedTuple):
+    """How a contestant takes part in a suite.
+
+    Attributes:
+        algorithms: By group; equal ones are run once.
+        values: Of the parameter that was matched, by group; NaN without one.
+        absent: Why it takes no part, by view; by "" where in none.
+        seeds: How many.
+    """
+
+    algorithms: dict[Group, Algorithm]
+    values: dict[Group, float]
+    absent: dict[str, str]
+    seeds: int
+
+
+def plan(contestant: Contestant, suite: Suite, seeds: int | None = None) -> Plan:
+    """Returns how a contestant takes part in a suite, having made sure that it can.
+
+    Args:
+        contestant: Who.
+        suite: In what.
+        seeds: How many; those of the suite by default.
+    """
+    name = parameter_of(contestant)
+    try:
+        found = matched(contestant, suite.problem.agents, suite.leaks)
+        groups = {Group(*key): value for key, value in found.values.items()}
+        made = {group: contestant.at(**{str(name): v}) for group, v in groups.items()}
+        if not made:
+            # No view of it has a bound, whatever its epsilon is.
+            made = {EVERYBODY: contestant.at(**({name: 1.0} if name else {}))}
+            groups = {EVERYBODY: 1.0 if name else math.nan}
+        first = next(iter(made.values()))
+        played = suite.played(first)
+        exchange = first.exchange(played.agents)
+        first.bind(played, suite.horizon, exchange=exchange)
+    except Refusal as error:
+        return Plan({}, {}, {"": f"because it does not fit ({error})"}, 0)
+    number = suite.usual_seeds(first) if seeds is None else seeds
+    if not number:
+        return Plan({}, {}, {"": _TOO_LONG}, 0)
+    return Plan(made, groups, found.absent, number)
+
+
+def play(made: Plan, suite: Suite) -> Iterator[tuple[list[Group], Played]]:
+    """Runs a plan; yields what came out, and the groups that it is for."""
+    same: dict[Algorithm, list[Group]] = {}
+    for group, algorithm in made.algorithms.items():
+        same.setdefault(algorithm, []).append(group)
+    for algorithm, groups in same.items():
+        problem = suite.played(algorithm)
+        data = simulate(
+            algorithm,
+            problem,
+            suite.horizon,
+            made.seeds,
+            root_seed=suite.root_seed,
+            times=[suite.horizon],
+            progress=False,
+        )
+        yield groups, _played(data, algorithm, suite, problem.agents)
+
+
+def _played(data: xr.Dataset, algorithm: Algorithm, suite: Suite, agents: int) -> Played:
+    times = suite.problem.agents / agents
+    priced = data.priced.values | (data.side.values == "server")
+    last = data.links.isel(time=-1, meter=np.flatnonzero(priced))
+    return Played(
+        regret=times * data.regret.values[:, -1],
+        links=last.sum("meter").values.astype(float),
+        bits=data.numbers_sent.values * float(algorithm.number_bits(suite.problem.arms)),
+        lost=data.best_arm_lost.values | data.worse_arm_played.values,
+        stand_ins=agents if times > 1 else 0,
+        trials_per_s=float(data.attrs["trials_per_s"]),
+    )

@@ -1,0 +1,277 @@
+"""What every shipped algorithm did on every suite: one file, against which anybody is ranked.
+
+The file holds regret, links and bits at T of every seed, so that a rank is found by paired
+differences and not by means that somebody wrote down. It belongs to the digest of its suites, and
+is refused beside others.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from fmab_jax import __version__
+from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.analysis import theory
+from fmab_jax.benchmark.contest import Group, Plan, Played, plan, play
+from fmab_jax.benchmark.matching import parameter_of
+from fmab_jax.benchmark.suites import COSTS, Contestant, Suite, Suites, cost_of
+from fmab_jax.errors import refuse
+from fmab_jax.run.netcdf import load, save
+
+FILE = "standings.nc"
+# Instances over which a lower bound is averaged: those of the first seeds.
+_INSTANCES = 50
+# By seed, and as what they are kept.
+_SERIES = {"regret": "f8", "links": "f4", "bits": "f4", "lost": "?"}
+
+
+class Standing(NamedTuple):
+    """What one contestant did on one suite.
+
+    Attributes:
+        key: Digest of the configurations: another one is computed anew.
+        package: Version that ran it.
+        groups: What came out, by group.
+        values: Of the parameter that was matched, by group; NaN without one.
+        absent: Why it takes no part, by view; by "" where in none.
+    """
+
+    key: str
+    package: str
+    groups: dict[Group, Played]
+    values: dict[Group, float]
+    absent: dict[str, str]
+
+
+@dataclass
+class Standings:
+    """All that is known of a version of the suites.
+
+    Attributes:
+        version: Of the suites.
+        digest: Of the suites.
+        found: By suite and label of the contestant.
+        lower: What must be lost in the end, by suite and leak: together, and every agent alone.
+    """
+
+    version: str
+    digest: str
+    found: dict[tuple[str, str], Standing] = field(default_factory=dict)
+    lower: dict[tuple[str, float], tuple[float, float]] = field(default_factory=dict)
+
+    def of(self, suite: str, group: Group) -> dict[str, Played]:
+        """Returns who is in a group of a suite, by label."""
+        return {
+            label: each.groups[group]
+            for (name, label), each in self.found.items()
+            if name == suite and group in each.groups
+        }
+
+    def absent(self, suite: str, view: str) -> dict[str, list[str]]:
+        """Returns who takes no part in a view of a suite, by the reason why."""
+        found: dict[str, list[str]] = {}
+        for (name, label), each in self.found.items():
+            why = each.absent.get("") or each.absent.get(view)
+            if name == suite and why:
+                found.setdefault(why, []).append(label)
+        return found
+
+    @property
+    def packages(self) -> str:
+        """The versions of the package that ran it, in words."""
+        return ", ".join(sorted({each.package for each in self.found.values()}))
+
+
+@functools.cache
+def shipped(suites: str) -> Standings:
+    """Returns the standings of this package.
+
+    Args:
+        suites: Digest that they must belong to.
+
+    Raises:
+        ValueError: If they belong to other suites.
+    """
+    with resources.as_file(resources.files(__package__).joinpath(FILE)) as path:
+        return read(path, suites)
+
+
+def read(path: str | os.PathLike[str], suites: str) -> Standings:
+    """Reads standings.
+
+    Args:
+        path: Of the file.
+        suites: Digest of the suites that they must belong to.
+
+    Raises:
+        ValueError: If it is no such file, is damaged, or belongs to other suites.
+    """
+    data = load(path)
+    if "about" not in data or not set(_SERIES) <= set(data):
+        refuse("standings", str(path), "standings of fmab benchmark", "it is some other result")
+    about = json.loads(data.about.values.tobytes())
+    if about["digest"] != suites:
+        refuse(
+            "standings",
+            f"of suites {about['digest'][:12]}",
+            f"of suites {suites[:12]}",
+            "run python -m benchmarks standings",
+        )
+    made = Standings(about["version"], about["digest"])
+    for suite, leak, *bounds in about["lower"]:
+        made.lower[suite, _number(leak)] = (bounds[0], bounds[1])
+    for row in about["standings"]:
+        groups, values = {}, {}
+        for run in row["runs"]:
+            part = slice(run["start"], run["start"] + run["seeds"])
+            series = {name: data[name].values[part] for name in _SERIES}
+            played = Played(**series, stand_ins=run["stand_ins"], trials_per_s=run["rate"])
+            for view, leak, value in run["groups"]:
+                group = Group(view, _number(leak))
+                groups[group] = played
+                values[group] = math.nan if value is None else value
+        made.found[row["suite"], row["label"]] = Standing(
+            row["key"], row["package"], groups, values, row["absent"]
+        )
+    return made
+
+
+def write(made: Standings, path: str | os.PathLike[str]) -> Path:
+    """Writes standings, whole or not at all."""
+    rows, parts, start = [], [], 0
+    for (suite, label), each in made.found.items():
+        runs: dict[int, dict[str, Any]] = {}
+        for group, played in each.groups.items():
+            if id(played) not in runs:
+                seeds = len(played.regret)
+                rate, stand_ins = round(played.trials_per_s, 3), played.stand_ins
+                runs[id(played)] = {
+                    **{"start": start, "seeds": seeds, "stand_ins": stand_ins, "rate": rate},
+                    "groups": [],
+                }
+                parts.append(played)
+                start += seeds
+            value = each.values[group]
+            own = [group.view, _text(group.leak), None if math.isnan(value) else value]
+            runs[id(played)]["groups"].append(own)
+        rows.append(
+            {
+                **{"suite": suite, "label": label, "key": each.key, "package": each.package},
+                **{"absent": each.absent, "runs": [*runs.values()]},
+            }
+        )
+    lower = [[suite, _text(leak), *bounds] for (suite, leak), bounds in made.lower.items()]
+    about = {"version": made.version, "digest": made.digest, "lower": lower, "standings": rows}
+    whole = np.frombuffer(json.dumps(about, ensure_ascii=False).encode(), np.uint8)
+    series = {
+        name: (
+            "trial",
+            np.concatenate([np.zeros(0), *(getattr(p, name) for p in parts)]).astype(kind),
+        )
+        for name, kind in _SERIES.items()
+    }
+    return save(xr.Dataset({"about": ("letter", whole), **series}), path, overwrite=True)
+
+
+def _text(leak: float) -> str:
+    return "inf" if math.isinf(leak) else repr(leak)
+
+
+def _number(leak: str) -> float:
+    return float(leak)
+
+
+def completed(
+    suites: Suites,
+    contestants: tuple[Contestant, ...],
+    known: Standings | None,
+    seeds: Mapping[str, int] | None = None,
+    only: Collection[str] = (),
+) -> Iterator[tuple[Standings, str]]:
+    """Computes what is missing; yields what there is after each contestant of a suite, in words.
+
+    Args:
+        suites: All of them.
+        contestants: Who plays them; those who are known and not among them are dropped.
+        known: What is computed already.
+        seeds: How many, by suite; those of the suites by default.
+        only: Labels of those who are computed now; all by default.
+    """
+    wanted = [(suite, each) for each in contestants for suite in suites.suites.values()]
+    # What is cheap comes first: a run that is stopped has most of them.
+    wanted.sort(key=lambda pair: COSTS.index(cost_of(_some(pair[1]))))
+    old = known.found if known and known.digest == suites.digest else {}
+    made = Standings(suites.version, suites.digest)
+    made.lower = dict(known.lower) if known and known.digest == suites.digest else {}
+    for suite, each in wanted:
+        if (kept := old.get((suite.name, each.label))) is not None:
+            made.found[suite.name, each.label] = kept
+    for suite in suites.suites.values():
+        if not any(name == suite.name for name, _ in made.lower):
+            made.lower |= {(suite.name, leak): both for leak, both in lower_bounds(suite).items()}
+    for suite, each in wanted:
+        if only and each.label not in only:
+            continue
+        planned = plan(each, suite, (seeds or {}).get(suite.name))
+        key = _key(planned, suite)
+        if (kept := made.found.get((suite.name, each.label))) is not None and kept.key == key:
+            continue
+        found = Standing(key, __version__, {}, planned.values, planned.absent)
+        for groups, played in play(planned, suite):
+            found.groups.update(dict.fromkeys(groups, played))
+        made.found[suite.name, each.label] = found
+        number = len({id(played) for played in found.groups.values()})
+        yield made, f"{suite.name}: {each.label}, {number} runs of {planned.seeds} seeds"
+    yield made, "all is there"
+
+
+def _some(contestant: Contestant) -> Algorithm:
+    name = parameter_of(contestant)
+    return contestant.at(**({name: 1.0} if name else {}))
+
+
+def _key(planned: Plan, suite: Suite) -> str:
+    told = [
+        [[group.view, _text(group.leak)], algorithm.describe()]
+        for group, algorithm in planned.algorithms.items()
+    ]
+    whole = [told, planned.seeds, planned.absent, suite.name, suite.horizon, suite.root_seed]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def lower_bounds(suite: Suite) -> dict[float, tuple[float, float]]:
+    """Returns what must be lost in the end by leak: together, and every agent alone.
+
+    Averaged over the instances of the first seeds. Infinite leak is no privacy. Empty where agents
+    differ or rewards are no Bernoulli variables: no bound is stated there.
+    """
+    own: Any = suite.problem
+    if not (own.drawn and own.homogeneous):
+        return {}
+    means = [np.asarray(own.fixed(seed, suite.root_seed).means)[0] for seed in range(_INSTANCES)]
+
+    def mean(how: Callable[..., float], *given: Any, **more: Any) -> float:
+        return float(np.mean([how(each, *given, **more) for each in means]))
+
+    def both(leak: float) -> tuple[float, float]:
+        sizes = suite.horizon, own.agents
+        if math.isinf(leak):
+            one, other = (mean(theory.lai_robbins, *sizes, alone=a) for a in (False, True))
+        else:
+            bound = theory.private_lower_bound
+            one, other = (mean(bound, leak, *sizes, alone=a) for a in (False, True))
+        return one, other
+
+    return {leak: both(leak) for leak in (*suite.leaks, math.inf)}

@@ -1,0 +1,356 @@
+"""`fmab benchmark`: suites, matched trust, standings, ranks and the card."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sizes
+
+import fmab_jax as fmab
+from fmab_jax.benchmark import card, contest, matching, ranking, standings, suites
+from fmab_jax.benchmark.contest import EVERYBODY, Group
+from fmab_jax.benchmark.suites import Contestant
+from fmab_jax.cli.main import main
+from fmab_jax.core.laplace import share_epsilon
+from fmab_jax.errors import Refusal
+
+DIGEST = "607fea7bde02340276f06abd02d2a749e0d4e481ea19e72b9a18db7bc5b23662"
+TINY = f"""
+version = "test"
+leaks = [1, 10]
+stand_ins = 2
+[[suite]]
+name = "tiny"
+about = "Four agents | three arms."
+horizon = 2000
+root_seed = 5
+seeds = {{ rounds = 12, shared = 6 }}
+problem = {{ agents = {sizes.SMALL["agents"]}, arms = {sizes.SMALL["arms"]} }}
+"""
+LINE_UP = (
+    Contestant("Dist-DP-SE", fmab.dist_dp_se, {}),
+    Contestant("CDP-MAB", fmab.cdp_mab, {}),
+    Contestant("CDP-MAB alone", fmab.single_mab, {}),
+    Contestant("DP-IMED", fmab.dp_imed, {}),
+)
+
+
+@dataclass(frozen=True)
+class Twin(fmab.dist_dp_se):
+    """Dist-DP-SE under another name."""
+
+    name = "twin"
+    title = "Twin <b>"
+
+
+@dataclass(frozen=True)
+class Slower(fmab.cdp_mab):
+    """CDP-MAB with a schedule whose leak nobody has counted."""
+
+    name = "slower"
+    first: int = 50
+
+    def values(self, exchange: Any, horizon: int) -> dict[str, float]:
+        return super().values(exchange, horizon) | {"first": float(self.first)}
+
+
+@pytest.fixture(scope="module")
+def tiny() -> tuple[suites.Suites, standings.Standings]:
+    """Returns a small suite and its standings."""
+    given = suites.read(TINY)
+    *_, (made, _) = standings.completed(given, LINE_UP, None)
+    return given, made
+
+
+def test_the_suites_are_those_of_their_version() -> None:
+    """Would catch a changed horizon, seed, problem or leak under the same version."""
+    found = suites.shipped()
+    assert (found.version, found.digest) == ("1", DIGEST)
+    text = suites._text("suites.toml")
+    for old, new in (("T = ", "T = "), ("horizon = 100_000", "horizon = 100_001"), ("60", "61")):
+        changed = suites.read(text.replace(old, new, 1))
+        assert (changed.digest == DIGEST) == (old == new)
+    assert found.suites["ratings"].problem.probabilities.shape == (20, 12, 5)
+    hard = found.suites["hard"].problem.fixed(3, found.suites["hard"].root_seed).means[0]
+    best, second, *_ = sorted(hard, reverse=True)
+    assert best - second == pytest.approx(0.01)
+
+
+def test_standings_of_other_suites_are_refused_in_a_line(
+    tiny: tuple[suites.Suites, standings.Standings], tmp_path: Path
+) -> None:
+    """Would catch ranks against runs of other problems, and a file that loses what it was given."""
+    given, made = tiny
+    path = standings.write(made, tmp_path / "s.nc")
+    back = standings.read(path, given.digest)
+    assert back.lower == made.lower and list(back.found) == list(made.found)
+    for key, each in made.found.items():
+        other = back.found[key]
+        assert (other.key, other.absent) == (each.key, each.absent)
+        for group, played in each.groups.items():
+            assert (other.groups[group].regret == played.regret).all()
+            assert (other.groups[group].lost == played.lost).all()
+            np.testing.assert_allclose(other.groups[group].bits, played.bits, rtol=1e-6)
+            np.testing.assert_equal(other.values[group], each.values[group])
+    with pytest.raises(Refusal) as caught:
+        standings.read(path, DIGEST)
+    assert str(caught.value) == (
+        f"standings='of suites {given.digest[:12]}': must be of suites {DIGEST[:12]}; "
+        "run python -m benchmarks standings"
+    )
+
+
+def test_what_is_there_is_not_computed_again(
+    tiny: tuple[suites.Suites, standings.Standings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch a run that begins anew, and one that keeps what changed."""
+    given, made = tiny
+    asked: list[Any] = []
+
+    def play(planned: contest.Plan, suite: Any) -> Any:
+        asked.append(next(iter(planned.algorithms.values())).name)
+        return iter(())
+
+    monkeypatch.setattr(standings, "play", play)
+    changed = (*LINE_UP[:1], replace(LINE_UP[1], options={"participation": 0.5}), *LINE_UP[2:])
+    *_, (again, _) = standings.completed(given, changed, made, only=["DP-IMED", "Dist-DP-SE"])
+    assert asked == []
+    *_, (again, _) = standings.completed(given, changed, made)
+    assert asked == ["cdp"]
+    assert again.found["tiny", "Dist-DP-SE"] is made.found["tiny", "Dist-DP-SE"]
+    asked.clear()
+    other = replace(given, digest=DIGEST)
+    list(standings.completed(other, LINE_UP[:1], made))
+    assert asked == ["dist_dp_se"]
+
+
+@pytest.mark.parametrize(
+    ("contestant", "view", "leak", "agents", "value"),
+    [
+        # A message of CDP-MAB leaks N epsilon.
+        (Contestant("", fmab.cdp_mab, {}), "messages", 10.0, 50, 0.2),
+        (Contestant("", fmab.cdp_mab, {"participation": 0.4}), "messages", 10.0, 50, 0.5),
+        # The agents know their own noise in a sum, so 49 noises hide a reward.
+        (Contestant("", fmab.cdp_mab, {}), "sums", 1.0, 50, None),
+        # Each agent knows its share of the one noise, and sees actions.
+        (Contestant("", fmab.dist_dp_se, {}), "sums", 0.5, 5, 0.500002000001),
+        (Contestant("", fmab.dist_dp_se, {}), "actions", 0.5, 5, None),
+        # Of one Laplace variable epsilon falls by 2 delta.
+        (Contestant("", fmab.dp_se, {}), "actions", 3.0, 7, 3.000002),
+    ],
+)
+def test_an_epsilon_is_found_that_leaks_what_is_asked(
+    contestant: Contestant, view: str, leak: float, agents: int, value: float | None
+) -> None:
+    """Would catch a leak of the outsider in place of the insider, and pure in place of delta."""
+    found = matching.matched(contestant, agents, [leak]).values[view, leak]
+    if value is not None:
+        assert found == value
+        return
+    rows = fmab.privacy_ledger(contestant.at(epsilon=found), agents)
+    worst = [row for row in rows if row.what.startswith(view)]
+    assert max(row.epsilon_at_delta for row in worst) == pytest.approx(leak, rel=1e-9)
+    if view == "sums":
+        assert agents * found > 2 * leak and worst[0].over == 49
+    else:
+        assert share_epsilon(found, 4, 5) == pytest.approx(leak, rel=1e-9)
+
+
+def test_who_has_no_epsilon_in_a_view_is_told_why() -> None:
+    """Would catch a view that is guessed, and a reason that is another view's."""
+    absent = matching.matched(LINE_UP[0], 5, [1.0]).absent
+    assert absent == {
+        "messages": "because no ε covers a message: the noise of a secure sum is shared out"
+    }
+    silent = matching.matched(LINE_UP[3], 5, [1.0])
+    assert set(silent.absent) == {"messages", "sums"} and set(silent.values) == {("actions", 1.0)}
+    ring = Contestant("", fmab.ddp_mab, {"graph": "ring"})
+    assert matching.matched(ring, 5, [1.0]).absent["actions"] == "because its ledger has no bound"
+    given = suites.read(TINY).suites["tiny"]
+    for bare in (
+        Contestant("", Slower, {}),
+        Contestant("", fmab.uniform_play, {}),
+        Contestant("", fmab.kl_se, {"epsilon": None}),
+    ):
+        assert list(contest.plan(bare, given, 4).algorithms) == [EVERYBODY]
+
+
+def test_a_twin_has_the_same_bits_and_place(
+    tiny: tuple[suites.Suites, standings.Standings],
+) -> None:
+    """Would catch other seeds, another root seed, another epsilon, or ranks of another group."""
+    given, made = tiny
+    suite = given.suites["tiny"]
+    twin = Contestant("Twin", Twin, {})
+    known = made.found["tiny", "Dist-DP-SE"]
+    for groups, played in contest.play(contest.plan(twin, suite), suite):
+        for group in groups:
+            assert (played.regret == known.groups[group].regret).all()
+            assert (played.bits == 64 * played.links * sizes.SMALL["arms"]).any()
+            found = ranking.ranked(suite, group, "Twin", played, made)
+            itself = ranking.ranked(suite, group, "Dist-DP-SE", known.groups[group], made)
+            # The twin is one more of them, and as good as the other.
+            assert found.entrants == itself.entrants + 1 == len(made.of("tiny", group)) + 1
+            assert found.place.first == itself.place.first
+            assert found.place.last == itself.place.last + 1
+            assert found.regret == itself.regret
+
+
+def test_few_agents_stand_for_all_that_are_alone(
+    tiny: tuple[suites.Suites, standings.Standings],
+) -> None:
+    """Would catch a regret of two agents shown as that of four, and stand-ins of those who talk."""
+    given, made = tiny
+    group = Group("actions", 10.0)
+    alone = made.found["tiny", "CDP-MAB alone"].groups[group]
+    problem = fmab.Problem.uniform(2, sizes.SMALL["arms"])
+    data = fmab.simulate(fmab.single_mab(10.0), problem, 2000, 12, root_seed=5, times=[2000])
+    assert (alone.regret == 2 * data.regret.values[:, -1]).all() and alone.stand_ins == 2
+    assert made.found["tiny", "CDP-MAB"].groups[group].stand_ins == 0
+    costs = (fmab.cdp_mab(1.0), fmab.dp_imed(1.0), fmab.ucb1(pooled=True), fmab.ucb1())
+    assert tuple(map(suites.cost_of, costs)) == suites.COSTS
+    # Episodes have no seeds here, and say so.
+    why = "because simulating it takes too long here"
+    assert made.absent("tiny", "actions")[why] == ["DP-IMED"]
+
+
+def test_a_random_bit_is_one_bit() -> None:
+    """Would catch 64 bits for a bit, and one for the Laplace variant."""
+    assert fmab.ldp_ucb(1.0, bits=True).number_bits(100) == 1
+    assert fmab.ldp_ucb(1.0).number_bits(100) == 64
+    assert fmab.lcc_ucb().number_bits(1000) == 10
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th"), (22, "22nd"), (40, "40th")],
+)
+def test_a_rank_in_words(number: int, told: str) -> None:
+    """Would catch "11st"."""
+    assert ranking.ordinal(number) == told
+
+
+@pytest.fixture
+def at_hand(
+    tiny: tuple[suites.Suites, standings.Standings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], int]:
+    """Returns the command on the small suite, in a folder with a plug-in."""
+    given, made = tiny
+    monkeypatch.setattr(suites, "shipped", lambda: given)
+    monkeypatch.setattr(standings, "shipped", lambda digest: made)
+    monkeypatch.setattr(card, "contestants", lambda: LINE_UP)
+    monkeypatch.chdir(tmp_path)
+    Path("law.py").write_text("import fmab_jax as fmab\n")
+    return lambda words: main(["benchmark", *words.split()])
+
+
+def test_a_card_says_the_same_in_both_forms(
+    at_hand: Callable[[str], int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Would catch a form that leaves cells out, text that is taken for markup, and a lost rank."""
+    monkeypatch.setattr(card, "_RUNS", 10_000)
+    assert at_hand("dist_dp_se") == 0
+    out, err = capsys.readouterr()
+    assert "tiny: 4 runs of 12 seeds ..." in err and "wrote card.md" in out
+    page, text = (Path(f"card.{end}").read_text("utf-8") for end in ("html", "md"))
+    cells = [html.unescape(c) for c in re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", page)]
+    lines = [line for line in text.splitlines() if line.startswith("|") and "---" not in line]
+    plain = [
+        re.sub(r"\\(.)", r"\1", cell) for x in lines for cell in re.split(r" (?<!\\)\| ", x[2:-2])
+    ]
+    assert [each.replace("\N{NO-BREAK SPACE}", " ") for each in cells] == plain
+    assert plain.count("actions") >= 3 and "Four agents | three arms." in plain
+    found = re.findall(r"\| actions \| tiny \| (.*) \| (.*) \|", text)
+    assert found and all(re.fullmatch(r"\d\w\w( to \d\w\w)? of 3", each) for each in found[0])
+    assert "src=" not in page and "http" not in page.replace("http-equiv", "")
+    assert "not a card to cite" not in page and "12 seeds." in page
+    lead = card._lead("x", suites.read(TINY), 10, True)
+    assert "This card has 10 seeds" in lead and "not a card to cite" in lead
+    # Again: the names are taken, unless they may be replaced.
+    assert at_hand("dist_dp_se") == 2
+    assert capsys.readouterr().err.startswith("fmab: --out card.html: must be a new name")
+
+
+def test_markup_of_a_title_stays_text() -> None:
+    """Would catch a title that becomes a tag, or a column of a table."""
+    made = card.Card("<b>", "a | b", (card.Section("s", (card.Table("c", ("|",), (("<i>",),)),)),))
+    page, text = card.as_html(made), card.as_markdown(made)
+    assert "<h1>&lt;b&gt;</h1>" in page and "<td>" not in page and "&lt;i&gt;</th>" in page
+    assert "# \\<b\\>" in text and "| \\| |" in text and "a \\| b" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("", "no command: must be one of adap_ucb, cdp, "),
+        ("nobody", "nobody: must be one of "),
+        ("missing.py", "missing.py: must be an existing .py file or a module"),
+        ("law.py", "law.py: must be a module that defines an algorithm or a reward law"),
+        ("cdp --suite papr", "--suite papr: must be one of tiny; leave it out for all"),
+        ("cdp --seeds 1", "--seeds 1: must be a whole number in [2, "),
+        ("cdp --seeds x", "--seeds x: must be a whole number in [2, "),
+        ("cdp --epsilon 1", "--epsilon 1: must be left to the benchmark"),
+        ("cdp --epsilon-message 1", "--epsilon-message 1: must be left to the benchmark"),
+        ("cdp --participation 2", "--participation 2: must be a number in (0, 1]"),
+        ("cdp --algorithm ucb1", "--algorithm ucb1: must be cdp; leave it out"),
+        ("cdp --horizon 10", "--horizon: must be an option of fmab benchmark cdp"),
+        ("cdp --out no/card", "--out no/card.html: must be in an existing folder"),
+        ("cdp --out .", "--out .: must be a file name in an existing folder"),
+        (
+            "thompson",
+            "contestant='Thompson sampling': must be somebody who takes part in a suite; ",
+        ),
+    ],
+)
+def test_wrong_words_end_in_one_line(
+    words: str, line: str, at_hand: Callable[[str], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a traceback, or minutes of runs before a name is refused."""
+    assert at_hand(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"fmab: {line}"), err
+    assert not list(Path().glob("card*"))
+
+
+def test_a_file_with_several_algorithms_asks_which(
+    at_hand: Callable[[str], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch the first of a file run without a word, and a name that is not in the file."""
+    several = Path(__file__).parents[1] / "plugs_bernstein.py"
+    text = several.read_text("utf-8").replace('"bernstein"', '"bern_card"')
+    second = text[text.index("@dataclass") :].replace("bern_card", "bern_two")
+    Path("two.py").write_text(text + "\n\n" + second.replace("class Bernstein", "class Two"))
+    assert at_hand("two.py") == 2
+    told = capsys.readouterr().err
+    assert told == "fmab: two.py: must hold one algorithm; add --algorithm bern_card or bern_two\n"
+    assert at_hand("two.py --algorithm cdp") == 2
+    assert "cdp: must be one of bern_card, bern_two" in capsys.readouterr().err
+    assert at_hand("two.py --algorithm bern_two --first 0 --help") == 0
+    assert "--first" in capsys.readouterr().out
+
+
+def test_the_shipped_standings_are_those_of_this_package() -> None:
+    """Would catch numbers of an algorithm that has changed since, and runs of nobody."""
+    made = standings.shipped(DIGEST)
+    labels = [each.label for each in suites.contestants()]
+    assert set(made.found) <= {
+        (name, label) for name in suites.shipped().suites for label in labels
+    }
+    suite = suites.shipped().suites["paper"]
+    planned = contest.plan(suites.contestants()[0], suite, 8)
+    group = Group("messages", 10.0)
+    one = planned._replace(algorithms={group: planned.algorithms[group]})
+    ((_, played),) = contest.play(one, suite)
+    known = made.found["paper", "CDP-MAB"]
+    np.testing.assert_allclose(played.regret, known.groups[group].regret[:8], rtol=1e-9)
+    assert known.values[group] == 0.2
