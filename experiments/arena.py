@@ -64,9 +64,9 @@ TRUST = {
 
 
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
-# alone in episodes, of one policy that all agents share, of agents alone in slots, of those that look
-# for an index in every slot, of agents that draw from a Beta law for every arm, of agents that talk
-# in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
+# alone in episodes, of one policy that all agents share, of agents alone in slots, of those that
+# look for an index in every slot, of agents that draw from a Beta law for every arm, of agents that
+# talk in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
     "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.2, 0.05), "c": (0.2, 0.02, 0.02)},
