@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 import shlex
@@ -358,3 +359,10 @@ def test_documents_use_the_present_names() -> None:
     for page in [*PAGES, *examples, *sources]:
         found = re.search(old, page.read_text("utf-8"))
         assert not found or page.name == "CHANGELOG.md", (page.name, found)
+
+
+def test_the_note_for_print_is_that_of_the_page() -> None:
+    """Would catch a PDF that was not made anew when the note or its numbers changed."""
+    page, pdf = ROOT / "docs/note.md", ROOT / "docs/note.pdf"
+    digest = hashlib.sha256(page.read_bytes()).hexdigest()
+    assert f"<pdf:Keywords>{digest}</pdf:Keywords>".encode() in pdf.read_bytes()
