@@ -64,15 +64,17 @@ TRUST = {
 
 
 # The part of the seeds that is run, by what a seed costs: of whoever plays in rounds, of agents
-# alone in episodes, of one policy that all agents share, of agents alone in slots, of those that
-# look for an index in every slot, of agents that draw from a Beta law for every arm, of agents that
-# talk in slots. In each part of the arena, up to T = 10^4, up to 10^5, and beyond.
+# alone in episodes, of agents together in episodes, of one policy that all agents share, of agents
+# alone in slots, of those that look for an index in every slot, of agents that draw from a Beta law
+# for every arm, of agents that talk in slots. In each part of the arena, up to T = 10^4, up to
+# 10^5, and beyond.
 SHARES = {
     "rounds": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 1.0), "c": (1.0, 1.0, 0.1)},
-    "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.2, 0.05), "c": (0.2, 0.02, 0.02)},
-    "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.01)},
-    "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.01, 0.0)},
-    "search": {"a": (1.0, 0.04, 0.01), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.004, 0.0)},
+    "episodes": {"a": (1.0, 1.0, 1.0), "b": (1.0, 0.2, 0.02), "c": (0.2, 0.01, 0.01)},
+    "together": {"a": (1.0, 1.0, 1.0), "b": (1.0, 1.0, 0.1), "c": (1.0, 1.0, 1.0)},
+    "pooled": {"a": (1.0, 0.1, 0.04), "b": (0.2, 0.04, 0.01), "c": (0.2, 0.04, 0.004)},
+    "alone": {"a": (1.0, 0.1, 0.04), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.004, 0.0)},
+    "search": {"a": (1.0, 0.04, 0.01), "b": (0.1, 0.02, 0.0), "c": (0.05, 0.0, 0.0)},
     "draws": {"a": (0.1, 0.01, 0.0), "b": (0.02, 0.0, 0.0), "c": (0.01, 0.0, 0.0)},
     "talk": {"a": (0.2, 0.04, 0.0), "b": (0.05, 0.004, 0.0), "c": (0.05, 0.004, 0.0)},
 }
@@ -111,7 +113,9 @@ class Entry(NamedTuple):
     def cost(self) -> str:
         """What a seed costs, a key of `SHARES`."""
         if not self.steps:
-            return "rounds" if self.agents == AGENTS else "episodes"
+            together = isinstance(self.algorithm, fmab.Episodes) and not self.alone
+            usual = "rounds" if self.agents == AGENTS else "episodes"
+            return "together" if together else usual
         if self.algorithm.name == "lazy_dp_ts":
             return "draws"
         if self.algorithm.name == "kl_ucb" and self.alone:

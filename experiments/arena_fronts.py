@@ -34,7 +34,7 @@ from fmab_jax.analysis.words import whole
 
 HORIZON = 10**5
 # A horizon that slots do not reach, and which part of the seeds is run there: by what one costs.
-FAR, FAR_SHARES = 10**9, {"rounds": 0.2, "episodes": 0.02}
+FAR, FAR_SHARES = 10**9, {"rounds": 0.2, "together": 0.2, "episodes": 0.02}
 # Whose phases do not grow, so that their number grows with T.
 FAR_LEFT_OUT = ("fed1_ucb", "fed1_ucb_own")
 FAR_NOTE = (

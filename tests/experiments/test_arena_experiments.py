@@ -378,10 +378,11 @@ EPISODES = {"adap_ucb", "adap_klucb", "dp_imed", "dp_klucb"}
 TALK = {"fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "lcc_ucb", "lcc_ucb_graph"}
 SEEDS = {
     "rounds": {10**4: (1000, 1000, 1000), 10**5: (1000, 1000, 1000), 10**6: (1000, 1000, 100)},
-    "pooled": {10**4: (1000, 200, 200), 10**5: (100, 40, 40), 10**6: (40, 10, 10)},
-    "alone": {10**4: (1000, 100, 50), 10**5: (100, 20, 10), 10**6: (40, 0, 0)},
-    "episodes": {10**4: (1000, 1000, 200), 10**5: (1000, 200, 20), 10**6: (1000, 50, 20)},
-    "search": {10**4: (1000, 100, 50), 10**5: (40, 20, 4), 10**6: (10, 0, 0)},
+    "pooled": {10**4: (1000, 200, 200), 10**5: (100, 40, 40), 10**6: (40, 10, 4)},
+    "alone": {10**4: (1000, 100, 50), 10**5: (100, 20, 4), 10**6: (40, 0, 0)},
+    "episodes": {10**4: (1000, 1000, 200), 10**5: (1000, 200, 10), 10**6: (1000, 20, 10)},
+    "together": {10**4: (1000, 1000, 1000), 10**5: (1000, 1000, 1000), 10**6: (1000, 100, 1000)},
+    "search": {10**4: (1000, 100, 50), 10**5: (40, 20, 0), 10**6: (10, 0, 0)},
     "draws": {10**4: (100, 20, 10), 10**5: (10, 0, 0), 10**6: (0, 0, 0)},
     "talk": {10**4: (200, 50, 50), 10**5: (40, 4, 4), 10**6: (0, 0, 0)},
 }
@@ -394,11 +395,12 @@ def test_seeds_are_what_a_contestant_can_run():
         cost = "pooled" if name in POOLED else "talk" if name in TALK else "alone"
         cost = cost if entry.steps else "episodes" if name in EPISODES else "rounds"
         cost = {"lazy_dp_ts": "draws", "kl_ucb": "search"}.get(name, cost)
+        cost = "together" if name in ("dp_imed_sum", "dp_klucb_sum") else cost
         assert entry.cost == cost, name
         for horizon, wanted in SEEDS[cost].items():
             assert tuple(entry.seeds(part, horizon, 1000) for part in "abc") == wanted, name
     ucb = arena.LINE_UP["ucb1"]
-    assert [ucb.seeds("c", T, 1000) for T in (10**4 + 1, 10**5 + 1)] == [10, 0]
+    assert [ucb.seeds("c", T, 1000) for T in (10**4 + 1, 10**5 + 1)] == [4, 0]
     # No interval has one seed.
     assert ucb.seeds("b", 10**5, 30) == 2
 

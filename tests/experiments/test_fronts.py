@@ -118,7 +118,7 @@ def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
     assert set(far) == {name for name in grown if arena.LINE_UP[name].algorithm.name != "fed1_ucb"}
     for name, (algorithm, horizon, seeds) in far.items():
         entry = arena.LINE_UP[name]
-        share = {"rounds": 200, "episodes": 20}[entry.cost]
+        share = {"rounds": 200, "together": 200, "episodes": 20}[entry.cost]
         assert (algorithm, horizon, seeds) == (entry.algorithm, 10**9, share)
     asked.clear()
     assert arena_fronts.sweep(10**4, 1000, tmp_path)["far"] == {}
