@@ -363,6 +363,10 @@ def test_documents_use_the_present_names() -> None:
 
 def test_the_note_for_print_is_that_of_the_page() -> None:
     """Would catch a PDF that was not made anew when the note or its numbers changed."""
-    page, pdf = ROOT / "docs/note.md", ROOT / "docs/note.pdf"
-    digest = hashlib.sha256(page.read_bytes()).hexdigest()
-    assert f"<pdf:Keywords>{digest}</pdf:Keywords>".encode() in pdf.read_bytes()
+    page, pdf = (ROOT / "docs/note.md").read_bytes(), (ROOT / "docs/note.pdf").read_bytes()
+    digest = hashlib.sha256(page)
+    shown = re.findall(rb"\.\./figures/(\w+)\.png\)", page)
+    assert len(shown) >= 3
+    for name in shown:
+        digest.update((ROOT / f"figures/{name.decode()}.csv").read_bytes())
+    assert f"<pdf:Keywords>{digest.hexdigest()}</pdf:Keywords>".encode() in pdf

@@ -474,6 +474,8 @@ def _phase(
     ceiling = jnp.where(shared, -(-agents // active), 1)
     pulls = _pulls(trial, phase, ceiling)
     by_each = jnp.ceil(pulls / few.astype(jnp.float64))
+    # An arm that one agent more pulls has more pulls than it needs; all of them count.
+    counted = (few + more.astype(jnp.int64)).astype(jnp.float64) * by_each
     slots = jnp.where(shared, 1, most) * _slots(by_each, horizon)
     until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
     weight = jnp.where(
@@ -486,7 +488,7 @@ def _phase(
     lane = jnp.arange(arms, dtype=jnp.uint32)
     words = keys.stream_key(key, phase, keys.REWARD)
     own = [x[0] for x in instance.parameters]
-    sums = arrays.masked_map(trial.law.total, need, *words, lane, pulls, *own)
+    sums = arrays.masked_map(trial.law.total, need, *words, lane, counted, *own)
     if trial.noisy:
         disturbing = keys.stream_key(key, phase, keys.NOISE)
         z = arrays.masked_map(_normal, need, *disturbing, lane)
@@ -495,7 +497,7 @@ def _phase(
         shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
         noise = laplace.laplace_sum(z, shape)
         sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
-    left = jnp.where(fits, _left(sums / pulls, alive, phase), alive)
+    left = jnp.where(fits, _left(sums / counted, alive, phase), alive)
 
     rounds = state.rounds + fits.astype(jnp.int32)
     # What was to be told before the first round, everybody knew.

@@ -176,8 +176,8 @@ def demab(chance, means, agents, horizon, epsilon=None, slots=None):
             m = pulls(phase, -(-agents // len(left)))
             time = -(-m // (agents // len(left)))
             by_each = {arm: [] for arm in left}
-            for (arm,) in mine:  # what is over is not used
-                by_each[arm].append(min(time, m - sum(by_each[arm])))
+            for (arm,) in mine:
+                by_each[arm].append(time)
         sent += more if rounds else 0
         for agent in range(agents):
             play(agent, mine[agent], min(time, horizon - slot))
@@ -186,11 +186,12 @@ def demab(chance, means, agents, horizon, epsilon=None, slots=None):
             break
         mean = {}
         for arm in left:
-            assert sum(by_each[arm]) == m
+            count = sum(by_each[arm])
+            assert count >= m
             total = chance.total(phase, arm, by_each[arm], means[arm])
             if epsilon is not None:
                 total += chance.noise(phase, arm, len(by_each[arm])) / epsilon
-            mean[arm] = total / m
+            mean[arm] = total / count
         left = near(mean, phase)
         mine = [[arm for arm in own if arm in left] for own in mine]
         rounds += 1

@@ -1312,6 +1312,7 @@ def test_settings_say_whether_they_agree_with_what_is_known():
     assert told("check-AdaP-KLUCB", 1_090) == "no: regret -5.3 %"
     assert told("check-DP-KLUCB", 141) == "yes: regret +13.7 %"
     assert told("check-DP-KLUCB", 105) == "no: regret -15.3 %"
+    assert told("check-DP-IMED", 124) == "cannot be said: what is known is too rough"
     for name in ("dducb-ring-of-100", "gosine-GosInE", "lcc-graph-100-250"):
         assert told(name, 5) == "cannot be said: no number is known"
 

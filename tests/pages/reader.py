@@ -250,12 +250,15 @@ def _settings(rows: Sequence[dict[str, str]]) -> Iterable[str]:
                 yield f"AdaP-UCB has {first / mine} of {of}"
             elif (told[1] == "yes") != (abs(first / mine / SHARE - 1) <= READ_OFF):
                 yield f"{of} is said to agree: {told[1]}"
-        elif known := re.match(r"([\d,]+)(?: ± (\d+))? \(a simulation by others\)", row["known"]):
+        elif known := re.match(r"([\d,]+)(?: ± (\d+))? \(a rough simulation\)", row["known"]):
             off = mine - number(known[1])
             near = abs(off) <= max(NEAR / 100 * number(known[1]), 2 * number(known[2] or "0"))
             told = re.fullmatch(r"(yes|no): regret ([+-][\d.]+) %", said)
             part = 100 * off / number(known[1])
-            if not told or abs(float(told[2]) - part) > 0.06:
+            if number(known[2] or "0") > number(known[1]) / 4:
+                if said != "cannot be said: what is known is too rough":
+                    yield f"of {of} too little is known"
+            elif not told or abs(float(told[2]) - part) > 0.06:
                 yield f"{of} is off by {part} %"
             elif (told[1] == "yes") != near:
                 yield f"{of} is said to agree: {told[1]}, and is off by {off}"
