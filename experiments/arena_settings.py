@@ -179,7 +179,7 @@ def settings() -> dict[str, Setting]:
             algorithm,
             fmab.Problem(np.array([0.75, 0.625, 0.5, 0.375, 0.25]), agents=1),
             10**5,
-            1000,
+            200,
             f"{regret:,}{f' ± {off}' * bool(off)} (a rough simulation)",
             each=True,
         )
