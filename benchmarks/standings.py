@@ -33,6 +33,13 @@ def main(words: list[str]) -> None:
     parser.add_argument("--also", nargs="+", default=[], help="files of other processes")
     parser.add_argument("--seeds", type=int, help="of every suite, for a trial")
     asked = parser.parse_args(words)
+    if asked.seeds is not None and asked.seeds < 2:
+        parser.error(f"--seeds {asked.seeds}: must be at least 2; an interval needs that many")
+    if asked.seeds is not None and asked.out.resolve() == FILE.resolve():
+        parser.error("--seeds: must come with --out; the package's file has the suites' seeds")
+    for path in asked.also:
+        if not Path(path).is_file():
+            parser.error(f"--also {path}: must be an existing file; check the path")
     fmab.use_compilation_cache()
     given = suites.shipped()
     known = standings.Standings(given.version, given.digest)
@@ -50,7 +57,7 @@ def main(words: list[str]) -> None:
         sys.exit(f"--only {' '.join(asked.only)}: no label holds it")
     if asked.also:
         standings.write(known, asked.out)
-    seeds = dict.fromkeys(given.suites, asked.seeds) if asked.seeds else None
+    seeds = dict.fromkeys(given.suites, asked.seeds) if asked.seeds is not None else None
     started, used = time.perf_counter(), time.process_time()
     for made, told in standings.completed(given, everybody, known, seeds, only):
         standings.write(made, asked.out)

@@ -89,6 +89,9 @@ ACTIONS = "anybody who sees actions"
 OUTSIDE = "an outsider who sees actions"
 """The same, without a share in the noise that is to hide them."""
 
+SHARER = "an agent"
+"""Who knows its own share of the noise of a secure sum, and sees actions that follow from it."""
+
 SERVER = "the server"
 """Who hears agents and is none of them."""
 

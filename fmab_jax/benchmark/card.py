@@ -19,16 +19,24 @@ from fmab_jax.analysis.privacy import privacy_ledger
 from fmab_jax.analysis.statements import interval_text, mean_with_ends, whoever
 from fmab_jax.analysis.words import counted, short, whole, written
 from fmab_jax.benchmark.contest import EVERYBODY, Group, Plan, plan, play
-from fmab_jax.benchmark.matching import NO_BOUND, PARAMETERS, VIEWS, matched, parameter_of
+from fmab_jax.benchmark.matching import (
+    NO_BOUND,
+    PARAMETERS,
+    VIEWS,
+    at_value,
+    matched,
+    parameter_of,
+)
 from fmab_jax.benchmark.ranking import LEVEL, TAIL, Ranking, lost, ranked, tail
 from fmab_jax.benchmark.standings import Standings
 from fmab_jax.benchmark.suites import Contestant, Suite, Suites, contestants
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
+from fmab_jax.parameters import parameters_of
 from fmab_jax.run.resources import MAX_SEEDS
 
 QUICK = 10
-"""Seeds of a quick card."""
+"""Most seeds of a quick card, where none are asked for."""
 
 # The audit is of a federation of so many agents, at the leak of one, in so many runs.
 _AGENTS, _LEAK, _RUNS = 10, 1.0, 100_000
@@ -129,7 +137,7 @@ def made(
         standings: What came out for those that are shipped.
         only: Names of suites to run; all by default.
         seeds: Of every suite; those of the suite by default.
-        quick: Whether to take few seeds where none are asked for, and say so.
+        quick: Whether to take no more than `QUICK` of them where none are asked for, and say so.
         tell: Is told what comes next, in a line.
 
     Raises:
@@ -142,8 +150,8 @@ def made(
     if seeds is not None:
         seeds = count("seeds", seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
     chosen = [suites.suites[name] for name in dict.fromkeys(only)] or [*suites.suites.values()]
-    number = QUICK if quick and seeds is None else seeds
-    plans = {suite.name: plan(contestant, suite, number) for suite in chosen}
+    most = QUICK if quick else None
+    plans = {suite.name: plan(contestant, suite, seeds, most) for suite in chosen}
     if not any(each.algorithms for each in plans.values()):
         reason = next(iter(plans.values())).absent[""].removeprefix("because ")
         allowed = "somebody who takes part in a suite"
@@ -177,7 +185,7 @@ def made(
         Section("The suites", _about(suites, results)),
         Section("How to cite", _cite(contestant, suites, standings)),
     ]
-    lead = _lead(contestant.label, suites, number, quick)
+    lead = _lead(contestant.label, suites, seeds, quick)
     return Card(f"Benchmark card: {contestant.label}", lead, tuple(sections))
 
 
@@ -188,6 +196,8 @@ def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
     )
     if seeds is not None:
         told += f" This card has {seeds:,} seeds where the suites have their own number."
+    elif quick:
+        told += f" This card has at most {QUICK} seeds of a suite."
     return told + " It is a quick look, not a card to cite." * quick
 
 
@@ -201,10 +211,16 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
     Raises:
         ValueError: If a parameter is out of range.
     """
+    bare = any(name in options for name in PARAMETERS)
+    if bare:
+        # No noise is one thing, whichever parameter says so.
+        known = next(name for name in PARAMETERS if name in parameters_of(owner))
+        others = {name: value for name, value in options.items() if name not in PARAMETERS}
+        options = {known: None, **others}
     made = Contestant("", owner, options)
-    told = _some(made).settings()
+    told = at_value(made).settings()
     words = [text for name, text in told.items() if name not in PARAMETERS]
-    label = ", ".join([owner.title or owner.name, *words])
+    label = ", ".join([owner.title or owner.name, *words, *["no noise"] * bare])
     label = next((each.label for each in contestants() if _equal(each, made)), label)
     return Contestant(label, owner, options)
 
@@ -213,12 +229,7 @@ def _equal(one: Contestant, other: Contestant) -> bool:
     """Tells whether two are one algorithm with the same parameters."""
     if one.owner is not other.owner or parameter_of(one) != parameter_of(other):
         return False
-    return _some(one) == _some(other)
-
-
-def _some(contestant: Contestant, value: float = _LEAK) -> Algorithm:
-    name = parameter_of(contestant)
-    return contestant.at(**({name: value} if name else {}))
+    return at_value(one) == at_value(other)
 
 
 # Sections ------------------------------------------------------------------------------------
@@ -295,7 +306,8 @@ def _suite(found: Result, standings: Standings, label: str, parameter: str | Non
     blocks.append(Table("Regret", heads, tuple(ranks), first=2))
     heads = (
         *("view", "leak ε", "links at T", "links of the least", "bits at T", "bits of the least"),
-        *("largest regret", f"seeds above {TAIL} × median", "best arm lost", "trials per second"),
+        *("largest regret", f"seeds above {TAIL} × median"),
+        *("best arm lost, or a worse one played", "trials per second"),
     )
     blocks.append(Table("What it took", heads, tuple(took), first=2))
     blocks.append(_scatter(found, label))
@@ -313,7 +325,8 @@ def _suite(found: Result, standings: Standings, label: str, parameter: str | Non
     if found.rankings[0].own.stand_ins:
         text = (
             f"{found.rankings[0].own.stand_ins} agents stand for all: nobody hears anybody, and "
-            "agents are alike. “Best arm lost” is about them."
+            f"agents are alike. The largest regret, the seeds above {TAIL} × median, and “best arm "
+            "lost, or a worse one played” are about them."
         )
         blocks.append(Paragraph(text, small=True))
     return Section(f"Suite {suite.name}", tuple(blocks))
@@ -348,7 +361,7 @@ def _scatter(found: Result, label: str) -> Scatter:
 
 def _contract(contestant: Contestant) -> list[str]:
     try:
-        with_epsilon = _some(contestant)
+        with_epsilon = at_value(contestant)
         with_epsilon.exchange(5)
     except Refusal as error:
         return [f"not checked: it does not fit 5 agents ({error})."]
@@ -384,7 +397,7 @@ def _audit(contestant: Contestant, runs: int) -> tuple[Block, ...]:
         if not values:
             return (Paragraph("It does not apply: no ε is claimed that could be contradicted."),)
         (view, _), value = next(iter(values.items()))
-        found = audit(contestant.at(**{str(name): value}), _AGENTS, runs=runs)
+        found = audit(at_value(contestant, value), _AGENTS, runs=runs)
     except Refusal as error:
         return (Paragraph(f"It does not apply: {error}."),)
     rows = tuple(
@@ -418,7 +431,8 @@ def _about(suites: Suites, results: Sequence[Result]) -> tuple[Block, ...]:
         "without δ (Azize et al., NeurIPS 2025), or without privacy (Lai and Robbins, 1985); at "
         "this T it is a yardstick. A number that is sent has 64 bits, a random bit one, an arm's "
         "name as many as it needs. Regret, links and bits: mean over seeds with its 95 % interval "
-        "(Student t). Best arm lost: Clopper-Pearson. Trials per second are those of this machine."
+        "(Student t). Best arm lost, or a worse one played: Clopper-Pearson. Trials per second are "
+        "those of this machine."
     )
     return Table("Suites", heads, rows, words=True), Paragraph(note, small=True)
 
@@ -462,12 +476,11 @@ def checked_paths(base: str | os.PathLike[str], overwrite: bool) -> tuple[Path, 
     return paths
 
 
-def write(card: Card, path: Path) -> Path:
-    """Writes a card as its path's ending says, whole or not at all."""
-    text = as_html(card) if path.suffix == ".html" else as_markdown(card)
-    with whole_file(path) as temporary:
-        temporary.write_text(text, "utf-8", "replace")
-    return path
+def write(card: Card, page: Path, text: Path) -> None:
+    """Writes a card as HTML and as Markdown: neither gets its name before both are complete."""
+    with whole_file(page) as one, whole_file(text) as other:
+        one.write_text(as_html(card), "utf-8", "replace")
+        other.write_text(as_markdown(card), "utf-8", "replace")
 
 
 def as_markdown(card: Card) -> str:

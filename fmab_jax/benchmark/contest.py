@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm
-from fmab_jax.benchmark.matching import NO_BOUND, matched, parameter_of
+from fmab_jax.benchmark.matching import NO_BOUND, at_value, matched, parameter_of
 from fmab_jax.benchmark.suites import Contestant, Suite
 from fmab_jax.errors import Refusal
 from fmab_jax.run.simulate import simulate
@@ -72,22 +72,25 @@ class Plan(NamedTuple):
     seeds: int
 
 
-def plan(contestant: Contestant, suite: Suite, seeds: int | None = None) -> Plan:
+def plan(
+    contestant: Contestant, suite: Suite, seeds: int | None = None, most: int | None = None
+) -> Plan:
     """Returns how a contestant takes part in a suite, having made sure that it can.
 
     Args:
         contestant: Who.
         suite: In what.
         seeds: How many; those of the suite by default.
+        most: No more than so many of those of the suite.
     """
     name = parameter_of(contestant)
     try:
         found = matched(contestant, suite.problem.agents, suite.leaks)
         groups = {Group(*key): value for key, value in found.values.items()}
-        made = {group: contestant.at(**{str(name): v}) for group, v in groups.items()}
+        made = {group: at_value(contestant, v) for group, v in groups.items()}
         if not made:
             # No view of it has a bound, whatever its epsilon is.
-            made = {EVERYBODY: contestant.at(**({name: 1.0} if name else {}))}
+            made = {EVERYBODY: at_value(contestant)}
             groups = {EVERYBODY: 1.0 if name else math.nan}
         first = next(iter(made.values()))
         played = suite.played(first)
@@ -95,7 +98,9 @@ def plan(contestant: Contestant, suite: Suite, seeds: int | None = None) -> Plan
         first.bind(played, suite.horizon, exchange=exchange)
     except Refusal as error:
         return Plan({}, {}, {"": f"because it does not fit ({error})"}, 0)
-    number = suite.usual_seeds(first) if seeds is None else seeds
+    usual = suite.usual_seeds(first)
+    usual = usual if most is None else min(most, usual)
+    number = usual if seeds is None else seeds
     if not number:
         return Plan({}, {}, {"": _TOO_LONG}, 0)
     return Plan(made, groups, found.absent, number)

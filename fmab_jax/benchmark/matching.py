@@ -1,9 +1,10 @@
 """Matched trust: which epsilon an algorithm needs, so that one view of it leaks what is asked.
 
 Whoever is compared at a leak is covered by the same epsilon against the same view: whoever reads
-single messages, whoever sees sums over agents and no message, or whoever sees actions. The privacy
-ledger says what a view leaks at a parameter; here that is solved for the parameter. Nothing is
-guessed: a view that the ledger does not bound has no such epsilon.
+single messages, whoever sees sums over agents and no message, or an outsider who sees actions. With
+sums count agents, who can take out of a sum what they know: their message, or their share of the
+noise. The privacy ledger says what a view leaks at a parameter; here that is solved for the
+parameter. Nothing is guessed: a view that the ledger does not bound has no such epsilon.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from scipy.optimize import brentq
 
-from fmab_jax.algorithms.base import Algorithm
+from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, SHARER, Algorithm
 from fmab_jax.analysis.privacy import DELTA, LedgerRow, privacy_ledger
 from fmab_jax.benchmark.suites import Contestant
 from fmab_jax.errors import Refusal
@@ -70,6 +71,16 @@ def parameter_of(contestant: Contestant) -> str | None:
     return next((name for name in PARAMETERS if name in known), None)
 
 
+def at_value(contestant: Contestant, value: float = 1.0) -> Algorithm:
+    """Returns the algorithm with its parameter at a value; as it is where there is none to set.
+
+    Raises:
+        ValueError: If a parameter is out of range.
+    """
+    name = parameter_of(contestant)
+    return contestant.at(**({name: value} if name else {}))
+
+
 def leak_of(algorithm: Algorithm, agents: int, view: str) -> float:
     """Returns what a view leaks of one reward over a run, against whoever sees most.
 
@@ -108,24 +119,27 @@ def matched(contestant: Contestant, agents: int, leaks: Sequence[float]) -> Matc
     for view in VIEWS:
 
         def leak(value: float, view: str = view) -> float:
-            return leak_of(contestant.at(**{name: value}), agents, view)
+            return leak_of(at_value(contestant, value), agents, view)
 
-        if why := _why_not(contestant.at(**{name: 1.0}), agents, view):
+        if why := _why_not(at_value(contestant), agents, view):
             found.absent[view] = why
             continue
         for asked in leaks:
             try:
                 value = _solved(leak, asked)
+            except Refusal:  # the algorithm does not take some value on the way
+                continue
+            if value is not None:
                 # The last digits would differ between machines, and so would the bits of runs.
                 found.values[view, asked] = float(f"{value:.{_DIGITS}g}")
-            except (Refusal, ValueError):
-                found.absent[view] = f"because no {name} in its range leaks {asked:g}"
-                break
+        if not any((view, asked) in found.values for asked in leaks):
+            listed = " or ".join(f"{asked:g}" for asked in leaks)
+            found.absent[view] = f"because no {name} in its range leaks {listed}"
     return found
 
 
-def _solved(leak: Callable[[float], float], asked: float) -> float:
-    """Returns the parameter at which a leak, which grows with it, is what is asked."""
+def _solved(leak: Callable[[float], float], asked: float) -> float | None:
+    """Returns the parameter at which a leak, which grows with it, is what is asked; or None."""
     # In most ledgers the leak is the parameter, or so many times the parameter: exactly then.
     guess = asked / leak(1.0) if leak(1.0) else asked
     if abs(leak(guess) / asked - 1.0) <= _NEAR:
@@ -139,16 +153,25 @@ def _solved(leak: Callable[[float], float], asked: float) -> float:
         low -= 1.0
     while over(high) < 0.0 and high < math.log(_ENDS[1]):
         high += 1.0
+    if not over(low) <= 0.0 <= over(high):
+        return None
     return math.exp(brentq(over, low, high, xtol=1e-12))
 
 
 def _rows(ledger: Sequence[LedgerRow], alone: bool, view: str) -> list[LedgerRow]:
     """Returns the rows of a ledger that are about a view."""
     if view == "actions":
-        return [row for row in ledger if row.what == "actions"]
+        return [row for row in ledger if row.what == "actions" and row.who in (ACTIONS, OUTSIDE)]
     # Agents that are alone tell nobody anything, whatever noise their rewards have.
-    told = [row for row in ledger if row.what != "actions" and not alone]
-    return [row for row in told if row.what.startswith("sums") == (view == "sums")]
+    if alone:
+        return []
+    if view == "messages":
+        told = [row for row in ledger if row.what != "actions"]
+        return [row for row in told if not row.what.startswith("sums")]
+    # What an agent knows of a sum counts alike, be it its message or its share of the noise.
+    shares = [row for row in ledger if row.who == SHARER and row.what == "actions"]
+    sums = [row for row in ledger if row.what.startswith("sums")]
+    return sums and sums + shares
 
 
 def _why_not(algorithm: Algorithm, agents: int, view: str) -> str:

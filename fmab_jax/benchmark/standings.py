@@ -22,10 +22,9 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax import __version__
-from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis import theory
 from fmab_jax.benchmark.contest import Group, Plan, Played, plan, play
-from fmab_jax.benchmark.matching import parameter_of
+from fmab_jax.benchmark.matching import at_value
 from fmab_jax.benchmark.suites import COSTS, Contestant, Suite, Suites, cost_of
 from fmab_jax.errors import refuse
 from fmab_jax.run.netcdf import load, save
@@ -131,7 +130,7 @@ def read(path: str | os.PathLike[str], suites: str) -> Standings:
         )
     made = Standings(about["version"], about["digest"])
     for suite, leak, *bounds in about["lower"]:
-        made.lower[suite, _number(leak)] = (bounds[0], bounds[1])
+        made.lower[suite, float(leak)] = (bounds[0], bounds[1])
     for row in about["standings"]:
         groups, values = {}, {}
         for run in row["runs"]:
@@ -139,7 +138,7 @@ def read(path: str | os.PathLike[str], suites: str) -> Standings:
             series = {name: data[name].values[part] for name in _SERIES}
             played = Played(**series, stand_ins=run["stand_ins"], trials_per_s=run["rate"])
             for view, leak, value in run["groups"]:
-                group = Group(view, _number(leak))
+                group = Group(view, float(leak))
                 groups[group] = played
                 values[group] = math.nan if value is None else value
         made.found[row["suite"], row["label"]] = Standing(
@@ -189,10 +188,6 @@ def _text(leak: float) -> str:
     return "inf" if math.isinf(leak) else repr(leak)
 
 
-def _number(leak: str) -> float:
-    return float(leak)
-
-
 def completed(
     suites: Suites,
     contestants: tuple[Contestant, ...],
@@ -211,7 +206,7 @@ def completed(
     """
     wanted = [(suite, each) for each in contestants for suite in suites.suites.values()]
     # What is cheap comes first: a run that is stopped has most of them.
-    wanted.sort(key=lambda pair: COSTS.index(cost_of(_some(pair[1]))))
+    wanted.sort(key=lambda pair: COSTS.index(cost_of(at_value(pair[1]))))
     old = known.found if known and known.digest == suites.digest else {}
     made = Standings(suites.version, suites.digest)
     made.lower = dict(known.lower) if known and known.digest == suites.digest else {}
@@ -235,11 +230,6 @@ def completed(
         number = len({id(played) for played in found.groups.values()})
         yield made, f"{suite.name}: {each.label}, {number} runs of {planned.seeds} seeds"
     yield made, "all is there"
-
-
-def _some(contestant: Contestant) -> Algorithm:
-    name = parameter_of(contestant)
-    return contestant.at(**({name: 1.0} if name else {}))
 
 
 def _key(planned: Plan, suite: Suite) -> str:

@@ -38,7 +38,7 @@ class Options(stated.Plugged):
     seeds: Annotated[Count, shown("the suite's")] = None
     """How many trials of each suite."""
     quick: Annotated[bool, Off] = False
-    """Take few seeds, for a first look; the card says so."""
+    """Take 10 seeds of a suite at most, for a first look; the card says so."""
     out: Annotated[str, arg(metavar="BASE")] = "card"
     """Write BASE.html and BASE.md."""
     overwrite: Annotated[bool, Off] = False
@@ -126,8 +126,9 @@ def execute(call: Call) -> None:
             tell=tell,
         )
     _print(found.ranks)
+    card.write(found, *paths)
+    call.written.extend(paths)
     for path in paths:
-        call.written.append(card.write(found, path))
         print("wrote", path)
 
 

@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fmab_jax.algorithms.base import ACTIONS, OUTSIDE, OWN, SERVER, Algorithm, Seen, together
+from fmab_jax.algorithms.base import (
+    ACTIONS,
+    OUTSIDE,
+    OWN,
+    SERVER,
+    SHARER,
+    Algorithm,
+    Seen,
+    together,
+)
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
@@ -87,7 +96,7 @@ def secure_sum(
         source: Where that is shown.
     """
     told = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
-    one = _shares(algorithm, exchange, 1, "an agent", "actions") if exchange.agents > 1 else ()
+    one = _shares(algorithm, exchange, 1, SHARER, "actions") if exchange.agents > 1 else ()
     return (told, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 
