@@ -457,7 +457,7 @@ def sections(data: Data) -> list[str]:
         if own["far"]:
             far = far_rows(own["far"])
             lines += [
-                f"## T = {whole(FAR)}",
+                f"## In the long run, T = {whole(FAR)}",
                 "",
                 FAR_NOTE,
                 "",

@@ -171,6 +171,8 @@ POWERS = sorted(path.stem.removeprefix("arena_") for path in FIGURES.glob("arena
 TABLES: dict[str, list[Callable[[Rows], Iterable[str]]]] = {
     "ARENA": [
         *(check for power in POWERS for check in section_of(power)),
+        plain("arena_caps"),
+        plain("arena_far"),
         plain("arena_ledger"),
         plain("arena_settings"),
     ],
@@ -261,7 +263,7 @@ def columns(line: str) -> str:
 
 
 def place_better(line: str) -> str:
-    return re.sub(r"; 4(–6)? of 8", "; 1 of 8", line, count=1)
+    return re.sub(r"; \d+(–\d+)? of (\d+)", r"; 1 of \2", line, count=1)
 
 
 @pytest.mark.parametrize(

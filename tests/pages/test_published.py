@@ -241,7 +241,7 @@ def places_of_sums(page: str) -> str:
     """Swaps two places of a view's table; their regret stays."""
     start = "View: **whoever sees secure sums and no message**"
     before, words, after = page.partition(start)
-    one, other = (line_of(after.partition("\n\n* ")[0], each) for each in ("| CDP", "| HDP"))
+    one, other = (line_of(after.partition("\n\n* ")[0], each) for each in ("| CDP-MAB |", "| HDP"))
     first, last = (re.search(r"; (\S+ of \d+)", line)[1] for line in (one, other))  # type: ignore[index]
     after = after.replace(one, one.replace(first, last, 1), 1)
     return before + words + after.replace(other, other.replace(last, first, 1), 1)
@@ -443,7 +443,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "who cannot be told apart is left out": (
         "ARENA.md",
-        everywhere(r" cannot be told from it: KL-SE, [^;\n]*?seeds\);", "", 1),
+        everywhere(r" cannot be told from it: [^;\n]*?seeds\);", "", 1),
     ),
     "better than uniform play, and said to be none": (
         "ARENA.md",
@@ -531,7 +531,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
     ),
     "numbers told as bits": (
         "ARENA.md",
-        row("10⁴", "| GosInE |", cells_swapped(10, 11)),
+        row("10⁴", "| GosInE |", cells_swapped(12, 13)),
     ),
     "the bits of another contestant, in all tables": (
         "ARENA.md",
