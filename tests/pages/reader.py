@@ -258,7 +258,8 @@ def _settings(rows: Sequence[dict[str, str]]) -> Iterable[str]:
             if number(known[2] or "0") > number(known[1]) / 4:
                 if said != "cannot be said: what is known is too rough":
                     yield f"of {of} too little is known"
-            elif not told or abs(float(told[2]) - part) > 0.06:
+            # Half of the last digit of a mean that is told whole.
+            elif not told or abs(float(told[2]) - part) > 0.06 + 50 / number(known[1]):
                 yield f"{of} is off by {part} %"
             elif (told[1] == "yes") != near:
                 yield f"{of} is said to agree: {told[1]}, and is off by {off}"
@@ -508,6 +509,8 @@ def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> I
     for row in pool:
         # Intervals over unlike seeds have to lie well apart.
         edge = mine.regret[1] * (1 if row.seeds == mine.seeds else 0.9)
+        if min(row.seeds, mine.seeds) < 40:  # intervals of few seeds are wider for many rows
+            edge = 0.9 * (2 * mine.regret[1] - mine.regret[0])
         if row.regret[2] < edge and row.label not in better:
             yield f"{row.label} has less than the yardstick, and is not said to"
 
