@@ -112,8 +112,10 @@ def likelihood_bounds(
     fixed = "most_noises" not in own
     if not fixed or heterogeneous and exchange.reporting < M:
         parts = ("exploration", "rounding", "waiting", "commitment")
-        parts = tuple(f"regret_{part}" for part in parts)
-        numbers = dict.fromkeys(parts, 0.0) | {"regret": trivial, "regret_failure": trivial}
+        numbers = dict.fromkeys((f"regret_{part}" for part in parts), 0.0) | {
+            "regret": trivial,
+            "regret_failure": trivial,
+        }
         lost = 1.0 if fixed else lost
         numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": lost}
         return _assembled(numbers, exchange, own["epsilon"])

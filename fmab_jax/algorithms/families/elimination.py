@@ -546,7 +546,8 @@ class EliminationTrial:
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
         listed = platform == "cpu" and simple and mine and few
-        if listed and lists.by_arm(self.filling, tuple(sorted(self.own))):
+        filling: Any = self.filling
+        if listed and lists.by_arm(filling, tuple(sorted(self.own))):
             return replace(self, listed=True)
         return self
 

@@ -71,7 +71,7 @@ def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
         try:
             with jax.enable_x64(True):
                 ready = jax.eval_shape(filling.prepared, epoch, scalar)
-                heard = epochs.Heard(each, *others[:5], ready)
+                heard = epochs.Heard._make([each, *others[:5], ready])
                 seen = jax.make_jaxpr(filling.worse)(heard, epoch)
         except BaseException as error:  # somebody's own, which is refused where it runs
             if not foreign(error):
