@@ -770,6 +770,7 @@ def test_help_describes_and_its_examples_parse(
 ) -> None:
     """Would catch examples that rot, a command without any, or options without a description."""
     Path("my_ucb.py").write_text(PLUGIN)
+    Path("mine.py").write_text(PLUGIN.replace("my_ucb", "mine").replace("MyUCB", "Mine"))
     out, err = said(capsys, f"{command.replace('STUDY.toml', 'study.toml')} --help")
     assert err == ""
     assert out.startswith(f"usage: fmab {command}".strip())
