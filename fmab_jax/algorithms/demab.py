@@ -450,7 +450,8 @@ def _phase(
     real = agent < agents
 
     # Loads: dealt out in order where one is more than twice another.
-    loads = jnp.zeros(trial.room, jnp.int64).at[state.owner].add(alive.astype(jnp.int64))
+    own = alive[None, :] & (state.owner[None, :] == agent[:, None].astype(jnp.int32))
+    loads = jnp.sum(own, axis=1, dtype=jnp.int64)
     most, least = jnp.max(loads), jnp.min(jnp.where(real, loads, arms))
     deals = ~shared & (most > 2 * least)
     dealt = (rank % agents).astype(jnp.int32)
@@ -463,9 +464,7 @@ def _phase(
     # Fewer arms than agents: the arm of rank j is pulled by agents j, j + N, j + 2 N, ...
     few = jnp.where(shared, agents // active, 1)
     more = shared & (rank < agents - active * few)
-    place = jnp.where(alive, rank, arms)
-    arm_of_rank = jnp.zeros(arms, jnp.int32)
-    arm_of_rank = arm_of_rank.at[place].set(jnp.arange(arms, dtype=jnp.int32), mode="drop")
+    arm_of_rank = arrays.places(alive, (rank + 1).astype(jnp.int32))
     pulled = jnp.where(shared, arm_of_rank[agent % active], -1)
     first = shared & (state.pulled[0] < 0)
     changed = jnp.sum(shared & real & (pulled != state.pulled), dtype=jnp.int64)
@@ -487,8 +486,8 @@ def _phase(
     need = alive & fits & running
     lane = jnp.arange(arms, dtype=jnp.uint32)
     words = keys.stream_key(key, phase, keys.REWARD)
-    own = [x[0] for x in instance.parameters]
-    sums = arrays.masked_map(trial.law.total, need, *words, lane, counted, *own)
+    given = (*words, lane, counted, *(x[0] for x in instance.parameters))
+    sums = arrays.masked_map(trial.law.total, need, *given)
     if trial.noisy:
         disturbing = keys.stream_key(key, phase, keys.NOISE)
         z = arrays.masked_map(_normal, need, *disturbing, lane)
