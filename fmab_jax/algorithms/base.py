@@ -101,6 +101,12 @@ ANYBODY = ("anybody", "anybody who gets messages")
 OWN = "own computation"
 """Source of what no source states."""
 
+
+def name_bits(arms: int) -> int:
+    """Returns how many bits name one of so many arms."""
+    return max(1, (arms - 1).bit_length())
+
+
 LAWS = LAPLACE, BITS = "Laplace", "bits"
 """Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
 where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import SERVER, Outcome, Seen, together
-from fmab_jax.algorithms.families.private import MAX_EPSILON, Private
+from fmab_jax.algorithms.families.private import MAX_EPSILON, Private, check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange, View
@@ -90,16 +90,8 @@ class DEMAB(Private):
         What more is sent is counted in the runs: each as a vector of one number.
         """
         views = (View(SERVER, 1), View("the agents", 1, what="the best mean of each phase"))
-        return Exchange(
-            "server",
-            agents,
-            exchanges.server(agents).reporting,
-            exchanges.server(agents).weights,
-            links=exchanges.server(agents).links,
-            vectors=1,
-            numbers=2 * agents,
-            views=views,
-        )
+        table = exchanges.server(agents)
+        return replace(table, vectors=1, numbers=2 * agents, views=views)
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers messages and actions: both follow from sums that hold every reward once."""
@@ -138,10 +130,7 @@ class DEMAB(Private):
             allowed = f"one whose agents share their means, for {self.name}"
             refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
         law, noisy = problem.rewards, math.isfinite(self.noise_level)
-        if noisy and not (law.low >= 0.0 and law.high <= 1.0):
-            remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
-            allowed = f"None with {law.name} rewards: noise is for [0, 1]"
-            refuse("epsilon", self.epsilon, allowed, remedy)
+        check_unit_rewards(law, self.noise_level)
         flag("sum_agents", sum_agents)
         agents, arms = problem.agents, problem.arms
         return DEMABTrial(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import networkx as nx
 from jaxtyping import Array, Bool, Float, Int
 
+from fmab_jax.algorithms.base import name_bits
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
@@ -88,7 +88,7 @@ class GosInE(IndexPolicy):
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of an arm's name: that is all that is sent."""
-        return math.ceil(math.log2(arms)) if arms > 1 else 1
+        return name_bits(arms)
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import networkx as nx
 from jaxtyping import Array, Bool, Float, Int
 
+from fmab_jax.algorithms.base import name_bits
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
@@ -91,7 +91,7 @@ class LCCUCB(IndexPolicy):
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of an arm's name: that is all that is sent."""
-        return math.ceil(math.log2(arms)) if arms > 1 else 1
+        return name_bits(arms)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns how many agents one hears at most, and the sub-epochs of an epoch."""

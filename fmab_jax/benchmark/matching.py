@@ -82,7 +82,7 @@ def at_value(contestant: Contestant, value: float = 1.0) -> Algorithm:
 
 
 def leak_of(algorithm: Algorithm, agents: int, view: str) -> float:
-    """Returns what a view leaks of one reward over a run, against whoever sees most.
+    """Returns what a view leaks of one reward over a run, against whoever of that view sees most.
 
     Args:
         algorithm: Configured.
@@ -166,11 +166,11 @@ def _rows(ledger: Sequence[LedgerRow], alone: bool, view: str) -> list[LedgerRow
     if alone:
         return []
     if view == "messages":
-        told = [row for row in ledger if row.what != "actions"]
-        return [row for row in told if not row.what.startswith("sums")]
+        return [row for row in ledger if row.what != "actions" and "sum" not in row.what]
     # What an agent knows of a sum counts alike, be it its message or its share of the noise.
     shares = [row for row in ledger if row.who == SHARER and row.what == "actions"]
-    sums = [row for row in ledger if row.what.startswith("sums")]
+    # "one round's sum" is not about the run.
+    sums = [row for row in ledger if "sums" in row.what]
     return sums and sums + shares
 
 

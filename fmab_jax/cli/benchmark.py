@@ -95,7 +95,7 @@ def _asked(words: Sequence[str]) -> str | None:
 
 def execute(call: Call) -> None:
     """Runs the suites and writes the card; every bad value is refused before the first trial."""
-    from fmab_jax.benchmark import card, matching, standings, suites
+    from fmab_jax.benchmark import card, matching, page, standings, suites
 
     options, owner = call.options, call.command.subject
     given = {name: getattr(options, name) for name in parameters_of(owner)}
@@ -113,7 +113,7 @@ def execute(call: Call) -> None:
         told().write(f"{line}\n")
 
     with spelt(options):
-        paths = card.checked_paths(options.out, options.overwrite)
+        paths = page.checked_paths(options.out, options.overwrite)
         every = suites.shipped()
         contestant = card.contestant_of(owner, given)
         found = card.made(
@@ -126,7 +126,7 @@ def execute(call: Call) -> None:
             tell=tell,
         )
     _print(found.ranks)
-    card.write(found, *paths)
+    page.write(found, *paths)
     call.written.extend(paths)
     for path in paths:
         print("wrote", path)

@@ -22,7 +22,6 @@ from typing import Any
 
 import xarray as xr
 
-from fmab_jax import __version__
 from fmab_jax.analysis import comparisons, statements
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
@@ -31,6 +30,9 @@ from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
 from fmab_jax.reports.content import Cell, Content
+from fmab_jax.reports.frame import escaped as _e
+from fmab_jax.reports.frame import framed
+from fmab_jax.reports.frame import own as _own
 from fmab_jax.reports.pictures import Picture
 from fmab_jax.run.attributes import LONGEST
 from fmab_jax.sweeps.results import read
@@ -205,49 +207,21 @@ def page(made: Content) -> str:
         ("again", "Versions, and how to make it again", _again(made)),
     ]
     parts = [part for part in parts if part[2]]
-    nav = "".join(f'<li><a href="#{key}">{_e(name)}</a></li>' for key, name, _ in parts)
-    body = "\n".join(
-        f'<section id="{key}" aria-labelledby="{key}-title">'
-        f'<h2 id="{key}-title">{_e(name)}</h2>\n{text}</section>'
-        for key, name, text in parts
-    )
     (packed, digest), script = _library(), _own("report.js")
     hashes = f"'sha256-{digest}' 'sha256-{_digest(script)}'"
-    policy = (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_e(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="fmab_jax {_e(__version__)}">
-<meta name="color-scheme" content="light dark">
-<title>{_e(made.title)}</title>
-<style>
-{_own("report.css")}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the results</a>
-<header>
-<h1>{_e(made.title)}</h1>
-<p class="lead">{_e(made.question[0])}</p>
-<nav aria-label="Contents"><ul>{nav}</ul></nav>
-</header>
-<main id="main" tabindex="-1">
-<p id="status" class="note" role="status" hidden></p>
-{body}
-</main>
-<footer><p>Written by fmab_jax {_e(__version__)}. This file makes no request to any network.
-Its interactive figures are drawn by plotly.js (MIT licence), which lies inside.</p></footer>
-<script type="application/json" id="data">{_json(_interactive(made))}</script>
+    allowed = f"script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+    return framed(
+        made.title,
+        made.question[0],
+        parts,
+        allowed=allowed,
+        before='<p id="status" class="note" role="status" hidden></p>\n',
+        footer="Its interactive figures are drawn by plotly.js (MIT licence), which lies inside.",
+        after=f"""<script type="application/json" id="data">{_json(_interactive(made))}</script>
 <script type="text/plain" id="library">{packed}</script>
 <script>{script}</script>
-</body>
-</html>
-"""
+""",
+    )
 
 
 def _question(made: Content) -> str:
@@ -740,15 +714,6 @@ def _code(text: str, name: str) -> str:
 
 def _interval(row: Mapping[str, float], name: str) -> str:
     return f"[{short(row[f'{name}_lower'])}, {short(row[f'{name}_upper'])}]"
-
-
-def _e(text: str) -> str:
-    """Escapes a text; a number keeps its per cent sign."""
-    return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-def _own(name: str) -> str:
-    return (resources.files("fmab_jax.reports") / name).read_text("utf-8")
 
 
 @functools.cache

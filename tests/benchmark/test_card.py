@@ -15,8 +15,10 @@ import sizes
 
 import fmab_jax as fmab
 from benchmarks import standings as recompute
+from fmab_jax.algorithms import base
 from fmab_jax.benchmark import card, contest, matching, ranking, standings, suites
 from fmab_jax.benchmark.contest import EVERYBODY, Group
+from fmab_jax.benchmark.page import Card, Section, Table, as_html, as_markdown
 from fmab_jax.benchmark.suites import Contestant
 from fmab_jax.cli.main import main
 from fmab_jax.core.laplace import share_epsilon
@@ -142,6 +144,8 @@ def test_what_is_there_is_not_computed_again(
         (Contestant("", fmab.cdp_mab, {}), "sums", 1.0, 50, None),
         # Each agent knows its share of the one noise, and sees what follows from the sum.
         (Contestant("", fmab.dist_dp_se, {}), "sums", 0.5, 5, None),
+        # Other agents report each time, so only its own noise stays with an agent's rewards.
+        (Contestant("", fmab.cdp_mab, {"participation": 0.4}), "sums", 10.0, 50, 0.5000001),
         # An outsider knows no share.
         (Contestant("", fmab.dist_dp_se, {}), "actions", 0.5, 5, 0.500002000001),
         # Of one Laplace variable epsilon falls by 2 delta.
@@ -315,6 +319,8 @@ def at_hand(
     monkeypatch.setattr(suites, "shipped", lambda: given)
     monkeypatch.setattr(standings, "shipped", lambda digest: made)
     monkeypatch.setattr(card, "contestants", lambda: LINE_UP)
+    # What a test loads is forgotten after it.
+    monkeypatch.setattr(base, "_loaded", dict(base._loaded))
     monkeypatch.chdir(tmp_path)
     Path("law.py").write_text("import fmab_jax as fmab\n")
     return lambda words: main(["benchmark", *words.split()])
@@ -351,8 +357,8 @@ def test_a_card_says_the_same_in_both_forms(
 
 def test_markup_of_a_title_stays_text() -> None:
     """Would catch a title that becomes a tag, or a column of a table."""
-    made = card.Card("<b>", "a | b", (card.Section("s", (card.Table("c", ("|",), (("<i>",),)),)),))
-    page, text = card.as_html(made), card.as_markdown(made)
+    made = Card("<b>", "a | b", (Section("s", (Table("c", ("|",), (("<i>",),)),)),))
+    page, text = as_html(made), as_markdown(made)
     assert "<h1>&lt;b&gt;</h1>" in page and "<td>" not in page and "&lt;i&gt;</th>" in page
     assert "# \\<b\\>" in text and "| \\| |" in text and "a \\| b" in text
 

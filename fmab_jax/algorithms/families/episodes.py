@@ -8,7 +8,6 @@ sum over them after every episode.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.algorithms.families import alone
+from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
@@ -238,10 +238,7 @@ class Episodes(Algorithm):
         if self.homogeneous_only and not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name} over a sum"
             refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
-        law, told = problem.rewards, self.privacy(exchange)["epsilon"]
-        if math.isfinite(told) and not (law.low >= 0.0 and law.high <= 1.0):
-            remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
-            refuse("epsilon", told, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
+        check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         flag("sum_agents", sum_agents)
         room = problem.agents if room is None else room
         own = self.values(exchange, horizon)

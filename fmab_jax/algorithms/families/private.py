@@ -84,6 +84,17 @@ class Private(Algorithm):
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 
+def check_unit_rewards(law: Any, epsilon: float) -> None:
+    """Refuses a finite epsilon for rewards that may lie outside [0, 1].
+
+    Raises:
+        ValueError: Naming the law of the rewards.
+    """
+    if math.isfinite(epsilon) and not (law.low >= 0.0 and law.high <= 1.0):
+        remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
+        refuse("epsilon", epsilon, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
+
+
 def secure_sum(
     algorithm: Private, exchange: Exchange, why: str, source: str = ""
 ) -> tuple[Seen, ...]:
