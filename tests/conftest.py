@@ -103,6 +103,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if batches._OPTIONS["cpu"] != wanted:
         batches._OPTIONS["cpu"] = wanted
         batches.executable.cache_clear()
+    _lay_out(item)
 
 
 @functools.cache
@@ -113,9 +114,11 @@ def _laid_out() -> Any:
     return ConstrainedLayoutEngine.execute
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    """Lays figures out only for a test marked ``as_users_see_it``, which looks where things are."""
+def _lay_out(item: pytest.Item) -> None:
+    """Lays figures out only for a test marked ``as_users_see_it``, which looks where things are.
+
+    Before its fixtures are made: what they draw does not depend on the test before.
+    """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     whole = _laid_out()

@@ -509,8 +509,6 @@ def _quiet(found: re.Match[str], rows: dict[str, Row], pool: Sequence[Row]) -> I
     for row in pool:
         # Intervals over unlike seeds have to lie well apart.
         edge = mine.regret[1] * (1 if row.seeds == mine.seeds else 0.9)
-        if min(row.seeds, mine.seeds) < 40:  # intervals of few seeds are wider for many rows
-            edge = 0.9 * (2 * mine.regret[1] - mine.regret[0])
         if row.regret[2] < edge and row.label not in better:
             yield f"{row.label} has less than the yardstick, and is not said to"
 
