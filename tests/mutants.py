@@ -39,6 +39,7 @@ TESTS = {
     "fmab_jax/plots": ("tests/plots",),
     "fmab_jax/reports": ("tests/reports",),
     "fmab_jax/cli": ("tests/cli",),
+    "fmab_jax/benchmark": ("tests/benchmark",),
     "experiments": ("tests/experiments",),
     "benchmarks": ("tests/experiments/test_pages.py",),
 }
