@@ -155,7 +155,7 @@ def as_html(card: Card) -> str:
 
 
 _STYLE = """\
-tbody th, thead th:first-child { text-align: left; }
+tbody th, thead th:first-child, thead .row { text-align: left; }
 .scatter { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr));
   gap: 0.8rem; max-width: 56rem; }
 .scatter svg { width: 100%; max-width: 24rem; height: auto; }
@@ -184,7 +184,10 @@ def _html(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{_e(name)}</th>' for name in table.heads)
+    head = "".join(
+        f'<th scope="col"{" class=row" * (place < table.first)}>{_e(name)}</th>'
+        for place, name in enumerate(table.heads)
+    )
     body = []
     for row in table.rows:
         cells = [f'<th scope="row">{_e(cell)}</th>' for cell in row[: table.first]]
