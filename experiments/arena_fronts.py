@@ -360,6 +360,14 @@ def by_trust(parts: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
         for name in VIEWS["actions"].makers
         if ("actions", name, 1.0) in parts["b"] and LINE_UP[name].alone
     }
+    # Who takes too long to be run at every leak may have this one as it is.
+    found["ε = 1 of actions, nothing is told"] |= {
+        name: values
+        for name, values in plain.items()
+        if LINE_UP[name].alone
+        and ("actions", name, 1.0) not in parts["b"]
+        and arena.leaks(LINE_UP[name].algorithm)["actions"] == "1"
+    }
     return {told: runs for told, runs in found.items() if runs}
 
 

@@ -291,8 +291,9 @@ def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Pa
     caption = (
         f"{_setting(horizon, seeds)}. Each line: the least mean regret of the arena's contestants "
         "that were published by then, all trusted alike. A step is a contestant that has less than "
-        f"all before it, on means; of {NOW} are this project's own, and what it made of others' "
-        "(a secure sum, a smaller radius). Grey: lower bounds for one player who sees all that the "
+        f"all before it, on means; of {NOW} are this project's own, and DP-IMED and DP-KLUCB over "
+        "a secure sum. Pooled policies are dated by the policy, though pooling is this project's "
+        "reading. Grey: lower bounds for one player who sees all that the "
         f"agents see, the mean over {INSTANCES} instances; at this T yardsticks."
     )
     listed = "; ".join(

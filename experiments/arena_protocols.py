@@ -164,7 +164,7 @@ def _slower(slots: Measure) -> str:
         ratios = [gossip / others for gossip, others in pairs]
         longer = seen.tally((ratio > 1 for ratio in ratios), "pairs of a graph and an M")
         told.append(
-            f"{spoken(tolerance)} takes more slots than every other protocol in {longer}, "
+            f"{spoken(tolerance)} takes more slots than the slowest of the others in {longer}, "
             f"{_rough(min(ratios))} to {_rough(max(ratios))} times as many"
         )
     text = "; ".join(told)

@@ -180,7 +180,9 @@ def _told_alike(curves: Mapping[int, Mapping[str, xr.DataArray]]) -> str:
     ]
     most = max(float(np.abs(each / each[0] - 1).max()) for each in means)
     rest = seen.listed(names[1:])
-    return f"At every leak and T, {rest} lie within {100 * most:.2g} % of the regret of {names[0]}"
+    # A bound is not rounded down.
+    bound = math.ceil(10000 * most) / 100
+    return f"At every leak and T, {rest} lie within {bound:g} % of the regret of {names[0]}"
 
 
 # --- exponents over the two regimes -------------------------------------------------------------

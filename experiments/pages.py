@@ -401,7 +401,7 @@ def _note_years(numbers: Numbers) -> str:
             for row in rows
             if row["trust"] == trust
         ]
-        told.append(f"* {trust[0].upper()}{trust[1:]}: {'; '.join(steps)}.")
+        told.append(f"* {trust.replace('no privacy', 'No privacy')}: {'; '.join(steps)}.")
     return "\n".join(told)
 
 

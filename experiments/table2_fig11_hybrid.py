@@ -201,10 +201,11 @@ def _costs(results: common.Results) -> pictures.Picture:
     for meter, words in METERS.items():
         order = sorted(CASES, key=lambda case: costs[last][case, meter][0])
         least = [case for case in CASES if costs[last][case, meter] == costs[last][order[0], meter]]
+        most = [case for case in CASES if costs[last][case, meter] == costs[last][order[-1], meter]]
         cost, highest = (costs[last][case, meter][0] for case in (order[0], order[-1]))
         told.append(
             f"with {words}, from {cost:,.0f} ({' and '.join(least)}) to {highest:,.0f} "
-            f"({order[-1]})"
+            f"({' and '.join(most)})"
         )
     paid = ", ".join(
         f"{costs[last][case, 'edges'][0]:,.0f} and {costs[last][case, 'sac'][0]:,.0f} ({case})"

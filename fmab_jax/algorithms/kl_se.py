@@ -120,13 +120,22 @@ class KLSE(LikelihoodElimination):
         """Covers messages, or the secure sum, and all that follows from them."""
         if self.secure:
             return secure_sum(self, exchange, "epochs are disjoint data, each with one noise")
-        rows = super().ledger(exchange)
-        # Of an arm that few agents pull, few noises are in a sum.
-        return tuple(row._replace(over=min(row.over, 1)) for row in rows) if self.split else rows
+        return self._few(super().ledger(exchange))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what a coalition sees of another agent's reward."""
         if self.secure:
             return shares_left(self, exchange, size)
-        rows = super().coalition(exchange, size)
-        return tuple(row._replace(over=min(row.over, 1)) for row in rows) if self.split else rows
+        return self._few(super().coalition(exchange, size))
+
+    def _few(self, rows: tuple[Seen, ...]) -> tuple[Seen, ...]:
+        """Returns the same where arms are shared out: then one noise may be alone in a sum."""
+        if not self.split:
+            return rows
+        why = "of those who pull an arm there may be one: its own noise hides it"
+        return tuple(
+            row._replace(over=1, what="sums over the agents that pull an arm", why=why)
+            if row.what.startswith("sums over")
+            else row._replace(over=min(row.over, 1))
+            for row in rows
+        )

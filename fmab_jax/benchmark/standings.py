@@ -79,10 +79,17 @@ class Standings:
         }
 
     def absent(self, suite: str, view: str) -> dict[str, list[str]]:
-        """Returns who takes no part in a view of a suite, by the reason why."""
+        """Returns who takes no part in a view of a suite, by the reason why.
+
+        Who is left out of a whole suite is missed in the views that it has in other suites.
+        """
+        views: dict[str, set[str]] = {}
+        for (_, label), each in self.found.items():
+            views.setdefault(label, set()).update(group.view for group in each.groups)
         found: dict[str, list[str]] = {}
         for (name, label), each in self.found.items():
-            why = each.absent.get("") or each.absent.get(view)
+            why = each.absent.get("", "") if view in (views[label] or {view}) else ""
+            why = why or each.absent.get(view, "")
             if name == suite and why:
                 found.setdefault(why, []).append(label)
         return found

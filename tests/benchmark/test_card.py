@@ -294,6 +294,22 @@ def test_few_agents_stand_for_all_that_are_alone(
     assert made.absent("tiny", "actions")[why] == ["DP-IMED"]
 
 
+def test_who_is_private_is_not_missed_among_those_who_are_not(
+    tiny: tuple[suites.Suites, standings.Standings],
+) -> None:
+    """Would catch a list of the absent that names whoever never belongs to the view."""
+    given, made = tiny
+    cdp = made.found["tiny", "CDP-MAB"]
+    late = cdp._replace(groups={}, absent={"": "because it takes long"})
+    found = {("tiny", "CDP-MAB"): cdp, ("other", "CDP-MAB"): late, ("other", "New"): late}
+    some = standings.Standings(given.version, given.digest, found)
+    views = {group.view for group in cdp.groups}
+    assert "messages" in views and "no bound" not in views
+    # Of who has played nowhere, no view is known.
+    assert some.absent("other", "no bound") == {"because it takes long": ["New"]}
+    assert some.absent("other", "messages") == {"because it takes long": ["CDP-MAB", "New"]}
+
+
 def test_a_random_bit_is_one_bit() -> None:
     """Would catch 64 bits for a bit, and one for the Laplace variant."""
     assert fmab.ldp_ucb(1.0, bits=True).number_bits(100) == 1
