@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from benchmarks import standings as recompute
 from fmab_jax.algorithms import base
 from fmab_jax.benchmark import card, contest, matching, ranking, standings, suites
 from fmab_jax.benchmark.contest import EVERYBODY, Group
-from fmab_jax.benchmark.page import Card, Section, Table, as_html, as_markdown
+from fmab_jax.benchmark.page import Card, Scatter, Section, Table, as_html, as_markdown
 from fmab_jax.benchmark.suites import Contestant
 from fmab_jax.cli.main import main
 from fmab_jax.core.laplace import share_epsilon
@@ -308,6 +309,73 @@ def test_who_is_private_is_not_missed_among_those_who_are_not(
     # Of who has played nowhere, no view is known.
     assert some.absent("other", "no bound") == {"because it takes long": ["New"]}
     assert some.absent("other", "messages") == {"because it takes long": ["CDP-MAB", "New"]}
+
+
+def test_a_lost_arm_and_a_worse_one_both_count(
+    tiny: tuple[suites.Suites, standings.Standings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would catch seeds that count only if they lost the best arm and play a worse one, too."""
+    given, _ = tiny
+    suite, contestant = given.suites["tiny"], LINE_UP[1]
+    run, seen = fmab.simulate, []
+
+    def odd(*given: Any, **more: Any) -> Any:
+        data = run(*given, **more)
+        data["best_arm_lost"].values[:] = np.arange(12) == 3
+        data["worse_arm_played"].values[:] = np.arange(12) == 7
+        seen.append(data)
+        return data
+
+    monkeypatch.setattr(contest, "simulate", odd)
+    _, played = next(contest.play(contest.plan(contestant, suite), suite))
+    assert seen and np.flatnonzero(played.lost).tolist() == [3, 7]
+    assert ranking.lost(played).startswith("2 of 12")
+
+
+def test_a_tail_is_measured_by_the_median() -> None:
+    """Would catch a tail beside the mean, which a heavy tail lifts until it is hidden."""
+    regret = np.array([1.0] * 6 + [2.0] * 2 + [6.0, 1000.0])
+    zero = np.zeros(10)
+    told = ranking.tail(contest.Played(regret, zero, zero, zero > 0, 0, 1.0))
+    assert told == ("1,000", "20 %")
+
+
+def test_lower_bounds_are_those_of_who_plays_together_or_alone() -> None:
+    """Would catch the bounds of a federation and of agents alone exchanged, or misplaced."""
+    given = suites.read(TINY)
+    suite = given.suites["tiny"]
+    lower = standings.lower_bounds(suite)
+    for leak, (together, alone) in lower.items():
+        # Four agents alone lose at least what each loses; together they pay once.
+        assert 0 < together < alone, leak
+    known = standings.Standings(given.version, given.digest, {}, {("tiny", 10.0): (7.0, 1234.0)})
+    for contestant, told in ((LINE_UP[1], "7"), (LINE_UP[2], "1,234")):
+        group = Group("actions", 10.0)
+        algorithm = contest.plan(contestant, suite).algorithms[group]
+        result = SimpleNamespace(suite=suite, plan=SimpleNamespace(algorithms={group: algorithm}))
+        own: Any = result
+        assert card._bound(known, own, SimpleNamespace(group=group)) == told  # type: ignore[arg-type]
+
+
+def test_the_audit_is_of_the_value_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch an audit of the default epsilon under a note about the matched one."""
+    seen = []
+
+    def audited(algorithm: Any, *_: Any, **more: Any) -> Any:
+        seen.append(algorithm)
+        return SimpleNamespace(runs=1, level=1e-3, findings=(), unseen=())
+
+    monkeypatch.setattr(card, "audit", audited)
+    told = as_markdown(Card("t", "l", (Section("s", card._audit(LINE_UP[1], 10)),)))
+    (value,) = map(float, re.findall(r"at epsilon = ([\d.]+),", told))
+    assert value != 1.0 and seen[0].epsilon == pytest.approx(value, rel=1e-3)
+
+
+def test_a_picture_names_who_has_the_least_regret() -> None:
+    """Would catch the fewest links taken for the least regret."""
+    panels = (("v", {"few": (1.0, 90.0), "good": (50.0, 9.0), "mine": (20.0, 40.0)}),)
+    page = as_html(Card("t", "l", (Section("s", (Scatter("c", panels, "mine"),)),)))
+    assert re.findall(r'class="name"[^>]*>(\w+)<', page) == ["good"]
 
 
 def test_a_random_bit_is_one_bit() -> None:
