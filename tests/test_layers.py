@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
 # Rooms from the ground up, each a folder or a module; "" is the package itself.
 ROOMS = (
-    *("errors", "parameters", "files", "notebook", "resources"),
+    *("errors", "later", "parameters", "files", "notebook", "resources"),
     *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "reports"),
     *("benchmark", "cli"),
 )
@@ -172,6 +172,20 @@ def test_the_bare_import_is_light():
     )
     assert loaded.pop("fmab_jax")
     assert not any(loaded.values()), loaded
+
+
+def test_what_needs_no_graph_loads_no_graphs():
+    """Would catch networkx imported by a run without it, and collection of garbage left off."""
+    loaded = run_fresh(
+        "import gc, json, sys, fmab_jax as fmab\n"
+        "fmab.simulate, fmab.sweep, fmab.cdp_mab(1.0).exchange(5), fmab.ucb1()\n"
+        "from fmab_jax.sweeps.study import state\n"
+        "state('cdp', agents=[2, 3], epsilon=[0.1, None], horizon=10, seeds=1)\n"
+        "before = 'networkx' in sys.modules\n"
+        "fmab.ddp_mab(1.0, 'ring').exchange(5)\n"
+        "print(json.dumps([before, 'networkx' in sys.modules, gc.isenabled()]))"
+    )
+    assert loaded == [False, True, True]
 
 
 def test_only_plots_loads_matplotlib():

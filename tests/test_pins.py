@@ -23,13 +23,17 @@ SOME = {
     "name",
     [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in pins.ROW],
 )
+@pytest.mark.parametrize("soon", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.as_users_have_it
-def test_a_result_has_its_committed_bits(name, monkeypatch):
-    """Would catch any change of a draw, a rounding or a count that nobody meant to make."""
+def test_a_result_has_its_committed_bits(name, soon, monkeypatch):
+    """Would catch any change of a draw, a rounding or a count that nobody meant to make, and other
+    bits of runs of few seeds, whose programs are compiled sooner."""
     # Without the flag of the other tests, too.
     flag = programs.FLAG.removeprefix("--").partition("=")[0]
     usual = {**batches._OPTIONS["cpu"], flag: True}
     monkeypatch.setitem(batches._OPTIONS, "cpu", usual)
+    if not soon:
+        monkeypatch.setitem(batches._SOON, "cpu", {})
     batches.executable.cache_clear()
     assert pins.ROW[name]() == HERE[name], "if meant: python tests/pins.py --write REASON"
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-import networkx as nx
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
@@ -16,6 +15,7 @@ from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.later import nx
 from fmab_jax.parameters import Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-import networkx as nx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
@@ -23,6 +22,7 @@ from fmab_jax.algorithms.families.index import (
 from fmab_jax.core.exchanges import Exchange, Meter, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.later import nx
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-import networkx as nx
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import name_bits
@@ -15,6 +14,7 @@ from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.later import nx
 
 
 class Known(NamedTuple):

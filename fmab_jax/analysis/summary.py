@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ BIN_WIDTH = 1e-3
 _ROWS = 1024
 # Bits of one part of a number: _ROWS products of such parts add up to less than 2^53, exactly.
 _BITS = 21
+# Rows and columns of matrices that a library multiplies without threads of its own: those wait for
+# one another, for ten times as long as they compute where a core is busy.
+_TILE = 64
 _LOG_WIDTH = math.log1p(BIN_WIDTH)
 
 
@@ -54,12 +58,13 @@ class Moments(NamedTuple):
         return self.scatter / (self.seeds - 1)
 
 
-def moments(curves: np.ndarray, *, full: bool = True) -> Moments:
+def moments(curves: np.ndarray, *, full: bool = True, threads: int = 1) -> Moments:
     """Returns the moments of ``curves`` [seed, time], at least one, finite.
 
     Args:
         curves: Values.
         full: Keep the covariance of the slots, not only the variances.
+        threads: That share the work; the bytes are the same.
     """
     seeds, times = curves.shape
     anchor = np.array(curves[0], np.float64)
@@ -68,10 +73,16 @@ def moments(curves: np.ndarray, *, full: bool = True) -> Moments:
         # One memory order, hence one order of summation, whatever the layout of the input.
         total += (np.ascontiguousarray(curves[start : start + _ROWS], np.float64) - anchor).sum(0)
     offset = total / seeds
-    scatter = np.zeros((times, times) if full else times)
-    for start in range(0, seeds, _ROWS):
+
+    def scattered(start: int) -> np.ndarray:
         block = np.ascontiguousarray(curves[start : start + _ROWS], np.float64) - anchor - offset
-        scatter += _products(block) if full else np.square(block).sum(0)
+        return _products(block) if full else np.square(block).sum(0)
+
+    scatter = np.zeros((times, times) if full else times)
+    starts = range(0, seeds, _ROWS)
+    with ThreadPoolExecutor(threads) as pool:
+        for found in pool.map(scattered, starts) if threads > 1 else map(scattered, starts):
+            scatter += found
     return Moments(seeds, anchor, offset, scatter)
 
 
@@ -82,10 +93,11 @@ def _products(block: np.ndarray) -> np.ndarray:
     cut to two parts of _BITS bits below its largest value, whose products and sums are exact; what
     is cut off is less than 2^-44 of that value.
     """
-    times = block.shape[1]
+    rows, times = block.shape
     _, exponent = np.frexp(np.abs(block).max(0))
-    parts = np.empty((len(block), 2 * times))
-    high, low = parts[:, :times], parts[:, times:]
+    # Rows of zeros add nothing.
+    parts = np.zeros((-(-rows // _TILE) * _TILE, 2 * times))
+    high, low = parts[:rows, :times], parts[:rows, times:]
     # Added to a number and taken off again, they leave it rounded to a multiple of 2^-52 of theirs.
     coarse = np.ldexp(1.5, exponent + (52 - _BITS))
     fine = np.ldexp(1.5, exponent + (52 - 2 * _BITS - 1))
@@ -94,9 +106,23 @@ def _products(block: np.ndarray) -> np.ndarray:
     np.subtract(block, high, out=low)
     np.add(low, fine, out=low)
     np.subtract(low, fine, out=low)
-    found = parts.T @ parts
+    found = _squared(parts)
     cross = found[:times, times:]
     return found[:times, :times] + (cross + cross.T) + found[times:, times:]
+
+
+def _squared(parts: np.ndarray) -> np.ndarray:
+    """Returns parts.T @ parts, whose sums are exact in any order, a tile at a time."""
+    columns = parts.shape[1]
+    stacked = parts.reshape(-1, _TILE, columns)
+    found = np.empty((columns, columns))
+    for left in range(0, columns, _TILE):
+        rows = stacked[:, :, left : left + _TILE].transpose(0, 2, 1)
+        for right in range(left, columns, _TILE):
+            tile = np.matmul(rows, stacked[:, :, right : right + _TILE]).sum(0)
+            found[left : left + _TILE, right : right + _TILE] = tile
+            found[right : right + _TILE, left : left + _TILE] = tile.T
+    return found
 
 
 def merge(first: Moments, second: Moments) -> Moments:

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-import networkx as nx
 import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.errors import count, did_you_mean, refuse
 from fmab_jax.files import checked_path, read_input
+from fmab_jax.later import nx
 
 AGENTS_MAX = 1_000_000
 """Most nodes of one graph."""

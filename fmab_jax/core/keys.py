@@ -56,13 +56,13 @@ def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
     return folded(folded(words_of(key), round_), stream)
 
 
-def stream_keys(key: Array, round_: Int[Array, ""], *streams: int) -> tuple[Words, ...]:
+def stream_keys(key: Array, round_: Int[Array, ""] | int, *streams: int) -> tuple[Words, ...]:
     """Returns `stream_key` of several streams, in a loop: compiled soon, but not run as fast.
 
     For keys that are stored. Where each reader works the key out anew, use `stream_key`.
     """
     none = jnp.uint32(0)
-    of_round = _looped(*words_of(key), none, round_.astype(jnp.uint32))
+    of_round = _looped(*words_of(key), none, jnp.asarray(round_).astype(jnp.uint32))
     return tuple(Words(*_looped(*of_round, none, jnp.uint32(stream))) for stream in streams)
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from fmab_jax.core import graphs
 from fmab_jax.errors import length, refuse
 from fmab_jax.files import checked_path
+from fmab_jax.later import nx
 from fmab_jax.parameters import Kind, parameter
 
 # Attributes of a netCDF file hold 64 KB.

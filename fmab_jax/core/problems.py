@@ -104,7 +104,7 @@ class BoundProblem:
         instance = self.draw(key)
         rows = jnp.arange(self.rows, dtype=jnp.float64)
         exists = (rows < self.agents) if self.rows > 1 else rows == 0.0
-        words = keys.stream_key(key, 0, keys.LOOK)
+        (words,) = keys.stream_keys(key, 0, keys.LOOK)
         given = (instance.means, instance.parameters, exists, words)
         return looked_at(self.law, *given, whole=whole)
 
@@ -123,7 +123,7 @@ class BoundProblem:
 
     def _level(self, key: Array) -> Float[Array, " arm"]:
         """Draws the global means."""
-        words = keys.stream_key(key, 0, keys.INSTANCE)
+        (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
         arm = jnp.arange(self.arms, dtype=jnp.uint32)
         level = keys.uniform(*words, arm)
         if self.kind == "uniform":
@@ -139,7 +139,7 @@ class BoundProblem:
         self, key: Array, level: Float[Array, " arm"], agents: Float[Array, ""]
     ) -> Float[Array, "row arm"]:
         """Adds the zero-sum perturbation over agents."""
-        words = keys.stream_key(key, 0, keys.INSTANCE)
+        (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
         spread_out = arrays.in_blocks(partial(_spread_out, self.rows), self.rows * self.arms)
         return spread_out(*words, level, agents, jnp.asarray(self.values["spread"]))
 

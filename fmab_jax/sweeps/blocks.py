@@ -96,13 +96,14 @@ def joined(pieces: Sequence[Series]) -> Series:
     return {name: np.concatenate([each[name] for each in pieces], axis=1) for name in pieces[0]}
 
 
-def chunk_of(series: Series, configs: Sequence[Config], keep: str) -> Chunk:
+def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: int = 1) -> Chunk:
     """Returns the chunk of a block's results.
 
     Args:
         series: The results.
         configs: Of its cells.
         keep: "curves" or "summary".
+        threads: That share the work.
     """
     arrays = dict(series)
     # Few bytes hold a count of rounds.
@@ -110,16 +111,17 @@ def chunk_of(series: Series, configs: Sequence[Config], keep: str) -> Chunk:
     arrays["rounds_by"] = rounds_by.astype(np.min_scalar_type(rounds_by.max()))
     final = series["regret"][:, :, -1]
     finals = [summary.moments(values[:, None], full=False) for values in final]
-    return Chunk(arrays if keep == "curves" else _summarised(arrays, configs), finals)
+    return Chunk(arrays if keep == "curves" else _summarised(arrays, configs, threads), finals)
 
 
-def _summarised(curves: Series, configs: Sequence[Config]) -> dict[str, np.ndarray]:
+def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
     """Returns moments by cell, and (row, value, count) of whole numbers."""
     costs = [schema.costs_of(config.exchange) for config in configs]
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
-            parts = [summary.moments(values, full=name == "regret") for values in curves[name]]
+            full = name == "regret"
+            parts = [summary.moments(each, full=full, threads=threads) for each in curves[name]]
             for kind in ("anchor", "offset", "scatter"):
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
     events = {v.name: v.of(curves).astype(np.int64) for v in schema.VARIABLES if v.coordinate}

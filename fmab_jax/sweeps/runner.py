@@ -2,7 +2,8 @@
 
 What is to be done is laid out in *blocks*, some cells of one array shape times a range of seeds,
 the same for everybody who runs the study; what is there already is left out. A block that is
-computed becomes one chunk of the store before the next is begun: a kill loses at most that one.
+computed becomes one chunk of the store, which is written while the next is begun: a kill loses at
+most that one, and the beginning of the next.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -428,8 +430,9 @@ class _Work:
         for block in todo:
             some = self.points[block.cells[0]].config
             trials = len(block.cells) * (block.stop - block.start)
-            # The products behind a scatter, and the chunk's bytes, are copies.
-            copies = 10 if self.study.keep == "summary" else 3
+            # The products behind a scatter, and the chunk's bytes, are copies; one chunk is
+            # written while the next is computed.
+            copies = 10 if self.study.keep == "summary" else 4
             own = copies * self._kept_bytes(block)
             largest = max(largest, trials * (_bytes_per_trial(some) + 4 * some.wanted) + own)
         # Batches of a cluster take its workers' memory.
@@ -512,42 +515,62 @@ class _Work:
             left = self.missing(found) if folder is not None else {}
             here = self._computed_here if self.cluster is None else self._computed_there
             # Closed as soon as writing fails, so that nobody computes in vain.
-            with closing(here(blocks, planned, folder is not None, teller)) as chunks:
-                for block, chunk in chunks:
-                    facts = {
-                        "cells": list(block.cells),
-                        "seeds": [block.start, block.stop],
-                        "keep": self.study.keep,
-                        "made_by": found.header["made_by"],
-                    }
-                    if not found.add(folder.put(_chunk_name(facts), chunk.arrays, facts)):
+            made_by = found.header["made_by"]
+            with (
+                closing(here(blocks, planned, folder is not None, teller)) as chunks,
+                closing(self._stored(chunks, folder, made_by)) as stored,
+            ):
+                for block, chunk, entry in stored:
+                    if not found.add(entry):
                         raise RuntimeError("what was put is no chunk of this study")
                     for name in block.cells:
                         left[name] -= block.stop - block.start
                     widest = self._widest(block, chunk)
                     teller.written(sum(rest <= 0 for rest in left.values()), widest)
 
+    def _stored(
+        self, chunks: Iterable[tuple[Block, Chunk]], folder: Any, made_by: Mapping[str, str]
+    ) -> Generator[tuple[Block, Chunk, Entry], None, None]:
+        """Writes each chunk, while the next is computed, and yields what is written."""
+        with ThreadPoolExecutor(1) as pool:
+            last: tuple[Block, Chunk, Future[Entry]] | None = None
+            for block, chunk in chunks:
+                facts = {
+                    "cells": list(block.cells),
+                    "seeds": [block.start, block.stop],
+                    "keep": self.study.keep,
+                    "made_by": made_by,
+                }
+                if last is not None:
+                    yield *last[:2], last[2].result()
+                put = pool.submit(folder.put, _chunk_name(facts), chunk.arrays, facts)
+                last = block, chunk, put
+                del chunk
+            if last is not None:
+                yield *last[:2], last[2].result()
+
     def _computed_here(
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
-        for place, program in enumerate(programs := self._programs_of(blocks), 1):
-            own = self._own(program, blocks)
-            batch = self._needs(program, own).batch
-            if (program, batch) not in self.compiled:
-                started = time.perf_counter()
-                with batches.telling(functools.partial(teller.compiling, place, len(programs))):
-                    batches.executable(program.program, batch, self.devices)
-                self.compiled.add((program, batch))
-                trials = batch * resources.threads(self.devices)
-                if not self.timed and planned >= 8 * trials:
-                    compile_s = time.perf_counter() - started
-                    self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
-                    self.timed = True
-            for block in own:
-                series = self._run(block, batch, teller)
-                if wanted:
-                    yield block, chunk_of(series, self._job(block).configs, self.study.keep)
+        lanes, programs = resources.threads(self.devices), self._programs_of(blocks)
+        sizes = [self._needs(each, self._own(each, blocks)).batch for each in programs]
+        pairs = [(each.program, batch) for each, batch in zip(programs, sizes, strict=True)]
+        with batches.ahead(pairs, self.devices, one_by_one=self.shared) as ready:
+            for place, (program, batch) in enumerate(zip(programs, sizes, strict=True), 1):
+                own, started = self._own(program, blocks), time.perf_counter()
+                if (program, batch) not in self.compiled:
+                    ready(place - 1, functools.partial(teller.compiling, place, len(programs)))
+                    self.compiled.add((program, batch))
+                    if not self.timed and planned >= 8 * batch * lanes:
+                        compile_s = time.perf_counter() - started
+                        self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
+                        self.timed = True
+                for block in own:
+                    series = self._run(block, batch, teller)
+                    if wanted:
+                        configs = self._job(block).configs
+                        yield block, chunk_of(series, configs, self.study.keep, threads=lanes)
 
     def _computed_there(
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress

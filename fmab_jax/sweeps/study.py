@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import networkx as nx
 import numpy as np
 
 from fmab_jax import __version__
@@ -33,6 +32,7 @@ from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import choice, count, did_you_mean, flag, length, real, refuse, shown
+from fmab_jax.later import is_graph
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
 from fmab_jax.run import cache, resources
@@ -737,7 +737,7 @@ def _label(name: str, value: Any, place: int, known: Parameter | None) -> Any:
         return str(value)
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, float) and value.is_integer() else value
-    if isinstance(value, (nx.Graph, FixedGraph)):
+    if is_graph(value) or isinstance(value, FixedGraph):
         return str(value.name or f"graph-{place}")
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)

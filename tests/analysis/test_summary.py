@@ -112,24 +112,24 @@ assert "jax" not in sys.modules
 for seeds, times in ((2000, 100), (1025, 130), (3000, 37), (1500, 400), (4097, 3)):
     curves = 1e6 + np.random.default_rng(0).standard_normal((seeds, times)).cumsum(1)
     for full in (True, False):
-        found = summary.moments(curves, full=full)
+        found = summary.moments(curves, full=full, threads=int(sys.argv[1]))
         print(hashlib.sha256(found.offset.tobytes() + found.scatter.tobytes()).hexdigest())
 """
 
 
 def test_bytes_of_moments_depend_on_neither_threads_nor_kernels() -> None:
-    """Would catch BLAS adding up by thread or processor: a resumed sweep of other bytes."""
+    """Would catch blocks added up as threads end, or by BLAS's: a resumed sweep of other bytes."""
     environment = os.environ | {"PYTHONPATH": str(Path(fmab_jax.__file__).parents[1])}
     settings = [{"OPENBLAS_NUM_THREADS": str(threads)} for threads in (1, 2, 4)]
     settings.append({"OPENBLAS_CORETYPE": "Prescott"})  # no AVX, no fused multiplication
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", _BYTES],
+            [sys.executable, "-c", _BYTES, str(threads)],
             env=environment | setting,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for setting in settings
+        for setting, threads in zip(settings, (1, 3, 2, 1), strict=True)
     ]
     said = [process.communicate()[0].split() for process in running]
     assert len(set(said[0])) == 10

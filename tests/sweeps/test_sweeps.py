@@ -193,6 +193,33 @@ def test_each_chunk_is_told_with_what_is_complete():
     assert teller.told[-1][1] == pytest.approx(due, rel=1e-9)
 
 
+def test_the_next_program_is_compiled_beside_the_first_and_fails_after_it(tmp_path, monkeypatch):
+    """Would catch a program that waits until the one before has run, and one that cannot be
+    compiled costing the chunks of another, or told as compiling."""
+    real, begun, told = batches.executable, set(), []
+
+    def executable(program, *sizes):
+        begun.add(program)
+        # Rows of agents, of which only some report.
+        if ((4,), "<f8") in program.leaves:
+            raise ValueError("no such program")
+        return real(program, *sizes)
+
+    class Notes(Counted):
+        def compiling(self, place, programs):
+            told.append((place, programs))
+
+        def written(self, cells_done, widest):
+            told.append(len(begun))
+
+    executable.cache_info = real.cache_info
+    monkeypatch.setattr(batches, "executable", executable)
+    with pytest.raises(ValueError, match="no such program"):
+        swept(tmp_path / "run", participation=[1, 0.5], teller=Notes())
+    assert len(files(tmp_path / "run")) == 4
+    assert told[:2] == [(1, 2), 2] and (2, 2) not in told
+
+
 def test_equal_cells_are_computed_once():
     """Would catch a grid that pays for parameters an algorithm does not have."""
     teller = Counted()

@@ -666,7 +666,7 @@ def _aggregate(
         told = total if silent else total + noise[0]
         return told if trial.shared else told / trial.agents
     if trial.scarce:
-        words = keys.stream_key(key, number, keys.PARTICIPATION)
+        (words,) = keys.stream_keys(key, number, keys.PARTICIPATION)
         reporting = trial.reporting.astype(jnp.int32)
         real = trial.reward_sizes > 0.0
         sure = trial.horizon >= 0

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import networkx as nx
 import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
@@ -29,6 +28,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import flag, refuse
+from fmab_jax.later import nx
 from fmab_jax.parameters import parameters_of
 
 Scalar = Float[Array, ""]

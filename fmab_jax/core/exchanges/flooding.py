@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.table import Exchange, Ledger, Meter, View, uniform_weights
+from fmab_jax.later import nx
 
 BOUND = Meter("bound", "peer", True, "diameter x edges")
 USED = Meter("used", "peer", False, "edges that carry data")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.flooding import BOUND, USED
 from fmab_jax.core.exchanges.table import Exchange, Ledger, View, uniform_weights
+from fmab_jax.later import nx
 
 
 def plain_flooding(graph: Any) -> Exchange:

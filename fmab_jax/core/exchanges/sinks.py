@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 from jaxtyping import Int
 
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges.table import SERVER, Exchange, Ledger, Meter, View, uniform_weights
 from fmab_jax.errors import refuse
+from fmab_jax.later import nx
 
 EDGES = Meter("edges", "peer", True, "edges of the components")
 SAC = Meter("sac", "peer", False, "hops to the sinks")
