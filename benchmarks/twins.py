@@ -299,8 +299,9 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# Algorithms and their slow twins",
         "",
-        "Every algorithm but those named below is compared in law with a twin. A twin is plain Python or NumPy that "
-        "follows the pseudo-code slot by slot, or pull by pull, with random numbers of its own "
+        "Every algorithm but those named below is compared in law with a twin. A twin is plain "
+        "Python or NumPy that follows the pseudo-code slot by slot, or pull by pull, with random "
+        "numbers of its own "
         "(`tests/`). Both run as often as in the tests. A p-value is that of one statistic; of "
         f"each setting the smallest is shown, of so many. The tests ask for more than {ALPHA:g}.",
         "",
