@@ -404,14 +404,21 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     arrays = jax.tree.unflatten(program.structure, leaves)
     arguments = (*arrays, each((), np.dtype(np.uint32)), each((), np.dtype(np.uint32)))
     options = _OPTIONS.get(platform, {}) | (_SOON.get(platform, {}) if program.soon else {})
-    tell = _telling.get() or (lambda: None)
     # The scope is the thread's own.
     with own_settings(mesh):
         if devices == tuple(jax.local_devices()[:1]) and not sharding:
-            return cache.compiled(sharded, arguments, (batch, platform), options, tell)
-        lowered = jax.jit(sharded).lower(*arguments)
-        tell()
-        return cache.with_options(lowered, options)
+            lowered = cache.lowered(sharded, arguments, (batch, platform))
+        else:
+            lowered = jax.jit(sharded).lower(*arguments)
+        if tell := _telling.get():
+            tell()
+        try:
+            return lowered.compile(compiler_options=options or None)
+        except jax.errors.JaxRuntimeError as error:
+            if "option" not in str(error):
+                raise
+            # An option that this compiler does not know: it made programs faster, no more.
+            return lowered.compile()
 
 
 @contextmanager

@@ -8,18 +8,16 @@ import functools
 import hashlib
 import json
 import os
-import platform
 import stat
 import sys
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import resources as package_files
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import serialize_executable
+from jax import export
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.errors import Refusal, refuse
@@ -28,11 +26,9 @@ from fmab_jax.run.resources import versions
 
 # The rooms whose source decides what a program computes.
 _ROOMS = ("core", "algorithms", "run")
-# Compiled programs of more bytes than this are removed, those used longest ago first.
+# Traced programs of more bytes than this are removed, those used longest ago first.
 _MOST_BYTES = 200_000_000
-_PREFIX = "program-"
-# Variables of the environment that a compiler reads.
-_COMPILER = ("XLA_", "LIBTPU_")
+_PREFIX = "traced-"
 # Settings of JAX that say where programs are kept, not what they compute.
 _ELSEWHERE = ("jax_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump")
 _own: Path | None = None
@@ -44,8 +40,8 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
     Importing fmab_jax changes no setting of JAX; this does, for the whole process. The folder must
     be your own, because programs are loaded from it and run: one that others can write is refused.
 
-    Programs of this package's own algorithms are kept whole as well: the next process that runs one
-    on the same kind of processor neither traces nor compiles it.
+    Programs of this package's own algorithms are kept as they were traced as well: the next process
+    that runs one neither traces nor compiles it.
 
     Args:
         folder: Where to keep them; made if missing. By default the environment's
@@ -84,79 +80,65 @@ def use_compilation_cache(folder: str | os.PathLike[str] | None = None) -> Path:
     return path
 
 
-def compiled(
-    function: Callable[..., Outcome],
-    arguments: Any,
-    static: Any,
-    options: Mapping[str, Any],
-    tell: Callable[[], None],
-) -> Callable[..., Outcome]:
-    """Returns a function compiled for the first device; here, or by an earlier process.
+def lowered(function: Callable[..., Outcome], arguments: Any, static: Any) -> jax.stages.Lowered:
+    """Returns a function as the compiler takes it; traced here, or by an earlier process.
 
-    What was compiled under one name came of the same source of this package and versions, under the
-    same settings, for the same kind of processor; whoever compiles it anew gets the same bits.
-    Functions with parts from elsewhere, whose source nobody vouches for, are traced each time, as
-    everything is without `use_compilation_cache`.
+    What was traced under one name came of the same source of this package and versions, under the
+    same settings of JAX; whoever traces it anew gets the same bits. Functions with parts from
+    elsewhere, whose source nobody vouches for, are traced each time, as everything is without
+    `use_compilation_cache`.
 
     Args:
         function: What a program computes.
         arguments: Shapes and types of what it takes; may hold static parts.
-        static: All that it depends on besides, but for source, versions, settings and processor.
-        options: Of compilation.
-        tell: Is called before a traced function is compiled.
+        static: All that it depends on besides, but for source, versions and settings.
     """
-    device = jax.local_devices()[0]
     leaves, structure = jax.tree.flatten(arguments)
-    kept = _file((static, structure, leaves, dict(options)), device)
-    if kept is not None and (found := _read(kept, arguments, device)) is not None:
-        return found
-    lowered = jax.jit(function).lower(*arguments)
-    tell()
-    made = with_options(lowered, options)
-    if kept is not None:
-        _keep(kept, made)
-    return made
+    kept = _file((static, structure, leaves))
+    if kept is None:
+        return jax.jit(function).lower(*arguments)
+    found = _read(kept)
+    if found is None:
+        found = _traced(function, structure, leaves)
+        _keep(kept, *found)
+    exported, gives = found
+
+    def one_batch(*arguments: Any) -> Outcome:
+        return jax.tree.unflatten(_structure(gives), exported.call(*jax.tree.leaves(arguments)))
+
+    return jax.jit(one_batch).lower(*arguments)
 
 
-def with_options(lowered: Any, options: Mapping[str, Any]) -> Any:
-    """Compiles what is traced, with those options that this compiler knows."""
-    try:
-        return lowered.compile(compiler_options=dict(options) or None)
-    except jax.errors.JaxRuntimeError as error:
-        if "option" not in str(error):
-            raise
-        # An option that this compiler does not know: it made programs faster, no more.
-        return lowered.compile()
+def _traced(function: Any, structure: Any, leaves: Any) -> tuple[export.Exported, list[str]]:
+    """Returns a function of leaves, and the fields of the outcome that its results are."""
+    gives: list[str] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outcome = function(*jax.tree.unflatten(structure, leaves))
+        gives[:] = [name for name, value in outcome._asdict().items() if value is not None]
+        return jax.tree.leaves(outcome)
+
+    return export.export(jax.jit(flat))(*leaves), gives
 
 
-def _read(path: Path, arguments: Any, device: jax.Device) -> Any:
+def _read(path: Path) -> tuple[export.Exported, list[str]] | None:
     """Returns what `_keep` wrote; None where that is missing or damaged."""
     try:
-        digest, gives, packed = path.read_bytes().split(b"\n", 2)
-        if hashlib.sha256(packed).hexdigest().encode() != digest:
+        digest, gives, program = path.read_bytes().split(b"\n", 2)
+        if hashlib.sha256(program).hexdigest().encode() != digest:
             return None
         os.utime(path)
-        takes = jax.tree.structure((tuple(arguments), {}))
-        program = zlib.decompress(packed), takes, _structure(json.loads(gives))
-        return serialize_executable.deserialize_and_load(
-            *program, backend=device.client, execution_devices=[device]
-        )
+        return export.deserialize(bytearray(program)), json.loads(gives)
     except Exception:  # not there, or whatever a damaged file makes a parser say
         return None
 
 
-def _keep(path: Path, made: Any) -> None:
-    """Writes a compiled function; a full disk costs time only, and so does what cannot be kept."""
-    try:
-        program, _, gives = serialize_executable.serialize(made)
-    except Exception:  # not every kind of device has it
-        return
-    fields = jax.tree.unflatten(gives, range(gives.num_leaves))._asdict()
-    names = [name for name, value in fields.items() if value is not None]
-    packed = zlib.compress(program, 1)
-    digest = hashlib.sha256(packed).hexdigest().encode()
+def _keep(path: Path, exported: export.Exported, gives: list[str]) -> None:
+    """Writes a traced function; a full disk costs time only."""
+    program = bytes(exported.serialize())
+    digest = hashlib.sha256(program).hexdigest().encode()
     with contextlib.suppress(OSError, Refusal), whole_file(path) as temporary:
-        temporary.write_bytes(b"\n".join((digest, json.dumps(names).encode(), packed)))
+        temporary.write_bytes(b"\n".join((digest, json.dumps(gives).encode(), program)))
     with contextlib.suppress(OSError):
         _bounded(path.parent)
 
@@ -168,7 +150,7 @@ def _structure(gives: list[str]) -> Any:
 
 
 def _bounded(folder: Path) -> None:
-    """Removes the programs that were used longest ago, where they are too many."""
+    """Removes the traced programs that were used longest ago, where they are too many."""
     found = [(each.stat(), each) for each in folder.glob(_PREFIX + "*")]
     room = _MOST_BYTES
     for about, each in sorted(found, key=lambda pair: -pair[0].st_mtime):
@@ -192,32 +174,15 @@ class _Foreign(Exception):
     """A program has a part that is not this package's."""
 
 
-def _file(static: Any, device: jax.Device) -> Path | None:
+def _file(static: Any) -> Path | None:
     """Returns where a program is kept; None if it is not."""
     if _own is None or _asked() != str(_own):
         return None
     try:
-        parts = _spelled(static), _settings(), source(*_ROOMS), repr(versions()), _machine(device)
+        text = "\n".join((_spelled(static), _settings(), source(*_ROOMS), repr(versions())))
     except _Foreign:
         return None
-    return _own / f"{_PREFIX}{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"
-
-
-def _machine(device: jax.Device) -> str:
-    """Returns what machine code depends on: the processor, the device, the compiler's settings."""
-    said = {name: value for name, value in os.environ.items() if name.startswith(_COMPILER)}
-    kind = device.platform, device.device_kind, device.client.platform_version
-    return repr((*kind, _processor(), sorted(said.items())))
-
-
-@functools.cache
-def _processor() -> str:
-    """Returns the processor's kind and what it can do; a folder may be shared by many."""
-    found = [platform.machine(), platform.processor()]
-    with contextlib.suppress(OSError):
-        told = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
-        found += [each for each in told if each.startswith(("model name", "flags", "Features"))]
-    return repr(found)
+    return _own / f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _asked() -> str | None:
@@ -226,7 +191,7 @@ def _asked() -> str | None:
 
 
 def _settings() -> str:
-    """Returns the settings of JAX that a program may depend on."""
+    """Returns the settings of JAX that a traced function may depend on."""
     said = sorted(jax.config.values.items())
     return repr([(name, value) for name, value in said if not name.startswith(_ELSEWHERE)])
 
