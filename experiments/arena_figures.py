@@ -282,23 +282,22 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
         for row in rows.values()
     ]
     telling = [row for row in table if row["numbers sent"][0] > 0]
-    fewest = min(row["bits sent"][2] for row in telling)
-    # Those that the intervals do not tell from who sends least, on means.
-    quiet = [row for row in telling if row["bits sent"][1] <= fewest]
-    senders = " and ".join(
-        f"{row['algorithm']} ({row['bits sent'][0]:,.0f} bits, a regret of "
-        f"{row['regret at T'][0]:,.0f})"
-        for row in quiet
-    )
+    quiet = min(telling, key=lambda row: row["bits sent"][0])
+    few = [
+        row["algorithm"]
+        for row in telling
+        if row is not quiet and row["bits sent"][1] <= quiet["bits sent"][2]
+    ]
+    level = f" (as few, by intervals: {' / '.join(few)})" if few else ""
     bits = {row["algorithm"]: row["bits sent"][0] for row in telling}
     least, _ = _ends(
         [entrant(each, data) for each, data in parts.items() if LINE_UP[each].label in bits],
         lambda label: f" with {bits[label]:,.0f} bits",
     )
     alt = (
-        f"At T = {whole(horizon)}, of those that were run and send anything, {senders} "
-        f"{'send' if len(quiet) > 1 else 'sends'} least, by intervals; the least mean regret is "
-        f"that of {least}. {APART}"
+        f"At T = {whole(horizon)}, of those that send anything, {quiet['algorithm']} sends least, "
+        f"{quiet['bits sent'][0]:,.0f} bits{level}, and has a regret of "
+        f"{quiet['regret at T'][0]:,.0f}; the least mean regret is that of {least}. {APART}"
     )
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 

@@ -161,8 +161,8 @@ def test_gossip_is_slower_only_where_it_is():
     own = {"GIS": 4, "flooding": 8, "gossip to 1e-2": 16, "SAC to one sink": 2}
     slots = {("ring", 5): own, ("ring", 10): own | {"gossip to 1e-2": 4}}
     assert arena_protocols._slower(slots) == (
-        "Gossip to 0.01 takes more slots than every other protocol in 1 of 2 pairs of a graph and "
-        "an M, 0.5 to 2 times as many."
+        "Gossip to 0.01 takes more slots than the slowest of the others in 1 of 2 pairs of a graph "
+        "and an M, 0.5 to 2 times as many."
     )
     told = arena_protocols._alike({"slots of a round": slots})
     assert told == "as many of slots in none of 2 pairs of a graph and an M"

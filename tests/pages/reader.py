@@ -707,8 +707,8 @@ ALTS = {
     r"the least mean regret is that of (?P<best>.*?); the largest is that of (?P<last>.*?)\. "
     rf"CDP-MAB has (?P<cdp>{NUMBER})\. {APART}",
     "links": rf"At (?P<at>T = \S+), of those that send anything, (?P<quiet>.*?) sends least, "
-    rf"(?P<few>{NUMBER}) bits, and has a regret of (?P<its>{NUMBER}); the least mean regret is "
-    rf"that of (?P<best>.*?)\. {APART}",
+    rf"(?P<few>{NUMBER}) bits(?: \(as few, by intervals: (?P<level>.*?)\))?, and has a regret of "
+    rf"(?P<its>{NUMBER}); the least mean regret is that of (?P<best>.*?)\. {APART}",
     "differ": r"Where agents differ, the least mean regret is that of (?P<best>.*?); the largest "
     rf"is that of (?P<last>.*?)\. {APART}",
     "leak": r"Who has the least regret at a leak, or cannot be told from it, with its mean: "
@@ -794,6 +794,15 @@ def _picture(folder: Path, name: str, text: str) -> Iterable[str]:
         few = min(bits for bits in sent.values() if bits > 0)
         if sent.get(said["quiet"]) != few or not same(said["few"], few):
             yield f"{said['quiet']} does not send least"
+            return
+        high = min(float(r["bits sent, upper"]) for r in beside if r["algorithm"] == said["quiet"])
+        as_few = [
+            row["algorithm"]
+            for row in beside
+            if sent[row["algorithm"]] > 0 and float(row["bits sent, lower"]) <= high
+        ]
+        if {said["quiet"], *filter(None, (said["level"] or "").split(" / "))} != set(as_few):
+            yield f"by intervals {as_few} send least"
         elif not same(said["its"], rows[said["quiet"]].regret[0]):
             yield f"the regret of {said['quiet']} is {rows[said['quiet']].regret[0]}"
     if what == "regret":

@@ -180,19 +180,19 @@ def goals() -> Iterable[Source]:
             "p = 0.4, over the script per agent, all report",
             True,
             "x",
-            rate("p = 0.4") / rate(paper, script),
+            rate("p = 0.4") / rate("p = 0.4", script),
         ),
         (
             "ring, over the script per agent, no waits",
             True,
             "x",
-            rate("ring of 50") / rate(paper, script),
+            rate("ring of 50") / rate("ring of 50", script),
         ),
         (
             "agents alone, over the script per agent",
             True,
             "x",
-            rate("agents alone") / rate(paper, script),
+            rate("agents alone") / rate("agents alone", script),
         ),
         (
             "T = 10^9, time over that of T = 10^5",
