@@ -40,7 +40,8 @@ def run(algorithm: Any, problem: Any = UNIFORM, horizon: int = T, **options: Any
 def swept(**options: Any) -> Callable:
     """Returns what computes one row: a summarised sweep."""
     options = {"agents": 11, "arms": 20, "seeds": 40, "times": 20, "keep": "summary"} | options
-    return lambda: summary_digest(fmab.sweep(options.pop("algorithm"), **options))
+    algorithm = options.pop("algorithm")
+    return lambda: summary_digest(fmab.sweep(algorithm, **options))
 
 
 ROUNDS = {"rounds": 3, "schedule_gap": 0.1}

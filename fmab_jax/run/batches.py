@@ -191,8 +191,8 @@ def bound(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
         )
-        soon = quick and hasattr(trial, "quick")
-        if soon:
+        soon = False
+        if quick and hasattr(trial, "quick"):
             trial = trial.quick()
             # A trial of many agents takes longer than its share of compiling.
             soon = trial.elements() * problem.arms <= _FEW_ELEMENTS
