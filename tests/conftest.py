@@ -49,7 +49,7 @@ install_import_hook(
 )
 
 
-# What JAX keeps the machine code of, the package keeps whole.
+# What JAX keeps the machine code of, the package keeps as it was traced.
 from fmab_jax.run import cache  # noqa: E402
 
 cache._own = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
