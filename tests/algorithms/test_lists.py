@@ -15,6 +15,7 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.algorithms.families import epochs, lists
 from fmab_jax.core import arrays, keys, laplace
+from fmab_jax.core.exchanges import server
 from fmab_jax.core.problems import Instance
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
@@ -31,6 +32,21 @@ class Forgets(fmab.single_mab):
     remembers: ClassVar[bool] = False
 
 
+@dataclass(frozen=True)
+class FewForget(fmab.cdp_mab):
+    """Hears two agents of the last epoch alone, whose noise is of the epoch's scale."""
+
+    name: ClassVar[str] = "few-forget"
+    remembers: ClassVar[bool] = False
+
+    def exchange(self, agents):
+        return server(agents, 0.2)
+
+    @staticmethod
+    def noise_scale(epoch):
+        return 1.0 / (epoch.own["epsilon"] * epoch.number)
+
+
 # Name: configurations that share a batch, and their problems; horizon.
 CASES = {
     "noise, budgets, epsilons, agents": (
@@ -43,8 +59,22 @@ CASES = {
         ],
         10**5,
     ),
+    "heard now and then": (
+        [
+            (fmab.cdp_mab(1.0, participation=0.4), UNIFORM),
+            (fmab.cdp_mab(0.01, participation=0.8), UNIFORM),
+            (fmab.cdp_mab(0.1, participation=0.1, rounds=9, schedule_gap=0.01), UNIFORM),
+        ],
+        10**5,
+    ),
 }
 SLOW = {
+    "heard now and then, agents that differ": (
+        [(fmab.cdp_mab(1.0, participation=0.4), fmab.Problem.heterogeneous(7, 30, 0.3))],
+        10**5,
+    ),
+    "heard now and then, no noise": ([(fmab.cdp_mab(None, participation=0.4), UNIFORM)], 10**6),
+    "heard now and then, forgetful": ([(FewForget(0.5), UNIFORM)], 10**5),
     "more epochs than are drawn at once": ([(fmab.fed1_ucb(pulls=40), UNIFORM)], 10**4),
     "agents alone that forget": (
         [(Forgets(1.0), fmab.Problem.uniform(3, 6)), (Forgets(0.2), fmab.Problem.uniform(3, 6))],
@@ -202,6 +232,58 @@ def test_arms_are_listed_only_where_each_is_judged_by_itself():
     }
 
 
+@dataclass(frozen=True)
+class Growing(fmab.cdp_mab):
+    """Its noise is of another scale in each epoch."""
+
+    name: ClassVar[str] = "growing"
+
+    @staticmethod
+    def noise_scale(epoch):
+        return jnp.sqrt(epoch.number) / (epoch.reporting * epoch.own["epsilon"])
+
+
+class Lasting:
+    """Noise of one scale, though all that differs between epochs is looked at."""
+
+    @staticmethod
+    def noise_scale(epoch):
+        jax.jit(lambda x: 2.0 * x)(epoch.fresh)
+        return jax.jit(lambda x: 1.0 / x)(epoch.own["epsilon"]) * epoch.horizon / epoch.arms
+
+
+def test_agents_are_drawn_late_only_where_their_noise_is_of_one_scale():
+    """Would catch noise of the last epoch's scale for all epochs; or agents that wait, or that all
+    report, drawn as if nobody acted on what they know."""
+    assert lists.lasting(fmab.cdp_mab, ("epsilon",)) and lists.lasting(Lasting, ("epsilon",))
+    assert lists.lasting(fmab.fed1_ucb, ()) and not lists.lasting(Growing, ("epsilon",))
+    for name in ("number", "active", "previous", "pulls", "fresh"):
+        told = types.SimpleNamespace(noise_scale=lambda epoch, n=name: 2.0 * getattr(epoch, n))
+        assert not lists.lasting(told, ())
+
+    def lazy(algorithm):
+        return batches.bound(algorithm, UNIFORM, 1000).trial.lazy
+
+    few = (fmab.cdp_mab(1.0, participation=0.5), fmab.kl_se(1.0, participation=0.5), FewForget(1.0))
+    assert all(lazy(each) for each in (*few, fmab.cdp_mab(None, participation=0.5)))
+    others = (fmab.cdp_mab(1.0), Growing(1.0, participation=0.5), fmab.ddp_mab(1.0, "ring"))
+    assert not any(lazy(each) for each in (*others, fmab.single_mab(1.0)))
+
+
+def test_what_is_new_from_an_agent_is_all_since_it_was_heard():
+    """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
+    trial = types.SimpleNamespace(filling=types.SimpleNamespace(remembers=True), room=3, lazy=True)
+    epoch = types.SimpleNamespace(pulls=70.0, fresh=40.0)
+    before = epochs.Told(jnp.array([0.0, 30.0, 10.0]), jnp.array([0, 3, 2], jnp.int32))
+    heard = jnp.array([True, True, False])
+    pulls, silent, now = epochs.since(trial, before, jnp.int32(4), epoch, heard)
+    assert pulls.tolist() == [70.0, 40.0, 0.0] and silent.tolist() == [4, 1, 0]
+    assert now.pulls.tolist() == [70.0, 70.0, 10.0] and now.epoch.tolist() == [4, 4, 2]
+    trial.filling.remembers = False
+    pulls, silent, _ = epochs.since(trial, before, jnp.int32(4), epoch, heard)
+    assert pulls.tolist() == [40.0, 40.0, 0.0] and silent.tolist() == [1, 1, 0]
+
+
 def test_accelerators_and_agents_that_are_apart_keep_arrays_of_arms():
     """Would catch lists where each step waits for the host, or where rows of agents are needed."""
     alike = batches.bound(fmab.cdp_mab(1.0), UNIFORM, 1000).trial
@@ -209,7 +291,7 @@ def test_accelerators_and_agents_that_are_apart_keep_arrays_of_arms():
     apart = fmab.Problem.heterogeneous(7, 30)
     for algorithm, problem in (
         (fmab.cdp_mab(1.0), apart),
-        (fmab.cdp_mab(1.0, participation=0.5), UNIFORM),
+        (Growing(1.0, participation=0.5), UNIFORM),
         (fmab.ddp_mab(1.0, "ring"), UNIFORM),
     ):
         assert not batches.bound(algorithm, problem, 1000).trial.on("cpu").listed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -710,6 +711,53 @@ def million_laplace_sums(k0, k1, shape):
     return laplace.laplace_sum(normal.quantile(keys.uniform(k0, k1, lane)), shape)
 
 
+@jax.jit
+def few_summed(u, count):
+    """Returns the sums of few variables at given uniforms, each of the same for every draw."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(laplace, "uniform", lambda *_: u)
+        none = jnp.zeros(u.shape, jnp.uint32)
+        return laplace.few_summed(none, none, none, count)
+
+
+@pytest.mark.parametrize("terms", range(1, laplace._LISTED + 1))
+def test_law_of_the_few_summed_variables(terms: int):
+    """Catches a cubic of another cell or count, a slope that is not the law's, tails that end."""
+    level = np.concatenate([np.linspace(0, 12, 20_001)[1:], np.linspace(12, 36.7, 2_000)[1:]])
+    u = 0.5 * np.exp(-level)
+    x = np.asarray(few_summed(jnp.asarray(u), jnp.full(len(u), terms, jnp.int32)))
+    assert (np.diff(x) < 0).all() and x[0] < 0
+    tail = laplace_sum_cdf(x, terms)
+    off = np.concatenate([[0.0], tail - u])
+    assert np.abs(np.diff(off)).sum() < 1e-6
+    assert np.max(np.abs(tail / u - 1.0)) < 1e-5
+    # Symmetric; exactly, where 1 - u is exact.
+    near = u[u > 1e-3]
+    other = np.asarray(few_summed(1.0 - jnp.asarray(near), jnp.full(len(near), terms, jnp.int32)))
+    np.testing.assert_allclose(other, -x[: len(near)], rtol=1e-12)
+
+
+def test_more_variables_than_are_listed_are_summed_in_parts():
+    """Catches variables past the last listed one left out, doubled, or given to other sums; and
+    parts of one sum that share their uniform."""
+    most = laplace._LISTED
+    count = jnp.asarray([0, 1, most, most + 1, 2 * most, 2 * most + 3], jnp.int32)
+    u = jnp.full(len(count), 0.2)
+    one, few, all_ = (
+        float(few_summed(u[:1], jnp.asarray([n], jnp.int32))[0]) for n in (1, 3, most)
+    )
+    due = [0.0, one, all_, all_ + one, 2 * all_, 2 * all_ + few]
+    np.testing.assert_allclose(few_summed(u, count), due, rtol=1e-15)
+    lane = jnp.arange(10**5, dtype=jnp.uint32)
+    key = [jnp.full(len(lane), word, jnp.uint32) for word in words(5, 3)]
+    x = np.asarray(
+        jax.jit(laplace.few_summed)(*key, lane, jnp.full(len(lane), 2 * most, jnp.int32))
+    )
+    c2, c4 = 2.0 * 2 * most, 12.0 * 2 * most
+    spread = np.sqrt((c4 + 2 * c2**2) / len(x))
+    assert two_sided((np.mean(x**2) - c2) / spread) > ALPHA
+
+
 @pytest.mark.parametrize("terms", [1, 2, 50])
 def test_sums_of_laplace_draws(terms: int):
     """Catches uniforms, a normal quantile and a polynomial that do not fit each other."""
@@ -960,6 +1008,17 @@ def test_zeros_at_the_end_change_no_sum(size: int):
         wide = np.zeros((max(size, longer), 30))
         wide[:size] = values
         np.testing.assert_array_equal(arrays.padded_sum(jnp.asarray(wide)), due)
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 200])
+def test_zeros_anywhere_change_no_sum_in_turn(size: int):
+    """Catches a row left out or added twice, and an order that the length of the array decides."""
+    rng = np.random.default_rng(size)
+    values, wide = rng.normal(size=(size, 3)), np.zeros((2 * size, 3))
+    wide[np.sort(rng.permutation(2 * size)[:size])] = values
+    due = functools.reduce(np.add, values)
+    np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(values)), due)
+    np.testing.assert_array_equal(arrays.sum_in_turn(jnp.asarray(wide)), due)
 
 
 def test_tables_are_gathered_where_they_lie():

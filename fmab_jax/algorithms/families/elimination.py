@@ -59,6 +59,8 @@ class _Bytes(NamedTuple):
 _BYTES = _Bytes()
 # A table of the laws of so many sums of noise is solved for.
 _MOST_SHARING = 1000
+# Agents of which one is at work at a time, for each row that a batch is counted in.
+_IN_TURN = 12
 
 
 @dataclass(frozen=True)
@@ -523,6 +525,17 @@ class EliminationTrial:
         return self.noisy and (self.private or self.scarce and not self.waits)
 
     @property
+    def lazy(self) -> bool:
+        """Whether an agent is drawn only when it is heard: until then nobody acts on its rewards.
+
+        Its noise is then one sum, of variables that are of one scale in all epochs.
+        """
+        if not self.scarce or self.waits:
+            return False
+        lasting = not self.filling.remembers or not self.noisy
+        return lasting or lists.lasting(self.filling, tuple(sorted(self.own)))
+
+    @property
     def rows_agree(self) -> bool:
         """Whether a row of rewards and a row of noise are of the same agents."""
         return self.alone or (self.room > 0) != self.noise_by_group
@@ -542,6 +555,7 @@ class EliminationTrial:
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
         simple = one_row and self.plain
         simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
+        simple = simple or self.lazy
         # Somebody's own loop stays.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
@@ -555,6 +569,8 @@ class EliminationTrial:
         """Returns how many rows of arms the loop holds for one seed."""
         # Agents that sum out are looked at once, when the run begins.
         rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
+        if self.lazy:
+            return max(1, self.room // _IN_TURN)
         return max(rows, self.room, np.shape(self.member)[1] // 6)
 
     def bytes_per_seed(self, points: int, arms: int) -> int:

@@ -110,6 +110,20 @@ class _Arms(NamedTuple):
     noises: Float[Array, " share"]
 
 
+class Told(NamedTuple):
+    """When agents that are heard now and then were heard last; no agents where all are.
+
+    What an agent has collected since is drawn when it is heard: until then nobody acts on it.
+
+    Attributes:
+        pulls: Of each active arm by then.
+        epoch: Number of that epoch; 0 before the first.
+    """
+
+    pulls: Float[Array, " agent"]
+    epoch: Int[Array, " agent"]
+
+
 class Clock(NamedTuple):
     """The slot, the regret so far, and the curves up to there and on along the present line."""
 
@@ -141,6 +155,7 @@ class _State(NamedTuple):
     decision: Decision
     gaps: Float[Array, ""]
     arms: _Arms
+    told: Told
 
 
 def widths(arms: int) -> tuple[int, ...]:
@@ -241,7 +256,32 @@ def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_
             noise=jnp.zeros((0 if trial.merged else trial.noise_sizes.shape[0], width)),
             noises=jnp.zeros(width if trial.shared else 0),
         ),
+        told=silence(trial),
     )
+
+
+def silence(trial: Any) -> Told:
+    """Returns what is known before anybody was heard."""
+    agents = trial.room if trial.lazy else 0
+    return Told(jnp.zeros(agents), jnp.zeros(agents, jnp.int32))
+
+
+def since(
+    trial: Any, told: Told, number: Int[Array, ""], epoch: Epoch, heard: Bool[Array, " agent"]
+) -> tuple[Float[Array, " agent"], Int[Array, " agent"], Told]:
+    """Returns what is new from each agent: pulls of each arm and epochs; and who was heard last.
+
+    An arm that is active was so all along. Nothing is new from who is not heard.
+    """
+    if trial.filling.remembers:
+        pulls, epochs = epoch.pulls - told.pulls, number - told.epoch
+    else:
+        pulls, epochs = jnp.full_like(told.pulls, epoch.fresh), jnp.ones_like(told.epoch)
+    now = Told(
+        pulls=jnp.where(heard, epoch.pulls, told.pulls),
+        epoch=jnp.where(heard, number, told.epoch),
+    )
+    return jnp.where(heard, pulls, 0.0), jnp.where(heard, epochs, 0), now
 
 
 def beginning(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[Clock, Decision]:
@@ -381,7 +421,14 @@ def _epoch(
     clock = passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     pieces = _pieces(trial, epoch, arms.alive) if trial.shared else None
-    rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need, pieces)
+    told = state.told
+    if trial.lazy:
+        heard = reporting(trial, key, number)
+        fresh, silent, told = since(trial, told, number, epoch, heard)
+        rewarded = _drawn_of_some(trial, key, number, epoch, columns, need, fresh, silent)
+        disturbed = jnp.zeros_like(arms.noise)
+    else:
+        rewarded, disturbed = _drawn(trial, instance, key, number, epoch, columns, need, pieces)
     sure = trial.horizon >= 0
     rewarded, disturbed = arrays.settled(sure, rewarded, disturbed)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
@@ -428,7 +475,7 @@ def _epoch(
     )
     arms = _Arms(alive, successes, noise, noises)
     known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
-    return _State(number, known, clock, decision, gaps, arms)
+    return _State(number, known, clock, decision, gaps, arms, told)
 
 
 def passed(
@@ -515,6 +562,64 @@ def _drawn(
     if trial.merged:
         return rewarded + disturbed, jnp.zeros((0, len(need)))
     return rewarded, disturbed
+
+
+def _drawn_of_some(
+    trial: Any,
+    key: Array,
+    number: Array,
+    epoch: Epoch,
+    columns: _Columns,
+    need: Bool[Array, " arm"],
+    fresh: Float[Array, " agent"],
+    silent: Int[Array, " agent"],
+) -> Float[Array, "row arm"]:
+    """Returns rewards and noise, in one, of all epochs since agents that are heard were heard last.
+
+    Args:
+        trial: One that is ``lazy``.
+        key: As in `run`.
+        number: Of the epoch.
+        epoch: What the equations see.
+        columns: The arms.
+        need: Which of them are in play.
+        fresh: Pulls of each arm since; 0 where an agent is not heard.
+        silent: Epochs since.
+    """
+    lanes = keys.lanes(trial.room, columns.arm, trial.arms)
+    words = keys.stream_key(key, number, keys.REWARD)
+    disturbing = keys.stream_key(key, number, keys.NOISE)
+    law, noisy = trial.law, trial.noisy
+    scale = trial.filling.noise_scale(epoch) * law.sensitivity if noisy else 0.0
+
+    def both(*own: Array) -> Array:
+        n0, n1, count, scale, *rest = own
+        return since_heard(law, noisy, n0, n1, count, scale, *rest)
+
+    wanted = need[None, :] & (silent > 0)[:, None]
+    noise = (*disturbing, silent[:, None], scale)
+    rewards = (*words, lanes, fresh[:, None], *columns.parameters)
+    return arrays.masked_map(both, wanted, *map(jnp.asarray, (*noise, *rewards)))
+
+
+def since_heard(
+    law: Any, noisy: bool, n0: Array, n1: Array, silent: Array, scale: Array, *rewards: Array
+) -> Float[Array, " lane"]:
+    """Samples sums of an agent's rewards of several epochs and their noise; elementwise.
+
+    Args:
+        law: Of rewards.
+        noisy: Whether there is noise.
+        n0: First word of the key of the noise.
+        n1: Second word.
+        silent: Epochs, and so Laplace variables, that a sum is over.
+        scale: Of each variable.
+        *rewards: Of `Law.total`.
+    """
+    total = law.total(*rewards)
+    if not noisy:
+        return total
+    return total + arrays.rounded(scale * laplace.few_summed(n0, n1, rewards[2], silent))
 
 
 def _drawn_alike(
@@ -621,7 +726,8 @@ def uploads(
 ) -> Uploads:
     """Returns the messages of single agents, or of all where only their sum is seen; pure.
 
-    For audits of the noise: rewards, noise and memory are those of `run`, and all arms stay.
+    For audits of the noise: rewards, noise and memory are those of `run`, and all arms stay. Where
+    agents are heard now and then, they are so in law: here all agents are drawn in each epoch.
 
     Args:
         trial: As in `run`.
@@ -666,19 +772,22 @@ def _aggregate(
         told = total if silent else total + noise[0]
         return told if trial.shared else told / trial.agents
     if trial.scarce:
-        (words,) = keys.stream_keys(key, number, keys.PARTICIPATION)
-        reporting = trial.reporting.astype(jnp.int32)
-        real = trial.reward_sizes > 0.0
-        sure = trial.horizon >= 0
-        heard = samplers.participants(words, real, reporting, sure)
+        heard = reporting(trial, key, number)
         told = successes if silent or trial.merged else successes + noise
-        return arrays.padded_sum(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
+        return arrays.sum_in_turn(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
     if silent or trial.rows_agree:
         told = successes if silent or trial.merged else successes + noise
         return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * told))
     parts = ((trial.reward_weights, successes), (trial.noise_weights, noise))
     first, second = (arrays.padded_sum(arrays.rounded(w[:, None] * x)) for w, x in parts)
     return first + second
+
+
+def reporting(trial: Any, key: Array, number: Int[Array, ""]) -> Bool[Array, " agent"]:
+    """Tells who is heard in a round."""
+    words = keys.stream_key(key, number, keys.PARTICIPATION)
+    real, sure = trial.reward_sizes > 0.0, trial.horizon >= 0
+    return samplers.participants(words, real, trial.reporting.astype(jnp.int32), sure)
 
 
 def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:

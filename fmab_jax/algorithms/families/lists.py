@@ -2,9 +2,9 @@
 
 What `epochs.run` does for each seed in arrays of K arms, of which most have left after an epoch or
 two, is done here for the arms that are in play, whatever seeds they are of. It is for processors,
-where every element costs; an accelerator would rather have fewer steps. For trials whose agents add
-up to one row and wait for nobody (`elimination.EliminationTrial.on`). The bits are the same:
-numbers are drawn by identity, and sums over arms are exact in any order.
+where every element costs; an accelerator would rather have fewer steps. For trials whose agents
+wait for nobody, and add up to one row or are heard now and then: `elimination.EliminationTrial.on`.
+The bits are the same: numbers are drawn by identity, and sums over arms are exact in any order.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import Literal
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import epochs
-from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Scalar
+from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Scalar, Told
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
@@ -83,6 +84,38 @@ def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
     return len(set(told)) == 1
 
 
+@functools.lru_cache(maxsize=256)
+def lasting(filling: Any, values: tuple[str, ...]) -> bool:
+    """Tells whether `Elimination.noise_scale` is the same in all epochs of a run.
+
+    It is traced: what differs between epochs must not lead to what it returns.
+
+    Args:
+        filling: The elimination's class.
+        values: Names of what it may find in ``epoch.own``.
+    """
+    scalar: Any = jax.ShapeDtypeStruct((), jnp.float64)
+    fixed = {"arms", "agents", "reporting", "horizon", "own"}
+    changing = {name: scalar for name in Epoch._fields if name not in fixed}
+    constant = {name: scalar for name in Epoch._fields if name in fixed}
+    constant["own"] = dict.fromkeys(values, scalar)
+    try:
+        with jax.enable_x64(True):
+            seen = jax.make_jaxpr(lambda new, old: filling.noise_scale(Epoch(**new, **old)))(
+                changing, constant
+            )
+    except BaseException as error:  # somebody's own, which is refused where it runs
+        if not foreign(error):
+            raise
+        return False
+    # Scalars of the dictionaries come in the order of their names, the changing ones first.
+    moved = set(seen.jaxpr.invars[: len(changing)])
+    for equation in seen.jaxpr.eqns:
+        if any(not isinstance(x, Literal) and x in moved for x in equation.invars):
+            moved.update(equation.outvars)
+    return not any(not isinstance(x, Literal) and x in moved for x in seen.jaxpr.outvars)
+
+
 def _each_by_itself(closed: Any, arms: int) -> bool:
     # A constant array has an element for each place.
     if any(jnp.ndim(constant) for constant in closed.consts):
@@ -107,7 +140,7 @@ class _List(NamedTuple):
     Attributes:
         size: How many arms are listed.
         lane: trial x K + arm.
-        successes: Sum of its rewards so far.
+        successes: Sum of its rewards so far; no elements where each agent has its own.
         noise: Sum of its Laplace noise so far; no elements where there is none.
     """
 
@@ -125,12 +158,15 @@ class _Arms(NamedTuple):
         mean: Of each, its aggregate.
         alive: Of each, whether it stayed.
         playing: The arms that are played in an epoch, and their sums before it.
+        sums: Of (trial, arm, agent), by identity: rewards and noise that an agent told of so far,
+            where each is heard now and then; else no elements.
     """
 
     heard: _List
     mean: Float[Array, " place"]
     alive: Bool[Array, " place"]
     playing: _List
+    sums: Float[Array, " element"]
 
 
 class _State(NamedTuple):
@@ -144,6 +180,7 @@ class _State(NamedTuple):
     clock: Clock
     decision: Decision
     gaps: Float[Array, " trial"]
+    told: Told
 
 
 class _Curves(NamedTuple):
@@ -183,6 +220,23 @@ class _Plan(NamedTuple):
     words: keys.Words
     disturbing: keys.Words
     scale: Float[Array, " trial"]
+    some: _Some | None
+
+
+class _Some(NamedTuple):
+    """Who is heard of each trial, and what is new from them; where all are, there is none.
+
+    Attributes:
+        who: Agents that are heard, in order; what is past the last means nothing.
+        fresh: Pulls of each arm since they were heard last.
+        silent: Epochs since.
+        told: When each was heard last, this round included.
+    """
+
+    who: Int[Array, "trial rank"]
+    fresh: Float[Array, "trial rank"]
+    silent: Int[Array, "trial rank"]
+    told: Told
 
 
 def run(
@@ -203,7 +257,8 @@ def run(
     """
     trials, width = instance.gaps.shape
     everything = trials * width
-    chunk = min(_CHUNK, everything)
+    # Where agents come one after another, few arms may be left for each of them.
+    chunk = min(_CHUNK // 2 if trial.lazy else _CHUNK, everything)
     room = -(-everything // chunk) * chunk
     scale = jax.vmap(epochs.scale_of)(instance)
     no_slots = grid[:, :0]
@@ -214,11 +269,14 @@ def run(
         clock=clock,
         decision=decision,
         gaps=jax.vmap(lambda gaps, scale: arrays.exact_sum(gaps, scale))(instance.gaps, scale),
+        told=jax.tree.map(lambda x: jnp.broadcast_to(x, (trials, *x.shape)), epochs.silence(trial)),
     )
-    noise = jnp.zeros(room if trial.noisy else 0)
+    sums = jnp.zeros(everything * trial.room if trial.lazy and trial.filling.remembers else 0)
+    successes = jnp.zeros(0 if trial.lazy else room)
+    noise = jnp.zeros(room if trial.noisy and not trial.lazy else 0)
     lane = jnp.minimum(jnp.arange(room, dtype=jnp.int32), everything - 1)
-    all_ = _List(jnp.int32(everything), lane, jnp.zeros(room), noise)
-    arms = _Arms(all_, jnp.zeros(room), jnp.ones(room, bool), all_)
+    all_ = _List(jnp.int32(everything), lane, successes, noise)
+    arms = _Arms(all_, jnp.zeros(room), jnp.ones(room, bool), all_, sums)
     curves = _Curves(jnp.zeros(grid.shape), jnp.zeros(grid.shape, jnp.int32))
     plans = jax.vmap(functools.partial(_planned, width))
 
@@ -237,7 +295,7 @@ def run(
             end=new.end.at[turn].set(jnp.where(plan.draws, plan.clock.slot, _NEVER)),
         )
         arms = _kept(arms, plan, width, chunk)
-        arms, top = _heard(trial, instance, plan, arms, chunk)
+        arms, top = (_heard_some if trial.lazy else _heard)(trial, instance, plan, arms, chunk)
         arms, left = _judged(trial, instance, plan, arms, top, scale, chunk)
         return turn + 1, jax.vmap(_after)(plan, state, left), arms, new
 
@@ -294,6 +352,12 @@ def _planned(
     clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
     radius = checked("radius", trial.filling.radius(epoch), (), "f")
     words, disturbing = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
+    some = None
+    if trial.lazy:
+        heard = epochs.reporting(trial, key, number)
+        who = arrays.places(heard, jnp.cumsum(heard, dtype=jnp.int32))
+        fresh, silent, told = epochs.since(trial, state.told, number, epoch, heard)
+        some = _Some(who, fresh[who], silent[who], told)
     return _Plan(
         running=running,
         draws=running & fits,
@@ -308,6 +372,7 @@ def _planned(
         words=words,
         disturbing=disturbing,
         scale=trial.filling.noise_scale(epoch) * trial.law.sensitivity,
+        some=some,
     )
 
 
@@ -405,6 +470,60 @@ def _heard(
     start = arrays.varying_like(start, playing.lane)
     _, heard, means, top = lax.while_loop(lambda s: s[0] < playing.size, some, start)
     return arms._replace(heard=heard, mean=means), top
+
+
+def _heard_some(
+    trial: Any, instance: Instance, plan: _Plan, arms: _Arms, chunk: int
+) -> tuple[_Arms, Float[Array, " trial"]]:
+    """Does what `_heard` does where agents are heard now and then: one after another."""
+    width, agents, playing = instance.gaps.shape[1], trial.room, arms.playing
+    filling, law, noisy = trial.filling, trial.law, trial.noisy
+    own = [x.shape[1] > 1 for x in instance.parameters]
+    parameters = [x.reshape(-1) for x in instance.parameters]
+    assert plan.some is not None
+    new = [x.reshape(-1) for x in plan.some[:3]]
+    reporting = trial.reporting.astype(jnp.int32)
+    most = jnp.max(jnp.where(plan.draws, reporting, 0))
+    divisor = plan.epoch.pulls if filling.remembers else plan.epoch.fresh
+
+    def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        done, lanes, means, top, sums = state
+        place = done + jnp.arange(chunk, dtype=jnp.int32)
+        lane = _cut(playing.lane, done, chunk)
+        # Past the last arm the chunk repeats one.
+        lane = jnp.where(place < playing.size, lane, lane[0])
+        owner = lane // width
+        arm = lane - owner * width
+        known = (plan.words, plan.disturbing, plan.scale, reporting)
+        (k0, k1), (n0, n1), scale, count = jax.tree.map(lambda x: _at(x, owner), known)
+
+        def one(rank: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            total, sums = state
+            who, fresh, silent = (_at(x, owner * agents + rank) for x in new)
+            number = (who * width + arm).astype(jnp.uint32)
+            here = (owner * agents + who) * width + arm
+            means = [_at(x, here if o else lane) for x, o in zip(parameters, own, strict=True)]
+            rewards = (k0, k1, number, fresh, *means)
+            told = epochs.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
+            heard = rank < count
+            if filling.remembers:
+                held = lane * agents + who
+                told = _at(sums, held) + told
+                sums = sums.at[jnp.where(heard, held, len(sums))].set(told, mode="drop")
+            return total + jnp.where(heard, told, 0.0), sums
+
+        nothing = arrays.varying_like(jnp.zeros(chunk), lane)
+        total, sums = lax.fori_loop(0, most, one, (nothing, sums))
+        mean = total / _at(trial.reporting, owner) / _at(divisor, owner)
+        seen = jnp.where(place < playing.size, mean, -jnp.inf)
+        top = top.at[owner].max(seen, mode="promise_in_bounds")
+        return done + chunk, _put(lanes, lane, done), _put(means, mean, done), top, sums
+
+    heard = arms.heard._replace(size=playing.size)
+    start = (jnp.int32(0), heard.lane, arms.mean, jnp.full(len(reporting), -jnp.inf), arms.sums)
+    start = arrays.varying_like(start, playing.lane)
+    _, lanes, means, top, sums = lax.while_loop(lambda s: s[0] < playing.size, some, start)
+    return arms._replace(heard=heard._replace(lane=lanes), mean=means, sums=sums), top
 
 
 def _laplace_sum(
@@ -525,4 +644,5 @@ def _after(plan: _Plan, state: _State, left: _Left) -> _State:
         clock=plan.clock,
         decision=decision._replace(rounds_curve=before.rounds_curve),
         gaps=jnp.where(plan.draws, left.gaps, state.gaps),
+        told=state.told if plan.some is None else plan.some.told,
     )
