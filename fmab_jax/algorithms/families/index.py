@@ -778,7 +778,9 @@ def rewarded(
         )
     if not trial.shared:
         return reward
-    return arrays.padded_sum(jnp.where(_real(trial), reward, 0.0))[None]
+    # A sum by halves else draws for each half anew.
+    (reward,) = arrays.settled(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
+    return arrays.padded_sum(reward)[None]
 
 
 def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
