@@ -823,10 +823,8 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
         trial = SimpleNamespace(filling=filling, **given)
         heard = noise[: 0 if name == "merged" else rows]
         with jax.enable_x64(True):
-            key = jax.random.key(3)
-            found = epochs._aggregate(
-                trial, key, jnp.int32(1), jnp.asarray(rewards), jnp.asarray(heard)
-            )
+            everybody = jnp.ones(0, bool)
+            found = epochs._aggregate(trial, everybody, jnp.asarray(rewards), jnp.asarray(heard))
         assert found.tolist() == pytest.approx(expected, rel=1e-15), name
     # Of three agents and a row of padding, two report: a mean over these two.
     padded = np.concatenate([rewards, [[1e9, 1e9]]])
@@ -837,7 +835,12 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
         trial = SimpleNamespace(filling=SimpleNamespace(noisy=False), **given)
         trial.horizon = jnp.int64(9)
         trial.reporting = jnp.float64(2)
-        one = jax.jit(lambda n: epochs._aggregate(trial, key, n, jnp.asarray(padded), none))
+
+        @jax.jit
+        def one(number):
+            heard = epochs.reporting(trial, key, number)
+            return epochs._aggregate(trial, heard, jnp.asarray(padded), none)
+
         seen = [one(jnp.int32(number)).tolist() for number in range(40)]
     assert all(each in pairs for each in seen) and all(each in seen for each in pairs)
 

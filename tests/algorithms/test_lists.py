@@ -172,7 +172,7 @@ def test_arms_of_each_trial_are_judged_by_its_own_radius():
         own = jnp.asarray(1.0 - gaps[:, None])
         instance = Instance(own, jnp.asarray(gaps), jnp.full(3, 0.1), (own,))
         none = lists._List(jnp.int32(6), jnp.asarray(lanes), jnp.zeros(8), jnp.zeros(0))
-        arms = lists._Arms(none, jnp.asarray(means), jnp.ones(8, bool), none)
+        arms = lists._Arms(none, jnp.asarray(means), jnp.ones(8, bool), none, jnp.zeros(0))
         plan = lists._Plan(*[None] * len(lists._Plan._fields))
         plan = plan._replace(radius=jnp.asarray([0.2, 0.25, 0.1]), ready=())
         told = epochs.Epoch(*[jnp.ones(3)] * len(epochs.Epoch._fields))._replace(own={})
@@ -258,8 +258,8 @@ def test_agents_are_drawn_late_only_where_their_noise_is_of_one_scale():
     assert lists.lasting(fmab.cdp_mab, ("epsilon",)) and lists.lasting(Lasting, ("epsilon",))
     assert lists.lasting(fmab.fed1_ucb, ()) and not lists.lasting(Growing, ("epsilon",))
     for name in ("number", "active", "previous", "pulls", "fresh"):
-        told = types.SimpleNamespace(noise_scale=lambda epoch, n=name: 2.0 * getattr(epoch, n))
-        assert not lists.lasting(told, ())
+        scale = staticmethod(lambda epoch, n=name: 2.0 * getattr(epoch, n))
+        assert not lists.lasting(type("Told", (), {"noise_scale": scale}), ())
 
     def lazy(algorithm):
         return batches.bound(algorithm, UNIFORM, 1000).trial.lazy
@@ -273,7 +273,8 @@ def test_agents_are_drawn_late_only_where_their_noise_is_of_one_scale():
 def test_what_is_new_from_an_agent_is_all_since_it_was_heard():
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
     trial = types.SimpleNamespace(filling=types.SimpleNamespace(remembers=True), room=3, lazy=True)
-    epoch = types.SimpleNamespace(pulls=70.0, fresh=40.0)
+    epoch = epochs.Epoch(*[jnp.ones(())] * len(epochs.Epoch._fields))
+    epoch = epoch._replace(pulls=jnp.float32(70.0), fresh=jnp.float32(40.0), own={})
     before = epochs.Told(jnp.array([0.0, 30.0, 10.0]), jnp.array([0, 3, 2], jnp.int32))
     heard = jnp.array([True, True, False])
     pulls, silent, now = epochs.since(trial, before, jnp.int32(4), epoch, heard)

@@ -422,8 +422,8 @@ def _epoch(
     need = arms.alive & fits & running
     pieces = _pieces(trial, epoch, arms.alive) if trial.shared else None
     told = state.told
+    heard = reporting(trial, key, number) if trial.scarce else jnp.ones(0, bool)
     if trial.lazy:
-        heard = reporting(trial, key, number)
         fresh, silent, told = since(trial, told, number, epoch, heard)
         rewarded = _drawn_of_some(trial, key, number, epoch, columns, need, fresh, silent)
         disturbed = jnp.zeros_like(arms.noise)
@@ -444,9 +444,9 @@ def _epoch(
 
     # Lines 10-12: aggregate what is heard; lines 13-15: drop what is clearly worse.
     if filling.remembers:
-        aggregate = _aggregate(trial, key, number, successes, noise) / epoch.pulls
+        aggregate = _aggregate(trial, heard, successes, noise) / epoch.pulls
     else:
-        aggregate = _aggregate(trial, key, number, rewarded, disturbed) / epoch.fresh
+        aggregate = _aggregate(trial, heard, rewarded, disturbed) / epoch.fresh
     (aggregate,) = arrays.settled(sure, aggregate)
     top = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf))
     radius = checked("radius", filling.radius(epoch), (), "f")
@@ -759,12 +759,14 @@ def uploads(
 
 def _aggregate(
     trial: Any,
-    key: Array,
-    number: Array,
+    heard: Bool[Array, " agent"],
     successes: Float[Array, "row arm"],
     noise: Float[Array, "heard arm"],
 ) -> Float[Array, " arm"]:
-    """Returns, per arm, the weighted sum over reporting agents of rewards plus noise."""
+    """Returns, per arm, the weighted sum over reporting agents of rewards plus noise.
+
+    ``heard`` tells who they are where that differs from round to round; else it is not looked at.
+    """
     silent = not trial.filling.noisy
     if trial.plain:
         # Counts: exact in any order.
@@ -772,7 +774,6 @@ def _aggregate(
         told = total if silent else total + noise[0]
         return told if trial.shared else told / trial.agents
     if trial.scarce:
-        heard = reporting(trial, key, number)
         told = successes if silent or trial.merged else successes + noise
         return arrays.sum_in_turn(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
     if silent or trial.rows_agree:
@@ -785,7 +786,7 @@ def _aggregate(
 
 def reporting(trial: Any, key: Array, number: Int[Array, ""]) -> Bool[Array, " agent"]:
     """Tells who is heard in a round."""
-    words = keys.stream_key(key, number, keys.PARTICIPATION)
+    (words,) = keys.stream_keys(key, number, keys.PARTICIPATION)
     real, sure = trial.reward_sizes > 0.0, trial.horizon >= 0
     return samplers.participants(words, real, trial.reporting.astype(jnp.int32), sure)
 

@@ -431,7 +431,7 @@ def _heard(
     parameters = [x.reshape(-1) for x in instance.parameters]
     total = plan.epoch.fresh * trial.reward_sizes[:, 0]
     filling, law, noisy, by_group = trial.filling, trial.law, trial.noisy, trial.noise_by_group
-    divisor = plan.epoch.pulls if filling.remembers else plan.epoch.fresh
+    divisor = _divisor(filling, plan.epoch)
 
     def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
         done, heard, means, top = state
@@ -472,6 +472,11 @@ def _heard(
     return arms._replace(heard=heard, mean=means), top
 
 
+def _divisor(filling: Any, epoch: Any) -> Any:
+    """Returns how many pulls a told mean is over: all, or those of the epoch."""
+    return epoch.pulls if filling.remembers else epoch.fresh
+
+
 def _heard_some(
     trial: Any, instance: Instance, plan: _Plan, arms: _Arms, chunk: int
 ) -> tuple[_Arms, Float[Array, " trial"]]:
@@ -484,7 +489,7 @@ def _heard_some(
     new = [x.reshape(-1) for x in plan.some[:3]]
     reporting = trial.reporting.astype(jnp.int32)
     most = jnp.max(jnp.where(plan.draws, reporting, 0))
-    divisor = plan.epoch.pulls if filling.remembers else plan.epoch.fresh
+    divisor = _divisor(filling, plan.epoch)
 
     def some(state: tuple[Any, ...]) -> tuple[Any, ...]:
         done, lanes, means, top, sums = state
