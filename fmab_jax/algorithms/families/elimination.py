@@ -532,8 +532,9 @@ class EliminationTrial:
         """
         if not self.scarce or self.waits:
             return False
-        lasting = not self.filling.remembers or not self.noisy
-        return lasting or lists.lasting(self.filling, tuple(sorted(self.own)))
+        filling: Any = self.filling
+        lasting = not filling.remembers or not self.noisy
+        return lasting or lists.lasting(filling, tuple(sorted(self.own)))
 
     @property
     def rows_agree(self) -> bool:
