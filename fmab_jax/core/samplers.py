@@ -340,7 +340,9 @@ def summed_binomials(
     at = varying_like((jnp.zeros_like(n), first, first), u, n, p)
     at = lax.while_loop(lambda s: jnp.any(s[0] < start), skip, at)
     state = (*further(*at), jnp.broadcast_to(start[None], u.shape))
-    k = lax.while_loop(lambda s: jnp.any(s[0] - _STEPS < last), climb, state)[-1]
+    # Above the largest uniform there is nothing to count.
+    most = jnp.max(u, axis=0)
+    k = lax.while_loop(lambda s: jnp.any(most > s[-2][0]), climb, state)[-1]
     return jnp.where(flip[None], trials[None] - k, k)
 
 

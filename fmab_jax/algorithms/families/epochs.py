@@ -794,8 +794,6 @@ def reporting(trial: Any, key: Array, number: Int[Array, ""]) -> Bool[Array, " a
 def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:
     """Returns the position of each row's largest living value; ties go to the lowest arm."""
     values = jnp.where(alive[None, :], values, -jnp.inf)
-    if len(values) > 1:
-        return jnp.argmax(values, axis=1).astype(jnp.int32)
     top = jnp.max(values, axis=1, keepdims=True)
     position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
     # Two plain reductions: XLA's argmax does not vectorise on CPUs.
