@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 # Rivals get as many processes as the package gets cores.
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 AGENTS, ARMS, EPSILON = 50, 100, 1.0
+# Runs of fewer than 5,000 trials are compiled sooner, and run half as fast (`batches.FEW_TRIALS`).
+MANY = 8192
 
 
 class Contender(NamedTuple):
@@ -154,11 +156,11 @@ def cases() -> list[Case]:
     for agents in (1000, 10**5):
         both = package(agents=agents), expert(8192, agents=agents)
         found.append(Case(f"M = {agents:,}", "trials/s", both))
-    for arms, seeds in ((10, 65_536), (1000, 2048)):
-        both = package(seeds=seeds, arms=arms), expert(seeds // 2, arms=arms)
+    for arms, seeds, theirs in ((10, 65_536, 32_768), (1000, MANY, 1024)):
+        both = package(seeds=seeds, arms=arms), expert(theirs, arms=arms)
         found.append(Case(f"K = {arms:,}", "trials/s", both))
-    for share in (0.2, 0.4):
-        ours = package(seeds=1024, options={"epsilon": EPSILON, "participation": share})
+    for share in (0.1, 0.2, 0.4):
+        ours = package(seeds=MANY, options={"epsilon": EPSILON, "participation": share})
         heard = round(share * AGENTS)
         theirs = by_agent(128, reporting=heard)
         more = (plain(400, note=", all report"),) if share == 0.4 else ()
@@ -170,14 +172,14 @@ def cases() -> list[Case]:
         Case(
             "agents differ, p = 1",
             "trials/s",
-            (package(seeds=8192, problem=spread), by_agent(128, spread=1.0)),
+            (package(seeds=MANY, problem=spread), by_agent(128, spread=1.0)),
             quick=True,
         ),
         Case(
             "ring of 50",
             "trials/s",
             (
-                package("ddp_mab", 1024, options={"epsilon": EPSILON, "graph": "ring"}),
+                package("ddp_mab", MANY, options={"epsilon": EPSILON, "graph": "ring"}),
                 by_agent(128, wait=24),
                 plain(400, note=", no waits"),
             ),
@@ -207,18 +209,18 @@ def cases() -> list[Case]:
         Case(
             "agents alone",
             "trials/s",
-            (package("single_mab", 512), plain(400, note=", all report to a server")),
+            (package("single_mab", MANY), plain(400, note=", all report to a server")),
             alike=False,
         ),
         Case(
             "agent by agent (sum_agents=False)",
             "trials/s",
-            (package(seeds=1024, sum_agents=False), by_agent(128)),
+            (package(seeds=MANY, sum_agents=False), by_agent(128)),
         ),
         Case(
             "ratings of five levels",
             "trials/s",
-            (package(seeds=8192, problem=("ratings", [AGENTS, ARMS, 5])),),
+            (package(seeds=MANY, problem=("ratings", [AGENTS, ARMS, 5])),),
         ),
     ]
     compiled = importlib.util.find_spec("numba") is not None
@@ -238,7 +240,7 @@ def cases() -> list[Case]:
             "UCB1 pooled, K = 100, T = 2,000",
             "agent-slots/s",
             (
-                package("ucb1", 1024, **(slots | {"options": {"pooled": True}})),
+                package("ucb1", MANY, **(slots | {"options": {"pooled": True}})),
                 rival("ucb1", "NumPy", 64, processes=CORES, pooled=True, **step),
             ),
         ),

@@ -273,14 +273,17 @@ def test_goals_are_met_on_their_own_side():
 # Case: rates of fmab_jax, the expert and the script.
 RATES = {
     "paper's instance, T = 10^6": (1000, 400, 10),
-    "agents differ, p = 1": (300, None, None),
-    "p = 0.4": (700, None, 20),
-    "ring of 50": (500, None, 5),
-    "agents alone": (350, None, 7),
+    "K = 10": (500, 1000, None),
+    "agents differ, p = 1": (250, None, None),
+    "p = 0.4": (125, None, 20),
+    "p = 0.1": (200, None, None),
+    "ring of 50": (50, 25, 5),
+    "agents alone": (40, None, 7),
     "paper's instance, T = 10^5": (1100, None, None),
     "paper's instance, T = 10^9": (880, None, None),
     "paper's instance, 2 recorded slots": (1300, None, None),
     "M = 100,000": (800, None, None),
+    "UCB1 pooled, K = 100, T = 2,000": (3000, None, 4000),
     "UCB1, K = 100, T = 2,000": (3_000_000, None, None),
     "GosInE, K = 100, T = 2,000": (1_000_000, None, None),
 }
@@ -302,6 +305,8 @@ def made_up_benchmarks():
         "first result on a ring, nothing cached": [7.0, 8.0, 30.0],
         "first result of CDP-MAB, compiled before": [1.5],
         "first result on a ring, compiled before": [2.5],
+        "sweep of 100 configurations, 1,000 seeds each, T = 10^6": [20.0],
+        "10^6 seeds of one configuration, summarised, T = 10^6": [12.0],
     }
     machine = dict.fromkeys(("date", "cores", "processor", "python", "jax", "numpy"), "x")
     seconds = {name: {"seconds": found} for name, found in programs.items()}
@@ -313,25 +318,29 @@ def test_goals_compare_the_cases_that_they_name():
     found = {goal.text: (goal.measured, goal.most) for goal in report.goals(made_up_benchmarks())}
     assert found == {
         "agents summed out, over the expert": (2.5, False),
-        "the same, final goal": (2.5, False),
-        "the same, over the script per agent": (100, False),
-        "agents that differ, over agents alike": (0.3, False),
-        "p = 0.4, over the script per agent, all report": (35, False),
-        "ring, over the script per agent, no waits": (100, False),
-        "agents alone, over the script per agent": (50, False),
+        "K = 10, over the expert": (0.5, False),
+        "p = 0.4, time of a trial over that of agents summed out": (8, True),
+        "p = 0.1, time of a trial over that of agents summed out": (5, True),
+        "ring of 50, time of a trial over that of agents summed out": (20, True),
+        "ring of 50, over the expert per agent": (2, False),
+        "agents differ, time of a trial over that of agents summed out": (4, True),
+        "agents alone, time of a trial over that of agents summed out": (25, True),
         "T = 10^9, time over that of T = 10^5": (1.25, True),
         "M = 100,000, time over M = 50": (1.25, True),
         "100 recorded slots, time over that of 2": (1.3, True),
-        "CDP-MAB, cold": (5, True),
-        "ring, cold": (8, True),
-        "CDP-MAB, warm": (1.5, True),
-        "ring, warm": (2.5, True),
+        "UCB1 pooled, over NumPy": (0.75, False),
         "UCB1, K = 100": (3e6, False),
         "GosInE, K = 100": (1e6, False),
+        "first result of CDP-MAB, cold": (5, True),
+        "first result on a ring, cold": (8, True),
+        "first result of CDP-MAB, warm": (1.5, True),
+        "first result on a ring, warm": (2.5, True),
+        "sweep of 100 configurations, 1,000 seeds each": (20, True),
+        "10^6 seeds, summarised": (12, True),
     }
     few = made_up_benchmarks()
     del few["cases"]["p = 0.4"]
-    assert len(report.goals(few)) == 15
+    assert len(report.goals(few)) == 19
 
 
 def test_tables_of_speeds_have_their_units(tmp_path):
@@ -348,7 +357,7 @@ def test_tables_of_speeds_have_their_units(tmp_path):
         "| expert, 2 processes | 400 | 2.5 |",
         "| NumPy script per agent, 2 processes | 10 | 100 |",
         "| **fmab_jax**, agents summed out (`cdp_mab`) | 1,000 | 1 |",
-        "| **fmab_jax**, agents differ | 300 | 3.33 |",
+        "| **fmab_jax**, agents differ | 250 | 4 |",
     ]
     assert "takes 5.0 to 8.0 s where nothing" in short[-1] and "and 1.5 to 2.5 s where" in short[-1]
     page, readme = tmp_path / "page.md", tmp_path / "README.md"
