@@ -42,8 +42,10 @@ class _Bytes(NamedTuple):
     """For an arm and a row, where agents add up to several."""
     level: int = 20
     """For an arm and each level of its rewards but two."""
-    alike: int = 32
-    """For an (agent, arm) element, where agents are drawn one by one and alike."""
+    late: int = 10
+    """For an (agent, arm) element, where agents are drawn when they are heard; in a list."""
+    alike: int = 44
+    """Likewise, where agents are drawn one by one and alike."""
     differ: int = 52
     """Likewise, where they differ or hear of rewards and noise apart."""
     apart: tuple[int, int] = (170, 14)
@@ -587,6 +589,8 @@ class EliminationTrial:
         if self.apart:
             each, agent = _BYTES.apart
             return (each + (agent + levels) * np.shape(self.member)[1]) * arms + curves
+        if self.lazy:
+            return (_BYTES.row + levels + _BYTES.late * self.room) * arms + curves
         simple = self.alike and (self.merged or self.waits)
         element = (_BYTES.alike if simple else _BYTES.differ) + levels
         return self.room * element * arms + curves
