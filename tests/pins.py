@@ -1,7 +1,9 @@
 """Digests of results: what a change of the code must reproduce bit by bit, or name as changed.
 
 ``python tests/pins.py`` prints which rows differ from tests/pins.json; ``--write REASON`` writes
-the digests anew and adds the reason, with the rows that changed, to the file's history.
+the digests anew and adds the reason, with the rows that changed, to the file's history. A hash of
+these changes stands for the engine in what a sweep keeps (fmab_jax/engine.txt): code that gives the
+same bits is the same engine.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ import numpy as np
 import xarray as xr
 
 import fmab_jax as fmab
+from fmab_jax.algorithms.base import named
+from fmab_jax.parameters import Flag, parameters_of
 
 FILE = Path(__file__).with_name("pins.json")
+ENGINE = Path(fmab.__file__).with_name("engine.txt")
 UNIFORM = fmab.Problem.uniform(agents=11, arms=20)
 APART = fmab.Problem.heterogeneous(agents=11, arms=20, spread=0.8)
 GAP = fmab.Problem.with_gap(agents=11, arms=20, instance_gap=0.1)
@@ -116,6 +121,25 @@ ROW: dict[str, Callable[[], str]] = {
 }
 
 
+def shipped() -> dict[str, Callable[[], str]]:
+    """Returns a row for every algorithm on few agents, and for each way that a flag leads to."""
+    rows = {}
+    for told in fmab.list_algorithms():
+        kind = named(told["name"])
+        known = parameters_of(kind)
+        usual = {"epsilon": 0.5, "graph": "ring", "components": "2,2:star"}
+        given = {name: value for name, value in usual.items() if name in known}
+        flags = [name for name, each in known.items() if isinstance(each.kind, Flag)]
+        for flag in (None, *flags):
+            more = {} if flag is None else {flag: True}
+            name = told["name"] if flag is None else f"{told['name']}, {flag}"
+            rows[f"shipped, {name}"] = run(kind(**given | more), FEW, horizon=5000)
+    return rows
+
+
+ROW |= shipped()
+
+
 def seeds_digest(data: xr.Dataset) -> str:
     """Returns a digest of all that a run's seeds produced, whatever the variables are called."""
     none = np.zeros(data.regret.shape, np.int64)
@@ -166,9 +190,20 @@ def main() -> None:
     changed = [name for name in ROW if found[name] != before.get(name)]
     print("\n".join([f"{len(found)} rows, {len(changed)} differ", *changed]))
     if reason is not None:
+        new = [name for name in changed if name not in before] if before else []
+        altered = [name for name in changed if name not in new]
         known["digests"][platform()] = found
-        known["history"].append({"reason": reason, "rows": len(found), "changed": changed})
+        known["history"].append(
+            {"reason": reason, "rows": len(found), "changed": altered, "new": new}
+        )
         FILE.write_text(json.dumps(known, indent=1) + "\n")
+        ENGINE.write_text(engine(known["history"]) + "\n")
+
+
+def engine(history: list[dict[str, Any]]) -> str:
+    """Returns what stands for the engine: a hash of all changes of what was pinned before."""
+    changes = [[each["reason"], each["changed"]] for each in history if each["changed"]]
+    return hashlib.sha256(json.dumps(changes).encode()).hexdigest()[:12]
 
 
 if __name__ == "__main__":

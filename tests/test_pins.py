@@ -8,6 +8,7 @@ import pins
 import programs
 import pytest
 
+import fmab_jax as fmab
 from fmab_jax.run import batches
 
 KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
@@ -43,5 +44,23 @@ def test_every_change_of_a_digest_has_its_reason():
     assert set(pins.ROW) >= SOME
     first, *later = KNOWN["history"]
     assert len(first["changed"]) == first["rows"] >= 40
-    assert all(each["reason"] and set(each["changed"]) <= set(pins.ROW) for each in later)
+    for each in later:
+        assert each["reason"] and {*each["changed"], *each.get("new", ())} <= set(pins.ROW)
     assert HERE is None or set(HERE) == set(pins.ROW)
+
+
+def test_every_shipped_algorithm_is_pinned():
+    """Would catch an algorithm whose bits may change while a store of it is taken for the same."""
+    names = {told["name"] for told in fmab.list_algorithms()}
+    assert {f"shipped, {name}" for name in names} <= set(pins.ROW)
+
+
+def test_the_engine_is_told_by_what_changed_and_why():
+    """Would catch a store of other bits that is gone on with; and one that is refused though no bit
+    of it has changed, such as for an algorithm that is new."""
+    assert pins.ENGINE.read_text("utf-8").strip() == pins.engine(KNOWN["history"])
+    first = {"reason": "all", "rows": 2, "changed": ["a", "b"], "new": []}
+    more = {"reason": "a third", "rows": 3, "changed": [], "new": ["c"]}
+    other = {"reason": "faster", "rows": 3, "changed": ["a"], "new": []}
+    assert pins.engine([first]) == pins.engine([first, more]) != pins.engine([first, other])
+    assert pins.engine([first, other]) != pins.engine([first, other | {"reason": "exact"}])
