@@ -12,20 +12,49 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fmab_jax import ratings
+    from fmab_jax.algorithms.adap_ucb import AdaPUCB as adap_ucb
     from fmab_jax.algorithms.base import Algorithm, list_algorithms
     from fmab_jax.algorithms.cdp_mab import CDP as cdp_mab
     from fmab_jax.algorithms.ddp_mab import DDP as ddp_mab
+    from fmab_jax.algorithms.dducb import DDUCB as dducb
+    from fmab_jax.algorithms.dec_ucb import DecUCB as dec_ucb
+    from fmab_jax.algorithms.demab import DEMAB as demab
+    from fmab_jax.algorithms.dist_dp_se import DistDPSE as dist_dp_se
+    from fmab_jax.algorithms.dp_imed import DPIMED as dp_imed
+    from fmab_jax.algorithms.dp_klucb import DPKLUCB as dp_klucb
+    from fmab_jax.algorithms.dp_se import DPSE as dp_se
     from fmab_jax.algorithms.families.elimination import Elimination
+    from fmab_jax.algorithms.families.episodes import Episodes
+    from fmab_jax.algorithms.families.index import IndexPolicy
     from fmab_jax.algorithms.fed1_ucb import Fed1UCB as fed1_ucb
+    from fmab_jax.algorithms.fed_ucb import FedUCB as fed_ucb
+    from fmab_jax.algorithms.gosine import GosInE as gosine
+    from fmab_jax.algorithms.gossip_ucb import GossipUCB as gossip_ucb
     from fmab_jax.algorithms.hdp_mab import HDP as hdp_mab
+    from fmab_jax.algorithms.kl_se import KLSE as kl_se
+    from fmab_jax.algorithms.kl_se_components import KLSEComponents as kl_se_components
+    from fmab_jax.algorithms.kl_se_graph import KLSEGraph as kl_se_graph
+    from fmab_jax.algorithms.kl_ucb import KLUCB as kl_ucb
+    from fmab_jax.algorithms.lazy_dp_ts import LazyDPTS as lazy_dp_ts
+    from fmab_jax.algorithms.lcc_ucb import LCCUCB as lcc_ucb
+    from fmab_jax.algorithms.ldp_ucb import LDPUCB as ldp_ucb
     from fmab_jax.algorithms.single_mab import Single as single_mab
+    from fmab_jax.algorithms.thompson import Thompson as thompson
+    from fmab_jax.algorithms.tree_ucb import TreeUCB as tree_ucb
+    from fmab_jax.algorithms.ucb1 import UCB1 as ucb1
+    from fmab_jax.algorithms.uniform_play import UniformPlay as uniform_play
     from fmab_jax.analysis.audit import audit
     from fmab_jax.analysis.bands import confidence_band, paired_difference
     from fmab_jax.analysis.comparisons import compare, compare_all
+    from fmab_jax.analysis.conformance import check_algorithm
     from fmab_jax.analysis.overview import overview
     from fmab_jax.analysis.privacy import privacy_ledger
+    from fmab_jax.analysis.tables import final_table
+    from fmab_jax.core.exchanges import Exchange
     from fmab_jax.core.problems import Problem
+    from fmab_jax.core.rewards import Bernoulli, Gaussian, Law, Ratings
     from fmab_jax.parameters import parameter
+    from fmab_jax.plots.audit import plot_audit
     from fmab_jax.plots.parameters import plot_heat, plot_parameter
     from fmab_jax.plots.pareto import plot_pareto
     from fmab_jax.plots.runs import plot_runs, save_figure
@@ -34,7 +63,9 @@ if TYPE_CHECKING:
     from fmab_jax.run.netcdf import load, save
     from fmab_jax.run.simulate import communication_cost, simulate
     from fmab_jax.sweeps.exports import export
+    from fmab_jax.sweeps.results import open_sweep
     from fmab_jax.sweeps.runner import sweep
+    from fmab_jax.sweeps.study import until_precise
 
 __version__ = "0.2.0"
 

@@ -6,9 +6,12 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import networkx as nx
+
+import fmab_jax as fmab
 
 PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
@@ -217,3 +220,17 @@ def test_signatures_of_arrays_are_checked_at_every_call() -> None:
     assert len(typed) >= 40
     hooked = tuple(f"{room}." for room in rooms)
     assert all(f"{module_of(path)}.".startswith(hooked) for path in typed)
+
+
+def test_an_editor_sees_every_public_name_where_it_is():
+    """Would catch a public name that is completed nowhere, or that an editor looks up elsewhere."""
+    tree = ast.parse(Path(fmab.__file__).read_text("utf-8"))
+    (block,) = (each for each in tree.body if isinstance(each, ast.If))
+    seen = {
+        each.asname or each.name: getattr(import_module(line.module), each.name)
+        for line in block.body
+        if isinstance(line, ast.ImportFrom) and line.module is not None
+        for each in line.names
+    }
+    assert set(seen) == set(fmab.__all__) - {"__version__"}
+    assert all(getattr(fmab, name) is found for name, found in seen.items())
