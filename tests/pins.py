@@ -2,8 +2,9 @@
 
 ``python tests/pins.py`` prints which rows differ from tests/pins.json; ``--write REASON`` writes
 the digests anew and adds the reason, with the rows that changed, to the file's history. A hash of
-these changes stands for the engine in what a sweep keeps (fmab_jax/engine.txt): code that gives the
-same bits is the same engine.
+these changes stands for the engine in what a sweep keeps. It is in fmab_jax/engine.txt, beside a
+hash of the source that was found to give these bits: where no row differs, this script writes that,
+and stores stay usable. Source that it has not seen is another engine.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import named
 from fmab_jax.parameters import Flag, parameters_of
+from fmab_jax.sweeps import study
 
 FILE = Path(__file__).with_name("pins.json")
 ENGINE = Path(fmab.__file__).with_name("engine.txt")
@@ -40,6 +42,17 @@ def run(algorithm: Any, problem: Any = UNIFORM, horizon: int = T, **options: Any
     """Returns what computes one row: a run of a few seeds."""
     options = {"seeds": 12, "times": 20, "batch": 8} | options
     return lambda: seeds_digest(fmab.simulate(algorithm, problem, horizon, **options))
+
+
+def whole(algorithm: Any, problem: Any, horizon: int = 5000) -> Callable:
+    """Returns what computes one row: a run of a few seeds, and all that is kept of it."""
+    few = {"seeds": 12, "times": 20, "batch": 8}
+
+    def digest() -> str:
+        data = fmab.simulate(algorithm, problem, horizon, **few)
+        return _digest([data[name].values for name in sorted(data.data_vars)])
+
+    return digest
 
 
 def swept(**options: Any) -> Callable:
@@ -121,19 +134,36 @@ ROW: dict[str, Callable[[], str]] = {
 }
 
 
+LEVELS = np.linspace(1.0, 3.0, 15).reshape(3, 5)
+LEVELS = LEVELS / LEVELS.sum(axis=1, keepdims=True)
+RATED = fmab.Problem.ratings([1, 2, 3, 4, 5], LEVELS, 4)
+APIECE = np.stack([LEVELS, LEVELS[::-1], LEVELS[:, ::-1], LEVELS])
+ROW |= {
+    "gaussian": whole(
+        fmab.cdp_mab(None), fmab.Problem([0.9, 0.5, 0.1], 4, rewards=fmab.Gaussian(0.3))
+    ),
+    "ratings": whole(fmab.cdp_mab(0.5), RATED),
+    "ratings, p = 0.5": whole(fmab.cdp_mab(0.5, participation=0.5), RATED),
+    "ratings, agents differ": whole(
+        fmab.cdp_mab(0.5), fmab.Problem.ratings([1, 2, 3, 4, 5], APIECE)
+    ),
+    "kl_se, p = 0.4": whole(fmab.kl_se(0.5, participation=0.4), UNIFORM, 10**5),
+}
+
+
 def shipped() -> dict[str, Callable[[], str]]:
-    """Returns a row for every algorithm on few agents, and for each way that a flag leads to."""
+    """Returns a row for every algorithm on few agents, and for the other value of each flag."""
     rows = {}
     for told in fmab.list_algorithms():
         kind = named(told["name"])
         known = parameters_of(kind)
-        usual = {"epsilon": 0.5, "graph": "ring", "components": "2,2:star"}
+        usual = {"epsilon": 0.5, "graph": "ring", "components": "4:path"}
         given = {name: value for name, value in usual.items() if name in known}
-        flags = [name for name, each in known.items() if isinstance(each.kind, Flag)]
-        for flag in (None, *flags):
-            more = {} if flag is None else {flag: True}
-            name = told["name"] if flag is None else f"{told['name']}, {flag}"
-            rows[f"shipped, {name}"] = run(kind(**given | more), FEW, horizon=5000)
+        flags = {name: each.default for name, each in known.items() if isinstance(each.kind, Flag)}
+        rows[f"shipped, {told['name']}"] = whole(kind(**given), FEW)
+        for flag, usually in flags.items():
+            name = f"shipped, {told['name']}, {flag} = {not usually}"
+            rows[name] = whole(kind(**given | {flag: not usually}), FEW)
     return rows
 
 
@@ -190,18 +220,21 @@ def main() -> None:
     changed = [name for name in ROW if found[name] != before.get(name)]
     print("\n".join([f"{len(found)} rows, {len(changed)} differ", *changed]))
     if reason is not None:
-        new = [name for name in changed if name not in before] if before else []
-        altered = [name for name in changed if name not in new]
+        altered = {name: found[name] for name in changed if name in before}
+        new = [name for name in changed if name not in before]
         known["digests"][platform()] = found
-        known["history"].append(
-            {"reason": reason, "rows": len(found), "changed": altered, "new": new}
-        )
+        change = {"reason": reason, "rows": len(found), "changed": altered, "new": new}
+        known["history"].append(change)
         FILE.write_text(json.dumps(known, indent=1) + "\n")
-        ENGINE.write_text(engine(known["history"]) + "\n")
+    if reason is not None or not changed:
+        ENGINE.write_text(f"{engine(known['history'])}\n{study.engine_source()}\n")
 
 
 def engine(history: list[dict[str, Any]]) -> str:
-    """Returns what stands for the engine: a hash of all changes of what was pinned before."""
+    """Returns what stands for the engine: a hash of all changes of what was pinned before.
+
+    What a new platform or a new algorithm gives changes no bit of any store.
+    """
     changes = [[each["reason"], each["changed"]] for each in history if each["changed"]]
     return hashlib.sha256(json.dumps(changes).encode()).hexdigest()[:12]
 

@@ -10,6 +10,7 @@ import pytest
 
 import fmab_jax as fmab
 from fmab_jax.run import batches
+from fmab_jax.sweeps import study
 
 KNOWN = json.loads(pins.FILE.read_text(encoding="utf-8"))
 HERE = KNOWN["digests"].get(pins.platform())
@@ -50,17 +51,24 @@ def test_every_change_of_a_digest_has_its_reason():
 
 
 def test_every_shipped_algorithm_is_pinned():
-    """Would catch an algorithm whose bits may change while a store of it is taken for the same."""
+    """Would catch an algorithm whose bits may change while a store of it is taken for the same, and
+    a flag that the pinned run does not feel."""
     names = {told["name"] for told in fmab.list_algorithms()}
-    assert {f"shipped, {name}" for name in names} <= set(pins.ROW)
+    for digests in KNOWN["digests"].values():
+        assert {f"shipped, {name}" for name in names} <= set(digests)
+        own = [digest for name, digest in digests.items() if name.startswith("shipped")]
+        assert len(set(own)) == len(own) > len(names)
 
 
 def test_the_engine_is_told_by_what_changed_and_why():
     """Would catch a store of other bits that is gone on with; and one that is refused though no bit
     of it has changed, such as for an algorithm that is new."""
-    assert pins.ENGINE.read_text("utf-8").strip() == pins.engine(KNOWN["history"])
+    told = pins.ENGINE.read_text("utf-8").split()
+    assert told[0] == pins.engine(KNOWN["history"])
+    assert told[1] == study.engine_source(), "run python tests/pins.py, which writes it"
     first = {"reason": "all", "rows": 2, "changed": ["a", "b"], "new": []}
     more = {"reason": "a third", "rows": 3, "changed": [], "new": ["c"]}
     other = {"reason": "faster", "rows": 3, "changed": ["a"], "new": []}
     assert pins.engine([first]) == pins.engine([first, more]) != pins.engine([first, other])
-    assert pins.engine([first, other]) != pins.engine([first, other | {"reason": "exact"}])
+    for else_ in ({"reason": "exact"}, {"changed": {"a": "9f"}}):
+        assert pins.engine([first, other]) != pins.engine([first, other | else_])

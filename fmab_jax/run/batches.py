@@ -101,6 +101,10 @@ class Config(NamedTuple):
         shapes = tuple((np.shape(x), np.asarray(x).dtype.str) for x in leaves)
         return Program(structure, shapes, self.soon)
 
+    def placed(self, platform: str) -> Config:
+        """Returns it with the trial as a platform runs it."""
+        return self._replace(trial=_placed(self.trial, platform))
+
     @property
     def elements(self) -> int:
         """(agent, arm) elements that the loop holds for one seed."""
@@ -127,8 +131,15 @@ class Config(NamedTuple):
         lanes: int | None = None,
     ) -> Estimate:
         """Returns what so many trials will need; arguments as in `resources.estimate`."""
-        sizes = self.elements, self.bytes_per_seed, self.result_bytes
+        at = self.placed(devices[0].platform)
+        sizes = at.elements, at.bytes_per_seed, self.result_bytes
         return resources.estimate(*sizes, trials, devices, batch, lanes)
+
+
+def _placed(trial: Trial, platform: str, trials: int = 1) -> Trial:
+    """Returns a trial as so many of them run fastest on a platform, where it has a say in that."""
+    chosen = getattr(trial, "on", None)
+    return chosen(platform, trials) if callable(chosen) else trial
 
 
 class Work(NamedTuple):
@@ -390,9 +401,7 @@ def executable(program: Program, batch: int, devices: tuple[jax.Device, ...]) ->
     platform = devices[0].platform
 
     def one_batch(trial: Trial, *arguments: Any) -> Outcome:
-        if callable(chosen := getattr(trial, "on", None)):
-            trial = chosen(platform, batch // len(devices))
-        return many_trials(trial, *arguments)
+        return many_trials(_placed(trial, platform, batch // len(devices)), *arguments)
 
     sharded = jax.shard_map(one_batch, mesh=mesh, in_specs=split, out_specs=split)
     sharding = NamedSharding(mesh, split) if spans_processes(devices) else None

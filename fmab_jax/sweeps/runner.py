@@ -382,7 +382,7 @@ class _Work:
     def _chunk_size(self, program: _Sort) -> tuple[int, int]:
         """Returns the most trials and the most cells of a chunk."""
         some = self._some(program)
-        elements = some.elements
+        elements = some.placed(self.platform).elements
         trials = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // elements
         cells = 2**31
         if self.study.keep == "curves":
@@ -616,7 +616,7 @@ class _Work:
 
     def _elements(self, block: Block) -> int:
         """Returns what a block's cost goes with."""
-        elements = self.points[block.cells[0]].config.elements
+        elements = self.points[block.cells[0]].config.placed(self.platform).elements
         return (block.stop - block.start) * len(block.cells) * elements
 
     def _agreed(self, blocks: list[Block]) -> list[Block]:
@@ -660,7 +660,8 @@ class _Work:
                 break
         # A program's cost goes with its elements; batches are padded to a whole, and where a block
         # is less than one, so will be the others.
-        ran = (trials if trials < batch else -(-trials // batch) * batch) * config.elements
+        ran = trials if trials < batch else -(-trials // batch) * batch
+        ran *= config.placed(self.platform).elements
         work = sum(
             self._elements(each) * _expected(steps, self.points[each.cells[0]].config.horizon)
             for each in blocks

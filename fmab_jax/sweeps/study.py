@@ -36,7 +36,7 @@ from fmab_jax.errors import choice, count, did_you_mean, flag, length, real, ref
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
-from fmab_jax.run import resources
+from fmab_jax.run import cache, resources
 from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
 from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
@@ -44,6 +44,8 @@ from fmab_jax.run.resources import MAX_SEEDS
 MAX_CONFIGS = 100_000
 # The default of a maker's parameter that must be given.
 _NEEDED = inspect.Parameter.empty
+# The rooms that a seed's numbers depend on.
+_ENGINE = ("core", "algorithms", "run", "analysis/summary.py")
 # Agents that are padded to at most so many times their number share a program.
 _ROOMY = 16
 
@@ -499,11 +501,19 @@ def made_with(platform: str) -> dict[str, str]:
 
 @functools.cache
 def _engine() -> str:
-    """Returns what stands for the engine: it changes with the bits of pinned results, by hand.
+    """Returns what stands for the engine: it changes with the bits of pinned results.
 
-    ``python tests/pins.py --write REASON`` writes it. Code that gives the same bits keeps it.
+    Source that ``python tests/pins.py`` has found to give the same bits is the same engine. Any
+    other is not, until that has run.
     """
-    return (package_files.files("fmab_jax") / "engine.txt").read_text("utf-8").strip()
+    told = (package_files.files("fmab_jax") / "engine.txt").read_text("utf-8").split()
+    now = engine_source()
+    return told[0] if told[1:] == [now] else f"{told[0]}, edited: {now}"
+
+
+def engine_source() -> str:
+    """Returns a hash of the source that a seed's numbers depend on."""
+    return cache.source(*_ENGINE)[:12]
 
 
 def _algorithms(given: Any) -> Any:

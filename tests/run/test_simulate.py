@@ -494,7 +494,16 @@ def test_the_memory_estimate_is_that_computed_by_hand(name):
     """Would catch rows, levels, waits or recorded slots that are left out of the estimate."""
     algorithm, problem, more = MEMORY[name]
     config = batches.bound(algorithm, problem, 2000, **more)
-    assert config.trial.bytes_per_seed(len(config.grid), problem.arms) == BY_HAND[name]
+    trial = config.placed("cpu").trial
+    assert trial.bytes_per_seed(len(config.grid), problem.arms) == BY_HAND[name]
+
+
+def test_agents_drawn_when_heard_take_rows_of_arms_where_there_is_no_list():
+    """Would catch a batch for a list of arms on an accelerator, which holds arrays of them."""
+    config = batches.bound(fmab.cdp_mab(1.0, participation=0.4), UNIFORM, 2000)
+    listed, arrays = config.placed("cpu"), config.placed("gpu")
+    assert (listed.elements, arrays.elements) == (52 // 12 * 100, 52 * 100)
+    assert arrays.trial.bytes_per_seed(100, 100) == 52 * 44 * 100 + 100 * 32 + 1300
 
 
 @pytest.mark.parametrize(

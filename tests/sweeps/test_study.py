@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from fmab_jax.algorithms.families import graphs as families
 from fmab_jax.cli import main as cli
 from fmab_jax.cli import stated
 from fmab_jax.core import exchanges, graphs
-from fmab_jax.run import batches
+from fmab_jax.run import batches, cache
 from fmab_jax.sweeps import study, study_file
 from fmab_jax.sweeps.study import Study, state, until_precise
 
@@ -662,24 +663,42 @@ def test_looks_double_up_to_the_most_seeds() -> None:
     assert until_precise(0.2) == (0.2, 0.95, 10**6)
 
 
-def test_provenance_tells_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Would catch chunks of an engine with other bits used beside those of this one."""
+def test_provenance_changes_with_the_engine_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Would catch chunks of another engine, or of source that nobody has checked, used beside those
+    of this one; and stores refused for source that gives the same bits."""
+    folder = tmp_path / "fmab_jax"
+    shutil.copytree(Path(fmab.__file__).parent, folder)
 
-    def now() -> dict[str, str]:
+    def now() -> str:
         study._engine.cache_clear()
-        return study.provenance(jax.devices("cpu"))
+        cache.source.cache_clear()
+        found = study.provenance(jax.devices("cpu"))
+        assert found["platform"] == "cpu" and found["numpy"] == np.__version__
+        return found["fmab_jax"]
 
     try:
-        before = now()
-        assert before["platform"] == "cpu" and before["numpy"] == np.__version__
-        told = Path(fmab.__file__).with_name("engine.txt").read_text("utf-8").strip()
-        assert before["fmab_jax"] == f"{fmab.__version__} ({told})" and len(told) == 12
-        (tmp_path / "fmab_jax").mkdir()
-        (tmp_path / "fmab_jax" / "engine.txt").write_text("another\n")
+        monkeypatch.setattr(cache.package_files, "files", lambda package: tmp_path / package)
         monkeypatch.setattr(study.package_files, "files", lambda package: tmp_path / package)
-        assert now() == before | {"fmab_jax": f"{fmab.__version__} (another)"}
+        (folder / "engine.txt").write_text(f"a-name\n{study.engine_source()}\n")
+        assert now() == f"{fmab.__version__} (a-name)"
+        (folder / "plots" / "runs.py").write_text("# not part of any number\n")
+        assert now() == f"{fmab.__version__} (a-name)"
+        seen = set()
+        rooms = ("core/samplers", "core/exchanges/__init__", "run/simulate", "analysis/summary")
+        for name in (*rooms, "algorithms/families/elimination", "core/graphs"):
+            with (folder / f"{name}.py").open("a") as file:
+                file.write("# changed\n")
+            assert (changed := now()).startswith(f"{fmab.__version__} (a-name, edited: ")
+            seen.add(changed)
+        assert len(seen) == 6
+        # Once the pins have been found to hold, it is the same engine again.
+        (folder / "engine.txt").write_text(f"a-name\n{study.engine_source()}\n")
+        assert now() == f"{fmab.__version__} (a-name)"
     finally:
         study._engine.cache_clear()
+        cache.source.cache_clear()
 
 
 def test_an_algorithm_of_one_s_own_has_its_own_exchange():

@@ -572,7 +572,7 @@ class EliminationTrial:
         """Returns how many rows of arms the loop holds for one seed."""
         # Agents that sum out are looked at once, when the run begins.
         rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
-        if self.lazy:
+        if self.lazy and self.listed:
             return max(1, self.room // _IN_TURN)
         return max(rows, self.room, np.shape(self.member)[1] // 6)
 
@@ -589,7 +589,7 @@ class EliminationTrial:
         if self.apart:
             each, agent = _BYTES.apart
             return (each + (agent + levels) * np.shape(self.member)[1]) * arms + curves
-        if self.lazy:
+        if self.lazy and self.listed:
             return (_BYTES.row + levels + _BYTES.late * self.room) * arms + curves
         simple = self.alike and (self.merged or self.waits)
         element = (_BYTES.alike if simple else _BYTES.differ) + levels
