@@ -796,8 +796,9 @@ def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> 
     values = jnp.where(alive[None, :], values, -jnp.inf)
     top = jnp.max(values, axis=1, keepdims=True)
     position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
-    # Two plain reductions: XLA's argmax does not vectorise on CPUs.
-    return jnp.min(jnp.where(values == top, position, values.shape[1] - 1), axis=1)
+    # Two plain reductions: XLA's argmax does not vectorise on CPUs. The first, if it is no number.
+    best = (values == top) | jnp.isnan(values)
+    return jnp.min(jnp.where(best, position, values.shape[1] - 1), axis=1)
 
 
 def _compact(columns: _Columns, arms: _Arms, width: int) -> tuple[_Columns, _Arms]:
