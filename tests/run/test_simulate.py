@@ -438,28 +438,31 @@ def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
     assert flying <= needs.working_bytes / needs.batch <= 1.5 * flying
 
 
-# (elements, trials, batch, lanes) of runs on one device: seeds of a batch, and batches.
+# (elements, result bytes, trials, batch, lanes) of runs on one device: seeds of a batch, and
+# batches.
 BATCHES = {
-    "as many as stay in a core's cache": ((1000, 10**6, None, 2), (256, 3907)),
-    "one for each lane": ((20, 3000, None, 2), (2048, 2)),
-    "few seeds": ((20, 5, None, 2), (8, 1)),
-    "large seeds": ((10**5 + 1, 5, None, 2), (2, 3)),
-    "of a size": ((20, 100, 33, 2), (64, 2)),
-    "of one": ((20, 100, 1, 2), (8, 13)),
+    "as many as stay in a core's cache": ((1000, 7, 10**6, None, 2), (256, 3907)),
+    "one for each lane": ((20, 7, 3000, None, 2), (2048, 2)),
+    "as many as have 8 MiB of results": ((10, 2048, 10**6, None, 2), (4096, 245)),
+    "few seeds": ((20, 7, 5, None, 2), (8, 1)),
+    "large seeds": ((10**5 + 1, 7, 5, None, 2), (2, 3)),
+    "large results": ((20, 10**8, 50, None, 2), (8, 7)),
+    "of a size": ((20, 7, 100, 33, 2), (64, 2)),
+    "of one": ((20, 7, 100, 1, 2), (8, 13)),
 }
 
 
 @pytest.mark.parametrize("name", BATCHES)
 def test_batches_and_their_memory_are_those_computed_by_hand(name, monkeypatch):
     """Would catch a batch that is no power of two, one seed alone, lanes that no batch uses, or
-    results counted once for all seeds."""
-    (elements, trials, batch, lanes), (size, number) = BATCHES[name]
+    results counted once for all seeds, or a batch whose results the allocator gives back."""
+    (elements, result, trials, batch, lanes), (size, number) = BATCHES[name]
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
     device = (jax.devices("cpu")[0],)
-    found = run_resources.estimate(elements, 300, 7, trials, device, batch, lanes)
+    found = run_resources.estimate(elements, 300, result, trials, device, batch, lanes)
     flying = min(lanes, number)
-    assert found == (size, number, 300 * size * flying, 7 * trials, 10**6)
-    assert found.fits == (300 * size * flying + 7 * trials <= 900_000)
+    assert found == (size, number, 300 * size * flying, result * trials, 10**6)
+    assert found.fits == (300 * size * flying + result * trials <= 900_000)
 
 
 def test_nearby_sizes_share_a_program():
