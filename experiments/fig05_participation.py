@@ -70,8 +70,8 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
     alt = (
         f"Regret at T = {common.whole(last)}, beside the "
         f"{references[last]:,.0f} of p = 1: {', '.join(listed)}. From the "
-        f"smallest p to the largest, the difference {seen.course(list(found.values()))}, and the "
-        f"leak of a message is {', '.join(leaks)}."
+        f"smallest p to the largest below 1, the difference {seen.course(list(found.values()))}. "
+        f"From the smallest p to p = 1, the leak of a message is {', '.join(leaks)}."
     )
     told = dict(zip(members, leaks, strict=True))
     rows = [

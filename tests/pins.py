@@ -12,9 +12,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    # The package beside this file, not one that is installed elsewhere.
+    sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import jax
 import networkx as nx

@@ -845,6 +845,16 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     assert all(each in pairs for each in seen) and all(each in seen for each in pairs)
 
 
+def test_the_best_arm_of_each_row_is_the_first_of_the_largest_that_are_alive():
+    """Would catch another arm at a tie, arms that have left, and a row with no number taken for one
+    whose last arm is the best."""
+    values = np.array([[1.0, 3, 3, 9], [2, 2, 1, 9], [-5, -np.inf, -4, 9], [1, np.nan, 5, np.nan]])
+    alive = jnp.array([True, True, True, False])
+    with jax.enable_x64(True):
+        found = epochs._first_best(jnp.asarray(values), alive)
+    assert found.tolist() == [1, 0, 2, 1]
+
+
 # Every pull of an agent gives its mean. Arm 0 is the best arm of all but agent 4.
 SURE = np.array([[1.0, 1.0, 0.0, 0.0]] * 4 + [[0.0, 1.0, 0.0, 0.0]])
 # name: (algorithm, the reference's exchange, its rules, horizon)

@@ -265,6 +265,7 @@ def test_goals_are_met_on_their_own_side():
     assert goal("a", 2, 3, "x").row() == ["a", "at least 2 x", "3 x", "met"]
     assert goal("a", 2, 2, "x").row()[-1] == goal("a", 2, 2, "s", True).row()[-1] == "met"
     assert goal("a", 3, 1.5, "x").row()[-1] == "not met: 2.00 times too little"
+    assert goal("a", 2, 2.0042, "s", True).row()[-1] == "not met: 1.002 times too much"
     told = ["a", "at most 2 s", "5 s", "not met: 2.50 times too much"]
     assert goal("a", 2, 5, "s", True).row() == told
     assert goal("a", 2e6, 3e6, "y").row()[1:3] == ["at least 2,000,000 y", "3,000,000 y"]
@@ -318,13 +319,18 @@ def test_goals_compare_the_cases_that_they_name():
     found = {goal.text: (goal.measured, goal.most) for goal in report.goals(made_up_benchmarks())}
     assert found == {
         "agents summed out, over the expert": (2.5, False),
+        "the same, final goal": (2.5, False),
+        "the same, over the script per agent": (100, False),
         "K = 10, over the expert": (0.5, False),
         "p = 0.4, time of a trial over that of agents summed out": (8, True),
+        "p = 0.4, over the script, where all report": (6.25, False),
         "p = 0.1, time of a trial over that of agents summed out": (5, True),
         "ring of 50, time of a trial over that of agents summed out": (20, True),
         "ring of 50, over the expert per agent": (2, False),
+        "ring of 50, over the script, no waits": (10, False),
         "agents differ, time of a trial over that of agents summed out": (4, True),
         "agents alone, time of a trial over that of agents summed out": (25, True),
+        "agents alone, over the script, which reports to a server": (40 / 7, False),
         "T = 10^9, time over that of T = 10^5": (1.25, True),
         "M = 100,000, time over M = 50": (1.25, True),
         "100 recorded slots, time over that of 2": (1.3, True),
@@ -340,7 +346,7 @@ def test_goals_compare_the_cases_that_they_name():
     }
     few = made_up_benchmarks()
     del few["cases"]["p = 0.4"]
-    assert len(report.goals(few)) == 19
+    assert len(report.goals(few)) == 23
 
 
 def test_tables_of_speeds_have_their_units(tmp_path):

@@ -156,8 +156,8 @@ def speeds() -> Iterable[Source]:
     a, b, c, d = group("n0", "n1", "n2", "n3")
     yield Source(
         README,
-        rf"takes {a} to {b} s where nothing is cached \(50 agents, 100 arms, 100 seeds\), most of "
-        rf"it compiling, and {c} to {d} s where the program was compiled before",
+        rf"takes {a} to {b} s where nothing is cached \(50 agents, 100 arms, 100 seeds\), and {c} "
+        rf"to {d} s where the program was compiled before",
         lambda: numbered([min(new), max(new), min(old), max(old)]),
     )
 
@@ -173,12 +173,27 @@ def goals() -> Iterable[Source]:
     first = "first result {}, {}".format
     of_trial = "time of a trial over that of agents summed out"
     pooled = "UCB1 pooled, K = 100, T = 2,000"
+    expert = paper / rate("paper's instance, T = 10^6", "expert")
+
+    def over_script(case: str) -> float:
+        return rate(case) / rate(case, "NumPy script per agent")
+
     for label, least, unit, found in (
+        ("agents summed out, over the expert", True, "x", expert),
+        ("the same, final goal", True, "x", expert),
         (
-            "agents summed out, over the expert",
+            "the same, over the script per agent",
             True,
             "x",
-            paper / rate("paper's instance, T = 10^6", "expert"),
+            over_script("paper's instance, T = 10^6"),
+        ),
+        ("p = 0.4, over the script, where all report", True, "x", over_script("p = 0.4")),
+        ("ring of 50, over the script, no waits", True, "x", over_script("ring of 50")),
+        (
+            "agents alone, over the script, which reports to a server",
+            True,
+            "x",
+            over_script("agents alone"),
         ),
         ("K = 10, over the expert", True, "x", rate("K = 10") / rate("K = 10", "expert")),
         (f"p = 0.4, {of_trial}", False, "x", paper / rate("p = 0.4")),
