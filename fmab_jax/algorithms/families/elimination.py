@@ -574,9 +574,6 @@ class EliminationTrial:
         rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
         if self.lazy and self.listed:
             return max(1, self.room // _IN_TURN)
-        if self.alone:
-            # Each agent has curves of its own beside its arms.
-            return 2 * self.room
         return max(rows, self.room, np.shape(self.member)[1] // 6)
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
