@@ -16,7 +16,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, pictures, verdicts
+from experiments import common, pictures, seen, verdicts
 from experiments.maps_common import (
     AGENTS,
     ARMS,
