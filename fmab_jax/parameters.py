@@ -441,37 +441,13 @@ class Described:
         self.check()
 
     def check(self) -> None:
-        """Refuses values that do not go together; a hook.
-
-        Example:
-            >>> from dataclasses import dataclass
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.errors import refuse
-            >>> @dataclass(frozen=True)
-            ... class Careful(fmab.cdp_mab):
-            ...     name = "careful"
-            ...
-            ...     def check(self):
-            ...         super().check()
-            ...         if self.rounds is not None and self.participation < 0.5:
-            ...             allowed, remedy = "None where p < 0.5", "let more agents report"
-            ...             refuse("rounds", self.rounds, allowed, remedy)
-            >>> Careful(1.0, participation=0.4, rounds=3)
-            Traceback (most recent call last):
-            fmab_jax.errors.Refusal: rounds=3: must be None where p < 0.5; let more agents report
-        """
+        """Refuses values that do not go together; a hook."""
         for name, each in parameters_of(type(self)).items():
             if getattr(self, name) is UNSET:
                 refuse(name, UNSET, "given", each.remedy)
 
     def settings(self) -> dict[str, str]:
-        """Returns, by parameter, the words for every value that is not the default.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.cdp_mab(0.5, participation=0.4).settings()
-            {'epsilon': 'ε = 0.5', 'participation': 'p = 0.4'}
-        """
+        """Returns, by parameter, the words for every value that is not the default."""
         found = {}
         for name, each in parameters_of(type(self)).items():
             value = getattr(self, name)
@@ -480,13 +456,7 @@ class Described:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """Returns every parameter as JSON can say it.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.gosine(graph="ring").plain()
-            {'graph': 'ring', 'alpha': 4.0}
-        """
+        """Returns every parameter as JSON can say it."""
         return {
             name: None if getattr(self, name) is UNSET else each.kind.plain(getattr(self, name))
             for name, each in parameters_of(type(self)).items()

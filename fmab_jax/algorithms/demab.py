@@ -118,13 +118,6 @@ class DEMAB(Private):
         Raises:
             ValueError: If agents differ, or an epsilon is claimed for rewards that may lie outside
                 [0, 1].
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm, problem = fmab.demab(), fmab.Problem.uniform(agents=5, arms=10)
-            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
-            >>> int(trial.burn_in)
-            200
         """
         if not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name}"

@@ -88,24 +88,12 @@ class KLSE(LikelihoodElimination):
 
     @property
     def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that share the arms out.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se(1.0).homogeneous_only, fmab.kl_se(1.0, split=True).homogeneous_only
-            (False, True)
-        """
+        """Whether agents whose means differ are refused: those that share the arms out."""
         return self.split
 
     @property
     def sums_securely(self) -> bool:  # type: ignore[override]
-        """As `secure` says.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se(1.0).sums_securely, fmab.kl_se(1.0, secure=True).sums_securely
-            (False, True)
-        """
+        """As `secure` says."""
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:

@@ -119,6 +119,8 @@ def privacy_ledger(
         ('sums over 50 agents', 26.4)
         >>> actions.who, round(actions.epsilon_at_delta, 1)
         ('an outsider who sees actions', 26.2)
+        >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].what
+        'sums over 50 agents, less their own'
     """
     if not isinstance(algorithm, Algorithm):
         allowed = "an algorithm, such as cdp_mab(1.0)"

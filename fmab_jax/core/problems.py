@@ -489,41 +489,17 @@ class Problem:
 
     @property
     def drawn(self) -> bool:
-        """Whether each seed draws its own means.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).drawn
-            True
-            >>> fmab.Problem([0.9, 0.6], agents=5).drawn
-            False
-        """
+        """Whether each seed draws its own means."""
         return self.means is None and self.probabilities is None
 
     @property
     def homogeneous(self) -> bool:
-        """Whether all agents share the means.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).homogeneous
-            True
-            >>> fmab.Problem.heterogeneous(agents=5, arms=10).homogeneous
-            False
-        """
+        """Whether all agents share the means."""
         return self.rows == 1 if self.means is not None else self.spread == 0.0
 
     @property
     def rows(self) -> int:
-        """Rows of the means: 1 where all agents share them, else the number of agents.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).rows
-            1
-            >>> fmab.Problem.heterogeneous(agents=5, arms=10).rows
-            5
-        """
+        """Rows of the means: 1 where all agents share them, else the number of agents."""
         if self.probabilities is not None:
             return len(self.probabilities)
         if self.means is not None:
@@ -532,15 +508,7 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """How instances come about: "fixed", "ratings", "uniform" or "gap".
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).kind
-            'uniform'
-            >>> fmab.Problem([0.9, 0.6], agents=5).kind
-            'fixed'
-        """
+        """How instances come about: "fixed", "ratings", "uniform" or "gap"."""
         if self.probabilities is not None:
             return "ratings"
         if self.means is not None:
@@ -556,14 +524,6 @@ class Problem:
 
         Raises:
             ValueError: If the agents do not fit in the room.
-
-        Example:
-            Six agents fit in a room of eight rows:
-
-            >>> import fmab_jax as fmab
-            >>> bound = fmab.Problem.heterogeneous(agents=6, arms=10).bind(room=8)
-            >>> bound.rows, float(bound.agents)
-            (8, 6.0)
         """
         rows = self.rows
         if room is not None:
@@ -612,14 +572,7 @@ class Problem:
         return Problem(means, rewards=self.rewards)
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able description that identifies the problem.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> problem = fmab.Problem.with_gap(agents=5, arms=10, instance_gap=0.1)
-            >>> problem.describe()["instance_gap"]
-            0.1
-        """
+        """Returns a JSON-able description that identifies the problem."""
         described: dict[str, Any] = {
             "kind": self.kind,
             "agents": self.agents,
@@ -636,11 +589,6 @@ class Problem:
         """Returns, for captions, what differs from means drawn by each seed and shared by all.
 
         Problems with the same agents and arms that differ have different texts.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.heterogeneous(agents=5, arms=10, spread=0.5).settings()
-            {'spread': 'spread = 0.5'}
         """
         found: dict[str, str] = {}
         if self.spread:
