@@ -111,8 +111,8 @@ LAWS = LAPLACE, BITS = "Laplace", "bits"
 """Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
 where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
 
-# What decides how rewards become messages and actions; what is left is a function of these. Values
-# are what the noise is scaled by.
+# Attributes that decide how rewards become messages and actions; all others are functions of these.
+# `values` is among them: the noise is scaled by it.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
@@ -245,7 +245,7 @@ class Algorithm(Described):
     examples: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """Lets an algorithm that changes another not pass for it.
+        """Resets what a class that changes another algorithm has to state anew.
 
         Title and source are its own, and a privacy ledger holds only for what it was stated for.
         """
@@ -448,7 +448,7 @@ def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
 
 
 def _defined(module: ModuleType, kind: Any, *, named: bool = True) -> Iterator[Any]:
-    """Yields the classes below another that a module defines, and names; or does not name."""
+    """Yields the subclasses that a module defines and that have a name, or those that have none."""
     # A class that has two names in the module is one class.
     for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
         if issubclass(owner, kind) and owner.__module__ == module.__name__:
@@ -476,7 +476,7 @@ def _hashable(name: Any) -> Any:
 
 
 def _once_in(module: Any, where: str) -> None:
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source: nothing to compare
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
         defined_once(inspect.getsource(module).encode(), where)
 
 
@@ -542,7 +542,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     _add_laws(own, spec)
     for owner in (*owners, *own):
-        source_digest(owner)  # of what was imported, whatever the files say later
+        source_digest(owner)  # now: the files may change later
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
@@ -560,7 +560,7 @@ def _checked_class(owner: Any, where: str) -> None:
     check_attributes(owner)
     whole_class(owner, where)
     for name, each in parameters_of(owner).items():
-        # A default that is refused is one that nobody could give.
+        # A default must pass the check that a given value passes.
         if each.default is not UNSET:
             try:
                 each.check(each.default)

@@ -101,7 +101,7 @@ class KLSE(LikelihoodElimination):
         table = exchanges.server(agents, self.participation)
         if self.secure:
             table = replace(table, views=(View(SERVER, agents),))
-        # All pulls lie in one line, arm by arm; each cut of it makes one number more.
+        # Pulls are lined up arm by arm and cut between agents; each cut adds one number.
         return replace(table, vectors=1, numbers=agents - 1) if self.split else table
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:

@@ -59,9 +59,9 @@ class _Bytes(NamedTuple):
 
 
 _BYTES = _Bytes()
-# A table of the laws of so many sums of noise is solved for.
+# Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
-# Agents of which one is at work at a time, for each row that a batch is counted in.
+# A lazy trial draws its agents in turn: so many of them count as one row of a batch.
 _IN_TURN = 12
 
 
@@ -219,7 +219,7 @@ class Elimination(Algorithm):
         rewards_by_group = sum_agents and by_group and not waits
         apart = rewards_by_group and not problem.homogeneous
         groups = _groups(exchange.weights) if by_group else ()
-        # One group is told by its number of agents alone, which is a value, not a shape.
+        # One group needs only its number of agents: a value, so another number compiles nothing.
         plain = exchange.alone or len(groups) == 1
         if exchange.alone:
             of_agents = _Rows(np.ones(1), np.empty(0))
@@ -243,7 +243,7 @@ class Elimination(Algorithm):
         variables = noise_rows.sizes.astype(int).tolist() if self.noisy and by_group else []
         summed = [1 if self.sums_securely else count for count in variables]
         if shared and variables and not self.sums_securely:
-            # An arm of a, of which there are at least two, is pulled by so many of them at most.
+            # At least two arms are in play, so at most agents // 2 + 2 agents pull one arm.
             summed = list(range(agents // 2 + 3))
         shapes = [laplace.laplace_sum_shape(size) for size in summed]
         return EliminationTrial(
@@ -277,7 +277,7 @@ class Elimination(Algorithm):
         )
 
     def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
-        """Refuses arms to be shared out where somebody else's rewards do not stand for all."""
+        """Refuses to share arms out where one agent's rewards do not stand for those of all."""
         name = f"{type(self).__name__}.shares_arms"
         if not problem.homogeneous:
             remedy = "let every agent pull every arm where agents differ"
@@ -288,7 +288,7 @@ class Elimination(Algorithm):
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
-        """Refuses noise that no result would tell of, and noise for rewards that have no range."""
+        """Refuses noise that no result states, and noise for rewards that have no range."""
         if self.noisy and type(self).privacy is Algorithm.privacy:
             what, remedy = f"{type(self).__name__}.privacy", "return epsilon and epsilon_message"
             refuse(what, "that of no noise", "its own where noisy = True", remedy)
@@ -402,12 +402,12 @@ class EliminationTrial:
 
     @property
     def noisy(self) -> bool:
-        """Whether messages carry noise; where rewards have no range, it was refused."""
+        """Whether messages carry noise; for rewards without a range they never do."""
         return self.filling.noisy and math.isfinite(self.law.sensitivity)
 
     @property
     def merged(self) -> bool:
-        """Whether a row holds rewards and noise in one: nobody acts on own rewards alone."""
+        """Whether a row holds rewards plus noise: nobody acts on rewards without noise."""
         return self.noisy and (self.private or self.scarce and not self.waits)
 
     @property
@@ -437,13 +437,13 @@ class EliminationTrial:
         return self.listed
 
     def on(self, platform: str, trials: int = 1) -> EliminationTrial:
-        """Returns the same trial as so many of them run fastest on a platform, such as "cpu"."""
-        # The arrays may be those of many trials.
+        """Returns the same trial as so many run fastest on "cpu", "gpu" or "tpu"."""
+        # The arrays may have a leading axis of trials.
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
         simple = one_row and self.plain
         simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
         simple = simple or self.lazy
-        # Somebody's own loop stays.
+        # A plug-in that overrides `run` keeps its own loop.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
         listed = platform == "cpu" and simple and mine and few
@@ -454,7 +454,7 @@ class EliminationTrial:
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
-        # Agents that sum out are looked at once, when the run begins.
+        # Agents whose rewards are drawn as one sum are read only once, when the run begins.
         rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
         if self.lazy and self.listed:
             return max(1, self.room // _IN_TURN)
@@ -494,7 +494,7 @@ class EliminationTrial:
     def run_together(
         self, instance: Instance, grid: Int[Array, "trial time"], key: Array
     ) -> Outcome:
-        """Runs one seed of each of many trials: of itself, whose arrays are [trial, ...]."""
+        """Runs one seed of each of many trials; this trial's arrays are [trial, ...]."""
         trial = jax.vmap(EliminationTrial.settled)(self, instance)
         if not self.alone:
             return lists.run(trial, instance, grid, key, self.horizon)

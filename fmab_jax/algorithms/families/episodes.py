@@ -273,7 +273,7 @@ def _run(
         waiting_regret=None,
         rounds_by=run.rounds_curve,
         rounds=run.rounds,
-        # Of the first episode, every arm is told of; of another one, one.
+        # The first episode reports every arm; each later one reports one arm.
         arms_reported=jnp.where(run.rounds > 0, run.rounds + arms - 1, 0).astype(jnp.int64),
         active_arms=jnp.int32(arms),
         chosen_arm=chosen,
@@ -332,14 +332,14 @@ def _episode(
     arm, slots = trial.filling.choose(run.state, seen, trial.own)
     arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
     slots = checked("choose (how long)", slots, (), "f")
-    # A length past the horizon need not be representable, and no number would never end.
+    # A length past the horizon may not fit into an int64, and NaN would never end the loop.
     longest = seen.horizon + 1.0
     slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
     end = run.slot + slots.astype(jnp.int64)
     until, whole = jnp.minimum(end, last), end <= last
 
     pulls = sharing * slots
-    # An arm that does not exist has no gap.
+    # The gap of an arm that does not exist is NaN.
     there = (arm >= 0) & (arm < arms)
     gap = jnp.where(there, instance.gaps.at[arm].get(mode="clip"), jnp.nan)
     one = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]

@@ -47,7 +47,7 @@ _COPIES = 2
 _BYTES_PER_AGENT = 400
 _BYTES_PER_POINT = 48
 # Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
-# `communicate`, of `release`, and those that are told by no slot.
+# `communicate`, of `release`, and those that do not depend on the slot.
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 _LASTING = keys.LASTING
 
@@ -101,7 +101,7 @@ class Slot(NamedTuple):
         return keys.uniform(*self.lasting_words, lane, number)
 
     def own_words(self) -> keys.Words:
-        """Returns a key of this slot and function alone, for who draws until something is right."""
+        """Returns a key of this slot and function alone, for draws by rejection."""
         return keys.folded(self.words, self.number)
 
     def random_neighbour(self) -> Int[Array, " agent"]:
@@ -139,7 +139,7 @@ class Slot(NamedTuple):
     def mix(
         self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
     ) -> Float[Array, "agent ..."]:
-        """Returns weighted sums over neighbours; what is left to 1 weighs an agent's own values.
+        """Returns weighted sums over neighbours; an agent's own values get the rest of weight 1.
 
         Args:
             values: What everybody says.
@@ -212,7 +212,7 @@ def upper_bound(
 
     The width is one number, or [row, 1].
     """
-    # One division instead of two.
+    # Written with one division instead of two.
     return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
 
 
@@ -341,7 +341,7 @@ class IndexPolicy(Algorithm):
     def release(
         rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
     ) -> Float[Array, " agent"]:
-        """Returns what is known of each agent's reward, to anybody."""
+        """Returns what anybody, the agent included, sees of each agent's reward."""
         return rewards
 
     @staticmethod
@@ -451,7 +451,7 @@ def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
 def _state_rows(
     filling: Any, rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
 ) -> int:
-    """Returns how many rows of arms, in float64, a filling's state is worth."""
+    """Returns how many rows of arms, in float64, take the memory of a filling's state."""
 
     def init() -> State:
         zero, word = jnp.float64(0.0), jnp.uint32(0)
@@ -518,7 +518,7 @@ class IndexTrial:
         """Runs one seed; arguments as in `Trial.run`."""
         run = _start(self, instance, grid, key)
         blocks = largest(-(-self.horizon // _BLOCK))
-        # The number of blocks is that of the longest run of a batch: its other runs stand still.
+        # A batch runs as many blocks as its longest run needs; its other runs stand still.
         block = lax.while_loop(
             lambda carry: carry[0] < blocks,
             lambda carry: (carry[0] + 1, _block(self, instance, grid, key, *carry)),
@@ -619,7 +619,7 @@ def _block(
 
 def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
     gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
-    # An arm that does not exist has no gap.
+    # The gap of an arm that does not exist is NaN.
     return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
 
 
@@ -677,7 +677,7 @@ def rewarded(
         )
     if not trial.shared:
         return reward
-    # A sum by halves else draws for each half anew.
+    # Rewards are stored first: else the pairwise sum would draw them anew for each half.
     (reward,) = arrays.settled(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
     return arrays.padded_sum(reward)[None]
 

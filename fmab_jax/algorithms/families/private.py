@@ -50,7 +50,7 @@ class Private(Algorithm):
             refuse("epsilon", UNSET, "given", "pass epsilon=None for no noise")
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, which is also what all that anybody sees of an agent leaks."""
+        """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
     def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Seen:
