@@ -31,7 +31,7 @@ from fmab_jax.errors import flag, real, refuse
 from fmab_jax.parameters import Real, parameter, parameters_of
 
 MAX_LEVELS = 1000
-# From the lowest level to the highest: sixth powers of it, summed over all pulls, stay finite.
+# Most steps from the lowest level to the highest: sixth powers, summed over pulls, are finite.
 _MOST_STEPS = 10**40
 # Up to this many steps from the lowest level to the highest, combs of every width are looked for.
 _MAX_COMB = 12
@@ -118,7 +118,7 @@ class Law:
         return f"{self.name} rewards{fields}"
 
     def bind(self) -> tuple[Law, dict[str, np.ndarray]]:
-        """Returns the law without its traced fields, which a compilation is keyed by, and them."""
+        """Returns the law without its traced fields, as a compilation's key, and these fields."""
         values = {name: np.asarray(np.float64(getattr(self, name))) for name in self.traced}
         static = copy.copy(self)
         for name in self.traced:
@@ -145,7 +145,7 @@ class Law:
 
     def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
         """Tells where the cumulants of a sum give its law."""
-        # A sum that is sure is its mean.
+        # A sum without variance is its mean.
         sure = cumulants[1] == 0.0
         return sure | samplers.is_smooth(cumulants, self.step > 0.0)
 
@@ -159,7 +159,7 @@ class Law:
         if self.step == 0.0:
             found = samplers.smooth_quantile(u, cumulants)
             return jnp.clip(found, self.low * pulls, self.high * pulls)
-        # Whole numbers, where the range has an end: a third of 3 is then 1.
+        # Divide by whole numbers if the range is finite: 3 steps of 1/3 are then exactly 1.
         per_unit, most = 1.0 / self.step, math.inf
         if math.isfinite(self.sensitivity):
             most = round(self.sensitivity / self.step)
@@ -303,7 +303,7 @@ class Bernoulli(Law):
         )
 
     def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
-        """Tells where the variance is enough; of agents that differ, more than of one binomial."""
+        """Tells where the variance is large enough, for agents that differ as well."""
         return (cumulants[1] == 0.0) | (cumulants[1] >= _SMOOTH_BERNOULLI)
 
     def doubtful_step(
@@ -459,7 +459,7 @@ class _Lattice(NamedTuple):
 
 @functools.lru_cache
 def _lattice(levels: tuple[float, ...]) -> _Lattice:
-    # The decimal number that is written: 0.1, 0.2 and 0.3 are equally far apart.
+    # Levels are read as the decimals that are written: 0.1, 0.2 and 0.3 are equally far apart.
     exact = [Fraction(repr(float(level))) for level in levels]
     above = [level - exact[0] for level in exact]
     shared = math.lcm(*(x.denominator for x in above))
@@ -544,7 +544,7 @@ class FiniteSupport(Law):
                     pair = parameters[i] * parameters[j]
                     apart[upper - lower] = apart.get(upper - lower, 0.0) + pair
         if span > _MAX_COMB:
-            # Neighbouring levels alone: nearest to no tooth of a comb, at frequency 1.
+            # Only neighbouring levels count here; the bound is lowest at frequency 1.
             return apart.get(1, jnp.zeros_like(parameters[0])) * (1.0 - math.cos(1.0))
         shares = tuple(apart.values())
         bounds = (
@@ -570,10 +570,10 @@ class FiniteSupport(Law):
         *parameters: Array,
     ) -> Float[Array, " lane"]:
         """Samples how often each level is met: a binomial of what the levels before it left."""
-        # The fewest are drawn pull by pull, which is then cheaper.
+        # Small numbers of pulls are drawn pull by pull, which is cheaper for them.
         several = jnp.where(pulls > _PULL_BY_PULL, pulls, 0.0)
         fewest = super().few(k0, k1, lane, pulls - several, *parameters)
-        # From the highest down: the shares of what is left are then free of cancellation.
+        # Summed from the highest level down, so that shares of the rest lose no digits.
         rest = [parameters[-1]]
         for p in parameters[-2::-1]:
             rest.append(rest[-1] + p)
@@ -646,10 +646,10 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     try:
-        # The length first: a range may be endless.
+        # The length is checked first: a range may be huge.
         fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
         given = list(levels) if fits else []
-    except Exception:  # no length, or somebody's own list
+    except Exception:  # no length, or an object that raises
         given = []
     if not given:
         refuse("levels", levels, allowed, remedy)
