@@ -226,8 +226,8 @@ def test_sentences_of_what_was_found_are_those_of_their_rows(tmp_path):
     assert "leaves 3.0 to 9.0 % of the runs that spend it on a worse arm" in budget
     assert tight.endswith(
         "at T = 10⁴, p = 0.2 and R = 2 regret is 123 % larger than that of agents alone, which "
-        "Remark 2 excludes (it asks for R ≥ 5.33); where it promises no more regret, 1 of 3 pairs "
-        "(p, R) has more."
+        "Remark 2 excludes (it asks for R ≥ 5.33); where it promises no more regret, 1 of 3 cells "
+        "(p, R, T) has more."
     )
     assert "are 2.4 to 12 times the mean regret. 1 of 2 searches found a seed" in bounds
     assert bounds.endswith("they bound its probability by 7.5e-06.")

@@ -545,7 +545,7 @@ PAGES: tuple[Source, ...] = (
         FOUND,
         rf"at T = 10⁶, p = 0\.2 and R = 2 regret is {N} % larger than that of agents alone, which "
         r"Remark 2 excludes \(it asks for R ≥ (?P<least>[\d.]+)\); where it promises no more "
-        r"regret, (?P<more>none|\d+) of (?P<of>\d+) pairs",
+        r"regret, (?P<more>none|\d+) of (?P<of>\d+) cells",
         excluded,
         "worse",
     ),
