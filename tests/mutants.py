@@ -29,7 +29,12 @@ ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".toml")
 # Tests of what lies under a path; the longest path that fits counts.
 TESTS = {
-    "fmab_jax": ("tests/test_errors.py", "tests/test_bad_input.py", "tests/cli"),
+    "fmab_jax": (
+        "tests/test_errors.py",
+        "tests/test_bad_input.py",
+        "tests/test_bar.py",
+        "tests/cli",
+    ),
     "fmab_jax/core": ("tests/core",),
     "fmab_jax/algorithms": ("tests/algorithms", "tests/test_plugs.py"),
     "fmab_jax/run": ("tests/run", "tests/algorithms"),

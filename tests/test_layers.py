@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "fmab_jax"
 
 # Rooms from the ground up, each a folder or a module; "" is the package itself.
 ROOMS = (
-    *("errors", "later", "parameters", "files", "notebook", "resources"),
+    *("errors", "later", "parameters", "files", "progress", "resources"),
     *("core", "ratings", "algorithms", "run", "analysis", "sweeps", "plots", "reports"),
     *("benchmark", "cli"),
 )

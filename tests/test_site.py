@@ -15,7 +15,7 @@ import fmab_jax as fmab
 
 ROOT = Path(__file__).parents[1]
 
-pytest.importorskip("mkdocs", reason='needs pip install -e ".[docs]"')
+pytest.importorskip("properdocs", reason='needs pip install -e ".[docs]"')
 pytest.importorskip("mkdocstrings", reason='needs pip install -e ".[docs]"')
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns the folder of the site, built strictly: a broken link or reference fails it."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "properdocs", "build", "--strict", "--site-dir", str(folder)]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     assert told.returncode == 0, told.stderr[-3000:]
     return folder

@@ -1,4 +1,4 @@
-"""Makes one site of the pages of the repository; MkDocs calls the functions named on_*.
+"""Makes one site of the pages of the repository; ProperDocs calls the functions named on_*.
 
 Pages outside of docs/ (README, changelog, figures) come in as they are. Their links are those of
 the repository, so that they work there; here they are led to where a page stands on the site. Pages
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import griffe
-from mkdocs.structure.files import File, Files
+from properdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?)(?=\))")
 # A list right below a paragraph, which GitHub shows as a list.
 _LIST = re.compile(r"^(?![*|>#\s-])(.*\S.*\n)(?=\* )", re.M)
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.M | re.S)
-_LOG = logging.getLogger("mkdocs.hooks.site")  # what it warns of ends a strict build
+_LOG = logging.getLogger("properdocs.hooks.site")  # what it warns of ends a strict build
 # Where the site's own files come from in the repository, for links that they hold.
 _home: dict[str, str] = {}
 
@@ -90,7 +90,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Leads the links of notebooks, which MkDocs does not look into, and checks them."""
+    """Leads the links of notebooks, which ProperDocs does not look into, and checks them."""
     here = page.file.src_uri
     if not here.endswith(".ipynb"):
         return html

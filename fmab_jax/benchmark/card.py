@@ -22,12 +22,13 @@ from fmab_jax.benchmark.matching import (
     matched,
     parameter_of,
 )
-from fmab_jax.benchmark.page import Block, Card, Code, Items, Paragraph, Scatter, Section, Table
+from fmab_jax.benchmark.page import Block, Card, Code, Items, Paragraph, Scatter, Section
 from fmab_jax.benchmark.ranking import LEVEL, TAIL, Ranking, lost, ranked, tail
 from fmab_jax.benchmark.standings import Standings
 from fmab_jax.benchmark.suites import Contestant, Suite, Suites, contestants
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.parameters import parameters_of
+from fmab_jax.reports.frame import Table
 from fmab_jax.run.resources import MAX_SEEDS
 
 QUICK = 10

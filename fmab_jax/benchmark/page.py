@@ -7,13 +7,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fmab_jax.analysis.words import written
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
-from fmab_jax.reports.frame import escaped as _e
-from fmab_jax.reports.frame import framed
+from fmab_jax.reports.frame import Table, rendered
 
 
 class Paragraph(NamedTuple):
@@ -33,16 +32,6 @@ class Code(NamedTuple):
     """What is to be copied as it is."""
 
     text: str
-
-
-class Table(NamedTuple):
-    """A table; the first ``first`` cells of a row are its headings."""
-
-    caption: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    first: int = 1
-    words: bool = False
 
 
 class Scatter(NamedTuple):
@@ -147,58 +136,15 @@ def _plain(text: str) -> str:
 
 def as_html(card: Card) -> str:
     """Returns a card as one page that makes no request."""
-    parts = [
-        (f"s{i}", section.title, "".join(map(_html, section.blocks)))
+    sections = [
+        (f"s{i}", section.title, [(type(block).__name__, block) for block in section.blocks])
         for i, section in enumerate(card.sections)
     ]
-    return framed(card.title, card.lead, parts, style=_STYLE)
-
-
-_STYLE = """\
-tbody th, thead th:first-child, thead .row { text-align: left; }
-.scatter { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr));
-  gap: 0.8rem; max-width: 56rem; }
-.scatter svg { width: 100%; max-width: 24rem; height: auto; }
-.scatter text { fill: var(--soft); font-size: 9px; }
-.scatter .title, .scatter .name { fill: var(--ink); font-size: 10px; }
-.scatter .frame { fill: none; stroke: var(--line); }
-.scatter .other { fill: none; stroke: var(--soft); }
-.scatter .mine { fill: var(--focus); stroke: var(--paper); }
-"""
-
-
-def _html(block: Block) -> str:
-    if isinstance(block, Paragraph):
-        return f"<p{' class=note' * block.small}>{_e(block.text)}</p>\n"
-    if isinstance(block, Items):
-        return f"<ul>{''.join(f'<li>{_e(text)}</li>' for text in block.texts)}</ul>\n"
-    if isinstance(block, Code):
-        return f'<pre tabindex="0"><code>{_e(block.text)}</code></pre>\n'
-    if isinstance(block, Table):
-        return _table(block)
-    panels = "".join(_panel(title, points, block.marked) for title, points in block.panels)
-    return (
-        f'<figure><div class="scatter">{panels}</div>'
-        f"<figcaption>{_e(block.caption)}</figcaption></figure>\n"
-    )
-
-
-def _table(table: Table) -> str:
-    head = "".join(
-        f'<th scope="col"{" class=row" * (place < table.first)}>{_e(name)}</th>'
-        for place, name in enumerate(table.heads)
-    )
-    body = []
-    for row in table.rows:
-        cells = [f'<th scope="row">{_e(cell)}</th>' for cell in row[: table.first]]
-        cells += [f"<td>{_e(cell)}</td>" for cell in row[table.first :]]
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    label = _e(table.caption)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">'
-        f"<table{' class=words' * table.words}><caption>{label}</caption>"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>" + "\n".join(body) + "</tbody></table></div>\n"
-    )
+    edges = {"left": _LEFT, "right": _RIGHT, "top": _TOP, "bottom": _BOTTOM}
+    return rendered(
+        "benchmark/card.html.j2", title=card.title, lead=card.lead, sections=sections,
+        placed=_placed, width=_WIDTH, height=_HEIGHT, **edges,
+    )  # fmt: skip
 
 
 # Of a panel: its size, and the frame's edges.
@@ -206,8 +152,8 @@ _WIDTH, _HEIGHT = 260, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42, 252, 18, 172
 
 
-def _panel(title: str, points: Mapping[str, tuple[float, float]], marked: str) -> str:
-    """Draws one panel as SVG: logarithmic axes, those without links at the left edge."""
+def _placed(points: Mapping[str, tuple[float, float]], marked: str) -> dict[str, Any]:
+    """Places what a panel shows: logarithmic axes, those without links at the left edge."""
     links = [x for x, _ in points.values() if x > 0.0]
     regret = [y for _, y in points.values() if y > 0.0]
     across, up = _ends(links), _ends(regret)
@@ -218,45 +164,15 @@ def _panel(title: str, points: Mapping[str, tuple[float, float]], marked: str) -
         high = _share(y, up) if y > 0.0 else 0.0
         return _LEFT + 8 + share * (_RIGHT - _LEFT - 16), _BOTTOM - 6 - high * (_BOTTOM - _TOP - 12)
 
-    parts = [
-        f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{_RIGHT - _LEFT}" '
-        f'height="{_BOTTOM - _TOP}"/>',
-        f'<text class="title" x="{_LEFT}" y="12">{_e(title)}</text>',
-    ]
-    for value in _ticks(across) if links else ():
-        x, _ = place(value, 0.0)
-        parts.append(
-            f'<text x="{x:.1f}" y="{_BOTTOM + 11}" text-anchor="middle">{written(value)}</text>'
-        )
-    for value in _ticks(up):
-        _, y = place(0.0, value)
-        parts.append(
-            f'<text x="{_LEFT - 3}" y="{y + 3:.1f}" text-anchor="end">{written(value)}</text>'
-        )
-    parts.append(f'<text x="{_RIGHT}" y="{_HEIGHT - 3}" text-anchor="end">links at T</text>')
-    parts.append(f'<text x="{_LEFT - 40}" y="{_HEIGHT - 3}">↑ regret at T</text>')
     best = min(points, key=lambda label: points[label][1])
-    # The card's own algorithm is drawn last, above the others.
-    for label in sorted(points, key=lambda label: label == marked):
-        x, y = place(*points[label])
-        mine = label == marked
-        told = f"{label}: {points[label][0]:,.0f} links, regret {points[label][1]:,.0f}"
-        kind, size = ("mine", 5) if mine else ("other", 3)
-        parts.append(
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}">'
-            f"<title>{_e(told)}</title></circle>"
-        )
-        if label == best:
-            side = ("end", -7) if x > (_LEFT + _RIGHT) / 2 else ("start", 7)
-            parts.append(
-                f'<text class="name" x="{x + side[1]:.1f}" y="{y + 3:.1f}" '
-                f'text-anchor="{side[0]}">{_e(label)}</text>'
-            )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_e(title)}">'
-        + "".join(parts)
-        + "</svg>"
-    )
+    # The card's own algorithm comes last, above the others.
+    order = sorted(points, key=lambda label: label == marked)
+    return {
+        "across": [(place(each, 0.0)[0], written(each)) for each in _ticks(across) if links],
+        "up": [(place(0.0, each)[1] + 3, written(each)) for each in _ticks(up)],
+        "points": [(label, *points[label], *place(*points[label])) for label in order],
+        "best": best,
+    }
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:

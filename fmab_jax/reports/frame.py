@@ -1,17 +1,50 @@
-"""The frame of a page that makes no request: head, contents, sections and footer."""
+"""Pages that make no request: templates of the package, and the tables that they show."""
 
 from __future__ import annotations
 
-import html
+import functools
 from collections.abc import Sequence
 from importlib import resources
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fmab_jax import __version__
 
 
-def escaped(text: str) -> str:
-    """Escapes a text; a number keeps its per cent sign."""
-    return html.escape(text, quote=True).replace(" %", "\N{NO-BREAK SPACE}%")
+class Table(NamedTuple):
+    """A table; the first ``first`` cells of a row are its headings.
+
+    Attributes:
+        caption: Above it.
+        heads: Of the columns.
+        rows: Their cells: texts, or texts with what they are sorted by.
+        first: How many cells of a row are its headings.
+        words: Whether its cells are words rather than numbers.
+        sortable: Whether the script may sort it.
+    """
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    first: int = 1
+    words: bool = False
+    sortable: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Its classes in a page."""
+        return " ".join(name for name in ("sortable", "words") if getattr(self, name))
+
+
+def rendered(template: str, **given: Any) -> str:
+    """Returns a page.
+
+    Args:
+        template: Its path in the package.
+        given: What its names stand for; a name without a meaning is an error.
+    """
+    return _templates().get_template(template).render(given)
 
 
 def own(name: str) -> str:
@@ -19,60 +52,20 @@ def own(name: str) -> str:
     return (resources.files("fmab_jax.reports") / name).read_text("utf-8")
 
 
-def framed(
-    title: str,
-    lead: str,
-    parts: Sequence[tuple[str, str, str]],
-    *,
-    allowed: str = "style-src 'unsafe-inline'; ",
-    style: str = "",
-    before: str = "",
-    footer: str = "",
-    after: str = "",
-) -> str:
-    """Returns a page as text.
+@functools.cache
+def _templates() -> Environment:
+    loader = PackageLoader("fmab_jax", "")
+    found = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_shown,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    found.globals |= {"version": __version__, "own": own}
+    found.filters["grouped"] = "{:,}".format
+    return found
 
-    Args:
-        title: Its heading.
-        lead: A sentence below it.
-        parts: Key, heading and HTML of each section; keys are in the links to them.
-        allowed: What the page's security policy allows, each with "; " after it.
-        style: CSS after that of all pages.
-        before: HTML above the sections.
-        footer: A sentence in HTML after the usual ones.
-        after: HTML after the footer, such as scripts.
-    """
-    nav = "".join(f'<li><a href="#{key}">{escaped(name)}</a></li>' for key, name, _ in parts)
-    body = "\n".join(
-        f'<section id="{key}" aria-labelledby="{key}-title">'
-        f'<h2 id="{key}-title">{escaped(name)}</h2>\n{text}</section>'
-        for key, name, text in parts
-    )
-    policy = f"default-src 'none'; {allowed}base-uri 'none'; form-action 'none'"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="fmab_jax {escaped(__version__)}">
-<meta name="color-scheme" content="light dark">
-<title>{escaped(title)}</title>
-<style>
-{own("report.css")}{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the results</a>
-<header>
-<h1>{escaped(title)}</h1>
-<p class="lead">{escaped(lead)}</p>
-<nav aria-label="Contents"><ul>{nav}</ul></nav>
-</header>
-<main id="main" tabindex="-1">
-{before}{body}
-</main>
-<footer><p>Written by fmab_jax {escaped(__version__)}. This file makes no request to any network.
-{footer}</p></footer>
-{after}</body>
-</html>
-"""
+
+def _shown(value: Any) -> Any:
+    """Lets a number keep its per cent sign; what is markup already stays as it is."""
+    if hasattr(value, "__html__"):
+        return value
+    return str(value).replace(" %", "\N{NO-BREAK SPACE}%")

@@ -10,7 +10,6 @@ import base64
 import functools
 import gzip
 import hashlib
-import html
 import json
 import math
 import os
@@ -30,10 +29,7 @@ from fmab_jax.files import checked_path, refuse_taken, same_file, whole_file
 from fmab_jax.plots import captions
 from fmab_jax.reports import again, content, pictures
 from fmab_jax.reports.content import Cell, Content
-from fmab_jax.reports.frame import escaped as _e
-from fmab_jax.reports.frame import framed
-from fmab_jax.reports.frame import own as _own
-from fmab_jax.reports.pictures import Picture
+from fmab_jax.reports.frame import Table, own, rendered
 from fmab_jax.run.attributes import LONGEST
 from fmab_jax.sweeps.results import read
 
@@ -43,6 +39,8 @@ _MOST_ROWS = 300
 _CONTRAST = ("difference", "interval", "per cent", "interval of it")
 # A sentence for each comparison, of so many at the top.
 _HEADLINES = 4
+# A cell of a table: its text, or its text and what it is sorted by.
+_Cell = str | tuple[str, Any]
 
 
 def write_report(
@@ -193,72 +191,60 @@ def _result(item: Any, allowed: str) -> tuple[xr.Dataset, str | None]:
 
 def page(made: Content) -> str:
     """Returns the page as text."""
-    drawn, ends = pictures.curves(made), pictures.finals(made)
-    parts = [
-        ("question", "The question", _question(made)),
-        ("short", "In short", _short(made)),
-        ("regret", "Regret over time", _regret(made, drawn)),
-        ("links", "Communication", _links(made, drawn)),
-        ("finals", "At the horizon", _finals(made, ends)),
-        ("price", "The price of privacy", _price(made)),
-        ("comparisons", "Comparisons", _comparisons(made)),
-        ("ledger", "The privacy ledger", _ledger(made)),
-        ("wrong", "Wrong commitments", _wrong(made)),
-        ("again", "Versions, and how to make it again", _again(made)),
-    ]
-    parts = [part for part in parts if part[2]]
-    (packed, digest), script = _library(), _own("report.js")
-    hashes = f"'sha256-{digest}' 'sha256-{_digest(script)}'"
-    allowed = f"script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
-    return framed(
-        made.title,
-        made.question[0],
-        parts,
-        allowed=allowed,
-        before='<p id="status" class="note" role="status" hidden></p>\n',
-        footer="Its interactive figures are drawn by plotly.js (MIT licence), which lies inside.",
-        after=f"""<script type="application/json" id="data">{_json(_interactive(made))}</script>
-<script type="text/plain" id="library">{packed}</script>
-<script>{script}</script>
-""",
+    (packed, digest), script = _library(), own("report.js")
+    wrong, unlucky = _wrong(made)
+    paths = [source.path for source in made.sources]
+    words = ["fmab", "report", *map(str, paths), *made.options]
+    return rendered(
+        "reports/page.html.j2",
+        made=made,
+        percent=f"{100 * made.level:.6g} %",
+        leak_note=statements.LEAK_NOTE,
+        how=_how,
+        best=_best(made),
+        headlines=_headlines(made.compared),
+        drawn=pictures.curves(made),
+        shown=len(pictures.shown_first(made)),
+        ends=pictures.finals(made),
+        finals=_finals(made),
+        price=_price(made),
+        largest=_largest(made.price),
+        epsilons=[_epsilon(source.data) for source in made.sources],
+        compared=_comparisons(made),
+        tally=statements.tally(made.compared),
+        all_pairs=comparisons.ALL_PAIRS,
+        alone=_alone(made),
+        ledgers=_ledgers(made),
+        wrong=wrong,
+        unlucky=unlucky,
+        stated=content.stated,
+        versions=content.versions,
+        command=" ".join(map(again.quoted, words)) if all(paths) else "",
+        hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
+        data=_json(_interactive(made)),
+        library=packed,
+        script=script,
     )
 
 
-def _question(made: Content) -> str:
-    lines = "".join(f"<li>{_e(line)}</li>" for line in made.question[1:])
-    rows = "".join(f"<div><dt>{_e(k)}</dt><dd>{_e(v)}</dd></div>" for k, v in made.settings)
-    return f'<ul class="facts">{lines}</ul>\n<dl class="settings">{rows}</dl>\n'
-
-
-def _short(made: Content) -> str:
+def _best(made: Content) -> str:
+    """Returns what is said of the smallest regret, or why nothing is."""
     known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
             known = [cell for cell in known if cell.at[i] in (None, axis.reference)] or known
     best = min(known, key=lambda cell: cell.row["regret"])
-    ends = _interval(best.row, "regret")
-    percent = f"{100 * made.level:.6g} %"
     if not all(comparisons.alike(known[0].asked, cell.asked) for cell in known):
-        told = "Their means are not ranked: horizons, sizes or problems differ."
-    elif len(known) == 1:
-        told = f"The mean regret at the horizon is {short(best.row['regret'])} {ends} ({percent})"
-        told += f": {best.label}." if len(made.cells) > 1 else "."
-    else:
-        told = (
-            f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
-            f"{short(best.row['regret'])} {ends} ({percent}): {best.label}."
-        )
-    found = [each.html for each in _headlines(made.compared)]
-    items = [_e(told), *found, *map(_e, made.events)]
-    shown = "".join(f"<li>{each}</li>" for each in items)
-    note = ""
-    if made.compared:
-        note = _note(
-            "Intervals in brackets are for the number before them: the percentage, or the "
-            "difference where there is none. The comparisons have their p-values under "
-            "“Comparisons”."
-        )
-    return f'<ul class="findings">{shown}</ul>\n{note}'
+        return "Their means are not ranked: horizons, sizes or problems differ."
+    number = f"{short(best.row['regret'])} {_interval(best.row, 'regret')}"
+    number += f" ({100 * made.level:.6g} %)"
+    if len(known) == 1:
+        named = f": {best.label}" if len(made.cells) > 1 else ""
+        return f"The mean regret at the horizon is {number}{named}."
+    return (
+        f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
+        f"{number}: {best.label}."
+    )
 
 
 def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
@@ -273,112 +259,46 @@ def _headlines(compared: Sequence[Comparison]) -> list[Comparison]:
     return sorted(chosen[:_HEADLINES], key=lambda each: -abs(each.percent))
 
 
-def _regret(made: Content, drawn: Sequence[Picture]) -> str:
-    words = f"Lines: means over the seeds; shaded: {made.band}."
-    still = _still(drawn, "Regret and links over time")
-    if not still:
-        still = '<p class="static">There is no static picture of a summary: see the tables.</p>\n'
-    names = [cell.label for cell in pictures.shown_first(made)]
-    if drawn and len(names) < len(made.cells):
-        told = f"The picture shows {len(names)} of {len(made.cells):,} configurations"
-        still += f'<p class="static note">{_e(told)}: the others are in the tables below.</p>\n'
-    live = (
-        '<div class="live" hidden>\n<form class="controls" id="curve-controls" '
-        'aria-label="Which curves are shown"></form>\n'
-        '<figure><div class="plot" id="plot-regret"></div>'
-        f"<figcaption>Cumulative regret, summed over all agents, against the slot. {_e(words)} "
-        '<span id="curves-told"></span></figcaption></figure>\n</div>\n'
-    )
-    left = "".join(f"<p class='note'>{_e(line)}.</p>\n" for line in made.left_out)
-    return live + still + left
-
-
-def _links(made: Content, drawn: Sequence[Picture]) -> str:
-    told = (
-        "Links so far, of completed rounds: means over the seeds, with the pointwise "
-        f"{100 * made.level:.6g} % interval of the mean. The curves are those chosen above."
-    )
-    counted = "".join(f"<li>{_e(words)}</li>" for words in made.meters.values())
-    several = len(made.meters) > 1
-    live = (
-        '<div class="live" hidden>\n<form class="controls" id="link-controls" '
-        'aria-label="What is counted"></form>\n'
-        '<figure><div class="plot" id="plot-links"></div>'
-        f"<figcaption>{_e(told)}</figcaption></figure>\n</div>\n"
-    )
-    note = "Different meters are different counts: either may be the larger." * several
-    still = '<p class="static">The lower panel of the picture above shows the links.</p>\n'
-    still *= bool(drawn)
-    return f"<ul>{counted}</ul>\n{_note(note)}{live}{still}"
-
-
-def _finals(made: Content, ends: Sequence[Picture]) -> str:
-    text = ""
-    if made.axes and len(made.cells) > 1:
-        text += (
-            '<div class="live" hidden>\n<form class="controls" id="final-controls" '
-            'aria-label="What is drawn against what"></form>\n'
-            '<figure><div class="plot" id="plot-finals"></div>'
-            f"<figcaption>Points: means over the seeds at the horizon; bars: {_e(made.interval)}. "
-            '<span id="finals-told"></span></figcaption></figure>\n</div>\n'
-        )
-        text += _still(ends, "Regret at the horizon")
-    return text + _table(made)
-
-
-def _table(made: Content) -> str:
+def _finals(made: Content) -> Table:
     """Returns the table of final values, a row for each configuration."""
-    percent = f"{100 * made.level:.6g} %"
     several = len(made.cells) > 1
     heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
-    heads += ["leak ε", "regret", f"interval, {percent}", "± %", "rounds"]
+    first = len(heads)
+    heads += ["leak ε", "regret", f"interval, {100 * made.level:.6g} %", "± %", "rounds"]
     links = [name for name in made.meters if name != "the cost"]
     heads += [*(f"links, {name}" for name in links), "cost", "seeds"]
     rows = []
     for cell in made.cells[:_MOST_ROWS]:
         row = cell.row
-        first = _where(made, cell)
         if not math.isfinite(row["regret"]):
-            rows.append(
-                (first, [("no seeds yet", "")] + [("", "")] * (len(heads) - len(first) - 1))
-            )
+            nothing = ["no seeds yet"] + [""] * (len(heads) - first - 1)
+            rows.append([*_where(made, cell), *nothing])
             continue
         half = (row["regret_upper"] - row["regret_lower"]) / 2
         share = f"{100 * half / row['regret']:.2g}" if row["regret"] else "0"
-        values: list[tuple[str, Any]] = [
+        values: list[_Cell] = [
             (cell.leak, cell.leak),
             (short(row["regret"]), row["regret"]),
             (_interval(row, "regret"), row["regret_lower"]),
             (share, share),
             (short(row["rounds_made"]), row["rounds_made"]),
-            *(
-                (short(cell.links[n]), cell.links[n]) if n in cell.links else ("", "")
-                for n in links
-            ),
+            *((short(cell.links[n]), cell.links[n]) if n in cell.links else "" for n in links),
             (short(row["cost"]), row["cost"]),
             (f"{int(row['seeds']):,}", row["seeds"]),
         ]
-        rows.append((first, values))
-    server, peer = (f"{each:g}" for each in made.costs)
-    note = (
-        f"Regret, rounds, links and cost are means over the seeds. Interval: {made.interval}. "
-        f"Cost: {server} per server link, {peer} per peer link. Links are those of completed "
-        f"rounds. ± %: half of the interval, in per cent of the mean. {statements.LEAK_NOTE}."
-    )
-    if len(made.cells) > _MOST_ROWS:
-        note += f" The first {_MOST_ROWS} of {len(made.cells):,} configurations are listed."
+        rows.append([*_where(made, cell), *values])
     caption = "Final values" + ", a row for each configuration" * several
-    return _tabular(caption, heads, rows, sortable=several) + _note(note)
+    return Table(caption, heads, rows, first, sortable=several)
 
 
-def _where(made: Content, cell: Cell) -> list[tuple[str, Any]]:
+def _where(made: Content, cell: Cell) -> list[_Cell]:
     """Returns the texts that name a configuration in a table, one for each parameter."""
     if not made.axes:
-        return [(cell.label, "")]
-    named: list[tuple[str, Any]] = []
+        return [cell.label]
+    named: list[_Cell] = []
     for axis, at in zip(made.axes, cell.at, strict=True):
         if at is None:
-            named.append(("–", ""))
+            named.append("–")
         else:
             number = axis.numbers[at]
             # Among numbers, what is none sorts as a text, behind them.
@@ -387,19 +307,7 @@ def _where(made: Content, cell: Cell) -> list[tuple[str, Any]]:
     return named
 
 
-def _price(made: Content) -> str:
-    if not made.price:
-        epsilons = [_epsilon(source.data) for source in made.sources]
-        if len(made.sources) > 1 and len(set(epsilons)) > 1:
-            listed = "; ".join(
-                f"{source.label}: {value or 'not told'}"
-                for source, value in zip(made.sources, epsilons, strict=True)
-            )
-            told = f"Each result has one ε ({listed}). See “Comparisons” for their differences."
-            return _note(told)
-        one = f" ({epsilons[0]})" if epsilons[0] else ""
-        told = f"All runs here have one ε{one}, so nothing shows what privacy costs. Run several: "
-        return f'<p class="note">{_e(told)}<code>--epsilon 0.1 1 none</code>.</p>\n'
+def _price(made: Content) -> Table:
     # Each result has a reference of its own.
     bases = list(dict.fromkeys(each.second for each in made.price))
     base = bases[0] if len(bases) == 1 else "the reference"
@@ -411,25 +319,16 @@ def _price(made: Content) -> str:
     heads = ["at"] * where + ["compared with"] + [named.get(name, name) for name in chosen]
     rows = []
     for each in made.price:
+        first = [each.at] * where + [f"{each.first} with {each.second}"]
         cells = each.cells()
-        first: list[tuple[str, Any]] = [cells["at"]] * where
-        first.append((f"{each.first} with {each.second}", ""))
-        rows.append((first, [_typeset(cells[name]) for name in chosen]))
-    shown = [each for each in made.price if each.shown and each.difference > 0]
-    largest = max(shown or made.price, key=lambda each: each.difference)
-    start = "The largest extra regret that is shown" if shown else "No extra regret is shown"
-    told = f"{_e(start)}: {largest.html}"
-    if not shown:
-        told = f"{_e(start)} of any value of ε that was run. {largest.html}"
-    note = (
-        "The price of privacy is the extra regret at the horizon beside the reference: the run "
-        "without noise, or with the largest ε where there is none. Other parameters are at their "
-        "reference. What is shown is decided here among the values of ε of one result. Under "
-        "“Comparisons” the same pair is adjusted together with all pairs there. "
-        f"{statements.LEAK_NOTE}. {_how(made.price)}"
-    )
-    caption = f"What privacy costs, beside {base}"
-    return f"<p>{told}</p>\n" + _tabular(caption, heads, rows) + _note(note)
+        rows.append([*first, *(_typeset(cells[name].text) for name in chosen)])
+    return Table(f"What privacy costs, beside {base}", heads, rows, 1 + where)
+
+
+def _largest(prices: Sequence[Comparison]) -> Comparison | None:
+    """Returns the largest extra regret that is shown, or else the largest."""
+    shown = [each for each in prices if each.shown and each.difference > 0]
+    return max(shown or prices, key=lambda each: each.difference, default=None)
 
 
 def _epsilon(data: xr.Dataset) -> str:
@@ -445,91 +344,62 @@ def _epsilon(data: xr.Dataset) -> str:
     return ""
 
 
-def _comparisons(made: Content) -> str:
-    if not made.compared:
-        cells = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
-        if len(cells) < 2:
-            return _note("There is one configuration with seeds, and nothing to compare it with.")
-        ends = {cell.asked["horizon"] for cell in cells}
-        if len(ends) > 1:
-            return _note(
-                "These configurations have different horizons, and regret grows with time."
-            )
-        return _note(
-            "These configurations have different sizes or problems. Their regrets answer different "
-            "questions, and are not compared."
-        )
-    where = any(each.at for each in made.compared)
-    names = ["at"] * where + ["first", "second"]
+def _alone(made: Content) -> str:
+    """Returns why nothing is compared, if nothing is."""
+    cells = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    if len(cells) < 2:
+        return "There is one configuration with seeds, and nothing to compare it with."
+    if len({cell.asked["horizon"] for cell in cells}) > 1:
+        return "These configurations have different horizons, and regret grows with time."
+    return (
+        "These configurations have different sizes or problems. Their regrets answer different "
+        "questions, and are not compared."
+    )
+
+
+def _comparisons(made: Content) -> Table:
+    names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
     numbers = ["leaks ε", *_CONTRAST, "p-value", "p-value, Holm"]
     rows = []
     for each in made.compared:
-        row = each.cells()
-        rows.append(([row[name] for name in names], [_typeset(row[name]) for name in numbers]))
-    told = "".join(f"<li>{each.html}</li>" for each in made.compared)
-    alone = len(made.compared) == 1
-    number = "one comparison" if alone else f"{len(made.compared)} comparisons"
-    adjusted = (
-        "There is one comparison, so its p-value is not adjusted."
-        if alone
-        else f"p-values are adjusted for all {number} by Holm's method. Each interval holds at "
-        f"{100 * made.level:.6g} % by itself and is not adjusted."
-    )
-    chosen = ""
-    if len(made.cells) > comparisons.ALL_PAIRS:
-        chosen = (
-            "One parameter varies at a time; the others stay at their reference (“none”, the "
-            "largest number, or the first value), which does not depend on the results. "
-            if len(made.sources) == 1
-            else "Each is compared with the first one of its horizon, sizes and problem. "
-        )
-    note = (
-        f"Regret at the horizon, first minus second, per cent of the second. {chosen}"
-        f"{statements.LEAK_NOTE}. "
-        f"{_how(made.compared)} {adjusted} “No difference is shown” means an adjusted p-value of "
-        f"at least {1 - made.level:.3g}: it does not mean that there is none."
-    )
-    caption = "Differences of mean regret at the horizon"
-    count = "" if alone else f"<p>{_e(statements.tally(made.compared))}.</p>\n"
-    return f"{count}<ul>{told}</ul>\n" + _tabular(caption, names + numbers, rows) + _note(note)
+        row = {name: cell.text for name, cell in each.cells().items()}
+        rows.append([*(row[name] for name in names), *(_typeset(row[name]) for name in numbers)])
+    return Table("Differences of mean regret at the horizon", names + numbers, rows, len(names))
 
 
 def _how(found: Iterable[Comparison]) -> str:
     return " ".join(dict.fromkeys(f"{each.how}." for each in found))
 
 
-def _typeset(cell: tuple[str, Any]) -> tuple[str, Any]:
+def _typeset(text: str) -> str:
     """Writes minus signs of numbers as people do."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", cell[0]), cell[1]
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
 
 
-def _ledger(made: Content) -> str:
-    text = ""
+def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
+    """Returns the privacy ledger of each result, with its notes."""
+    found = []
     for label, rows, notes in content.ledgers(made.sources):
         titles = len({row["title"] for row in rows}) > 1
         some = any(row["where"] for row in rows)
-        heads = ["algorithm"] * titles + ["who", "what they see"] + ["of which runs"] * some
-        heads += ["ε over the whole run", "why", "source"]
-        listed = []
-        for row in rows:
-            first: list[tuple[str, Any]] = [(row["title"], "")] * titles
-            first.append((row["who"], ""))
-            values: list[tuple[str, Any]] = [(row["what"], "")] + [(row["where"], "")] * some
-            values += [(row["epsilon"], ""), (row["why"], ""), (row["source"], "")]
-            listed.append((first, values))
+        columns = {"title": "algorithm"} if titles else {}
+        columns |= {"who": "who", "what": "what they see"}
+        columns |= {"where": "of which runs"} if some else {}
+        columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
+        listed = [[row[name] for name in columns] for row in rows]
         caption = "What is told of one reward, and to whom" + f": {label}" * bool(label)
-        text += _tabular(caption, heads, listed, words=True)
-        text += "".join(_note(note) for note in notes)
-    return text
+        found.append((Table(caption, [*columns.values()], listed, 1 + titles, words=True), notes))
+    return found
 
 
-def _wrong(made: Content) -> str:
-    percent = f"{100 * made.level:.6g} %"
+def _wrong(made: Content) -> tuple[Table, int]:
+    """Returns the table of seeds that went wrong, and how often one did."""
     heads = [axis.title for axis in made.axes] if made.axes else ["configuration"]
+    first = len(heads)
     heads += ["leak ε", "seeds"]
     kept = any("regret" in source.data for source in made.sources)
     for words in captions.EVENTS.values():
-        heads += [words, f"share, {percent}"] + ["largest regret of these"] * kept
+        heads += [words, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
     heads.append("still exploring")
     rows = []
     total = 0
@@ -537,8 +407,7 @@ def _wrong(made: Content) -> str:
         row = cell.row
         if not math.isfinite(row["regret"]):
             continue
-        values: list[tuple[str, Any]] = [(cell.leak, cell.leak)]
-        values.append((f"{int(row['seeds']):,}", row["seeds"]))
+        values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
             total += int(row[event])
             ends = content.clopper(row[event], row["seeds"], made.level)
@@ -547,53 +416,8 @@ def _wrong(made: Content) -> str:
                 worst = cell.worst[event]
                 values.append(("–", 0) if worst is None else (short(worst), worst))
         values.append((f"{int(row['undecided']):,}", row["undecided"]))
-        rows.append((_where(made, cell), values))
-    note = (
-        "A mean hides rare catastrophes. A seed has lost the best arm when some agent's active "
-        "set has none left; it plays a worse arm when some agent has decided for one at the "
-        "horizon. Shares: Clopper-Pearson intervals, which never cover less than they say; with "
-        "no such seed they end above 0. Still exploring: seeds that have not decided for an arm. "
-        f"{statements.LEAK_NOTE}."
-    )
-    if not total:
-        note = "No seed listed here went wrong. " + note
-    caption = "Seeds that went wrong"
-    return _tabular(caption, heads, rows, sortable=len(rows) > 1) + _note(note)
-
-
-def _again(made: Content) -> str:
-    text = ""
-    for source in made.sources:
-        found = source.again
-        title = f"<h3>{_e(source.label)}</h3>\n" * bool(source.label)
-        text += title
-        if found.text:
-            words = {"shell": "Type this into a shell.", "python": "Run this in Python."}
-            lead = words.get(found.kind, "")
-            if int(source.data.seeds.size) < (number := content.stated(source.data)):
-                lead += f" It computes all {number:,} configurations of the study."
-            text += f"<p>{_e(lead)}</p>\n" * bool(lead)
-            name = f"Command: {source.label}" if source.label else "Command"
-            text += _code(found.text, name)
-        if found.note:
-            text += f"<p>{_e(found.note)}</p>\n"
-        if found.text:
-            sure = (
-                "Checked: it states the same configurations, seeds and slots."
-                if found.checked
-                else "Not checked: these results do not hold all that they depend on."
-            )
-            text += _note(f"{sure} The same versions and kind of device give the same bits.")
-        rows = content.versions(source.data)
-        shown = "".join(f"<div><dt>{_e(k)}</dt><dd>{_e(v)}</dd></div>" for k, v in rows)
-        text += f'<dl class="settings">{shown}</dl>\n'
-    paths = [source.path for source in made.sources]
-    if all(paths):
-        named = " ".join(again.quoted(path) for path in paths if path)
-        text += "<p>A page such as this one is written from the results by:</p>\n"
-        how = "".join(f" {again.quoted(word)}" for word in made.options)
-        text += _code(f"fmab report {named}{how}", "Command of this page")
-    return text
+        rows.append([*_where(made, cell), *values])
+    return Table("Seeds that went wrong", heads, rows, first, sortable=len(rows) > 1), total
 
 
 def _interactive(made: Content) -> dict[str, Any]:
@@ -650,66 +474,6 @@ def _json(value: Any) -> str:
     """Writes JSON that cannot end the element that holds it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _tabular(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[tuple[Sequence[tuple[str, Any]], Sequence[tuple[str, Any]]]],
-    *,
-    sortable: bool = False,
-    words: bool = False,
-) -> str:
-    """Returns a table; of each row, the first part are its headings.
-
-    Args:
-        caption: Of the table.
-        heads: Of the columns.
-        rows: Cells as (text, value to sort by).
-        sortable: Whether the script may sort it.
-        words: Whether its cells are words rather than numbers.
-    """
-
-    def cell(tag: str, text: str, value: Any, scope: str = "") -> str:
-        sort = f' data-v="{_e(str(value))}"' if sortable and value != "" else ""
-        return f"<{tag}{scope}{sort}>{_e(text)}</{tag}>"
-
-    head = "".join(f'<th scope="col">{_e(name)}</th>' for name in heads)
-    body = []
-    for first, rest in rows:
-        cells = [cell("th", text, value, ' scope="row"') for text, value in first]
-        cells += [cell("td", text, value) for text, value in rest]
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    kind = " ".join([*["sortable"] * sortable, *["words"] * words])
-    label = _e(caption)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">'
-        f'<table class="{kind}">'
-        f"<caption>{label}</caption><thead><tr>{head}</tr></thead>\n<tbody>"
-        + "\n".join(body)
-        + "</tbody></table></div>\n"
-    )
-
-
-def _still(drawn: Sequence[Picture], what: str) -> str:
-    """Returns static pictures as figures."""
-    found = ""
-    for each in drawn:
-        title = f"{what}: {each.title}" if each.title else what
-        found += (
-            f'<figure class="static still"><img src="{each.uri}" alt="{_e(title)}. '
-            f'{_e(each.caption)}"><figcaption><strong>{_e(title)}.</strong> '
-            f"{_e(each.caption)}</figcaption></figure>\n"
-        )
-    return found
-
-
-def _note(text: str) -> str:
-    return f'<p class="note">{_e(text)}</p>\n' if text else ""
-
-
-def _code(text: str, name: str) -> str:
-    return f'<pre tabindex="0" aria-label="{_e(name)}"><code>{html.escape(text)}</code></pre>\n'
 
 
 def _interval(row: Mapping[str, float], name: str) -> str:

@@ -6,8 +6,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,8 +20,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
-from fmab_jax.files import told
-from fmab_jax.notebook import Line, is_notebook
+from fmab_jax.progress import Bar, place
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
 
@@ -107,11 +105,12 @@ def simulate(
     batches.executable(config.program, needs.batch, used)
     compile_s = time.perf_counter() - compiling
     collected = Collected(len(chosen), config.points)
-    with _progress_bar(len(chosen), needs.batches, progress) as advance:
+    where = place(progress) if needs.batches > 1 else ""
+    with Bar("seeds", len(chosen), where) as bar:
         work = Work([config], np.broadcast_to(np.int32(0), len(chosen)), chosen, root_seed)
         for start, outcome in batches.run_trials(work, needs.batch, used):
             collected.put(start, outcome)
-            advance(len(outcome.rounds))
+            bar.advance(len(outcome.rounds))
     elapsed = time.perf_counter() - started
     data = _dataset(collected, config, chosen)
     if problem.means is not None:
@@ -269,38 +268,6 @@ def _checked_seeds(seeds: Any) -> range | np.ndarray:
     if len(set(checked)) != len(checked):
         refuse("seeds", checked, "distinct", "a repeated seed repeats its run")
     return np.array(checked, np.int64)
-
-
-@contextmanager
-def _progress_bar(seeds: int, batches: int, progress: bool | None) -> Iterator[Any]:
-    out = told()
-    shown = out.isatty() or is_notebook() if progress is None else progress
-    if not shown or batches < 2:
-        yield lambda done: None
-        return
-    if is_notebook():
-        line, total = Line(), 0
-
-        def advance(done: int) -> None:
-            nonlocal total
-            total += done
-            line.show(f"{total:,} of {seeds:,} seeds", total / seeds, now=total == seeds)
-
-        yield advance
-        return
-    from rich import progress as bars
-    from rich.console import Console
-
-    columns = (
-        bars.TextColumn("seeds"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TaskProgressColumn(show_speed=True),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=Console(file=out), transient=True) as bar:
-        task = bar.add_task("seeds", total=seeds)
-        yield lambda done: bar.advance(task, done)
 
 
 def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) -> xr.Dataset:

@@ -8,10 +8,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from fmab_jax.errors import flag
-from fmab_jax.files import told
-from fmab_jax.notebook import Line, is_notebook
-
-LOG_EVERY_S = 10.0
+from fmab_jax.progress import Bar, duration, place
 
 
 class Plan(NamedTuple):
@@ -49,44 +46,78 @@ class Plan(NamedTuple):
 
 
 class Progress:
-    """What a sweep tells while it runs; this one warns, of what needs somebody, and is silent."""
+    """What a sweep tells while it runs; without a place it only warns, of what needs somebody."""
 
+    _bar = Bar("trials", 0, "")
+    _cells = 0
     _waited = False
 
+    def __init__(self, where: str = "") -> None:
+        """Tells it at a place, see `fmab_jax.progress.place`."""
+        self._bar = Bar("trials", 0, where, timed=True)
+
     def __enter__(self) -> Progress:
+        self._bar.__enter__()
         return self
 
     def __exit__(self, *_: Any) -> None:
         """Ends whatever was shown."""
+        self._bar.__exit__()
 
     def planned(self, plan: Plan) -> None:
         """Is told the plan, before anything is compiled."""
+        self._cells = plan.distinct
+        self._bar.expect(plan.missing)
+        self._bar.besides(self._complete(0, math.nan), "")
+        if self._bar.where != "notebook":
+            self._bar.say(describe_plan(plan))
+        elif not plan.missing:
+            self._bar.say(f"nothing left to compute: {counted(plan.trials, 'trial')} are there")
 
     def damaged(self, line: str) -> None:
         """Is told of a chunk that has to be computed again."""
-        warnings.warn(line, stacklevel=2)
+        if self._bar.where:
+            self._bar.say(line)
+        else:
+            warnings.warn(line, stacklevel=2)
 
     def workers(self, number: int, threads: int) -> None:
         """Is told how many workers a cluster has, and their threads, whenever that changes."""
-        if not threads and not self._waited:
+        self._bar.say(workers_text(number, threads))
+        if not threads and not self._waited and not self._bar.where:
             self._waited = True
             text = "the sweep waits for workers: the Dask scheduler has none"
             warnings.warn(text, stacklevel=2)
 
     def extended(self, trials: int) -> None:
         """Is told how many trials it will be in all, as far as is known."""
+        self._bar.expect(trials)
 
     def compiling(self, layout: int, layouts: int) -> None:
         """Is told that a program is about to be compiled."""
+        short = f"compiling {layout}/{layouts}"
+        self._bar.say(f"compiling program {layout} of {layouts}", short)
 
     def calibrated(self, seconds: float) -> None:
         """Is told how long the rest will take, about."""
+        if self._bar.where != "notebook":
+            self._bar.say(f"expected to take {duration(seconds)}")
+        self._bar.began = time.perf_counter()
 
     def advanced(self, trials: int) -> None:
         """Is told that so many more trials are computed."""
+        self._bar.advance(trials)
 
     def written(self, cells_done: int, widest: float) -> None:
         """Is told that a chunk is safe: complete configurations, widest relative half-width."""
+        short = f"{cells_done:,}/{self._cells:,} configurations, band {_percent(widest)}"
+        self._bar.besides(self._complete(cells_done, widest), short)
+
+    def _complete(self, cells_done: int, widest: float) -> str:
+        return (
+            f"{cells_done:,} of {self._cells:,} configurations done, "
+            f"widest 95 % interval {_percent(widest)} of the mean"
+        )
 
 
 def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
@@ -96,14 +127,9 @@ def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
     """
     if isinstance(progress, Progress):
         return progress
-    terminal, notebook = told().isatty(), is_notebook()
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    if not (terminal or notebook if progress is None else progress) or not keeps:
-        return Progress()
-    if notebook:
-        return _Cell()
-    return _Bar() if terminal else _Lines()
+    return Progress(place(progress) if keeps else "")
 
 
 def describe_plan(plan: Plan) -> str:
@@ -136,168 +162,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-class _Lines(Progress):
-    """Plain lines on standard error, where it is no terminal."""
-
-    def __init__(self) -> None:
-        self.began = self.last = time.perf_counter()
-        self.trials = self.done = self.cells = self.cells_done = 0
-        self.expected = ""
-        self.widest = math.nan
-        self.out = told()
-
-    def say(self, line: str) -> None:
-        # In one piece, so that processes that share it do not mix their lines.
-        self.out.write(line + "\n")
-
-    def planned(self, plan: Plan) -> None:
-        self.trials, self.cells = plan.missing, plan.distinct
-        self.say(describe_plan(plan))
-
-    def extended(self, trials: int) -> None:
-        self.trials = trials
-
-    def damaged(self, line: str) -> None:
-        self.say(line)
-
-    def workers(self, number: int, threads: int) -> None:
-        self.say(workers_text(number, threads))
-
-    def compiling(self, layout: int, layouts: int) -> None:
-        self.say(f"compiling program {layout} of {layouts}")
-
-    def calibrated(self, seconds: float) -> None:
-        self.say(f"expected to take {_duration(seconds)}")
-        self.began = time.perf_counter()
-
-    def advanced(self, trials: int) -> None:
-        self.done += trials
-        now = time.perf_counter()
-        if now - self.last >= LOG_EVERY_S:
-            self.last = now
-            self.report()
-
-    def written(self, cells_done: int, widest: float) -> None:
-        self.cells_done, self.widest = cells_done, widest
-
-    def report(self) -> None:
-        """Says how far it has come."""
-        rate = self.done / max(time.perf_counter() - self.began, 1e-9)
-        left = _duration(max(0, self.trials - self.done) / max(rate, 1e-9))
-        self.say(
-            f"{self.done:,} of {self.trials:,} trials, {rate:,.3g} trials/s, {left} left, "
-            f"{self.cells_done:,} of {self.cells:,} configurations done, "
-            f"widest 95 % interval {_percent(self.widest)} of the mean"
-        )
-
-    def __exit__(self, *_: Any) -> None:
-        if self.done:
-            self.report()
-
-
-class _Cell(_Lines):
-    """A line in a notebook's cell, with a bar; what has been told last stays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.line = Line()
-
-    def say(self, line: str) -> None:
-        self.line.show(line, now=True)
-
-    def planned(self, plan: Plan) -> None:
-        self.trials, self.cells = plan.missing, plan.distinct
-        if not plan.missing:
-            self.say(f"nothing left to compute: {counted(plan.trials, 'trial')} are there")
-
-    def calibrated(self, seconds: float) -> None:
-        self.began = time.perf_counter()
-
-    def advanced(self, trials: int) -> None:
-        self.done += trials
-        self.report(now=self.done >= self.trials)
-
-    def report(self, now: bool = False) -> None:
-        seconds = max(time.perf_counter() - self.began, 1e-9)
-        rate = self.done / seconds
-        left = _duration(max(0, self.trials - self.done) / max(rate, 1e-9))
-        when = f"{left} left" if self.done < self.trials else f"in {_duration(seconds)}"
-        words = f"{self.done:,} of {self.trials:,} trials, {rate:,.3g} trials/s, {when}"
-        self.line.show(words, min(1.0, self.done / max(1, self.trials)), now=now)
-
-    def __exit__(self, *_: Any) -> None:
-        if self.done:
-            self.report(now=True)
-
-
-class _Bar(Progress):
-    """A bar over trials, on a terminal."""
-
-    def __init__(self) -> None:
-        from rich import progress as bars
-        from rich.console import Console
-
-        columns = (
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.MofNCompleteColumn(),
-            bars.TextColumn("{task.fields[rate]}"),
-            bars.TimeRemainingColumn(),
-            bars.TextColumn("{task.fields[cells]}"),
-        )
-        self.bar = bars.Progress(*columns, console=Console(file=told()), transient=True)
-        self.task = self.bar.add_task("trials", total=None, rate="", cells="", start=False)
-        self.cells = 0
-
-    def __enter__(self) -> Progress:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.bar.stop()
-
-    def planned(self, plan: Plan) -> None:
-        self.cells = plan.distinct
-        self.bar.console.print(describe_plan(plan), highlight=False)
-        self.bar.update(self.task, total=plan.missing)
-
-    def extended(self, trials: int) -> None:
-        self.bar.update(self.task, total=trials)
-
-    def damaged(self, line: str) -> None:
-        self.bar.console.print(line, highlight=False, markup=False)
-
-    def workers(self, number: int, threads: int) -> None:
-        self.bar.console.print(workers_text(number, threads), highlight=False)
-
-    def compiling(self, layout: int, layouts: int) -> None:
-        self.bar.update(self.task, description=f"compiling {layout}/{layouts}")
-
-    def calibrated(self, seconds: float) -> None:
-        self.bar.console.print(f"expected to take {_duration(seconds)}", highlight=False)
-
-    def advanced(self, trials: int) -> None:
-        self.bar.start_task(self.task)
-        self.bar.update(self.task, description="trials")
-        self.bar.advance(self.task, trials)
-        speed = self.bar.tasks[0].speed
-        self.bar.update(self.task, rate=f"{speed:,.0f}/s" if speed else "")
-
-    def written(self, cells_done: int, widest: float) -> None:
-        said = f"{cells_done:,}/{self.cells:,} configurations, band {_percent(widest)}"
-        self.bar.update(self.task, cells=said)
-
-
 def _percent(share: float) -> str:
     return "unknown" if math.isnan(share) else f"+-{100 * share:.2g} %"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def size_text(size: float) -> str:

@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 import sizes
+from jinja2 import UndefinedError
 
 import fmab_jax as fmab
 from benchmarks import standings as recompute
 from fmab_jax.algorithms import base
 from fmab_jax.benchmark import card, contest, matching, ranking, standings, suites
 from fmab_jax.benchmark.contest import EVERYBODY, Group
-from fmab_jax.benchmark.page import Card, Scatter, Section, Table, as_html, as_markdown
+from fmab_jax.benchmark.page import Card, Code, Items, Scatter, Section, as_html, as_markdown
 from fmab_jax.benchmark.suites import Contestant
 from fmab_jax.cli.main import main
 from fmab_jax.core.laplace import share_epsilon
 from fmab_jax.errors import Refusal
+from fmab_jax.reports.frame import Table, rendered
 
 DIGEST = "607fea7bde02340276f06abd02d2a749e0d4e481ea19e72b9a18db7bc5b23662"
 TINY = f"""
@@ -445,6 +447,21 @@ def test_markup_of_a_title_stays_text() -> None:
     page, text = as_html(made), as_markdown(made)
     assert "<h1>&lt;b&gt;</h1>" in page and "<td>" not in page and "&lt;i&gt;</th>" in page
     assert "# \\<b\\>" in text and "| \\| |" in text and "a \\| b" in text
+
+
+def test_a_number_keeps_its_per_cent_sign_but_not_in_code() -> None:
+    """Would catch a sign alone on a line, and a command that no shell reads."""
+    blocks = (Items(("5 % <",)), Code("printf '5 % <'"))
+    page = as_html(Card("t", "l", (Section("s", blocks),)))
+    assert "<li>5\xa0% &lt;</li>" in page
+    (code,) = re.findall(r"<code>(.*)</code>", page)
+    assert html.unescape(code) == "printf '5 % <'"
+
+
+def test_a_template_asks_for_nothing_that_is_not_given() -> None:
+    """Would catch a page that is silently without what a misspelt name stands for."""
+    with pytest.raises(UndefinedError, match="'lead' is undefined"):
+        rendered("benchmark/card.html.j2", title="t", sections=())
 
 
 @pytest.mark.parametrize(

@@ -472,8 +472,8 @@ def test_what_a_script_can_read():
         "b": ["</script>", None, True, "\u2028"],
     }
     assert "<" not in text and "\u2028" not in text
-    told = [page._typeset((each, 7)) for each in ("+5", "[-5.25, -0.1] %", "CDP-2", "1e-05")]
-    assert told == [("+5", 7), ("[−5.25, −0.1] %", 7), ("CDP-2", 7), ("1e-05", 7)]
+    told = [page._typeset(each) for each in ("+5", "[-5.25, -0.1] %", "CDP-2", "1e-05")]
+    assert told == ["+5", "[−5.25, −0.1] %", "CDP-2", "1e-05"]
     half = {"regret_lower": 1.0, "regret_upper": 2000.4}
     assert page._interval(half, "regret") == "[1, 2,000]"
 

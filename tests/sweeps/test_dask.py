@@ -28,7 +28,7 @@ from fmab_jax.core import plugins
 from fmab_jax.sweeps import cluster as clusters
 from fmab_jax.sweeps import runner as sweeps
 from fmab_jax.sweeps.blocks import Job, chunk_of, joined, pieces_of, run_job
-from fmab_jax.sweeps.progress import Progress, _Lines
+from fmab_jax.sweeps.progress import Progress
 
 distributed = pytest.importorskip("distributed", reason="needs fmab_jax[dask]")
 # Bits of other processes are compared with those of this one.
@@ -452,7 +452,7 @@ def test_a_scheduler_file_of_other_content_is_refused(tmp_path, monkeypatch, cli
 
 def test_lines_say_that_workers_are_waited_for(capsys):
     """Would catch a sweep that waits in silence."""
-    lines = _Lines()
+    lines = Progress("lines")
     for number, threads in ((0, 0), (1, 1), (3, 12)):
         lines.workers(number, threads)
     assert capsys.readouterr().err.splitlines() == [

@@ -190,9 +190,9 @@ def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     of the process: 5 of 20 trials in 50 s leave 150 s."""
     clock = [1000.0]
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
-    lines = progress._Lines()
+    lines = progress.Progress("lines")
     said: list[str] = []
-    lines.say = said.append  # type: ignore[method-assign]
+    lines._bar.say = said.append  # type: ignore
     lines.planned(PLAN)
     clock[0] += 30
     lines.calibrated(200)
@@ -200,7 +200,7 @@ def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(5):
         clock[0] += 10
         lines.advanced(1)
-    lines.report()
+    lines.__exit__()
     assert said[1] == "expected to take 3 min"
     assert said[-1] == (
         "5 of 20 trials, 0.1 trials/s, 2 min left, 3 of 6 configurations done, "
@@ -208,7 +208,7 @@ def test_progress_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     # A precision may ask for more than was planned; then no more is left than nothing.
     lines.extended(4)
-    lines.report()
+    lines.__exit__()
     assert said[-1].startswith("5 of 4 trials, 0.1 trials/s, 0 s left")
 
 
@@ -216,31 +216,36 @@ def test_a_line_in_a_notebook_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch a bar that is full too soon, and time left where nothing is."""
     clock = [1000.0]
     monkeypatch.setattr(progress.time, "perf_counter", lambda: clock[0])
-    cell = progress._Cell()
+    cell = progress.Progress("notebook")
     said: list[tuple[Any, ...]] = []
-    cell.line.show = lambda text, share=None, *, now: said.append((text, share, now))  # type: ignore
+    cell._bar._show = lambda text, share=None: said.append((text, share))  # type: ignore
     cell.planned(PLAN)
     assert said == []
     clock[0] += 50
     cell.advanced(5)
-    assert said[-1] == ("5 of 20 trials, 0.1 trials/s, 2 min left", 0.25, False)
-    clock[0] += 50
-    cell.advanced(15)
-    assert said[-1] == ("20 of 20 trials, 0.2 trials/s, in 2 min", 1.0, True)
+    assert said == [("5 of 20 trials, 0.1 trials/s, 2 min left", 0.25)]
+    # A browser is not told of each batch, but of the last one it is.
+    for seconds, trials, times in ((0.125, 3, 1), (0.125, 3, 2), (0.0, 9, 3)):
+        clock[0] += seconds
+        cell.advanced(trials)
+        assert len(said) == times
+    clock[0] += 49.75
+    cell.__exit__()
+    assert said[-1] == ("20 of 20 trials, 0.2 trials/s, in 2 min", 1.0)
     cell.planned(PLAN._replace(missing=0))
-    assert said[-1][0] == "nothing left to compute: 30 trials are there"
+    assert said[-1] == ("nothing left to compute: 30 trials are there", None)
 
 
 @pytest.mark.parametrize(
     "written, text",
     [
-        (lambda: progress._duration(0.251), "0.25 s"),
-        (lambda: progress._duration(9.9), "9.9 s"),
-        (lambda: progress._duration(99.0), "99 s"),
-        (lambda: progress._duration(100.0), "2 min"),
-        (lambda: progress._duration(5990.0), "100 min"),
-        (lambda: progress._duration(6000.0), "1.7 h"),
-        (lambda: progress._duration(36_000.0), "10.0 h"),
+        (lambda: progress.duration(0.251), "0.25 s"),
+        (lambda: progress.duration(9.9), "9.9 s"),
+        (lambda: progress.duration(99.0), "99 s"),
+        (lambda: progress.duration(100.0), "2 min"),
+        (lambda: progress.duration(5990.0), "100 min"),
+        (lambda: progress.duration(6000.0), "1.7 h"),
+        (lambda: progress.duration(36_000.0), "10.0 h"),
         (lambda: progress._percent(math.nan), "unknown"),
         (lambda: progress._percent(0.0123), "+-1.2 %"),
         (lambda: progress.size_text(999), "999 bytes"),

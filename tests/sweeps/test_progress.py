@@ -105,9 +105,8 @@ def test_bars_and_lines_are_dropped_where_they_cannot_be_written(
     monkeypatch.setattr(sys, "stderr", stream)
     teller = teller_of(True, True)
     everything(teller)
-    assert type(teller).__name__ == (
-        "_Bar" if terminal and isinstance(stream, Broken) else "_Lines"
-    )
+    shown = "terminal" if terminal and isinstance(stream, Broken) else "lines"
+    assert teller._bar.where == shown and teller._bar.done == 6
 
 
 def test_what_can_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,4 +136,8 @@ def test_progress_is_true_false_or_somebody_who_is_told() -> None:
             teller_of(value, True)  # type: ignore[arg-type]
     mine = Progress()
     assert teller_of(mine, False) is mine
-    assert type(teller_of(False, True)) is Progress and type(teller_of(True, False)) is Progress
+    assert [teller_of(*given)._bar.where for given in SILENT] == [""] * 3
+
+
+# A program without a terminal, one that asks for silence, and one of which another tells.
+SILENT = ((None, True), (False, True), (True, False))
