@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from fmab_jax.reports.page import write_report
     from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
+    from fmab_jax.run.outputs.base import Output
     from fmab_jax.run.simulate import communication_cost, simulate
     from fmab_jax.sweeps.exports import export
     from fmab_jax.sweeps.results import open_sweep
@@ -76,6 +77,7 @@ _HOME = {
     "IndexPolicy": "algorithms.families.index",
     "Episodes": "algorithms.families.episodes",
     "Exchange": "core.exchanges",
+    "Output": "run.outputs.base",
     "Law": "core.rewards",
     "Bernoulli": "core.rewards",
     "Gaussian": "core.rewards",

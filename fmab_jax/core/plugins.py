@@ -365,6 +365,11 @@ def _source_digest(owner: type) -> str:
     return whole.hexdigest()[:12] if found else ""
 
 
+def code_digest(*functions: Any) -> str:
+    """Returns a hash of the compiled code of functions."""
+    return hashlib.sha256("".join(map(_told, functions)).encode()).hexdigest()[:12]
+
+
 def _text(module: ModuleType) -> str:
     """Returns the source of a module, as it was executed where that is known."""
     if source := _sources.get(module.__name__):

@@ -9,7 +9,7 @@ sum over them after every episode.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,16 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, checked
+from fmab_jax.algorithms.base import (
+    Algorithm,
+    Outcome,
+    Stretch,
+    Tally,
+    checked,
+    tallied,
+    tallies_end,
+    tallies_of,
+)
 from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
@@ -255,7 +264,7 @@ class Episodes(Algorithm):
 
 @partial(
     jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared"],
+    meta_fields=["filling", "law", "room", "shared", "tallies"],
     data_fields=["horizon", "agents", "own"],
 )
 @dataclass(frozen=True)
@@ -263,10 +272,11 @@ class EpisodesTrial:
     """A policy of episodes bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next three.
+        filling: The policy, for its functions. Static, as are the next three and the tallies.
         law: Of the rewards.
         room: Runs of a seed: rows that agents are padded to, or 1.
         shared: All agents play together.
+        tallies: What is added up for outputs.
         horizon: T in slots, int64.
         agents: M.
         own: The policy's values.
@@ -279,6 +289,11 @@ class EpisodesTrial:
     horizon: Any
     agents: Any
     own: dict[str, Any]
+    tallies: tuple[Tally, ...] = ()
+
+    def tallying(self, tallies: tuple[Tally, ...]) -> EpisodesTrial:
+        """Returns the same trial, which adds up tallies for outputs."""
+        return replace(self, tallies=tallies)
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
@@ -296,7 +311,8 @@ class EpisodesTrial:
         local, own, last = alone.each(instance, key, self.room, agents, horizon)
         run = jax.vmap(partial(_run, self), (0, None, 0, 0, None))
         each = run(local, grid, own, last, jnp.ones_like(agents))
-        return alone.together(each, instance.gaps.shape[0], self.room, agents)
+        arms = instance.gaps.shape[0]
+        return alone.together(each, arms, self.room, agents, self.tallies)
 
 
 class _Run(NamedTuple):
@@ -309,6 +325,7 @@ class _Run(NamedTuple):
     rounds: Int[Array, ""]
     regret_curve: Float[Array, " time"]
     rounds_curve: Int[Array, " time"]
+    tallies: tuple[Any, ...]
 
 
 def _run(
@@ -343,7 +360,16 @@ def _run(
         agents_lost=jnp.zeros_like(whole),
         agents_worse=jnp.where(gap > 0.0, whole, 0),
         final_gap=gap,
+        tallied=tallies_end(trial.tallies, run.tallies),
     )
+
+
+def _played(
+    instance: Instance, slot: Array, until: Array, arm: Array, gap: Array, sharing: Scalar
+) -> Stretch:
+    """Returns the slots in which all of a run play one arm."""
+    share = jax.nn.one_hot(arm, instance.gaps.shape[0], dtype=jnp.float64)
+    return Stretch(slot, until, gap[None], share[None], sharing[None])
 
 
 def _first(
@@ -368,6 +394,17 @@ def _first(
     state = _kept(whole, after, state)
     rounds = (whole & trial.shared).astype(jnp.int32)
     at = jnp.minimum(grid, until)
+    tallies = tallies_of(trial.tallies, 1, arms, grid)
+    if trial.tallies:
+        tallies = arrays.varying_like(tallies, jax.random.key_data(key), last)
+
+        def one_slot(tallies: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
+            slot = jnp.minimum(arm.astype(jnp.int64), until)
+            more = jnp.minimum(slot + 1, until), arm, instance.gaps[arm], sharing
+            now = partial(_played, instance, slot, *more)
+            return tallied(trial.tallies, tallies, now, grid), None
+
+        tallies, _ = lax.scan(one_slot, tallies, jnp.arange(arms, dtype=jnp.int32))
     return _Run(
         state=state,
         number=jnp.int32(1),
@@ -376,6 +413,7 @@ def _first(
         rounds=rounds,
         regret_curve=sharing * gaps[at],
         rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
+        tallies=tallies,
     )
 
 
@@ -421,6 +459,12 @@ def _episode(
         rounds=rounds,
         regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
         rounds_curve=step(run.rounds_curve, grid, until, rounds),
+        tallies=tallied(
+            trial.tallies,
+            run.tallies,
+            lambda: _played(instance, run.slot, until, arm, gap, sharing),
+            grid,
+        ),
     )
 
 
