@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.tables import final_table
     from fmab_jax.core.exchanges import Exchange
+    from fmab_jax.core.outputs import Output
     from fmab_jax.core.problems import Problem
     from fmab_jax.core.rewards import Bernoulli, Gaussian, Law, Ratings
     from fmab_jax.parameters import parameter
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from fmab_jax.reports.page import write_report
     from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
-    from fmab_jax.run.outputs.base import Output
     from fmab_jax.run.simulate import communication_cost, simulate
     from fmab_jax.sweeps.exports import export
     from fmab_jax.sweeps.results import open_sweep
@@ -77,7 +77,7 @@ _HOME = {
     "IndexPolicy": "algorithms.families.index",
     "Episodes": "algorithms.families.episodes",
     "Exchange": "core.exchanges",
-    "Output": "run.outputs.base",
+    "Output": "core.outputs",
     "Law": "core.rewards",
     "Bernoulli": "core.rewards",
     "Gaussian": "core.rewards",

@@ -18,7 +18,7 @@ import re
 import sys
 import typing
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
+from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import defined_once, imported, imported_module, source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
@@ -48,7 +49,7 @@ from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_o
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _NAME_WANTED = "a short plain name"
 _NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
-_WANTED = "a module that defines an algorithm or a reward law"
+_WANTED = "a module that defines an algorithm, a reward law or an output"
 # Dimensions and coordinates of results.
 _TAKEN = ("time", "seed", "meter", "algorithm", "problem")
 _loaded: dict[str, type[Algorithm]] = {}
@@ -69,7 +70,7 @@ class Outcome(NamedTuple):
         agents_worse: Agents that play one arm at the horizon, and not a best one.
         final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
             explore, over the active arms).
-        tallied: What was tallied, by name; None where nothing was asked for. See `Tally`.
+        gauged: What was gauged, by name; None where nothing was asked for. See `Gauge`.
     """
 
     regret: Float[Array, " time"]
@@ -82,82 +83,7 @@ class Outcome(NamedTuple):
     agents_lost: Int[Array, ""]
     agents_worse: Int[Array, ""]
     final_gap: Float[Array, ""]
-    tallied: dict[str, Float[Array, ...]] | None = None
-
-
-class Stretch(NamedTuple):
-    """Slots in which no agent changes what it does.
-
-    Agents that do the same all along are one row; else each agent is a row, and the last rows may
-    be padding.
-
-    Attributes:
-        start: The slot that the stretch follows.
-        stop: Its last slot.
-        gap: Of what an agent of a row plays: its regret per slot.
-        share: Of its slots that an agent of a row spends on each arm.
-        agents: How many agents a row stands for; 0 for padding.
-    """
-
-    start: Int[Array, ""]
-    stop: Int[Array, ""]
-    gap: Float[Array, " row"]
-    share: Float[Array, "row arm"]
-    agents: Float[Array, " row"]
-
-
-class Tally(NamedTuple):
-    """What a loop adds up, stretch by stretch, for an output that needs it.
-
-    All of its functions are traced, and only where somebody asks for the output.
-
-    Attributes:
-        name: In `Outcome.tallied`.
-        dims: Of a seed's tally: "agent" first, where it has a row for each; else it is of all agents
-            together. "time" last, where it has a value at each recorded slot.
-        start: What there is at slot 0; of the numbers of rows and arms, and the recorded slots.
-        add: What there is after a stretch; of what there was, the stretch and the recorded slots.
-        end: The tally, with a row for each of the stretches' rows if it is by agent; of what there
-            is at the horizon.
-    """
-
-    name: str
-    dims: tuple[str, ...]
-    start: Callable[[int, int, Array], Any]
-    add: Callable[[Any, Stretch, Array], Any]
-    end: Callable[[Any], Float[Array, ...]]
-
-    @property
-    def by_agent(self) -> bool:
-        """Whether agents have a row each."""
-        return "agent" in self.dims
-
-
-def tallies_of(
-    asked: tuple[Tally, ...], rows: int, arms: int, grid: Int[Array, " time"]
-) -> tuple[Any, ...]:
-    """Returns what every tally has at slot 0."""
-    return tuple(each.start(rows, arms, grid) for each in asked)
-
-
-def tallied(
-    asked: tuple[Tally, ...],
-    found: tuple[Any, ...],
-    stretch: Callable[[], Stretch],
-    grid: Int[Array, " time"],
-) -> tuple[Any, ...]:
-    """Returns what every tally has after a stretch, which is looked at only if there is one."""
-    if not asked:
-        return found
-    now = stretch()
-    return tuple(each.add(had, now, grid) for each, had in zip(asked, found, strict=True))
-
-
-def tallies_end(asked: tuple[Tally, ...], found: tuple[Any, ...]) -> dict[str, Array] | None:
-    """Returns the tallies by name; None where nothing is asked for."""
-    if not asked:
-        return None
-    return {each.name: each.end(had) for each, had in zip(asked, found, strict=True)}
+    gauged: dict[str, Float[Array, ...]] | None = None
 
 
 ACTIONS = "anybody who sees actions"
@@ -227,7 +153,7 @@ class Trial(Protocol):
 
     * ``quick()``: the same trial as a program that compiles sooner and runs slower.
     * ``on(platform, trials)``: the same trial as so many are run fastest on "cpu", "gpu" or "tpu".
-    * ``tallying(tallies)``: the same trial, which adds up tallies for outputs that need them. Only
+    * ``gauging(gauges)``: the same trial, which adds up gauges for outputs that need them. Only
       what a trial with this method runs can have these outputs.
     * ``together`` and ``run_together(instance, grid, key)``: where the first is true, the second
       runs one seed of each of many trials; everything, the trial's own arrays included, is
@@ -614,7 +540,7 @@ def named(name: Any) -> type[Algorithm]:
 
 
 def load_plugin(spec: str) -> list[type[Algorithm]]:
-    """Imports a file or a module and makes its algorithms and reward laws known by name.
+    """Imports a file or a module and makes its algorithms, laws and outputs known by name.
 
     Args:
         spec: A path ending in .py, or the dotted name of a module.
@@ -642,7 +568,8 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners = _distinct(algorithms_in(module), spec)
     own = _distinct(_defined(module, Law), spec)
-    if not owners and not own:
+    outputs = any(isinstance(each, Output) for each in vars(module).values())
+    if not owners and not own and not outputs:
         if nameless := next(_defined(module, (Algorithm, Law), named=False), None):
             name = getattr(nameless, "name", "")
             refuse(f"{nameless.__name__}.name", name, _NAME_WANTED, _NAME_REMEDY)

@@ -29,12 +29,12 @@ from fmab_jax.core import keys
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import Looked, is_own, refuse_broken
+from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse, whole_class
 from fmab_jax.run import cache, contract, outputs, resources, schema
-from fmab_jax.run.outputs.base import Output
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
 MAX_HORIZON = 10**12
@@ -118,13 +118,17 @@ class Config(NamedTuple):
     def result_bytes(self) -> int:
         """Memory of one seed's results: series of regret, rounds, links, and a few numbers."""
         series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
-        further = sum(8 * math.prod(map(self.size, each.dims)) for each in self.outputs)
+        further = sum(self.bytes_of(each.dims) for each in self.outputs)
         return self.points * (series + 8 * len(self.exchange.links)) + 40 + further
 
     def size(self, dim: str) -> int:
         """Returns the length of a dimension that an output may have."""
         sizes = {"time": self.points, "agent": self.problem.agents, "arm": self.problem.arms}
         return sizes[dim] if dim in sizes else len(self.exchange.links)
+
+    def bytes_of(self, dims: tuple[str, ...]) -> int:
+        """Returns the memory of one seed's values over some dimensions."""
+        return 8 * math.prod(map(self.size, dims))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -141,9 +145,9 @@ class Config(NamedTuple):
         """Memory of one seed at work."""
         # What the program is given is repeated for every seed.
         given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.arrays))
-        # A tally, what it is after a stretch, and what the stretch adds.
-        tallies = outputs.tallies_of(self.outputs)
-        added = 24 * sum(math.prod(map(self.size, each.dims)) for each in tallies)
+        # A gauge, what it is after a stretch, and what the stretch adds.
+        gauges = outputs.gauges_of(self.outputs)
+        added = 3 * sum(self.bytes_of(each.dims) for each in gauges)
         return given + added + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
 
     def needs(
@@ -227,7 +231,7 @@ def bound(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
         )
-        trial = outputs.tallying(trial, asked, algorithm.title or algorithm.name)
+        trial = outputs.gauging(trial, asked, algorithm.title or algorithm.name)
         soon = False
         if quick and hasattr(trial, "quick"):
             trial = trial.quick()
@@ -560,10 +564,10 @@ def run_trials(
 
 
 class Collected:
-    """The trials' results by field of `Outcome` or name of a tally, filled in batch by batch.
+    """The trials' results by field of `Outcome` or name of a gauge, filled in batch by batch.
 
     Attributes:
-        arrays: [trial, ...] of every field that some trial has, and of every tally.
+        arrays: [trial, ...] of every field that some trial has, and of every gauge.
         points: How many recorded slots are kept.
         over_time: Tallies that have a value at each of them.
     """
@@ -571,13 +575,13 @@ class Collected:
     def __init__(self, trials: int, points: int, asked: Sequence[Output] = ()) -> None:
         self.trials, self.points = trials, points
         self.arrays: dict[str, np.ndarray] = {}
-        tallies = outputs.tallies_of(asked)
-        self.over_time = {each.name for each in tallies if "time" in each.dims}
+        gauges = outputs.gauges_of(asked)
+        self.over_time = {each.name for each in gauges if "time" in each.dims}
 
     def put(self, start: int, outcome: Outcome) -> None:
         """Stores a batch at the place of its first trial."""
         fields: dict[str, Any] = outcome._asdict()
-        for name, values in (fields | (fields.pop("tallied") or {})).items():
+        for name, values in (fields | (fields.pop("gauged") or {})).items():
             if values is None:
                 continue
             dtype, over_time = schema.FIELDS.get(name, (np.dtype(float), name in self.over_time))

@@ -120,7 +120,7 @@ def _traced(function: Any, structure: Any, leaves: Any) -> tuple[export.Exported
     def flat(*leaves: Any) -> list[Any]:
         outcome = function(*jax.tree.unflatten(structure, leaves))
         gives[:] = [name for name, value in outcome._asdict().items() if value is not None]
-        gives.extend(f".{name}" for name in outcome.tallied or ())
+        gives.extend(f".{name}" for name in outcome.gauged or ())
         return jax.tree.leaves(outcome)
 
     return export.export(jax.jit(flat))(*leaves), gives
@@ -151,8 +151,8 @@ def _keep(path: Path, exported: export.Exported, gives: list[str]) -> None:
 def _structure(gives: list[str]) -> Any:
     """Returns the structure of an outcome that has these fields."""
     there: Any = {name: 0 if name in gives else None for name in Outcome._fields}
-    if there["tallied"] is not None:
-        there["tallied"] = {name[1:]: 0 for name in gives if name.startswith(".")}
+    if there["gauged"] is not None:
+        there["gauged"] = {name[1:]: 0 for name in gives if name.startswith(".")}
     return jax.tree.structure(Outcome(**there))
 
 

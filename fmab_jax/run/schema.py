@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fmab_jax.core.exchanges import Exchange, Meter
+from fmab_jax.core.outputs import Output
 
 VERSION = 4
 """Of files that hold results; a file of another version is refused."""
 
 
-FIELDS = {
+FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
     **dict.fromkeys(("regret", "waiting_regret"), (np.dtype(np.float64), True)),
     "rounds_by": (np.dtype(np.int32), True),
     "arms_reported": (np.dtype(np.int64), False),
@@ -22,7 +24,7 @@ FIELDS = {
         for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
     },
 }
-"""Of each field of an `Outcome` but the tallies: the type it is kept in, and whether it is over time."""
+"""Of each field of an `Outcome` but what is gauged: its type, and whether it is over time."""
 
 
 def costs_of(exchange: Exchange) -> dict[str, int]:
@@ -42,4 +44,14 @@ def meter_coordinates(meters: list[Meter]) -> dict[str, Any]:
         "side": ("meter", np.array([m.side for m in meters], dtype=str)),
         "priced": ("meter", np.array([m.priced for m in meters], dtype=bool)),
         "counts": ("meter", np.array([m.words for m in meters], dtype=str)),
+    }
+
+
+def index_coordinates(outputs: Sequence[Output], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Returns the coordinates of the agents and arms that some outputs are over."""
+    dims = {dim for output in outputs for dim in output.dims}
+    return {
+        dim: (dim, np.arange(sizes[dim]), {"long_name": dim, "units": "index"})
+        for dim in ("agent", "arm")
+        if dim in dims
     }

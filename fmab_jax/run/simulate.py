@@ -18,6 +18,7 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm, ledger_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core import keys
+from fmab_jax.core.outputs import Output, Record
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
@@ -26,8 +27,7 @@ from fmab_jax.notebook import Line, is_notebook
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
 from fmab_jax.run.outputs import chosen as chosen_outputs
-from fmab_jax.run.outputs import made, stated, tallies_of
-from fmab_jax.run.outputs.base import Output, Recorded
+from fmab_jax.run.outputs import gauges_of, made, stated
 from fmab_jax.run.outputs.usual import USUAL
 
 
@@ -319,7 +319,8 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     stored = dict(collected.arrays)
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
     links = np.array([number for _, number in config.exchange.links], np.int64)
-    record = Recorded(stored, {**config.facts, "links": links}, tallies_of(config.outputs))
+    record = Record(stored, {**config.facts, "links": links}, gauges_of(config.outputs))
+    sizes = {"agent": config.problem.agents, "arm": config.problem.arms}
     data: dict[str, Any] = {}
     coords: dict[str, Any] = {}
     for output in (*USUAL, *config.outputs):
@@ -332,6 +333,7 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
             "seed": ("seed", np.asarray(seeds, np.int64)),
             "time": ("time", config.grid[: config.points], time_attrs),
             **schema.meter_coordinates(meters),
+            **schema.index_coordinates(config.outputs, sizes),
             **coords,
         },
     )

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.base import Outcome, Tally
+from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Instance
 
 
@@ -48,7 +49,7 @@ def together(
     arms: int,
     room: int,
     agents: Float[Array, ""],
-    tallies: tuple[Tally, ...] = (),
+    gauges: tuple[Gauge, ...] = (),
 ) -> Outcome:
     """Returns the outcome of all agents from that of each.
 
@@ -57,7 +58,7 @@ def together(
         arms: K.
         room: Rows that agents are padded to.
         agents: M.
-        tallies: What was added up; each agent was one row.
+        gauges: What was added up; each agent was one row.
     """
     real = jnp.arange(room, dtype=jnp.int32) < agents.astype(jnp.int32)
     votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
@@ -84,10 +85,10 @@ def together(
         agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
         agents_worse=jnp.sum(jnp.where(real, each.agents_worse, 0)),
         final_gap=total(each.final_gap) / agents,
-        tallied={
+        gauged={
             one.name: found[:, 0] if one.by_agent else total(found)
-            for one in tallies
-            for found in [(each.tallied or {})[one.name]]
+            for one in gauges
+            for found in [(each.gauged or {})[one.name]]
         }
         or None,
     )

@@ -20,13 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import Algorithm, Outcome, Tally
+from fmab_jax.algorithms.base import Algorithm, Outcome
 from fmab_jax.algorithms.families import alone, epochs, lists
 from fmab_jax.algorithms.families.epochs import Epoch as Epoch  # so that fillings import from here
 from fmab_jax.algorithms.families.epochs import Heard as Heard
 from fmab_jax.algorithms.families.epochs import Scalar as Scalar
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import FiniteSupport, Law
 from fmab_jax.errors import flag, refuse
@@ -442,7 +443,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
             "narrows",
             "listed",
             "arms",
-            "tallies",
+            "gauges",
         ),
     ],
     data_fields=[
@@ -476,7 +477,7 @@ class EliminationTrial:
         listed: A batch's active arms are held in one list (`lists`), not in arrays of arms: faster
             on processors, the same bits; then ``narrows`` has no effect.
         arms: K.
-        tallies: What is added up for outputs. Static, too.
+        gauges: What is added up for outputs. Static, too.
         horizon: T in slots, int64.
         agents: M.
         reporting: N, the agents heard in a round.
@@ -517,7 +518,7 @@ class EliminationTrial:
     noise_weights: Any
     member: Any
     own: dict[str, Any]
-    tallies: tuple[Tally, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
 
     @property
     def noisy(self) -> bool:
@@ -550,18 +551,18 @@ class EliminationTrial:
         """Returns the same trial as a program that takes half as long to compile."""
         return replace(self, narrows=False)
 
-    def tallying(self, tallies: tuple[Tally, ...]) -> EliminationTrial:
-        """Returns the same trial, which adds up tallies for outputs.
+    def gauging(self, gauges: tuple[Gauge, ...]) -> EliminationTrial:
+        """Returns the same trial, which adds up gauges for outputs.
 
         Raises:
-            ValueError: If agents share the arms out, and a tally is by agent: who pulls what when
+            ValueError: If agents share the arms out, and a gauge is by agent: who pulls what when
                 is not worked out.
         """
-        for each in tallies:
+        for each in gauges:
             if self.shared and each.by_agent:
                 allowed = f"left out with {self.filling.title}, whose agents share the arms out"
                 refuse("outputs", each.name, allowed, "what each agent pulls is not worked out")
-        return replace(self, tallies=tallies)
+        return replace(self, gauges=gauges)
 
     @property
     def together(self) -> bool:
@@ -575,7 +576,7 @@ class EliminationTrial:
         simple = one_row and self.plain
         simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
         # The list adds nothing up.
-        simple = (simple or self.lazy) and not self.tallies
+        simple = (simple or self.lazy) and not self.gauges
         # Somebody's own loop stays.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
@@ -622,7 +623,7 @@ class EliminationTrial:
             return epochs.run(trial, instance, grid, key, self.horizon)
         local, own, last = alone.each(instance, key, self.room, self.agents, self.horizon)
         each = jax.vmap(epochs.run, (None, 0, None, 0, 0))(trial, local, grid, own, last)
-        return alone.together(each, self.arms, self.room, self.agents, self.tallies)
+        return alone.together(each, self.arms, self.room, self.agents, self.gauges)
 
     def run_together(
         self, instance: Instance, grid: Int[Array, "trial time"], key: Array

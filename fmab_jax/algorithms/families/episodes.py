@@ -19,21 +19,13 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.base import (
-    Algorithm,
-    Outcome,
-    Stretch,
-    Tally,
-    checked,
-    tallied,
-    tallies_end,
-    tallies_of,
-)
+from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.algorithms.families import alone
 from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import flag, refuse
@@ -264,7 +256,7 @@ class Episodes(Algorithm):
 
 @partial(
     jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared", "tallies"],
+    meta_fields=["filling", "law", "room", "shared", "gauges"],
     data_fields=["horizon", "agents", "own"],
 )
 @dataclass(frozen=True)
@@ -272,11 +264,11 @@ class EpisodesTrial:
     """A policy of episodes bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next three and the tallies.
+        filling: The policy, for its functions. Static, as are the next three and the gauges.
         law: Of the rewards.
         room: Runs of a seed: rows that agents are padded to, or 1.
         shared: All agents play together.
-        tallies: What is added up for outputs.
+        gauges: What is added up for outputs.
         horizon: T in slots, int64.
         agents: M.
         own: The policy's values.
@@ -289,11 +281,11 @@ class EpisodesTrial:
     horizon: Any
     agents: Any
     own: dict[str, Any]
-    tallies: tuple[Tally, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
 
-    def tallying(self, tallies: tuple[Tally, ...]) -> EpisodesTrial:
-        """Returns the same trial, which adds up tallies for outputs."""
-        return replace(self, tallies=tallies)
+    def gauging(self, gauges: tuple[Gauge, ...]) -> EpisodesTrial:
+        """Returns the same trial, which adds up gauges for outputs."""
+        return replace(self, gauges=gauges)
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
@@ -312,7 +304,7 @@ class EpisodesTrial:
         run = jax.vmap(partial(_run, self), (0, None, 0, 0, None))
         each = run(local, grid, own, last, jnp.ones_like(agents))
         arms = instance.gaps.shape[0]
-        return alone.together(each, arms, self.room, agents, self.tallies)
+        return alone.together(each, arms, self.room, agents, self.gauges)
 
 
 class _Run(NamedTuple):
@@ -325,7 +317,7 @@ class _Run(NamedTuple):
     rounds: Int[Array, ""]
     regret_curve: Float[Array, " time"]
     rounds_curve: Int[Array, " time"]
-    tallies: tuple[Any, ...]
+    gauges: tuple[Any, ...]
 
 
 def _run(
@@ -360,7 +352,7 @@ def _run(
         agents_lost=jnp.zeros_like(whole),
         agents_worse=jnp.where(gap > 0.0, whole, 0),
         final_gap=gap,
-        tallied=tallies_end(trial.tallies, run.tallies),
+        gauged=gauges_end(trial.gauges, run.gauges),
     )
 
 
@@ -394,17 +386,17 @@ def _first(
     state = _kept(whole, after, state)
     rounds = (whole & trial.shared).astype(jnp.int32)
     at = jnp.minimum(grid, until)
-    tallies = tallies_of(trial.tallies, 1, arms, grid)
-    if trial.tallies:
-        tallies = arrays.varying_like(tallies, jax.random.key_data(key), last)
+    gauges = gauges_start(trial.gauges, 1, arms, grid)
+    if trial.gauges:
+        gauges = arrays.varying_like(gauges, jax.random.key_data(key), last)
 
-        def one_slot(tallies: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
+        def one_slot(gauges: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
             slot = jnp.minimum(arm.astype(jnp.int64), until)
             more = jnp.minimum(slot + 1, until), arm, instance.gaps[arm], sharing
             now = partial(_played, instance, slot, *more)
-            return tallied(trial.tallies, tallies, now, grid), None
+            return gauged(trial.gauges, gauges, now, grid), None
 
-        tallies, _ = lax.scan(one_slot, tallies, jnp.arange(arms, dtype=jnp.int32))
+        gauges, _ = lax.scan(one_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
     return _Run(
         state=state,
         number=jnp.int32(1),
@@ -413,7 +405,7 @@ def _first(
         rounds=rounds,
         regret_curve=sharing * gaps[at],
         rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
-        tallies=tallies,
+        gauges=gauges,
     )
 
 
@@ -459,9 +451,9 @@ def _episode(
         rounds=rounds,
         regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
         rounds_curve=step(run.rounds_curve, grid, until, rounds),
-        tallies=tallied(
-            trial.tallies,
-            run.tallies,
+        gauges=gauged(
+            trial.gauges,
+            run.gauges,
             lambda: _played(instance, run.slot, until, arm, gap, sharing),
             grid,
         ),

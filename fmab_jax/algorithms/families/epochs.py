@@ -15,16 +15,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from fmab_jax.algorithms.base import (
-    Outcome,
-    Stretch,
-    checked,
-    tallied,
-    tallies_end,
-    tallies_of,
-)
+from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.core import arrays, keys, laplace, normal, samplers, sums
 from fmab_jax.core.curves import extend, step
+from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance
 
 Scalar = Float[Array, ""]
@@ -158,7 +152,7 @@ class _State(NamedTuple):
 
     Attributes:
         gaps: Sum over the active arms of the whole problem.
-        tallies: What is added up for outputs; empty where nothing is asked for.
+        gauges: What is added up for outputs; empty where nothing is asked for.
     """
 
     epoch: Int[Array, ""]
@@ -168,7 +162,7 @@ class _State(NamedTuple):
     gaps: Float[Array, ""]
     arms: _Arms
     told: Told
-    tallies: tuple[Any, ...] = ()
+    gauges: tuple[Any, ...] = ()
 
 
 def widths(arms: int) -> tuple[int, ...]:
@@ -210,10 +204,10 @@ def run(
             state = _explore(trial, instance, grid, key, last, columns, state, following)
     exploring = state.gaps / state.decision.active.astype(jnp.float64)
     found = outcome_of(trial, grid, state.clock, state.decision, state.pulls, exploring)
-    tallies = tallied(
-        trial.tallies, state.tallies, lambda: _committed(trial, state.clock, state.decision), grid
+    gauges = gauged(
+        trial.gauges, state.gauges, lambda: _committed(trial, state.clock, state.decision), grid
     )
-    return found._replace(tallied=tallies_end(trial.tallies, tallies))
+    return found._replace(gauged=gauges_end(trial.gauges, gauges))
 
 
 def _rows(trial: Any) -> int:
@@ -314,7 +308,7 @@ def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_
             noises=jnp.zeros(width if trial.shared else 0),
         ),
         told=silence(trial),
-        tallies=tallies_of(trial.tallies, _rows(trial), width, grid),
+        gauges=gauges_start(trial.gauges, _rows(trial), width, grid),
     )
 
 
@@ -476,9 +470,9 @@ def _epoch(
     # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
     fits, explored = explored_by(trial, epoch, state.clock.slot)
     rate = trial.agents * (state.gaps / epoch.active)
-    tallies = tallied(
-        trial.tallies,
-        state.tallies,
+    gauges = gauged(
+        trial.gauges,
+        state.gauges,
         lambda: _explored(trial, state.clock, explored, rate, columns, arms),
         grid,
     )
@@ -509,7 +503,7 @@ def _epoch(
             share = jax.nn.one_hot(columns.arm[play], trial.arms, dtype=jnp.float64)
             return Stretch(explored, until, best, share, _agents(trial))
 
-        tallies = tallied(trial.tallies, tallies, wait, grid)
+        gauges = gauged(trial.gauges, gauges, wait, grid)
         clock = _waited(clock, grid, until, waiting)
     completed = fits & (explored + trial.wait <= trial.horizon)
 
@@ -546,7 +540,7 @@ def _epoch(
     )
     arms = _Arms(alive, successes, noise, noises)
     known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
-    return _State(number, known, clock, decision, gaps, arms, told, tallies)
+    return _State(number, known, clock, decision, gaps, arms, told, gauges)
 
 
 def passed(

@@ -22,18 +22,10 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
-from fmab_jax.algorithms.base import (
-    Algorithm,
-    Outcome,
-    Stretch,
-    Tally,
-    checked,
-    tallied,
-    tallies_end,
-    tallies_of,
-)
+from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.core import arrays, exchanges, keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import flag, refuse
@@ -576,7 +568,7 @@ def _state_rows(
 
 @partial(
     jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared", "state_rows", "tallies"],
+    meta_fields=["filling", "law", "room", "shared", "state_rows", "gauges"],
     data_fields=["horizon", "agents", "neighbours", "own"],
 )
 @dataclass(frozen=True)
@@ -584,7 +576,7 @@ class IndexTrial:
     """An index policy bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next four and the tallies.
+        filling: The policy, for its functions. Static, as are the next four and the gauges.
         law: Of the rewards.
         room: Rows that agents are padded to.
         shared: All agents share one row of the state.
@@ -593,7 +585,7 @@ class IndexTrial:
         agents: M.
         neighbours: As in `Slot`.
         own: The policy's values.
-        tallies: What is added up for outputs.
+        gauges: What is added up for outputs.
     """
 
     filling: type[IndexPolicy]
@@ -605,13 +597,13 @@ class IndexTrial:
     agents: Any
     neighbours: Any
     own: dict[str, Any]
-    tallies: tuple[Tally, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
 
     waits: ClassVar[bool] = False
 
-    def tallying(self, tallies: tuple[Tally, ...]) -> IndexTrial:
-        """Returns the same trial, which adds up tallies for outputs."""
-        return replace(self, tallies=tallies)
+    def gauging(self, gauges: tuple[Gauge, ...]) -> IndexTrial:
+        """Returns the same trial, which adds up gauges for outputs."""
+        return replace(self, gauges=gauges)
 
     @property
     def rows(self) -> int:
@@ -672,7 +664,7 @@ class _Run(NamedTuple):
     rounds: Int[Array, ""]
     regret_curve: Float[Array, " time"]
     rounds_curve: Int[Array, " time"]
-    tallies: tuple[Any, ...]
+    gauges: tuple[Any, ...]
 
 
 def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Run:
@@ -680,8 +672,8 @@ def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key
     slot = _slot(trial, arms, key, jnp.int64(0), _CHOOSING)
     state = trial.filling.init(trial.rows, arms, slot, trial.own)
     blank = jnp.zeros(grid.shape)
-    tallies = tallies_of(trial.tallies, trial.rows, arms, grid)
-    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), tallies)
+    gauges = gauges_start(trial.gauges, trial.rows, arms, grid)
+    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
     return arrays.varying_like(run, jax.random.key_data(key))
 
 
@@ -732,34 +724,34 @@ def _block(
         rounds=rounds[-1],
         regret_curve=jnp.where(inside, regret[position], run.regret_curve),
         rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
-        tallies=_tallied(trial, instance, grid, before, run.tallies, arms, gaps),
+        gauges=_gauged(trial, instance, grid, before, run.gauges, arms, gaps),
     )
 
 
-def _tallied(
+def _gauged(
     trial: IndexTrial,
     instance: Instance,
     grid: Int[Array, " time"],
     before: Int[Array, ""],
-    tallies: tuple[Any, ...],
+    gauges: tuple[Any, ...],
     arms: Int[Array, "slot row"],
     gaps: Float[Array, "slot row"],
 ) -> tuple[Any, ...]:
-    """Returns the tallies after a block of slots, each of which is a stretch."""
-    if not trial.tallies:
-        return tallies
+    """Returns the gauges after a block of slots, each of which is a stretch."""
+    if not trial.gauges:
+        return gauges
     real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
     every = jnp.arange(instance.gaps.shape[0], dtype=arms.dtype)
 
-    def one_slot(tallies: tuple[Any, ...], given: tuple[Array, ...]) -> tuple[Any, None]:
+    def one_slot(gauges: tuple[Any, ...], given: tuple[Array, ...]) -> tuple[Any, None]:
         slot, arm, gap = given
         start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
         share = jnp.where(arm[:, None] == every, 1.0, 0.0)
         now = Stretch(start, stop, gap, share, real)
-        return tallied(trial.tallies, tallies, lambda: now, grid), None
+        return gauged(trial.gauges, gauges, lambda: now, grid), None
 
     slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
-    return lax.scan(one_slot, tallies, (slots, arms, gaps))[0]
+    return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
 
 
 def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
@@ -859,5 +851,5 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         agents_lost=counted(~best),
         agents_worse=counted(gap > 0.0),
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
-        tallied=tallies_end(trial.tallies, run.tallies),
+        gauged=gauges_end(trial.gauges, run.gauges),
     )

@@ -1,6 +1,6 @@
 """What comes out of a run, and how an output is found.
 
-An output is made, on the host, of what trials have recorded: fields of an `Outcome`, and tallies,
+An output is made, on the host, of what trials have recorded: fields of an `Outcome`, and gauges,
 which the loops add up only where an output needs them. A file of this folder that defines an
 `Output` adds it; one of the user's own is passed to `simulate` or `sweep` as it is.
 """
@@ -12,26 +12,48 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from fmab_jax.algorithms.base import Tally
-from fmab_jax.core.plugins import code_digest
+from fmab_jax.core.outputs import DIMENSIONS, Gauge, Output, Record
+from fmab_jax.core.plugins import code_digest, plugin_modules
 from fmab_jax.errors import Shown, did_you_mean, refuse
-from fmab_jax.run.outputs.base import DIMENSIONS, Output, Record
 from fmab_jax.run.outputs.usual import USUAL
 
 _NAME_WANTED = "a short plain name that no other variable has"
 
 
-@functools.cache
 def further() -> dict[str, Output]:
-    """Returns the outputs that are made where they are asked for, by name."""
-    found = {}
+    """Returns the outputs that are made where they are asked for, by name.
+
+    They are this folder's and those of plug-ins that are loaded.
+
+    Raises:
+        ValueError: If a plug-in takes the name of another output.
+    """
+    found = dict(_shipped())
+    for module in plugin_modules():
+        for each in _defined_in(module):
+            if each.name in _shipped() or each in USUAL:
+                refuse("plugin", each.name, "the name of no other output", "rename it")
+            found[each.name] = each
+    return found
+
+
+def _defined_in(module: ModuleType) -> list[Output]:
+    """Returns the outputs that a module has and did not import from here."""
+    own = [each for each in vars(module).values() if isinstance(each, Output)]
+    return [each for each in own if each not in USUAL and each not in _shipped().values()]
+
+
+@functools.cache
+def _shipped() -> dict[str, Output]:
+    found: dict[str, Output] = {}
     package = sys.modules[__name__]
     for file in pkgutil.iter_modules(package.__path__):
-        if file.name in ("base", "usual"):
+        if file.name == "usual":
             continue
         module = importlib.import_module(f"{package.__name__}.{file.name}")
         own = [each for each in vars(module).values() if isinstance(each, Output)]
@@ -77,37 +99,51 @@ def _check(output: Output, taken: set[str]) -> None:
         refuse("Output.dims", output.dims, f"some of {DIMENSIONS} in this order", "reorder them")
 
 
-def tallies_of(outputs: Sequence[Output]) -> tuple[Tally, ...]:
-    """Returns what has to be added up for some outputs, each tally once."""
-    return tuple(dict.fromkeys(tally for each in outputs for tally in each.tallies))
+def gauges_of(outputs: Sequence[Output]) -> tuple[Gauge, ...]:
+    """Returns what has to be added up for some outputs, each gauge once."""
+    return tuple(dict.fromkeys(gauge for each in outputs for gauge in each.gauges))
 
 
-def tallying(trial: Any, outputs: Sequence[Output], title: str) -> Any:
+def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
     """Returns a trial that adds up what some outputs need.
 
     Raises:
         ValueError: If the algorithm's loop cannot.
     """
-    tallies = tallies_of(outputs)
-    if not tallies:
+    gauges = gauges_of(outputs)
+    if not gauges:
         return trial
-    if not callable(getattr(trial, "tallying", None)):
-        needy = next(each.name for each in outputs if each.tallies)
+    if not callable(getattr(trial, "gauging", None)):
+        needy = next(each.name for each in outputs if each.gauges)
         refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
-    return trial.tallying(tallies)
+    return trial.gauging(gauges)
 
 
 def described(output: Output) -> str:
     """Returns what tells an output from others: its name, and its source if it is one's own."""
-    if output is further().get(output.name):
+    if output is _shipped().get(output.name):
         return output.name
-    functions = [output.of, *(x for each in output.tallies for x in each if callable(x))]
+    functions = [output.of, *(x for each in output.gauges for x in each if callable(x))]
     return f"{output.name} {code_digest(*functions)}"
 
 
 def stated(outputs: Sequence[Output]) -> dict[str, list[str]]:
     """Returns what a study says of them; nothing where none is asked for."""
     return {"outputs": [described(each) for each in outputs]} if outputs else {}
+
+
+def of_study(said: Sequence[str]) -> tuple[Output, ...]:
+    """Returns the outputs that a study states.
+
+    Raises:
+        ValueError: If one is of a plug-in that is not loaded, or says something else now.
+    """
+    known = {described(each): each for each in further().values()}
+    for each in said:
+        if each not in known:
+            remedy = "load the plug-in that defines it, as it was"
+            refuse("outputs", each.partition(" ")[0], "known here", remedy)
+    return tuple(known[each] for each in said)
 
 
 def made(output: Output, record: Record, size: Callable[[str], int]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmab_jax.run.outputs.base import Output
+from fmab_jax.core.outputs import Output
 from fmab_jax.run.outputs.usual import NUMBERS
 
 BITS_SENT = Output(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmab_jax.run.outputs.base import Output, Record
-from fmab_jax.run.outputs.regret_by_agent import TALLY
+from fmab_jax.core.outputs import Output, Record
+from fmab_jax.run.outputs.regret_by_agent import GAUGE
 
 
 def _jain(record: Record) -> np.ndarray:
@@ -22,6 +22,6 @@ FAIRNESS = Output(
     "Jain's index of the agents' regret at T",
     "1 for equal regret, 1 / M if one agent has it all",
     _jain,
-    tallies=(TALLY,),
+    gauges=(GAUGE,),
     source="Jain, Chiu and Hawe, DEC TR-301, 1984",
 )

@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from fmab_jax.algorithms.base import Stretch, Tally
-from fmab_jax.run.outputs.base import Output
+from fmab_jax.core.outputs import Gauge, Output, Stretch
 
 
 def _start(rows: int, arms: int, grid: Array) -> Array:
@@ -25,7 +24,7 @@ def _end(found: Array) -> Any:
     return found
 
 
-TALLY = Tally("pulls", ("arm",), _start, _add, _end)
+GAUGE = Gauge("pulls", ("arm",), _start, _add, _end)
 
 PULLS = Output(
     "pulls",
@@ -33,7 +32,7 @@ PULLS = Output(
     "pulls",
     lambda record: record["pulls"],
     ("arm",),
-    tallies=(TALLY,),
+    gauges=(GAUGE,),
 )
 """Of all agents together. Where the horizon cuts an epoch, its pulls are shared out equally over
 the active arms, and need not be whole."""

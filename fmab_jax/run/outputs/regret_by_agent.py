@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fmab_jax.algorithms.base import Stretch, Tally
 from fmab_jax.core.curves import extend
-from fmab_jax.run.outputs.base import Output
+from fmab_jax.core.outputs import Gauge, Output, Stretch
 
 
 def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:
@@ -28,7 +27,7 @@ def _end(found: tuple[Array, Array]) -> Any:
     return found[1]
 
 
-TALLY = Tally("regret_by_agent", ("agent", "time"), _start, _add, _end)
+GAUGE = Gauge("regret_by_agent", ("agent", "time"), _start, _add, _end)
 
 REGRET_BY_AGENT = Output(
     "regret_by_agent",
@@ -36,6 +35,6 @@ REGRET_BY_AGENT = Output(
     "reward",
     lambda record: record["regret_by_agent"].swapaxes(1, 2),
     ("time", "agent"),
-    tallies=(TALLY,),
+    gauges=(GAUGE,),
 )
 """Summed over agents it is ``regret``, up to rounding."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmab_jax.run.outputs.base import Output
+from fmab_jax.core.outputs import Output
 
 LINKS = Output(
     "links",
