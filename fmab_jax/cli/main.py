@@ -41,7 +41,10 @@ _COMMANDS = {
     "outputs": "what comes out of a run, always or when it is asked for",
     "doctor": "versions, devices and caches, and what a run would need",
 }
-_WITH_PLUGINS = ("run", "sweep", "bounds", "audit", "benchmark", "algorithms", "outputs")
+_WITH_PLUGINS = (
+    *("run", "sweep", "show", "plot", "compare", "report", "export"),
+    *("bounds", "audit", "benchmark", "algorithms", "outputs"),
+)
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
 Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many
