@@ -109,18 +109,25 @@ def differing(found: dict[str, dict[str, Any]]) -> str:
     return ""
 
 
-def whole(code: str, kind: str, repeats: int) -> list[float]:
-    """Returns the seconds a program takes, from its start to its end, each time anew."""
-    found = []
+def whole(code: str, kind: str, repeats: int) -> dict[str, Any]:
+    """Returns the seconds a program takes, from its start to its end, each time anew.
+
+    And the most memory that it had, in bytes, where the system tells of a process that has ended.
+    """
+    found, peak = [], 0
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": folder}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         for number in range(repeats + (kind == "warm")):
             program = f"STORE = {folder + f'/{number}'!r}\nimport fmab_jax as fmab\n{code}"
             started = time.perf_counter()
-            subprocess.run([sys.executable, "-c", program], env=environment, cwd=ROOT, check=True)
+            process = subprocess.Popen([sys.executable, "-c", program], env=environment, cwd=ROOT)
+            _, status, used = os.wait4(process.pid, 0)
+            if status:
+                sys.exit(f"a program ended with status {status}")
             found.append(time.perf_counter() - started)
-    return found[kind == "warm" :]
+            peak = max(peak, used.ru_maxrss * 1024)
+    return {"seconds": found[kind == "warm" :], "peak_bytes": peak}
 
 
 def machine() -> dict[str, Any]:
@@ -193,10 +200,11 @@ def main() -> None:
     for name, code, kind in WHOLE:
         if not wanted(name) or (asked.quick and kind != "cold"):
             continue
-        seconds = whole(code, kind, 1 if kind == "long" else turns)
-        results["programs"][name] = {"seconds": seconds}
+        found = whole(code, kind, 1 if kind == "long" else turns)
+        results["programs"][name] = found
         keep()
-        print(f"\n{name}: {statistics.median(seconds):.2f} s", flush=True)
+        seconds = statistics.median(found["seconds"])
+        print(f"\n{name}: {seconds:.2f} s, {found['peak_bytes'] / 10**6:,.0f} MB", flush=True)
     if not partial and not asked.out:
         from benchmarks.report import write
 

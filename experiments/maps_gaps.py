@@ -16,7 +16,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, pictures, verdicts
+from experiments import common, pictures, seen, verdicts
 from experiments.maps_common import (
     AGENTS,
     ARMS,
@@ -248,8 +248,8 @@ def draw_gaps(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pictures.
             "; ".join(
                 f"T = {common.whole(T)}: {100 * low:.0f} % of seeds spend R = {max(budgets)} at "
                 f"gap {gaps[0]:g}, {100 * high:.0f} % at {gaps[-1]:g}; at most "
-                f"{100 * worst[T][0]:.0f} % commit to a worse arm (R = {worst[T][1]}, gap "
-                f"{worst[T][2]})"
+                f"{seen.no_less(100 * worst[T][0]):.2g} % commit to a worse arm (R = {worst[T][1]}, "
+                f"gap {worst[T][2]})"
                 for T, (low, high) in spent.items()
             )
             + ".",
@@ -340,8 +340,8 @@ def _told_regret(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> str:
         (oracle,) = (row for row in own if row["gap"] == ORACLE)
         told.append(
             f"at T = {common.whole(horizon)}, R = {least['R']} has its least regret at gap "
-            f"{least['gap']}, {least['over no budget'][0]:.2g} times that without a budget, and "
-            f"{oracle['over no budget'][0]:.2g} times with the oracle's"
+            f"{least['gap']}, {least['over no budget'][0]:.2g} times that without a budget; "
+            f"with the oracle's gap it is {oracle['over no budget'][0]:.2g} times that"
         )
     text = "; ".join(told)
     return text[0].upper() + text[1:]

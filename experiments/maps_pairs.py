@@ -173,7 +173,10 @@ def _told_pairs(
 ) -> str:
     """Says what one horizon's map shows: its range, and who beats agents alone."""
     budgeted = [row for row in rows if row["R"] != "none"]
-    told = f"At T = {common.whole(horizon)} the ratio is {ratios.min():.2g} to {ratios.max():.3g}"
+    told = (
+        f"At T = {common.whole(horizon)} the regret over that of all agents without a budget is "
+        f"{ratios.min():.2g} to {ratios.max():.3g}"
+    )
     over = sum(row["over R_C"][1] > AGENTS for row in budgeted)
     means = sum(row["over R_C"][0] > AGENTS for row in budgeted)
     told += (

@@ -386,6 +386,16 @@ def _told_exponents(rows: Sequence[Mapping[str, Any]], quantities: Sequence[str]
     told = []
     for name in quantities:
         each = [row for row in rows if row["exponent in"] == name and row["ε"] != "none"]
-        ends = [each[0]["measured"][0], each[-1]["measured"][0]]
-        told.append(f"in {name} from {ends[0]:.2f} to {ends[1]:.2f}")
-    return "From the smallest ε to the largest the exponent goes, " + ", ".join(told)
+        means = [row["measured"][0] for row in each]
+        first, last = means[0], means[-1]
+        between = [
+            f"{extreme:.2f} between them"
+            for extreme, beyond in (
+                (min(means), min(means) < min(first, last) - 0.05),
+                (max(means), max(means) > max(first, last) + 0.05),
+            )
+            if beyond
+        ]
+        also = f" ({' and '.join(between)})" * bool(between)
+        told.append(f"in {name} {first:.2f} and {last:.2f}{also}")
+    return "At the smallest ε and the largest the exponent is, " + ", ".join(told)

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims_theory, common, pictures, verdicts
+from experiments import claims_theory, common, pictures, seen, verdicts
 from experiments.maps_common import AGENTS, ARMS, EPSILON, caption, end, run_paper
 from fmab_jax.analysis import theory
 from fmab_jax.core import exchanges, graphs
@@ -219,6 +219,6 @@ def _told_waits(
         f"{least['extra regret'][0]:.2g} with M = {least['M']} and {most['extra regret'][0]:,.0f} "
         f"with M = {most['M']}. Of {len(each)} points, the {100 * common.LEVEL:g} % interval lies "
         f"above 0 at {added} (waiting adds regret), and below 0 at {saved} (it saves some). The "
-        f"mean is at most {share:.2g} % of the regret on the complete graph, and {100 * used:.0f} "
-        "% of 2 M (d_G − 1)"
+        f"mean is at most {seen.no_less(share):.2g} % of the regret on the complete graph, and "
+        f"{seen.no_less(100 * used):.2g} % of 2 M (d_G − 1)"
     )

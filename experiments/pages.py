@@ -271,7 +271,7 @@ def _excluded(numbers: Numbers, condition: str) -> str:
         raise ValueError(f"Remark 2 does not exclude {condition}: say so")
     promised = [row for row in rows if float(row["R"]) >= float(row["R of Remark 2"])]
     more = sum(float(row["over agents alone, lower"]) > 1 for row in promised)
-    told = f"{more or 'none'} of {len(promised)} pairs (p, R) has more"
+    told = f"{more or 'none'} of {len(promised)} cells (p, R, T) has more"
     return (
         f"which Remark 2 excludes (it asks for R ≥ {least:.3g}); where it promises no more regret, "
         f"{told}"

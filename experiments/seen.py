@@ -6,6 +6,7 @@ granted: where the numbers do not show it, the sentence says what they show inst
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fmab_jax.analysis.words import whole
@@ -72,8 +73,17 @@ def percent(value: float, of: float) -> str:
 
 def most(values: Iterable[tuple[float, float]]) -> str:
     """Says how large some numbers are, at most, in per cent of what each belongs to."""
-    share = max(100 * abs(value) / of for value, of in values)
+    share = no_less(max(100 * abs(value) / of for value, of in values))
     return f"at most {share:.2g} %" if share < 100 else f"at most {share:,.0f} %"
+
+
+def no_less(value: float, digits: int = 2) -> float:
+    """Rounds up to so many significant digits: a bound is not rounded down."""
+    if not value:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    # What is a multiple of the unit but for rounding is one.
+    return math.ceil(value / unit * (1 - 1e-12)) * unit
 
 
 def listed(words: Iterable[str]) -> str:

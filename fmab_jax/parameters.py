@@ -103,7 +103,7 @@ class Real(Kind):
 
     def checked(self, name: str, value: Any, remedy: str) -> float | None:
         """Returns a float in the range; None for infinity where None has a meaning."""
-        # An endless amount is none; no share is endless.
+        # Infinity means None for an amount; a share (high = 1) has no infinity.
         endless = isinstance(value, (float, np.floating)) and value == math.inf
         if self.none is not None and self.high > 1 and endless:
             return None
@@ -310,7 +310,7 @@ def parameters_of(owner: type) -> Mapping[str, Parameter]:
     Raises:
         ValueError: If a plain field's annotation says none of these.
     """
-    # A checker takes a class with fields for something that cannot be looked up.
+    # The cast is for type checkers, which take a class with fields to be unhashable.
     return _parameters_of(typing.cast(Any, owner))
 
 
@@ -320,7 +320,7 @@ def _parameters_of(owner: type) -> Mapping[str, Parameter]:
     remedy = "declare the field with fmab_jax.parameter(kind, help)"
     try:
         hints = typing.get_type_hints(owner)
-    except Exception as error:  # names that are not there, texts that are no types
+    except Exception as error:  # unknown names, and texts that are no types
         why = Shown(" ".join(str(error).split())[:80])
         refuse(f"{owner.__name__}'s annotations", why, "types that there are", remedy)
     for each in dataclasses.fields(owner):
@@ -361,7 +361,7 @@ def check_attributes(owner: type) -> None:
     Such as ``title = 5`` where `Algorithm` says that a title is a text. Properties are left alone.
 
     Args:
-        owner: A class of somebody's own.
+        owner: A class of a plug-in.
 
     Raises:
         ValueError: For the first of another type.
@@ -441,37 +441,13 @@ class Described:
         self.check()
 
     def check(self) -> None:
-        """Refuses values that do not go together; a hook.
-
-        Example:
-            >>> from dataclasses import dataclass
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.errors import refuse
-            >>> @dataclass(frozen=True)
-            ... class Careful(fmab.cdp_mab):
-            ...     name = "careful"
-            ...
-            ...     def check(self):
-            ...         super().check()
-            ...         if self.rounds is not None and self.participation < 0.5:
-            ...             allowed, remedy = "None where p < 0.5", "let more agents report"
-            ...             refuse("rounds", self.rounds, allowed, remedy)
-            >>> Careful(1.0, participation=0.4, rounds=3)
-            Traceback (most recent call last):
-            fmab_jax.errors.Refusal: rounds=3: must be None where p < 0.5; let more agents report
-        """
+        """Refuses values that do not go together; a hook."""
         for name, each in parameters_of(type(self)).items():
             if getattr(self, name) is UNSET:
                 refuse(name, UNSET, "given", each.remedy)
 
     def settings(self) -> dict[str, str]:
-        """Returns, by parameter, the words for every value that is not the default.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.cdp_mab(0.5, participation=0.4).settings()
-            {'epsilon': 'ε = 0.5', 'participation': 'p = 0.4'}
-        """
+        """Returns, by parameter, the words for every value that is not the default."""
         found = {}
         for name, each in parameters_of(type(self)).items():
             value = getattr(self, name)
@@ -480,13 +456,7 @@ class Described:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """Returns every parameter as JSON can say it.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.gosine(graph="ring").plain()
-            {'graph': 'ring', 'alpha': 4.0}
-        """
+        """Returns every parameter as JSON can say it."""
         return {
             name: None if getattr(self, name) is UNSET else each.kind.plain(getattr(self, name))
             for name, each in parameters_of(type(self)).items()

@@ -114,8 +114,8 @@ LAWS = LAPLACE, BITS = "Laplace", "bits"
 """Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
 where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
 
-# What decides how rewards become messages and actions; what is left is a function of these. Values
-# are what the noise is scaled by.
+# Attributes that decide how rewards become messages and actions; all others are functions of these.
+# `values` is among them: the noise is scaled by it.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
@@ -213,14 +213,32 @@ class Algorithm(Described):
         examples: Options after ``fmab run NAME`` or ``fmab sweep NAME``, for their help.
 
     Example:
-        Every algorithm is a value. It can be asked what it is before it runs.
+        An algorithm is a value. It tells what it is, who hears it and what its messages leak.
 
+        >>> from dataclasses import dataclass
         >>> import fmab_jax as fmab
+        >>> from fmab_jax.errors import refuse
         >>> algorithm = fmab.cdp_mab(0.5, participation=0.4)
-        >>> algorithm.title, algorithm.heard
-        ('CDP-MAB', 'a server hears ceil(pM) agents a round')
-        >>> algorithm == fmab.cdp_mab(0.5, participation=0.4)
-        True
+        >>> algorithm.heard, algorithm.privacy(algorithm.exchange(5))
+        ('a server hears ceil(pM) agents a round', {'epsilon': 0.5, 'epsilon_message': 1.0})
+
+        Another one derives from it, here with parameters that must go together.
+
+        >>> @dataclass(frozen=True)
+        ... class Careful(fmab.cdp_mab):
+        ...     name = "careful"
+        ...
+        ...     def check(self):
+        ...         super().check()
+        ...         if self.rounds is not None and self.participation < 0.5:
+        ...             allowed, remedy = "None where p < 0.5", "let more agents report"
+        ...             refuse("rounds", self.rounds, allowed, remedy)
+        ...
+        ...     def number_bits(self, arms):
+        ...         return 32
+        >>> Careful(1.0, participation=0.4, rounds=3)
+        Traceback (most recent call last):
+        fmab_jax.errors.Refusal: rounds=3: must be None where p < 0.5; let more agents report
     """
 
     name: ClassVar[str] = ""
@@ -232,7 +250,7 @@ class Algorithm(Described):
     examples: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """Lets an algorithm that changes another not pass for it.
+        """Resets what a class that changes another algorithm has to state anew.
 
         Title and source are its own, and a privacy ledger holds only for what it was stated for.
         """
@@ -254,13 +272,6 @@ class Algorithm(Described):
 
         Raises:
             ValueError: If a parameter does not fit the number of agents.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.cdp_mab(0.5, participation=0.4).exchange(5).reporting
-            2
-            >>> fmab.ddp_mab(0.5, graph="ring").exchange(5).wait
-            1
         """
         raise NotImplementedError
 
@@ -285,37 +296,15 @@ class Algorithm(Described):
 
         Raises:
             ValueError: If the problem is not one that the algorithm can run on.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm, problem = fmab.cdp_mab(0.5), fmab.Problem.uniform(agents=5, arms=10)
-            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
-            >>> trial.arms, int(trial.horizon)
-            (10, 10000)
         """
         raise NotImplementedError
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise.
-
-        Example:
-            A message of CDP-MAB leaks N epsilon, N being the agents that are heard (Theorem 1).
-
-            >>> import fmab_jax as fmab
-            >>> algorithm = fmab.cdp_mab(0.5, participation=0.4)
-            >>> algorithm.privacy(algorithm.exchange(5))
-            {'epsilon': 0.5, 'epsilon_message': 1.0}
-        """
+        """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}
 
     def number_bits(self, arms: int) -> int:
-        """Returns the bits of one number that is sent, among so many arms; a real number has 64.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.cdp_mab(0.5).number_bits(100), fmab.gosine().number_bits(100)  # a mean; a name
-            (64, 7)
-        """
+        """Returns the bits of one number that is sent, among so many arms; a real number has 64."""
         return 64
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
@@ -323,14 +312,6 @@ class Algorithm(Described):
 
         Privacy is never guessed: by default all that is seen is a function of the rewards, without
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
-
-        Example:
-            `fmab_jax.privacy_ledger` makes rows to read of these lines.
-
-            >>> import fmab_jax as fmab
-            >>> algorithm = fmab.ldp_ucb(0.5)
-            >>> [(seen.who, seen.epsilon) for seen in algorithm.ledger(algorithm.exchange(5))]
-            [('anybody', 0.5), ('anybody who sees actions', 0.5)]
         """
         why = "a function of the rewards; no noise is stated"
         seen = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
@@ -345,15 +326,6 @@ class Algorithm(Described):
         Args:
             exchange: Whose table it is.
             size: Of the coalition, in [1, M - 1].
-
-        Example:
-            Two of five agents know their own noise in a sum; that of three hides the others.
-
-            >>> import fmab_jax as fmab
-            >>> algorithm = fmab.cdp_mab(0.5)
-            >>> (seen,) = algorithm.coalition(algorithm.exchange(5), 2)
-            >>> seen.who, seen.what, seen.over
-            ('2 agents together', 'sums over 5 agents, less their own', 3)
         """
         rows = [row for row in ledger_of(self, exchange) if row.who != SERVER]
         if rows and all(row.who in (ACTIONS, *ANYBODY) for row in rows):
@@ -362,14 +334,7 @@ class Algorithm(Described):
         return (Seen(together(size), "all that they are told", float("inf"), "not stated"),)
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able identity: name, parameters, and the source of foreign code.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> description = fmab.cdp_mab(0.5, rounds=3).describe()
-            >>> description["algorithm"], description["epsilon"], description["rounds"]
-            ('cdp', 0.5, 3)
-        """
+        """Returns a JSON-able identity: name, parameters, and the source of foreign code."""
         described = {"algorithm": self.name, **self.plain()}
         foreign = source_digest(type(self))
         return described | ({"code": foreign} if foreign else {})
@@ -488,7 +453,7 @@ def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
 
 
 def _defined(module: ModuleType, kind: Any, *, named: bool = True) -> Iterator[Any]:
-    """Yields the classes below another that a module defines, and names; or does not name."""
+    """Yields the subclasses that a module defines and that have a name, or those that have none."""
     # A class that has two names in the module is one class.
     for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
         if issubclass(owner, kind) and owner.__module__ == module.__name__:
@@ -516,7 +481,7 @@ def _hashable(name: Any) -> Any:
 
 
 def _once_in(module: Any, where: str) -> None:
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source: nothing to compare
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
         defined_once(inspect.getsource(module).encode(), where)
 
 
@@ -583,7 +548,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     _add_laws(own, spec)
     for owner in (*owners, *own):
-        source_digest(owner)  # of what was imported, whatever the files say later
+        source_digest(owner)  # now: the files may change later
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
@@ -601,7 +566,7 @@ def _checked_class(owner: Any, where: str) -> None:
     check_attributes(owner)
     whole_class(owner, where)
     for name, each in parameters_of(owner).items():
-        # A default that is refused is one that nobody could give.
+        # A default must pass the check that a given value passes.
         if each.default is not UNSET:
             try:
                 each.check(each.default)

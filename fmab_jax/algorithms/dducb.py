@@ -170,7 +170,7 @@ class DDUCB(IndexPolicy):
         heard = slot.mix(state.mixing, weights(slot))
         after = heard + momentum(step, own["momentum"]) * (heard - state.before)
         over = step == own["stage"]
-        # The first pulls stood for the network's until they were mixed.
+        # Until the first mixing ends, an agent's own first pulls stand for the network's.
         so_far = jnp.where(stage > 0.0, state.mixed, 0.0)
         return state._replace(
             mixed=jnp.where(over, so_far + after, state.mixed),

@@ -118,13 +118,6 @@ class DEMAB(Private):
         Raises:
             ValueError: If agents differ, or an epsilon is claimed for rewards that may lie outside
                 [0, 1].
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm, problem = fmab.demab(), fmab.Problem.uniform(agents=5, arms=10)
-            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
-            >>> int(trial.burn_in)
-            200
         """
         if not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name}"
@@ -215,7 +208,7 @@ def _pulls(trial: DEMABTrial, phase: Int[Array, ""], noises: Array) -> Scalar:
 
 
 def _slots(wanted: Scalar, most: Array) -> Int[Array, ""]:
-    """Returns slots, of which more than there are need not be representable."""
+    """Returns a number of slots as int64, cut just above the most that there are."""
     return jnp.minimum(wanted, (most + 1).astype(jnp.float64)).astype(jnp.int64)
 
 
@@ -305,7 +298,7 @@ def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key
     )
     start = arrays.varying_like(start, jax.random.key_data(key))
     found = lax.while_loop(lambda state: jnp.any(ends(state)[1]), one_phase, start)
-    # What is left is too short for a phase, or for whoever has one arm.
+    # The slots left are too few for a phase, or belong to agents that have one arm left.
     return found._replace(curve=played(found, jnp.full(rows, burn_in), real))
 
 
@@ -396,10 +389,10 @@ def _shared_out(
     uniform = keys.uniform(*keys.stream_key(key, 0, keys.ASSIGNMENT), arm)
     owner = jnp.floor(uniform * agents.astype(jnp.float64)).astype(jnp.int32)
     kept = alone.alive[owner, arm.astype(jnp.int32)]
-    # Agents may have dropped each other's arms, all of them: then nothing was learned.
+    # If every arm was dropped by its owner, all arms are taken back.
     alive = kept | ~jnp.any(kept)
     active = jnp.sum(alive, dtype=jnp.int64)
-    # Where nobody can have completed a phase, everybody knows what all have: nothing is told.
+    # If no agent can have completed a phase, all have all arms, and nothing is sent.
     first = _pulls(trial, jnp.int32(1), jnp.int64(1))
     told = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
     rounds = told.astype(jnp.int32)
@@ -413,7 +406,7 @@ def _shared_out(
         owner=owner,
         pulled=jnp.full(trial.room, -1, jnp.int32),
         rounds=rounds,
-        # The name of an only arm goes to the server, and from there to all.
+        # If one arm is left, its name goes to the server, and from there to all agents.
         numbers=jnp.where(told & (active == 1), 1 + agents, 0),
         regret_curve=alone.curve[:-1],
         rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
@@ -438,7 +431,7 @@ def _phase(
     agent = jnp.arange(trial.room, dtype=jnp.int64)
     real = agent < agents
 
-    # Loads: dealt out in order where one is more than twice another.
+    # Arms are dealt out anew, in order, if one agent has more than twice as many as another.
     own = alive[None, :] & (state.owner[None, :] == agent[:, None].astype(jnp.int32))
     loads = jnp.sum(own, axis=1, dtype=jnp.int64)
     most, least = jnp.max(loads), jnp.min(jnp.where(real, loads, arms))
@@ -480,7 +473,7 @@ def _phase(
     if trial.noisy:
         disturbing = keys.stream_key(key, phase, keys.NOISE)
         z = arrays.masked_map(_normal, need, *disturbing, lane)
-        # Of an arm that one agent pulls, the law is that of more arms than agents.
+        # If one agent pulls an arm, its noise has the law of the case of more arms than agents.
         of = jnp.where(shared, active, arms)
         shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
         noise = laplace.laplace_sum(z, shape)
@@ -488,7 +481,7 @@ def _phase(
     left = jnp.where(fits, _left(sums / counted, alive, phase), alive)
 
     rounds = state.rounds + fits.astype(jnp.int32)
-    # What was to be told before the first round, everybody knew.
+    # Before the first round everybody knows everything: no number is sent.
     numbers = jnp.where(state.rounds > 0, 2 * moved + named + changed, 0)
     numbers = numbers + jnp.where(fits & ~shared, agents, 0)
     return _Together(

@@ -42,5 +42,5 @@ class DPIMED(GrowingEpisodes):
         arm = jnp.argmin(state.pulls * cost + jnp.log(state.pulls))
         return arm, grown(state.pulls[arm], episode, own)
 
-    # Another index decides, from the same sums.
+    # `choose` uses another index of the same sums, so the ledger of the family holds.
     ledger, coalition = GrowingEpisodes.ledger, GrowingEpisodes.coalition

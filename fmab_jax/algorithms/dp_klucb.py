@@ -45,5 +45,5 @@ class DPKLUCB(GrowingEpisodes):
         arm = jnp.argmax(index)
         return arm, grown(state.pulls[arm], episode, own)
 
-    # Another index decides, from the same sums.
+    # `choose` uses another index of the same sums, so the ledger of the family holds.
     ledger, coalition = GrowingEpisodes.ledger, GrowingEpisodes.coalition

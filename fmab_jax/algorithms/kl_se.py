@@ -88,24 +88,12 @@ class KLSE(LikelihoodElimination):
 
     @property
     def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that share the arms out.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se(1.0).homogeneous_only, fmab.kl_se(1.0, split=True).homogeneous_only
-            (False, True)
-        """
+        """Whether agents whose means differ are refused: those that share the arms out."""
         return self.split
 
     @property
     def sums_securely(self) -> bool:  # type: ignore[override]
-        """As `secure` says.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se(1.0).sums_securely, fmab.kl_se(1.0, secure=True).sums_securely
-            (False, True)
-        """
+        """As `secure` says."""
         return self.secure
 
     def exchange(self, agents: int) -> Exchange:
@@ -113,7 +101,7 @@ class KLSE(LikelihoodElimination):
         table = exchanges.server(agents, self.participation)
         if self.secure:
             table = replace(table, views=(View(SERVER, agents),))
-        # All pulls lie in one line, arm by arm; each cut of it makes one number more.
+        # Pulls are lined up arm by arm and cut between agents; each cut adds one number.
         return replace(table, vectors=1, numbers=agents - 1) if self.split else table
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:

@@ -39,11 +39,5 @@ class KLSEComponents(OverComponents, LikelihoodElimination):
 
     @property
     def waits_privately(self) -> bool:
-        """Always: else what agents do in a wait would tell their rewards.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se_components(1.0).waits_privately
-            True
-        """
+        """Always: else what agents do in a wait would tell their rewards."""
         return True

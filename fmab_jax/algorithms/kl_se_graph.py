@@ -41,11 +41,5 @@ class KLSEGraph(OverGraph, LikelihoodElimination):
 
     @property
     def waits_privately(self) -> bool:
-        """Always: else what agents do in a wait would tell their rewards.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se_graph(1.0).waits_privately
-            True
-        """
+        """Always: else what agents do in a wait would tell their rewards."""
         return True

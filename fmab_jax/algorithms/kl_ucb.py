@@ -121,7 +121,7 @@ def _best(state: Known, width: Float[Array, ""]) -> Int[Array, " row"]:
         n = jnp.maximum(at(state.pulls, found.candidate), 1.0)
         mean = jnp.clip(at(state.sums, found.candidate) / n, 0.0, 1.0)
         q = largest_mean(mean, width / n)
-        # What is solved for to a few digits less may seem to improve and not do so.
+        # A q that was solved to fewer digits may look larger without being so.
         improved = found.searching & (q > found.q)
         inside = jnp.clip(q, 1e-300, 1.0 - 2.0**-53)[:, None]
         zeros = state.pulls - state.sums

@@ -150,7 +150,7 @@ class LCCUCB(IndexPolicy):
             recommended = slot.over_neighbours(hear, none > 0.0)
         else:
             told = told & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
-            # Of all others: without one's own voice.
+            # An agent hears all others, and not itself.
             voices = jnp.sum(told, axis=0, dtype=jnp.int32)[None, :] - told.astype(jnp.int32)
             recommended = voices > 0
         return Known(none, none, state.sticky, recommended, jnp.full_like(state.began, slot.time))

@@ -496,7 +496,7 @@ def _event(
     if statistic.table is not None:
         grid = np.unique(statistic.table.values)
     elif statistic.centre is not None:
-        # Close to it, too.
+        # Thresholds close to the centre are tried as well.
         grid = np.concatenate([grid, np.quantile(sides[0], [1e-4, 1e-3, 0.01])])
     reached = np.stack([runs - np.searchsorted(each, grid, "left") for each in sides])
     # [below, likelier, threshold]
@@ -527,7 +527,7 @@ def _ratio(more: Any, less: Any, how: _How) -> Any:
     from scipy.special import betaincinv
 
     runs, tail = how.runs, how.tail
-    # None of the runs has a lower limit of 0, all of them an upper limit of 1.
+    # An event of no run has the lower limit 0; one of all runs has the upper limit 1.
     low = np.where(more > 0, betaincinv(np.maximum(more, 1), runs - more + 1, tail), 0.0)
     inside = np.minimum(less, runs - 1)
     high = np.where(less < runs, betaincinv(inside + 1, runs - inside, 1.0 - tail), 1.0)

@@ -25,7 +25,7 @@ KINDS = {
 EVENTS = ("best_arm_lost", "worse_arm_played")
 """What is counted beside a band: coordinates that mark seeds."""
 
-# Memory, not speed: so many numbers at a time (64 MiB) are held besides the caller's own array.
+# To save memory, so many numbers (64 MiB) at a time are held besides the caller's own array.
 _CHUNK = 1 << 23
 
 

@@ -38,7 +38,7 @@ QUESTIONS = (
 """Parameters whose values are different questions, not better or worse answers."""
 
 _ONE_INSTANCE = "the instance of seed "
-# Of a long value in a refusal, so many letters are shown.
+# Letters that a refusal shows of a long value.
 _PART = 24
 
 UNLIKE = "Runs of other horizons, sizes or problems are not compared with each other"
@@ -243,7 +243,7 @@ def asked(data: xr.Dataset) -> dict[str, Any]:
     if isinstance(problem, dict):
         known |= problem
         means = problem.get("means", problem.get("probabilities"))
-        if isinstance(means, list):  # a run keeps what of a study is a digest
+        if isinstance(means, list):  # runs keep the means, studies their digest
             means = _digest(means)
         known["problem"] = means or "drawn"
     elif problem == "Drawn":
@@ -268,7 +268,7 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Returns in what two runs were asked otherwise, as far as both say so."""
+    """Returns the settings in which the questions of two runs differ, as far as both state them."""
     return [name for name in one if name in other and _differ(name, one, other)]
 
 
@@ -279,7 +279,7 @@ def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
     if name == "problem":
         drawn = [str(each).startswith(_ONE_INSTANCE) for each in (mine, theirs)]
         if drawn[0] != drawn[1] and "drawn" not in (mine, theirs):
-            # One is told by the seed that drew it, the other by its means.
+            # One side names the seed that drew the means, the other the means.
             mine, theirs = _means_of(one), _means_of(other)
     return bool(mine != theirs)
 
@@ -299,7 +299,7 @@ def _drawn_means(
 ) -> str:
     from fmab_jax.core.problems import Problem
 
-    try:  # the law of rewards has no part in their means
+    try:  # means do not depend on the reward law
         drawn = Problem.heterogeneous(agents, arms, spread or 0.0, instance_gap)
         return _digest(drawn.fixed(seed, root_seed).means)
     except Refusal:
@@ -330,7 +330,7 @@ def _other_law(mine: Any, theirs: Any) -> bool:
         mine, theirs = theirs, mine
     if not isinstance(mine, dict):
         return bool(mine != theirs)
-    # A label is all that one says; of a law that is not loaded here it tells nothing.
+    # One side states only a label, which cannot be compared if the law is not loaded here.
     owner = laws.KNOWN.get(str(mine.get("law")))
     fields = {name: value for name, value in mine.items() if name != "law"}
     try:
@@ -387,7 +387,7 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
         turned = _turned(single[one], single[other])
         return alike(*(_asked_but_order(questions[each], turned) for each in (one, other)))
 
-    # Of each question, the first run is the base.
+    # The first run of each question is its base.
     base_of: dict[str, str] = {}
     for label in finals:
         bases = dict.fromkeys(base_of.values())
@@ -428,7 +428,7 @@ def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[C
     def finals(place: tuple[int, ...]) -> _Finals:
         if place not in kept:
             made = _finals("data", data.isel(dict(zip(dims, place, strict=True))))
-            # One result has one root seed, whether it says which or not.
+            # All cells of one result share its root seed, even if it is not stated.
             kept[place] = made._replace(root_seed=made.root_seed or 0)
         return kept[place]
 
@@ -561,7 +561,7 @@ def _compared(
             first, second = _kept(first, mine), _kept(second, other)
             covariance = _covariance(first.values, second.values) / len(common)
         elif len(common) and max(seeds) > 2:
-            # Without it, no seed is in both.
+            # Without that seed, the two runs share none.
             note = "one common seed is left out of "
             if first.number >= second.number:
                 first = _kept(first, np.delete(np.arange(first.number), mine))
@@ -574,7 +574,7 @@ def _compared(
             note = "one seed is common to both, which is not used"
     one, two = first.error, second.error
     if method == "paired":
-        # Of the differences themselves: where they all agree it is exactly 0.
+        # The error is that of the differences: exactly 0 if all differences agree.
         gaps = summary.moments((first.values - second.values)[:, None], full=False)
         difference = float(gaps.mean[0])
         error = math.sqrt(float(gaps.covariance[0]) / seeds[0])
@@ -622,7 +622,7 @@ def _question(first: _Finals, second: _Finals) -> Question:
         name: value for name, value in (second.asked | first.asked).items() if value is not None
     }
     told.pop("horizon")
-    if "problem" in told:  # which says the means as well
+    if "problem" in told:  # it names the means as well
         told.pop("means", None)
     problem = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
     root = first.root_seed if first.root_seed == second.root_seed else None
@@ -672,5 +672,5 @@ def _named(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
     theirs = ", ".join(each for each in other if each not in mine)
     if not own and not theirs:
         return "the first run", "the second run"
-    # Where one has only what the other adds to, all that it has names it.
+    # A run that lacks only what the other adds is named by what it has.
     return own or "the same without it", theirs or "the same without it"

@@ -1,4 +1,4 @@
-"""The tests of the contract, for this package's algorithms and for anybody's own."""
+"""The tests of the contract, for this package's algorithms and for plug-ins."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def check_algorithm(
         grid=np.pad(short, (0, len(dense.grid) - len(short)), mode="edge"),
     )
     if other.program != dense.program:
-        # Its programs are its own affair: then its neighbours are other seeds of itself.
+        # If the two trials cannot share a program, the neighbours are other seeds of one trial.
         other = dense
     every = run(dense)
     for promise in ("outcome", "finite", "grows", "rounds"):

@@ -198,7 +198,7 @@ def _claims(algorithm: Algorithm, exchange: Exchange) -> list[Seen]:
     rows = list(ledger_of(algorithm, exchange))
     order = type(algorithm).__mro__
     stating = min(n for n, c in enumerate(order) if "privacy" in vars(c))
-    # What a class inherits is not about what it has changed since.
+    # What a class inherits says nothing of what it has changed.
     changed = min(n for n, c in enumerate(order) if "ledger" in vars(c))
     if type(algorithm).ledger is not Algorithm.ledger or stating > changed:
         return rows
@@ -225,7 +225,7 @@ def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
 def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
     """Returns which views a row is about, and who shows each with which details, or why nobody."""
     if row.who in (ACTIONS, OUTSIDE):
-        # What an agent does alone follows from its noisy sums.
+        # The actions of an agent that is alone follow from its noisy sums.
         behind = isinstance(algorithm, Elimination) and exchange.alone
         sums = [("messages", (_uploads_of, _Sight("messages")))] if behind else []
         return [*sums, ("actions", (_actions, ()))]
@@ -237,7 +237,7 @@ def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[s
         return [("sums", "sums of episodes are not shown; what follows from them is")]
     assert isinstance(algorithm, Elimination)
     if algorithm.sums_securely:
-        # Whoever is no server has a share of the noise.
+        # Everybody but the server knows a share of the noise.
         left = exchange.agents - (row.who != SERVER)
         return [("sums", (_uploads_of, _Sight("sums", shares=(left, exchange.agents))))]
     found = [view for view in exchange.views if view.who == row.who]
@@ -336,7 +336,7 @@ class Uploads:
             row = self.row
             named = {"noises": noises, "shift": shift, "what": row.what, "law": row.law} | other
             named |= {"bare": bare}
-            # Of agents alone a viewer is shown that sees more than the one of the row.
+            # If agents are alone, the viewer tried here sees more than the one of the row.
             who = row.who + STRONGER * alone
             return [Stream(who, words, row.epsilon, row.over, -1, changed, heard, **named)]
 
@@ -519,7 +519,7 @@ def _uploads_source(
         each = exchange.agents if sight.redrawn else sight.over
         weights = np.ones(each)
         if sight.over == exchange.agents:
-            # The reward that differs is of an agent that weighs most, and so is who looks.
+            # The agent whose reward differs, and the one that looks, have the largest weights.
             weights = np.sort(np.asarray(exchange.weights, np.float64))[::-1]
             weights = weights / weights[0]
         if sight.inside and each > 1:
@@ -661,7 +661,7 @@ class _Given(Law):
     lane: int = _ARM
 
     def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
-        """Returns those of a reward that is sure."""
+        """Returns the cumulants of a reward without variance."""
         return (parameters[0], *(jnp.zeros_like(parameters[0]),) * 6)
 
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
@@ -780,7 +780,7 @@ def _regret(
 
 
 def _marks(trial: Any, key: Array, when: Array, value: Array) -> tuple[Array, Array]:
-    """Returns what the changed reward is known by; epoch or slot 0 has no rewards."""
+    """Returns two numbers that mark the changed reward; epoch or slot 0 marks none."""
     if isinstance(trial, (EliminationTrial, EpisodesTrial)):
         alone = not trial.shared if isinstance(trial, EpisodesTrial) else trial.alone
         own = keys.agent_key(key, jnp.int32(0)) if alone else key
@@ -852,7 +852,7 @@ def _rounds_of(
         bare = _uploads_source(algorithm, exchange, row, root, _Sight("messages"))
         found = [Waits(row, bare)]
         if not trial.private:
-            # What is pulled meanwhile is not covered: nothing is left to look for.
+            # Pulls during the wait are not covered, so there is nothing to try.
             return found
     if not decisive:
         return found or "no arm can leave in the first rounds"
@@ -862,7 +862,7 @@ def _rounds_of(
     def ends(rounds: Schedule, last: int) -> list[int]:
         return [_ARMS * int(pulls) + r * wait for r, pulls in enumerate(rounds.pulls[: last + 1])]
 
-    # A shorter horizon has shorter epochs: all of them fit.
+    # A shorter horizon has shorter epochs, so all of them fit into it.
     trial, rounds, decisive = bound(ends(rounds, decisive[-1])[-1] + wait + 1)
     if not decisive:
         return found or "no arm can leave in the first rounds"

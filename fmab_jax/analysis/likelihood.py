@@ -30,7 +30,7 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.problems import TIE
 from fmab_jax.errors import count, flag, refuse
 
-# Where growth is near 1 a run may have more, which are then taken for one.
+# Most epochs of the table; if growth is near 1 and a run has more, the rest count as one.
 _EPOCHS = 512
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -146,7 +146,7 @@ def likelihood_bounds(
     commitment = 0.0
     if made == own["rounds"]:
         left = T - (K * pulls[0] + 2 * (pulls[surely - 1] - pulls[0])) / share
-        # Later epochs than those that are looked at may hold more noise.
+        # Epochs past the table may hold more noise: then any arm may be committed to.
         ahead = leads[:, -1] if rest == 0 else np.ones(len(bad))
         chosen = min(float(gaps[gaps > 0] @ ahead), float(gaps.max()))
         commitment = M * max(float(left), 0.0) * chosen
@@ -205,7 +205,7 @@ def _schedule(
         pulls, needed, ready = jax.tree.map(np.asarray, found)
     most = horizon * (exchange.agents if algorithm.shares_arms else 1)
     last = 1 + np.count_nonzero(pulls <= most)
-    # What is past the table is one epoch that does not end.
+    # One endless epoch stands for all epochs past the table.
     return np.append(pulls, np.inf)[:last], np.append(needed, np.inf)[:last], ready
 
 

@@ -68,7 +68,7 @@ class Overview:
     ledger: tuple[str, ...]
 
     def write(self, form: str = "text") -> str:
-        r"""Writes the table.
+        """Writes the table.
 
         Args:
             form: "text"; "html" or "markdown", with title and legend as caption; "latex" (for the
@@ -77,14 +77,6 @@ class Overview:
 
         Raises:
             ValueError: For another format.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-            >>> data = fmab.simulate(fmab.cdp_mab(epsilon=1), problem, 10**4, seeds=20)
-            >>> table = fmab.overview(data).write("latex")
-            >>> table.splitlines()[1]
-            '\\begin{tabular}{rrrrrrrrrr}'
         """
         if not isinstance(form, str) or form not in FORMATS:
             refuse("format", form, f"one of {', '.join(FORMATS)}", "choose one of these")
@@ -166,6 +158,8 @@ def overview(
         >>> found.title
         'CDP-MAB, ε = 1 (5 per message), M = 5 agents, K = 10 arms, T = 10⁴ slots'
         >>> found.named[0]["regret"] == float(fmab.final_table(data).regret)
+        True
+        >>> "tabular" in found.write("latex")
         True
     """
     flag("descending", descending)

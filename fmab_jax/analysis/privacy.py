@@ -37,13 +37,13 @@ DELTA = 1e-6
 LEAST_DELTA = 1e-12
 """Smallest delta that double precision resolves."""
 
-# More variables hide no less: from here on fewer stand for them.
+# Sums of more variables are treated as sums of so many, which hide no more.
 _MOST_TERMS, _MOST_BITS = 10**6, 1000
-# Numbers do not tell 1 / (1 + e^epsilon) from 0 above this epsilon.
+# Above this epsilon, 1 / (1 + e^epsilon) is 0 in float64.
 _SURE = 700.0
-# A term of a sum that is smaller than the largest by e to this is left out.
+# Terms of a sum are left out if they are e^60 times smaller than the largest.
 _NOTHING = 60.0
-# Numbers that are closer to 0 are not told from it.
+# Numbers that are closer to 0 count as 0.
 _CLOSEST = 1e-300
 _WIDTH = 80
 _TWICE = "One pull changed, arm and reward, counts twice, δ too."
@@ -119,6 +119,8 @@ def privacy_ledger(
         ('sums over 50 agents', 26.4)
         >>> actions.who, round(actions.epsilon_at_delta, 1)
         ('an outsider who sees actions', 26.2)
+        >>> fmab.privacy_ledger(fmab.cdp_mab(1.0), 50, colluding=2)[-1].what
+        'sums over 50 agents, less their own'
     """
     if not isinstance(algorithm, Algorithm):
         allowed = "an algorithm, such as cdp_mab(1.0)"
@@ -224,7 +226,7 @@ def _bits_epsilon(terms: int, epsilon: float, delta: float) -> float:
         return min(max(0.0, math.log(max(kept - delta, flipped) / flipped)), epsilon)
     both = []
     for ones in range(terms):
-        # Of the other bits so many have a reward of 1.
+        # `ones` of the other bits have a reward of 1.
         zeros = terms - 1 - ones
         of_ones = binom.pmf(np.arange(ones + 1), ones, kept)
         of_zeros = binom.pmf(np.arange(zeros + 1), zeros, flipped)
@@ -313,10 +315,10 @@ def _share_epsilon(shape: float, shift: float, delta: float) -> float:
     from scipy.optimize import brentq
 
     density = _share_density(shape)
-    # What lies closer to 0 than numbers reach must be less than delta.
+    # The mass closer to 0 than float64 reaches must be less than delta.
     if density(_CLOSEST) + math.log(_CLOSEST / shape) > math.log(delta) - 10.0:
         return math.inf
-    # The density of the power of a number is a constant next to 0, whatever the shape.
+    # The density of x^power is constant next to 0, whatever the shape.
     power = max(1.0, 0.5 / shape)
 
     def gain(x: float) -> float:
@@ -543,7 +545,7 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
     """Writes what an epsilon of some rows counts for, and with which titles where they differ."""
     titles: dict[str, dict[str, None]] = {}
     for row in covered:
-        # Files of earlier days do not say which.
+        # Files of older versions do not say which.
         units = {True: [_TWICE], False: [_ONCE], None: []}[row.get("fixed")]
         units = [_SLOT, *units, _MANY] if units else []
         for note in [*units, *[_CUT] * row.get("waits", False)]:

@@ -295,7 +295,7 @@ METHODS = {
 }
 """How two runs are compared, and the words for it."""
 
-# Below that a p-value says nothing that a Student t of real seeds could know.
+# Smaller p-values are not stated: the Student t law of real seeds does not hold so far out.
 _LEAST_P = 1e-15
 
 
@@ -707,7 +707,7 @@ class Least(Statement):
                 f"ε: {each.leak}{_up_to(each.accountant) * each.bounded}"
                 for each in self._named
             ]
-            # Those that are named may be alike, and others not.
+            # The named ones may agree while others differ from them.
             apart = len({each.takes for each in self._named}) > 1
             start = "They differ" if apart else "Others differ from them"
             text += f" {start} in trust or leak ({_listed(told)})."
@@ -735,7 +735,7 @@ class Least(Statement):
     def _named(self) -> list[Participant]:
         """Whose trust and leak have to be said: the best, who is alike, and who is next."""
         labels, best = {self.best, self.behind, *self.alike}, self.participants[0]
-        # Of one trust, those with another leak answer another question.
+        # Equal trust with another leak is another question.
         return [
             each
             for each in self.participants

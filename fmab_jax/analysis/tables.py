@@ -113,7 +113,7 @@ def final_table(
             interval = lost_interval(counts[name], seeds, level)
             for end, bound in zip(_ENDS, interval, strict=True):
                 bounds[f"{name}{end}"][place] = bound
-    # What was selected, and what follows from a swept value, is told with the table.
+    # The table keeps coordinates that were selected, and those that follow from swept values.
     over = {*dims}
     axes = {
         str(name): values.variable

@@ -619,7 +619,7 @@ def _epochs(
 ) -> tuple[float, Epochs]:
     """Returns the shrink ratio and the table."""
     K, T, ordered = len(gaps), float(horizon), np.sort(gaps)
-    # An epoch takes a slot at least: no more epochs than slots matter.
+    # An epoch takes at least one slot, so there are at most T epochs.
     wanted = int(min(rounds, T + 1)) if math.isfinite(rounds) else _EPOCHS
     # Lengths in powers of two, so that few are compiled.
     r = np.arange(1.0, max(_EPOCHS, 2 ** math.ceil(math.log2(wanted))) + 1)

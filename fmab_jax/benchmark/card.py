@@ -141,7 +141,7 @@ def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contest
     """
     bare = any(name in options for name in PARAMETERS)
     if bare:
-        # No noise is one thing, whichever parameter says so.
+        # "No noise" is the same, whichever parameter states it.
         known = next(name for name in PARAMETERS if name in parameters_of(owner))
         others = {name: value for name, value in options.items() if name not in PARAMETERS}
         options = {known: None, **others}

@@ -130,7 +130,7 @@ def matched(contestant: Contestant, agents: int, leaks: Sequence[float]) -> Matc
             except Refusal:  # the algorithm does not take some value on the way
                 continue
             if value is not None:
-                # The last digits would differ between machines, and so would the bits of runs.
+                # Rounded: last digits differ between machines, and would change the bits of runs.
                 found.values[view, asked] = float(f"{value:.{_DIGITS}g}")
         if not any((view, asked) in found.values for asked in leaks):
             listed = " or ".join(f"{asked:g}" for asked in leaks)
@@ -140,7 +140,7 @@ def matched(contestant: Contestant, agents: int, leaks: Sequence[float]) -> Matc
 
 def _solved(leak: Callable[[float], float], asked: float) -> float | None:
     """Returns the parameter at which a leak, which grows with it, is what is asked; or None."""
-    # In most ledgers the leak is the parameter, or so many times the parameter: exactly then.
+    # In most ledgers the leak is a multiple of the parameter: then it is solved exactly.
     guess = asked / leak(1.0) if leak(1.0) else asked
     if abs(leak(guess) / asked - 1.0) <= _NEAR:
         return guess
@@ -162,12 +162,12 @@ def _rows(ledger: Sequence[LedgerRow], alone: bool, view: str) -> list[LedgerRow
     """Returns the rows of a ledger that are about a view."""
     if view == "actions":
         return [row for row in ledger if row.what == "actions" and row.who in (ACTIONS, OUTSIDE)]
-    # Agents that are alone tell nobody anything, whatever noise their rewards have.
+    # Agents that are alone send nothing, whatever noise their rewards have.
     if alone:
         return []
     if view == "messages":
         return [row for row in ledger if row.what != "actions" and "sum" not in row.what]
-    # What an agent knows of a sum counts alike, be it its message or its share of the noise.
+    # An agent's knowledge of a sum counts, whether of its message or of its share of the noise.
     shares = [row for row in ledger if row.who == SHARER and row.what == "actions"]
     # "one round's sum" is not about the run.
     sums = [row for row in ledger if "sums" in row.what]

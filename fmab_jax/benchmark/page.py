@@ -135,7 +135,7 @@ def _markdown(block: Block) -> str:
         lines = [block.heads, ("---",) * len(block.heads), *block.rows]
         listed = "\n".join(f"| {' | '.join(map(_plain, line))} |" for line in lines)
         return f"**{_plain(block.caption)}**\n\n{listed}"
-    # A picture says nothing that the tables do not.
+    # Pictures are left out: the tables hold the same numbers.
     return ""
 
 
@@ -213,7 +213,7 @@ def _panel(title: str, points: Mapping[str, tuple[float, float]], marked: str) -
     across, up = _ends(links), _ends(regret)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        # Nothing sent stands at the edge, where a logarithm has no place for it.
+        # Points without links stand at the edge: a logarithmic axis has no 0.
         share = _share(x, across) if x > 0.0 else 0.0
         high = _share(y, up) if y > 0.0 else 0.0
         return _LEFT + 8 + share * (_RIGHT - _LEFT - 16), _BOTTOM - 6 - high * (_BOTTOM - _TOP - 12)
@@ -236,7 +236,7 @@ def _panel(title: str, points: Mapping[str, tuple[float, float]], marked: str) -
     parts.append(f'<text x="{_RIGHT}" y="{_HEIGHT - 3}" text-anchor="end">links at T</text>')
     parts.append(f'<text x="{_LEFT - 40}" y="{_HEIGHT - 3}">↑ regret at T</text>')
     best = min(points, key=lambda label: points[label][1])
-    # Whom the card is about comes last, above the others.
+    # The card's own algorithm is drawn last, above the others.
     for label in sorted(points, key=lambda label: label == marked):
         x, y = place(*points[label])
         mine = label == marked

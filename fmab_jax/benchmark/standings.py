@@ -32,7 +32,7 @@ from fmab_jax.run.netcdf import load, save
 FILE = "standings.nc"
 # Instances over which a lower bound is averaged: those of the first seeds.
 _INSTANCES = 50
-# By seed, and as what they are kept.
+# Series that have one number for each seed, and their types in the file.
 _SERIES = {"regret": "f8", "links": "f4", "bits": "f4", "lost": "?"}
 
 
@@ -212,7 +212,7 @@ def completed(
         only: Labels of those who are computed now; all by default.
     """
     wanted = [(suite, each) for each in contestants for suite in suites.suites.values()]
-    # What is cheap comes first: a run that is stopped has most of them.
+    # Cheap ones come first: a run that is stopped then has most of the results.
     wanted.sort(key=lambda pair: COSTS.index(cost_of(at_value(pair[1]))))
     old = known.found if known and known.digest == suites.digest else {}
     made = Standings(suites.version, suites.digest)
@@ -249,7 +249,7 @@ def _key(planned: Plan, suite: Suite) -> str:
 
 
 def lower_bounds(suite: Suite) -> dict[float, tuple[float, float]]:
-    """Returns what must be lost in the end by leak: together, and every agent alone.
+    """Returns lower bounds on final regret by leak: of agents together, and of each alone.
 
     Averaged over the instances of the first seeds. Infinite leak is no privacy. Empty where agents
     differ or rewards are no Bernoulli variables: no bound is stated there.

@@ -134,7 +134,7 @@ def read(text: str) -> Suites:
     for each in stated["suite"]:
         own = {name: each[name] for name in ("name", "about", "horizon", "root_seed", "seeds")}
         made[each["name"]] = Suite(problem=_problem(each), **own, **common)
-    # A sentence may be mended; how many seeds there are changes no seed's number, but the ranks.
+    # The digest leaves out the sentence `about`, but not the number of seeds: ranks depend on it.
     plain = [{k: v for k, v in each.items() if k != "about"} for each in stated["suite"]]
     whole = json.dumps([stated["version"], common, plain], sort_keys=True)
     return Suites(stated["version"], hashlib.sha256(whole.encode()).hexdigest(), made)

@@ -296,7 +296,7 @@ def fill(
         first = first + -(-ranks[-1] // chunk) * chunk
     wanted = need if need.dtype == bool else need > 0
     if any(x.ndim > 1 for x in jax.tree.leaves(value)):
-        # Else worked out anew for every row.
+        # Stored first: else the compiler computes them anew for every row.
         wanted, place = settled(first >= 0, wanted, place)
 
     def back(new: Array, old: Array) -> Array:
@@ -322,7 +322,7 @@ def _filled(
 
     def one_chunk(state: tuple[Array, Any]) -> tuple[Array, Any]:
         done, found = state
-        # Past the last needed element the chunk repeats it.
+        # The end of the last chunk repeats the last needed element.
         wanted = jnp.minimum(done + 1 + jnp.arange(chunk, dtype=jnp.int32), total)
         lane = lax.platform_dependent(
             known, wanted, cpu=lambda place, rank: place[rank - 1], default=jnp.searchsorted
@@ -403,7 +403,7 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
 
 
 def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
-    """Returns the values, computed once and stored: XLA on CPUs else repeats them for each reader.
+    """Returns the values, computed once and stored; without it XLA on CPUs repeats the work.
 
     Args:
         sure: Always true, but not known when the program is compiled: it decides a branch.
@@ -411,7 +411,7 @@ def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
     """
 
     def branch(sure: Array, *values: Array) -> tuple[Array, ...]:
-        # Neither branch is the other, so both stay; and no fusion crosses a branch.
+        # The branches differ, so the compiler keeps both, and it fuses nothing across a branch.
         return lax.cond(sure.reshape(-1)[0], lambda *x: x, _others, *values)
 
     @custom_vmap
@@ -435,5 +435,5 @@ def varying_like(tree: Any, *others: Any) -> Any:
     for x in jax.tree.leaves(others):
         first = x.reshape(-1)[0]
         never = never | ((first == first) & False)
-    # A select takes the axes of its condition; the compiler then removes it.
+    # A select passes the axes of its condition on, and costs nothing: the compiler removes it.
     return jax.tree.map(lambda x: jnp.where(never, jnp.zeros_like(x), x), tree)

@@ -67,7 +67,7 @@ def prepared(
         noises: For how many Laplace variables in a sum to be sharp; any number may come.
         epsilon: Their scale is 1 / epsilon; infinite for no noise.
     """
-    # Of q and 1 - q the tilts are swapped; that of the rarer outcome is the larger one.
+    # At 1 - q the tilts are those of q, swapped; the rarer outcome has the larger tilt.
     means, many = jnp.asarray(_MEANS[: _PLACES // 2])[None, :], noises[:, None]
     end = jnp.minimum(epsilon, _FARTHEST)
     scaled = end / epsilon
@@ -85,7 +85,7 @@ def prepared(
         right = (1.0 - means) * (1.0 - b) / (1.0 - (1.0 - means) * b)
         shown = -low * left - high * right - _log_ratio(means, a, b)
         noise = _shown_by_noise(low / epsilon) + _shown_by_noise(high / epsilon)
-        # What is shown grows about as u does.
+        # The evidence grows about in proportion to u.
         return jnp.clip(u * needed / (rewards * shown + many * noise), 1e-24, 1e6)
 
     variance = rewards * means * (1.0 - means) * end * end

@@ -57,7 +57,7 @@ def stream_key(key: Array, round_: Int[Array, ""] | int, stream: int) -> Words:
 
 
 def stream_keys(key: Array, round_: Int[Array, ""] | int, *streams: int) -> tuple[Words, ...]:
-    """Returns `stream_key` of several streams, in a loop: compiled soon, but not run as fast.
+    """Returns `stream_key` of several streams, in a loop that compiles faster and runs slower.
 
     For keys that are stored. Where each reader works the key out anew, use `stream_key`.
     """
@@ -132,7 +132,7 @@ def words_of(key: Array) -> Words:
 def folded(key: Words, data: Int[Array, ""] | int) -> Words:
     """Returns the words of ``jax.random.fold_in``, which takes a loop where this takes none."""
     words = _threefry(*key, jnp.uint32(0), jnp.asarray(data).astype(jnp.uint32))
-    # On accelerators: else a compiler folds anew for every lane that the key meets.
+    # The barrier helps accelerators: else the compiler folds anew for every lane.
     return Words(*lax.optimization_barrier(words))
 
 

@@ -99,7 +99,7 @@ def _quantiles() -> np.ndarray:
 
 
 def share_epsilon(epsilon: float, left: int, shares: int) -> float:
-    """Returns what hides a reward in [0, 1] where only some shares of one noise are left.
+    """Returns the epsilon of a reward in [0, 1] that only some shares of one noise hide.
 
     A Laplace(1 / epsilon) variable is the sum of equal independent shares, differences of two
     Gamma(1 / shares) variables. Some of them sum up to such a difference of shape a = left /
@@ -122,10 +122,10 @@ def share_epsilon(epsilon: float, left: int, shares: int) -> float:
     from scipy.special import gammaln, kve
 
     at_zero = (order - 1.0) * math.log(2.0) + float(gammaln(order)) - order * math.log(epsilon)
-    # Far out the function is its asymptote, which is what is computed before it is lost.
+    # For a large epsilon the asymptote is used: SciPy's function loses its digits there.
     far = epsilon > 1e8
     decay = 0.5 * math.log(math.pi / (2.0 * epsilon)) if far else math.log(kve(order, epsilon))
-    # Above what rounding may take away.
+    # Rounded up, by more than the rounding errors.
     return max(at_zero - decay + epsilon + 1e-13, epsilon)
 
 
@@ -158,7 +158,7 @@ def laplace_sum_shape(terms: int) -> np.ndarray:
     ratio = _many(z, terms) if terms > _MANY else _of_normal(z, terms) / z
     fitted = np.polynomial.chebyshev.chebfit(nodes, ratio, SHAPE - 1)
     found = np.polynomial.chebyshev.cheb2poly(fitted)[::-1].copy()
-    # It is handed out again and again.
+    # Callers share the cached array, so it is read-only.
     found.setflags(write=False)
     return found
 

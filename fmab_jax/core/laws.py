@@ -1,4 +1,4 @@
-"""Reward laws by name, and the contract that a law of somebody's own keeps.
+"""Reward laws by name, and the contract that a plug-in's law keeps.
 
 A law is known by its name once its class is loaded; its text is the name and the values of its
 fields, such as ``gaussian:0.1``. Whatever a law states is tried out on a few means before anything
@@ -42,9 +42,9 @@ KNOWN: dict[str, Any] = {each.name: each for each in (Bernoulli, Gaussian)}
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 _OWN = (Bernoulli, Gaussian, Ratings)
-# What probabilities may lack of 1, and means of the mean.
+# Largest error of a sum of probabilities, and of a mean.
 _ERROR = 1e-9
-# The ends are those of `keys.uniform`: nothing below or above is ever drawn.
+# The first and the last are the ends of what `keys.uniform` draws.
 _UNIFORMS = (2.0**-53, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 2.0**-53)
 _PROBABILITY, _SUM, _MEAN, _CUMULANT, _FIRST, _VARIANCE, _REWARD = range(1, 8)
 _RULES = {
@@ -107,7 +107,7 @@ def law_of(value: Any, field: str = "rewards") -> Law:
         return owner(**{key: each.check(_read(each, word)) for (key, each), word in stated})
     except Refusal as error:
         refuse(field, value, f"{allowed} with {error.field} {error.allowed}", error.remedy)
-    except BaseException as error:  # somebody's own
+    except BaseException as error:  # a plug-in's error
         if not foreign(error):
             raise
         refuse(field, value, allowed, f"mend it ({reason_of(error)}{place_of(error)})")
@@ -294,7 +294,7 @@ def looked_at(
         words: Key of a stream that nothing else draws from.
         whole: Whether to tell what is broken, besides whether something is; slower.
     """
-    # Else a compiler draws the means anew for each of the values below.
+    # Without a barrier, the compiler would draw the means anew for each value below.
     means, parameters, words = lax.optimization_barrier((means, parameters, words))
     shape, law_low, law_high = means.shape, law.low, law.high
     several = [jnp.broadcast_to(each, shape) for each in parameters]
@@ -315,7 +315,7 @@ def looked_at(
         found.append((_SUM, ~(abs(total - 1.0) <= _ERROR), total))
         found.append((_MEAN, ~(abs(mean - means) <= spare), mean))
     cumulants = [jnp.broadcast_to(each, shape) for each in law.cumulants(*several)]
-    # The decay is used on a lattice alone.
+    # The decay is used only by laws on a lattice.
     found += [(_CUMULANT, ~jnp.isfinite(each), each) for each in cumulants[: 7 if law.step else 6]]
     first = law_low + law.step * cumulants[0] if law.step else cumulants[0]
     found.append((_FIRST, ~(abs(first - means) <= spare), first))

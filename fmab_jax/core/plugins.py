@@ -1,4 +1,4 @@
-"""Files that are not this package's: how they are imported, and the digest of all their source.
+"""Files of plug-ins: how they are imported, and the digest of all their source.
 
 A changed plug-in is another algorithm, and so is one whose helper has changed: a module that it
 imports, however indirectly, from its own folder or distribution. Such files are imported from their
@@ -49,9 +49,9 @@ class Source(NamedTuple):
 
 
 _sources: dict[str, Source] = {}
-# Helpers by path: what was executed, which the file may no longer say.
+# Helpers by path, as they were executed; the files may have changed since.
 _executed_as: dict[str, bytes] = {}
-# Files of modules that were named as plug-ins.
+# Files of modules that users named as plug-ins.
 _modules: set[str] = set()
 # Those modules, by name.
 _named: dict[str, ModuleType] = {}
@@ -99,7 +99,7 @@ def imported_module(name: str) -> ModuleType:
     if file := getattr(module, "__file__", None):
         _modules.add(os.path.realpath(file))
     _named[name] = module
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source: nothing to compare
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
         defined_once(inspect.getsource(module).encode(), name)
     return module
 
@@ -126,7 +126,7 @@ def _execute(source: Source) -> ModuleType:
         del sys.modules[source.name]
         sys.meta_path.remove(finder)
         raise
-    # What was sent may be imported later, by a function; it is not on any path here.
+    # A function may import a helper later, and helpers that were sent lie on no path here.
     if not source.helpers:
         sys.meta_path.remove(finder)
     helpers = {path: (name, path, content) for name, path, content in finder.found}
@@ -266,7 +266,7 @@ def _module_of(path: str) -> ModuleType | None:
 def _shown(module: Any) -> Iterator[str]:
     """Yields the files of what an executed module holds: modules, functions, classes."""
     for value in list(vars(module).values()) if module else ():
-        with contextlib.suppress(Exception):  # what somebody's own object may raise
+        with contextlib.suppress(Exception):  # an object of a plug-in may raise anything
             yield from _file_of(value)
 
 
@@ -343,7 +343,7 @@ def source_digest(owner: type) -> str:
     A changed plug-in is another algorithm, and so is one with a changed helper. Of a class whose
     source cannot be found, the compiled code stands for it.
     """
-    # A checker takes a class with fields for something that cannot be looked up.
+    # The cast is for type checkers, which take a class with fields to be unhashable.
     return _source_digest(typing.cast(Any, owner))
 
 
@@ -368,7 +368,7 @@ def _source_digest(owner: type) -> str:
             root = _root(file).folder
             for path, content in _helpers(file, text.encode(), module).items():
                 helpers[os.path.relpath(path, root)] = content
-    # By their place beside the file: a folder that moves is the same.
+    # Paths are relative to the file: a folder that was moved has the same digest.
     for path in sorted(helpers):
         whole.update(f"\n{path}\n".encode() + helpers[path])
     return whole.hexdigest()[:12] if found else ""

@@ -25,14 +25,14 @@ from fmab_jax.errors import array_of, count, length, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
 
 MAX_ARMS = 10**6
-# While a seed's means are drawn on the host.
+# Memory of one mean while a seed's means are drawn on the host.
 _BYTES_PER_MEAN = 160
 MAX_AGENTS = 10**7
-# Of an array of means or ratings: a gigabyte.
+# Most entries of an array of means or ratings: a gigabyte.
 _MAX_ENTRIES = 1 << 27
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
-# What probabilities may lack of 1; they are then scaled to it.
+# Largest error of a sum of probabilities, which are then scaled to 1.
 _SUM_ERROR = 1e-9
 _BERNOULLI = Bernoulli()
 
@@ -95,7 +95,7 @@ class BoundProblem:
         return Instance(means, *_gaps(level), self._parameters(means))
 
     def looked_at(self, key: Array, *, whole: bool = False) -> Looked:
-        """Returns what is wrong with somebody's own law at one seed's means; pure, as `draw`.
+        """Returns what is wrong with a plug-in's law at one seed's means; pure, as `draw`.
 
         Args:
             key: The seed's key.
@@ -162,13 +162,13 @@ def _spread_out(
     """Returns means around ``level`` that sum to it over agents; rows past the last agent are 0."""
     pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
     lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
-    # Two agents to a call: the offsets' scale is that of no reward.
+    # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
     both = jnp.stack(keys.coarse_uniforms(k0, k1, lane, draw=1), axis=1)
     (drawn,) = arrays.settled(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
     exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
     raw = jnp.where(exists, drawn, 0.0)
     centre = arrays.rounded(arrays.padded_sum(raw) / agents)
-    # One agent has nobody to differ from; what rounding leaves must not be stretched.
+    # A single agent does not differ; its rounding error must not be stretched.
     differs = exists & (agents > 1.0)
     lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
     highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
@@ -428,7 +428,7 @@ class Problem:
             where = [int(i) for i in np.argwhere(bad)[0][:-1]]
             remedy = "divide the cell by its sum"
             refuse(f"probabilities{where}", float(total[bad][0]), "1 in sum over levels", remedy)
-        # What is 1 but for rounding stays: a table that was scaled once is not changed again.
+        # A sum that is 1 up to rounding stays: a table that was scaled once is not changed again.
         exact = np.abs(total - 1) <= table.shape[-1] * np.finfo(np.float64).eps
         table, agents = _shared_rows(
             "probabilities", np.where(exact, table, table / total), 3, agents
@@ -489,41 +489,17 @@ class Problem:
 
     @property
     def drawn(self) -> bool:
-        """Whether each seed draws its own means.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).drawn
-            True
-            >>> fmab.Problem([0.9, 0.6], agents=5).drawn
-            False
-        """
+        """Whether each seed draws its own means."""
         return self.means is None and self.probabilities is None
 
     @property
     def homogeneous(self) -> bool:
-        """Whether all agents share the means.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).homogeneous
-            True
-            >>> fmab.Problem.heterogeneous(agents=5, arms=10).homogeneous
-            False
-        """
+        """Whether all agents share the means."""
         return self.rows == 1 if self.means is not None else self.spread == 0.0
 
     @property
     def rows(self) -> int:
-        """Rows of the means: 1 where all agents share them, else the number of agents.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).rows
-            1
-            >>> fmab.Problem.heterogeneous(agents=5, arms=10).rows
-            5
-        """
+        """Rows of the means: 1 where all agents share them, else the number of agents."""
         if self.probabilities is not None:
             return len(self.probabilities)
         if self.means is not None:
@@ -532,15 +508,7 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """How instances come about: "fixed", "ratings", "uniform" or "gap".
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.uniform(agents=5, arms=10).kind
-            'uniform'
-            >>> fmab.Problem([0.9, 0.6], agents=5).kind
-            'fixed'
-        """
+        """How instances come about: "fixed", "ratings", "uniform" or "gap"."""
         if self.probabilities is not None:
             return "ratings"
         if self.means is not None:
@@ -556,14 +524,6 @@ class Problem:
 
         Raises:
             ValueError: If the agents do not fit in the room.
-
-        Example:
-            Six agents fit in a room of eight rows:
-
-            >>> import fmab_jax as fmab
-            >>> bound = fmab.Problem.heterogeneous(agents=6, arms=10).bind(room=8)
-            >>> bound.rows, float(bound.agents)
-            (8, 6.0)
         """
         rows = self.rows
         if room is not None:
@@ -612,14 +572,7 @@ class Problem:
         return Problem(means, rewards=self.rewards)
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able description that identifies the problem.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> problem = fmab.Problem.with_gap(agents=5, arms=10, instance_gap=0.1)
-            >>> problem.describe()["instance_gap"]
-            0.1
-        """
+        """Returns a JSON-able description that identifies the problem."""
         described: dict[str, Any] = {
             "kind": self.kind,
             "agents": self.agents,
@@ -636,11 +589,6 @@ class Problem:
         """Returns, for captions, what differs from means drawn by each seed and shared by all.
 
         Problems with the same agents and arms that differ have different texts.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Problem.heterogeneous(agents=5, arms=10, spread=0.5).settings()
-            {'spread': 'spread = 0.5'}
         """
         found: dict[str, str] = {}
         if self.spread:
@@ -681,7 +629,7 @@ def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -
         refuse(field, "masked values", "an array without gaps", "fill the masked entries")
     try:
         rows = length(values)
-    except Exception:  # no length, or somebody's own: refused below
+    except Exception:  # no length, or one that raises: refused below
         rows = 0
     if rows > MAX_AGENTS:
         refuse(field, type(values).__name__, f"at most {MAX_AGENTS:,} rows", "use fewer")
@@ -689,7 +637,7 @@ def _checked_array(field: str, values: Any, axes: tuple[int, ...], shape: str) -
     if array.ndim not in axes or array.size == 0:
         remedy = "give one mean per agent and arm" if field == "means" else "give a whole table"
         refuse(field, array.shape, f"an array shaped {shape}, not empty", remedy)
-    # Minus zero is zero, in bits too.
+    # Adding 0 turns -0.0 into 0.0, so that equal problems have equal bits.
     found = array.astype(np.float64) + 0.0
     lost = (found == 0) & (array != 0) if array.dtype.itemsize > 8 else np.zeros(0, bool)
     if lost.any():

@@ -5,21 +5,6 @@ its quantile function; everything else follows. Sums of rewards are one draw, wh
 cumulants add up over pulls and over agents, and where there are enough rewards six of them give the
 law of the sum to within 1e-6 (`samplers.is_smooth`). Elsewhere the sum is drawn exactly, or drawn
 from its cumulants and looked up in its exact law where they do not decide (`Law.at_most`).
-
-A law on finitely many values is a few lines, here or in any other file:
-
-    >>> from dataclasses import dataclass
-    >>> from fmab_jax.core.rewards import FiniteSupport
-    >>> @dataclass(frozen=True)
-    ... class ThreePoint(FiniteSupport):
-    ...     '''0, 1/2 or 1, where 1/2 has a share of the most that the mean allows.'''
-    ...     name = "three-point"
-    ...     levels = (0.0, 0.5, 1.0)
-    ...     middle: float = 0.5
-    ...
-    ...     def parameters(self, means):
-    ...         middle = 2 * self.middle * jnp.minimum(means, 1 - means)
-    ...         return 1 - means - middle / 2, middle, means - middle / 2
 """
 
 from __future__ import annotations
@@ -46,7 +31,7 @@ from fmab_jax.errors import flag, real, refuse
 from fmab_jax.parameters import Real, parameter, parameters_of
 
 MAX_LEVELS = 1000
-# From the lowest level to the highest: sixth powers of it, summed over all pulls, stay finite.
+# Most steps from the lowest level to the highest: sixth powers, summed over pulls, are finite.
 _MOST_STEPS = 10**40
 # Up to this many steps from the lowest level to the highest, combs of every width are looked for.
 _MAX_COMB = 12
@@ -78,21 +63,30 @@ class Law:
             nothing. ``parameters`` gets them by name.
 
     Example:
-        A law of one's own, with two values:
+        A law of one's own: uniform around the mean, up to the nearer end of [0, 1]. A law of
+        finitely many values states only their probabilities: see ``docs/own_algorithm.md``.
 
         >>> from dataclasses import dataclass
+        >>> import jax.numpy as jnp
         >>> import fmab_jax as fmab
-        >>> from fmab_jax.core.rewards import FiniteSupport
         >>> @dataclass(frozen=True)
-        ... class Clicks(FiniteSupport):
-        ...     name = "clicks"
-        ...     levels = (0.0, 1.0)
+        ... class Around(fmab.Law):
+        ...     name = "around"
         ...
         ...     def parameters(self, means, **traced):
-        ...         return 1.0 - means, means
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10, rewards=Clicks())
-        >>> problem.rewards.label(), problem.rewards.sensitivity
-        ('clicks rewards', 1.0)
+        ...         return means, jnp.minimum(means, 1.0 - means)
+        ...
+        ...     def cumulants(self, mean, half):
+        ...         none = jnp.zeros_like(mean)
+        ...         orders = half**2 / 3.0, none, -2.0 * half**4 / 15.0, none, 16.0 * half**6 / 63.0
+        ...         return mean, *orders, none
+        ...
+        ...     def one(self, u, mean, half):
+        ...         return mean + half * (2.0 * u - 1.0)
+        >>> problem = fmab.Problem([0.9, 0.6, 0.2], agents=5, rewards=Around())
+        >>> data = fmab.simulate(fmab.cdp_mab(None), problem, horizon=1000, seeds=20)
+        >>> problem.rewards.label(), problem.rewards.sensitivity, bool(data.regret.max() > 0.0)
+        ('around rewards', 1.0, True)
     """
 
     name: ClassVar[str]
@@ -105,35 +99,17 @@ class Law:
 
     @property
     def sensitivity(self) -> float:
-        """How far one changed reward can move a sum.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Bernoulli().sensitivity, fmab.Gaussian(0.1).sensitivity
-            (1.0, inf)
-        """
+        """How far one changed reward can move a sum."""
         return self.high - self.low
 
     def describe(self) -> dict[str, Any]:
-        """Returns a JSON-able description that identifies the law.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Gaussian(0.1).describe()
-            {'law': 'gaussian', 'sd': 0.1}
-        """
+        """Returns a JSON-able description that identifies the law."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
         return {"law": self.name, **shown}
 
     def label(self) -> str:
-        """Returns the law in words, for captions and tables.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Gaussian(0.1).label()
-            'Gaussian rewards, sd 0.1'
-        """
+        """Returns the law in words, for captions and tables."""
         fields = "".join(
             f", {f.name} {getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
@@ -142,14 +118,7 @@ class Law:
         return f"{self.name} rewards{fields}"
 
     def bind(self) -> tuple[Law, dict[str, np.ndarray]]:
-        """Returns the law without its traced fields, which a compilation is keyed by, and them.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> static, values = fmab.Gaussian(0.1).bind()
-            >>> static.sd, float(values["sd"])
-            (None, 0.1)
-        """
+        """Returns the law without its traced fields, as a compilation's key, and these fields."""
         values = {name: np.asarray(np.float64(getattr(self, name))) for name in self.traced}
         static = copy.copy(self)
         for name in self.traced:
@@ -157,15 +126,7 @@ class Law:
         return static, values
 
     def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
-        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> (chances,) = fmab.Bernoulli().parameters(jnp.array([[0.25, 0.75]]))
-            >>> chances.tolist()
-            [[0.25, 0.75]]
-        """
+        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
         return (means,)
 
     @abstractmethod
@@ -174,43 +135,17 @@ class Law:
 
         Where the law has a step they are those of (reward - low) / step, and the decay is a lower
         bound of -log|characteristic function| over all frequencies in [1, pi]; else it is not used.
-
-        Example:
-            A coin has the mean 1/2 and the variance 1/4:
-
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> mean, variance, *_ = fmab.Bernoulli().cumulants(jnp.array(0.5))
-            >>> float(mean), float(variance)
-            (0.5, 0.25)
         """
         raise NotImplementedError
 
     @abstractmethod
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
-        """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> fmab.Bernoulli().one(jnp.array([0.1, 0.9]), jnp.array(0.5)).tolist()
-            [0.0, 1.0]
-        """
+        """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u."""
         raise NotImplementedError
 
     def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
-        """Tells where the cumulants of a sum give its law.
-
-        Example:
-            Ten coins are too few, a thousand are enough:
-
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> one = jnp.stack(fmab.Bernoulli().cumulants(jnp.array(0.5)))
-            >>> [bool(fmab.Bernoulli().smooth(pulls * one)) for pulls in (10, 1000)]
-            [False, True]
-        """
-        # A sum that is sure is its mean.
+        """Tells where the cumulants of a sum give its law."""
+        # A sum without variance is its mean.
         sure = cumulants[1] == 0.0
         return sure | samplers.is_smooth(cumulants, self.step > 0.0)
 
@@ -220,24 +155,11 @@ class Law:
         pulls: Float[Array, " lane"],
         cumulants: Sequence[Array] | Float[Array, "7 lane"],
     ) -> Float[Array, " lane"]:
-        """Returns the quantile of a sum of ``pulls`` rewards with these cumulants.
-
-        Example:
-            The median of a sum of 4 normal rewards around 2 is 8:
-
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> with jax.enable_x64(True):
-            ...     pulls, mean, sd = jnp.array([4.0]), jnp.array([2.0]), jnp.array([0.1])
-            ...     sums = [pulls * x for x in fmab.Gaussian(0.1).cumulants(mean, sd)]
-            ...     round(float(fmab.Gaussian(0.1).quantile(jnp.array([0.5]), pulls, sums)[0]), 9)
-            8.0
-        """
+        """Returns the quantile of a sum of ``pulls`` rewards with these cumulants."""
         if self.step == 0.0:
             found = samplers.smooth_quantile(u, cumulants)
             return jnp.clip(found, self.low * pulls, self.high * pulls)
-        # Whole numbers, where the range has an end: a third of 3 is then 1.
+        # Divide by whole numbers if the range is finite: 3 steps of 1/3 are then exactly 1.
         per_unit, most = 1.0 / self.step, math.inf
         if math.isfinite(self.sensitivity):
             most = round(self.sensitivity / self.step)
@@ -248,15 +170,7 @@ class Law:
     def doubtful_step(
         self, u: Float[Array, " lane"], cumulants: Sequence[Array]
     ) -> Float[Array, " lane"]:
-        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none.
-
-        Example:
-            A law that is always smooth is never in doubt, and states none:
-
-            >>> import fmab_jax as fmab
-            >>> fmab.Gaussian(0.1).checked_from, fmab.Bernoulli().checked_from < 100
-            (inf, True)
-        """
+        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none."""
         raise NotImplementedError
 
     def at_most(
@@ -266,19 +180,7 @@ class Law:
         inside: Float[Array, "row lane"],
         *parameters: Float[Array, "row lane"],
     ) -> Float[Array, " lane"]:
-        """Returns the probability that the agents inside, with so many pulls each, get <= step.
-
-        Example:
-            Two agents throw one coin each. The sum is at most 1 three times out of four.
-
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> with jax.enable_x64(True):
-            ...     one, both = jnp.ones(1), jnp.ones((2, 1))
-            ...     round(float(fmab.Bernoulli().at_most(one, one, both, 0.5 * both)[0]), 9)
-            0.75
-        """
+        """Returns the probability that the agents inside, with so many pulls each, get <= step."""
         raise NotImplementedError
 
     def total(
@@ -297,17 +199,6 @@ class Law:
             lane: Which independent sum.
             pulls: Whole numbers >= 0.
             *parameters: Of `parameters`, one element per sum.
-
-        Example:
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> with jax.enable_x64(True):
-            ...     key, which = jnp.zeros(3, jnp.uint32), jnp.arange(3, dtype=jnp.uint32)
-            ...     pulls, mean, sd = jnp.full(3, 100.0), jnp.full(3, 0.5), jnp.full(3, 0.1)
-            ...     sums = fmab.Gaussian(0.1).total(key, key, which, pulls, mean, sd).tolist()
-            >>> len(set(sums)), all(43 < each < 57 for each in sums)
-            (3, True)
         """
         cumulants = [pulls * order for order in self.cumulants(*parameters)]
         sums = self.quantile(uniform(k0, k1, lane), pulls, cumulants)
@@ -319,14 +210,7 @@ class Law:
     def small(
         self, pulls: Float[Array, " lane"], *parameters: Array
     ) -> Bool[Array, " lane"] | None:
-        """Tells which rows `totals` draws in another way; None for a law that has one way.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> fmab.Gaussian(0.1).small(jnp.ones(1), jnp.ones(1), jnp.ones(1)) is None
-            True
-        """
+        """Tells which rows `totals` draws in another way; None for a law that has one way."""
         return None
 
     def totals(
@@ -347,18 +231,6 @@ class Law:
             pulls: Whole numbers >= 0.
             *parameters: Of `parameters`, one element per row.
             small: Whether `small` is true of all rows.
-
-        Example:
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> with jax.enable_x64(True):
-            ...     key, pulls = jnp.zeros(1, jnp.uint32), jnp.array([100.0])
-            ...     which = jnp.arange(4, dtype=jnp.uint32)[:, None]
-            ...     mean, sd = jnp.array([0.5]), jnp.array([0.1])
-            ...     sums = fmab.Gaussian(0.1).totals(key, key, which, pulls, mean, sd)
-            ...     sums.shape, bool((abs(sums - 50.0) < 7.0).all())
-            ((4, 1), True)
         """
         flag("small", small)
         operands = (k0[None], k1[None], lane, pulls[None], *(x[None] for x in parameters))
@@ -373,19 +245,7 @@ class Law:
         pulls: Float[Array, " lane"],
         *parameters: Array,
     ) -> Float[Array, " lane"]:
-        """Samples what `total` does, where most sums are expected to be small; not under vmap.
-
-        Example:
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> with jax.enable_x64(True):
-            ...     key, which = jnp.zeros(2, jnp.uint32), jnp.arange(2, dtype=jnp.uint32)
-            ...     given = key, key, which, jnp.full(2, 3.0), jnp.full(2, 0.5), jnp.full(2, 0.1)
-            ...     law = fmab.Gaussian(0.1)
-            ...     bool((law.total_of_few(*given) == law.total(*given)).all())
-            True
-        """
+        """Samples what `total` does, where most sums are expected to be small; not under vmap."""
         return self.total(k0, k1, lane, pulls, *parameters)
 
     def few(
@@ -396,18 +256,7 @@ class Law:
         pulls: Float[Array, " lane"],
         *parameters: Array,
     ) -> Float[Array, " lane"]:
-        """Samples sums that are too small for their cumulants: here pull by pull, exactly.
-
-        Example:
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> with jax.enable_x64(True):
-            ...     key, which = jnp.zeros(2, jnp.uint32), jnp.arange(2, dtype=jnp.uint32)
-            ...     pulls, means = jnp.full(2, 3.0), jnp.array([0.0, 1.0])
-            ...     fmab.Bernoulli().few(key, key, which, pulls, means).tolist()
-            [0.0, 3.0]
-        """
+        """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
 
         def made(number: Array) -> Bool[Array, " lane"]:
             return number.astype(jnp.float64) < pulls
@@ -454,7 +303,7 @@ class Bernoulli(Law):
         )
 
     def smooth(self, cumulants: Sequence[Array] | Float[Array, "7 ..."]) -> Bool[Array, ...]:
-        """Tells where the variance is enough; of agents that differ, more than of one binomial."""
+        """Tells where the variance is large enough, for agents that differ as well."""
         return (cumulants[1] == 0.0) | (cumulants[1] >= _SMOOTH_BERNOULLI)
 
     def doubtful_step(
@@ -610,7 +459,7 @@ class _Lattice(NamedTuple):
 
 @functools.lru_cache
 def _lattice(levels: tuple[float, ...]) -> _Lattice:
-    # The decimal number that is written: 0.1, 0.2 and 0.3 are equally far apart.
+    # Levels are read as the decimals that are written: 0.1, 0.2 and 0.3 are equally far apart.
     exact = [Fraction(repr(float(level))) for level in levels]
     above = [level - exact[0] for level in exact]
     shared = math.lcm(*(x.denominator for x in above))
@@ -652,36 +501,17 @@ class FiniteSupport(Law):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The rewards, in [0, 1].
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Ratings([1, 2, 3, 4, 5]).values
-            (0.0, 0.25, 0.5, 0.75, 1.0)
-        """
+        """The rewards, in [0, 1]."""
         steps, span = _lattice(self.levels)
         return tuple(step / span for step in steps)
 
     @property
     def step(self) -> float:  # type: ignore[override]
-        """The largest number of which all values are multiples.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Ratings([1, 2, 3, 4, 5]).step
-            0.25
-        """
+        """The largest number of which all values are multiples."""
         return 1.0 / _lattice(self.levels).span
 
     def mean(self, *probabilities: Array) -> Float[Array, ...]:
-        """Returns the mean reward.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> float(fmab.Ratings([1, 3, 5]).mean(jnp.array(0.5), jnp.array(0.0), jnp.array(0.5)))
-            0.5
-        """
+        """Returns the mean reward."""
         terms = [
             arrays.rounded(p * value) for p, value in zip(probabilities, self.values, strict=True)
         ]
@@ -714,7 +544,7 @@ class FiniteSupport(Law):
                     pair = parameters[i] * parameters[j]
                     apart[upper - lower] = apart.get(upper - lower, 0.0) + pair
         if span > _MAX_COMB:
-            # Neighbouring levels alone: nearest to no tooth of a comb, at frequency 1.
+            # Only neighbouring levels count here; the bound is lowest at frequency 1.
             return apart.get(1, jnp.zeros_like(parameters[0])) * (1.0 - math.cos(1.0))
         shares = tuple(apart.values())
         bounds = (
@@ -740,10 +570,10 @@ class FiniteSupport(Law):
         *parameters: Array,
     ) -> Float[Array, " lane"]:
         """Samples how often each level is met: a binomial of what the levels before it left."""
-        # The fewest are drawn pull by pull, which is then cheaper.
+        # Small numbers of pulls are drawn pull by pull, which is cheaper for them.
         several = jnp.where(pulls > _PULL_BY_PULL, pulls, 0.0)
         fewest = super().few(k0, k1, lane, pulls - several, *parameters)
-        # From the highest down: the shares of what is left are then free of cancellation.
+        # Summed from the highest level down, so that shares of the rest lose no digits.
         rest = [parameters[-1]]
         for p in parameters[-2::-1]:
             rest.append(rest[-1] + p)
@@ -816,10 +646,10 @@ def checked_levels(levels: Any) -> tuple[float, ...]:
     remedy = "give the possible ratings, such as [1, 2, 3, 4, 5]"
     allowed = f"2 to {MAX_LEVELS:,} increasing numbers"
     try:
-        # The length first: a range may be endless.
+        # The length is checked first: a range may be huge.
         fits = not isinstance(levels, (str, bytes, dict, set)) and 2 <= len(levels) <= MAX_LEVELS
         given = list(levels) if fits else []
-    except Exception:  # no length, or somebody's own list
+    except Exception:  # no length, or an object that raises
         given = []
     if not given:
         refuse("levels", levels, allowed, remedy)

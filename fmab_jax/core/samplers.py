@@ -55,7 +55,7 @@ def participants(
         sure: Of `arrays.settled`.
     """
     level = uniform(*key, jnp.arange(real.shape[0], dtype=jnp.uint32))
-    # Rows that only fill the array come last.
+    # Padding rows come last.
     level = jnp.where(real, level, 2.0)
     if sure is not None:
         (level,) = settled(sure, level)
@@ -184,7 +184,7 @@ def binomials_at_most(
         rare = jnp.where(flip, 1.0 - p, p) * counted
         signed = jnp.where(flip, -rare, rare)
         x, y = -rare[None, :] * back, signed[None, :] * out
-        # The product less 1.
+        # Products are kept as their difference from 1, which loses no digits.
         re, im = re + x + (re * x - im * y), im + y + (re * y + im * x)
         return re, im, mean + signed, sure + jnp.where(flip, counted, 0.0)
 
@@ -324,7 +324,7 @@ def summed_binomials(
     def further(step: Array, mass: Array, below: Array) -> tuple[Array, ...]:
         steps = []
         for _ in range(_STEPS):
-            # Past the last step nothing is above.
+            # Past the last step the bound is 2, which no uniform exceeds.
             steps.append(jnp.where(step < last, below, 2.0))
             mass = grown(step, mass)
             step, below = step + 1.0, below + mass
@@ -332,7 +332,7 @@ def summed_binomials(
 
     def climb(state: tuple[Array, ...]) -> tuple[Array, ...]:
         *at, steps, k = state
-        # Steps lie in the state: a compiler else sums them anew for every uniform.
+        # Steps are part of the loop's state: else the compiler sums them anew for every uniform.
         above = [jnp.where(u > each[None], 1.0, 0.0) for each in steps]
         return *further(*at), k + functools.reduce(jnp.add, above)
 

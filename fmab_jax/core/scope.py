@@ -24,6 +24,6 @@ def own_settings(mesh: Mesh | None = None) -> Iterator[None]:
         scope.enter_context(jax.enable_x64(True))
         scope.enter_context(jax.transfer_guard("allow"))
         scope.enter_context(jax.disable_jit(False))
-        # A mesh of somebody else's refuses another's; there is no way to say that there is none.
+        # The caller's mesh would refuse another one, and JAX cannot unset it: ours replaces it.
         scope.enter_context(jax.set_mesh(mesh or Mesh(np.array(jax.local_devices()[:1]), ("own",))))
         yield

@@ -53,7 +53,7 @@ def _added(law: Law, member: Array, *parameters: Array) -> Float[Array, "7 group
         own = [lax.dynamic_slice_in_dim(x, first, count) for x in parameters]
         inside = lax.dynamic_slice_in_dim(member, first, count, 1)
         each = law.cumulants(*own)
-        # In one order; rows that do not exist add nothing.
+        # Rows are added in one order; padding rows add nothing.
         for row in range(count):
             held = inside[:, row, None] > 0.0
             total = tuple(
@@ -185,7 +185,7 @@ def _agent_by_agent(
 ) -> Array:
     member, *parameters = _read(arm, *tables)
     rows = len(member)
-    # A block of agents at a time: many lanes for one call, few for memory.
+    # Agents are handled in blocks: large enough for speed, small enough for memory.
     block = min(rows, _BLOCK)
     mine = jnp.any(member > 0.0, axis=1)
     last = jnp.max(jnp.where(mine, jnp.arange(1, rows + 1, dtype=jnp.int32), 0))

@@ -1,4 +1,4 @@
-"""Tables of means and of ratings, from CSV and NPZ files that nobody has vouched for.
+"""Tables of means and of ratings, from CSV and NPZ files that may be damaged or hostile.
 
 Every way in which a file can be something else (a pipe, an archive that claims terabytes, a cell
 that Python reads as another number) ends in one line that names the file and the cause.
@@ -32,10 +32,10 @@ MAX_CELLS = 1 << 27
 _MAX_COLUMNS = 10**6
 # Bytes of a line; more than any row of `_MAX_COLUMNS` numbers.
 _LONGEST_LINE = 1 << 26
-# A table shrinks to a fifth or so when it is packed; what shrinks more than this was made to.
+# Packing shrinks a table to about a fifth; one that shrinks to 1/100 is refused.
 _MOST_UNPACKED = 100
 _SMALL = 1 << 24
-# What the csv module says in other words.
+# Messages of the csv module, and plain words for them.
 _MISTAKES = {
     "new-line": "it has a carriage return that ends no line",
     "field limit": "it has a cell of more than 131,072 characters, or a quote that nothing closes",
@@ -43,10 +43,10 @@ _MISTAKES = {
     "expected after": "it has a quote in a quoted cell; write it twice",
 }
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
-# A number as a spreadsheet shortens it: several long ones may have become one.
+# A number that a spreadsheet has shortened; several long numbers may have become one.
 _SHORTENED = re.compile(r"[+-]?[0-9]\.[0-9]+E\+[0-9]{2,}")
 _RATINGS = ["agent", "arm", "value"]
-# What the columns of ratings are also called.
+# Other names that columns of ratings often have.
 _LIKE_RATINGS = (
     ("agent", "user", "player", "client"),
     ("arm", "item", "movie", "product", "action"),
@@ -84,7 +84,7 @@ def read(path: Any) -> Table:
     """
     try:
         path = Path(path)
-    except Exception:  # no path, or somebody's own
+    except Exception:  # no path, or an object that raises
         refuse("means", path, "the path of a .csv or .npz file", "give a text or a path")
     if "\0" in str(path):
         refuse("means", str(path), "the path of a .csv or .npz file", "drop the null character")
@@ -132,7 +132,7 @@ def _refuse_special(path: Path, mode: int, field: str) -> None:
 
 
 class Unpacked(io.RawIOBase):
-    """The bytes of a table, unpacked on the way; what no table holds is refused as it comes.
+    """The bytes of a table, unpacked while they are read; bytes that no table has are refused.
 
     That is a NUL, a line without an end, a damaged archive, and one that grows without bound.
     """
@@ -170,7 +170,7 @@ class Unpacked(io.RawIOBase):
         """
         data = self._read(len(buffer))
         self._bytes += len(data)
-        # Of what has been read so far: a large archive is refused as early as a small one.
+        # The limit is on what was read so far: a large archive is refused as early as a small one.
         taken = self._packed.tell() if self._packed else 0
         if self._packed and self._bytes > (most := max(_SMALL, _MOST_UNPACKED * taken)):
             allowed = f"at most {most:,} bytes once unpacked, of its first {taken:,}"
@@ -460,7 +460,7 @@ def _read_npz(path: Path, file: IO[bytes]) -> Table:
     if any(dtype.kind not in "fiu" for _, dtype in headers) or sum(sizes) > _MAX_FILE_BYTES:
         refuse("means", str(path), "numbers, at most 1 GiB", "save float64 means")
     arms = headers[wanted.index("probabilities.npy")][0][-2:-1] if ratings else None
-    # Names that are none change no number.
+    # Labels that do not fit are left out; no number depends on them.
     if called and called[1].kind == "U" and called[0] == arms:
         if math.prod(called[0]) * called[1].itemsize <= _MAX_FILE_BYTES:
             wanted.append(_ARM_LABELS)

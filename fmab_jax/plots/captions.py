@@ -13,7 +13,7 @@ from fmab_jax.analysis.words import counted, plain, told, whole, written
 
 # Leaks that a caption lists one by one.
 _LEAKS = 8
-# What may befall a seed and its mean hides, and how a caption says it.
+# Events of single seeds that a mean hides, and the caption's words for them.
 EVENTS = {
     "best_arm_lost": "lost the best arm",
     "worse_arm_played": "play a worse arm at T",
@@ -144,11 +144,11 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
     for event, words in EVENTS.items():
         names = (event, f"{event}_lower", f"{event}_upper", "seeds")
         bad, low, high, seeds = arrays(finals, names, dims)
-        # Of an unfinished sweep some have no seeds yet, and no interval.
+        # Configurations of an unfinished sweep may have no seeds yet, and so no interval.
         known = [at for at in np.ndindex(bad.shape) if seeds[at] > 1]
         if not known:
             continue
-        # Of configurations where it happened equally often, the one that is least sure.
+        # If several have the same share, the one with the highest upper limit is stated.
         worst = max(known, key=lambda at: (bad[at] / seeds[at], high[at]))
         sums = sum(bad[at] for at in known), sum(seeds[at] for at in known)
         ends = interval + _range(low[worst], high[worst])

@@ -67,7 +67,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     places = np.indices([finals.sizes[name] for name in dims]).reshape(len(dims), cost.size)
     colours = places[dims.index(hue)] if hue else np.zeros(cost.size, int)
     told_leak = _leaks(finals, dims)
-    # Who does not say what it leaks is not said to leak less than anybody.
+    # An unknown leak counts as infinite.
     leak = np.where(np.isnan(told_leak), np.inf, told_leak)
     unlike = len(np.unique(told_leak)) > 1
     front = _front(cost, regret, leak)
@@ -109,7 +109,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
         varied = [name for name in dims if finals.sizes[name] > 1]
         shown = [name for name in varied if name != hue] or varied
         texts = []
-        # Equal ones lie on one spot, which one label names.
+        # Equal points lie on one spot and share one label.
         stacked = np.stack([cost, regret, leak])[:, front]
         spots, equal = np.unique(stacked, axis=1, return_inverse=True)
         first = [int((equal.ravel() == index).argmax()) for index in range(spots.shape[1])]
@@ -155,7 +155,7 @@ def _leaks(finals: xr.Dataset, dims: Sequence[str]) -> np.ndarray:
 def _front(cost: np.ndarray, regret: np.ndarray, leak: np.ndarray) -> np.ndarray:
     """Returns the cells on the Pareto front, by increasing cost; equal cells all or none."""
     points = np.stack([cost, regret, leak], axis=1)
-    # By cost, then regret, then leak: whoever beats a point comes before it.
+    # Sorted by cost, regret and leak: whatever beats a point comes before it.
     order = np.lexsort(points.T[::-1])
     front: list[int] = []
     for index in order:

@@ -101,7 +101,7 @@ def plot_runs(
         if array_of("bounds", values, 10**6, allowed, remedy).shape != slots:
             refuse("bounds", label, "a run's label, with a value per slot", remedy)
 
-    # Nothing is lost, and nothing sent, before the first slot; a logarithm has no place for it.
+    # Curves begin at (0, 0), except on a logarithmic axis, which has no 0.
     logarithmic = all(_is_logarithmic(data.time.values) for data in runs.values())
     begin = not logarithmic and all(data.time.values[0] > 0 for data in runs.values())
 

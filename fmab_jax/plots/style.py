@@ -102,7 +102,7 @@ def scale_values(axes: Axes, which: Literal["x", "y"], values: np.ndarray) -> No
         set_scale("log")
         axis.set_major_locator(log_locator(low, high))
     else:
-        # A logarithm alone would hide what costs nothing.
+        # A plain logarithmic axis would hide points of cost 0.
         set_scale("symlog", linthresh=low, linscale=0.5)
         # Room for the markers at both ends, and no ticks below 0.
         set_limits = axes.set_xlim if which == "x" else axes.set_ylim

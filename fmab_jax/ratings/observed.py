@@ -28,7 +28,7 @@ from fmab_jax.ratings.sources import Column, Source, legible
 from fmab_jax.resources import affordable
 
 MAX_GROUPS = 10**4
-# An arm that somebody has rated so often counts half in a taste: few ratings say little.
+# Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
 _HALF = 2
 # Starts of the clustering, of which the best one counts, and the most steps of each.
 _STARTS = 5
@@ -554,11 +554,11 @@ class _Rows:
         return found
 
     def keep_last(self, user: Column, item: Column) -> None:
-        """Drops all but the last rating of an item by a user; a row without both repeats none."""
-        # A code of -1 is nobody's, and would make the pair that of another user.
+        """Drops all but the last rating of an item by a user; rows that lack either stay."""
+        # A code of -1 means no label; its pair would be that of another user.
         rows = np.flatnonzero(self.kept & (user.codes >= 0) & (item.codes >= 0))
         pair = user.codes[rows].astype(np.int64) * len(item.labels) + item.codes[rows]
-        # The last of equal numbers is the first one of the table turned round.
+        # `np.unique` keeps the first of equal pairs: in the reversed table that is the last.
         _, first = np.unique(pair[::-1], return_index=True)
         if len(first) < len(rows):
             self.dropped["the same user rates the same item again below"] = len(rows) - len(first)
@@ -802,7 +802,7 @@ def clusters(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
             continue
         totals = np.stack([np.bincount(place, each, groups) for each in points.T], axis=1)
         apart = float(((points - (totals / sizes[:, None])[place]) ** 2).sum())
-        # What differs by rounding is a tie, which the first start wins.
+        # Results that differ only by rounding tie, and the first start wins.
         if best is None or apart < best[0] * (1 - 1e-9):
             best = apart, place
     if best is None:

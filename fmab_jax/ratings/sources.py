@@ -34,7 +34,7 @@ CHUNK = 1_000_000
 _LONGEST_HEADER = 1 << 16
 _LONGEST_LINE = 1 << 20
 _ROUNDED = ("a whole number that is stored as one, since floats of this size are rounded",)
-# Cells that are written in one way only.
+# Types of cells that have only one text.
 _PLAIN = (str, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 # What people and programs write in place of a value.
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-"))
@@ -139,7 +139,7 @@ class Column(NamedTuple):
         """
         known: dict[str, int] = {}
         texts = (cell.strip() for cell in cells)
-        # Empty cells have no label; a code of -1 takes the last entry.
+        # Empty cells have the code -1; a code of -1 takes the last entry, which is -1.
         place = [known.setdefault(text, len(known)) if text else -1 for text in texts]
         return cls(np.array([*place, -1], np.int32)[np.asarray(codes, np.int32)], list(known))
 
@@ -304,7 +304,7 @@ def about(source: Source, kind: str, given: Any, field: str) -> Source | None:
             return None
         given, form = path, published[1]
     else:
-        # A table of one's own is a plain one beside any layout.
+        # A table that the user gives is read as a plain one, whatever the layout.
         form = Form()
         if published and not is_frame(given):
             same = _ending(Path(str(given))) == _ending(Path(published[0]))
@@ -498,7 +498,7 @@ def is_frame(given: Any) -> bool:
 def _frame_columns(frame: Any, field: str) -> tuple[str, ...]:
     try:
         names = tuple(map(str, frame.columns))
-    except Exception as error:  # somebody's own names
+    except Exception as error:  # names may be any objects
         remedy = f"rename the columns ({reason_of(error)})"
         refuse(field, "a data frame", "a table whose columns have names", remedy)
     _refuse_twice("a data frame", names, field)
@@ -516,7 +516,7 @@ def _frame(source: Source, names: Sequence[str], field: str) -> dict[str, Column
         cells = source.frame.iloc[:, place]
         codes, values = np.arange(len(cells)), cells
         with contextlib.suppress(Exception):  # of cells that cannot be compared
-            # True equals 1; so where kinds are mixed each cell is looked at for itself.
+            # True equals 1, so cells of mixed types are compared one by one.
             if cells.dtype != object or pd.api.types.infer_dtype(cells) == "string":
                 codes, values = pd.factorize(cells)
                 if isinstance(values.dtype, pd.CategoricalDtype):
@@ -629,7 +629,7 @@ def _texts(
     for i, cell in enumerate(cells):
         try:
             found.append(_text_of(cell))
-        except Exception as error:  # somebody's own cell
+        except Exception as error:  # a cell may be any object
             row = above + int((codes == i).argmax()) + 1
             told = Shown(f"{source.shown!r}, row {row:,}, column {brief(name)}")
             allowed = "a text, a number or a date" if error.args != _ROUNDED else _ROUNDED[0]

@@ -159,7 +159,10 @@ class Config(NamedTuple):
     ) -> Estimate:
         """Returns what so many trials will need; arguments as in `resources.estimate`."""
         at = self.placed(devices[0].platform)
-        sizes = at.elements, at.bytes_per_seed, self.result_bytes
+        trial: Any = at.trial
+        # Each agent alone has curves beside its arms.
+        curves = trial.room * len(self.grid) if getattr(trial, "alone", False) else 0
+        sizes = at.elements + curves, at.bytes_per_seed, self.result_bytes
         return resources.estimate(*sizes, trials, devices, batch, lanes)
 
 

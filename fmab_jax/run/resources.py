@@ -19,8 +19,9 @@ from fmab_jax.resources import refuse_after_fork
 MAX_SEEDS = 10**8
 # Array elements that keep a core, or an accelerator, busy without leaving its cache, or its memory.
 _ELEMENTS = {"cpu": 200_000, "gpu": 8_000_000, "tpu": 8_000_000}
-# Results of a batch that a processor's allocator keeps for the next one, in bytes.
-_KEPT = 2**23
+# Most bytes of a batch's results that a processor's allocator keeps for the next one: else their
+# memory is given back and, page by page, got anew.
+_KEPT = 2**24
 
 
 class Estimate(NamedTuple):
@@ -90,7 +91,8 @@ def estimate(
     if batch is None:
         per_device = max(1, _ELEMENTS.get(devices[0].platform, 200_000) // elements)
         if devices[0].platform == "cpu":
-            per_device = min(per_device, max(1, _KEPT // result_bytes))
+            # A power of two, since that is what it is rounded up to.
+            per_device = min(per_device, 1 << (_KEPT // result_bytes).bit_length() >> 1)
         per_device = min(per_device, -(-trials // (len(devices) * lanes)))
     else:
         batch = count("batch", batch, 1, MAX_SEEDS, "give the number of seeds per batch")

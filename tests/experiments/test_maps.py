@@ -238,7 +238,7 @@ def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     told = maps_pairs._told_pairs(HORIZON, rows, grid, 30.0)
     # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
     interval = "its 99 % interval above M in"
-    assert f"the ratio is 2 to 400, {interval} 2 of 6 cells (the mean in 2)" in told
+    assert f"budget is 2 to 400, {interval} 2 of 6 cells (the mean in 2)" in told
     assert "Agents alone have 30. Over agents alone, the 99 % interval of the ratio lies" in told
     assert "above 1 in 3 cells, 0 of them among the 2 for which Remark 2 promises no more" in told
     # A ratio whose interval holds M is above M by its mean alone.
@@ -664,8 +664,8 @@ def test_rows_of_gaps_have_their_cells_numbers():
     assert maps_gaps._largest(every, "commits to a worse arm") == {HORIZON: (0.5, 5, "0.1")}
     assert maps_gaps._ends(rows, 4, "spends the budget") == (0.25, 1.0)
     assert maps_gaps._told_regret(every) == (
-        "At T = 10⁴, R = 5 has its least regret at gap 0.1, 1 times that without a budget, and 2 "
-        "times with the oracle's"
+        "At T = 10⁴, R = 5 has its least regret at gap 0.1, 1 times that without a budget; with "
+        "the oracle's gap it is 2 times that"
     )
     labels = ["oracle", "0.01", "0.1"]
     assert maps_gaps._other_tolerances(every, labels) == (
@@ -839,8 +839,12 @@ def test_points_of_leaks_are_of_their_structure():
     assert maps_regimes._told_alike({HORIZON: few}).startswith("One structure")
     exponents = [
         {"exponent in": "ε", "ε": e, "measured": (v, v, v)}
-        for e, v in ((0.1, -0.987), (1, -0.5), (10, -0.123), ("none", 7.0))
+        for e, v in ((0.1, -0.987), (0.2, -1.4), (1, -0.5), (10, -0.123), ("none", 7.0))
     ]
     assert maps_regimes._told_exponents(exponents, ["ε"]) == (
-        "From the smallest ε to the largest the exponent goes, in ε from -0.99 to -0.12"
+        "At the smallest ε and the largest the exponent is, "
+        "in ε -0.99 and -0.12 (-1.40 between them)"
     )
+    del exponents[1]
+    told = maps_regimes._told_exponents(exponents, ["ε"])
+    assert told.endswith("is, in ε -0.99 and -0.12")

@@ -44,6 +44,8 @@ def test_counts_and_signs_are_those_of_the_numbers():
     assert seen.percent(3, 200) == "+1.5 %" and seen.percent(-400, 200) == "-200 %"
     assert seen.percent(0, 200) == "0 %"
     assert seen.most([(1, 100), (-3, 200), (0, 1)]) == "at most 1.5 %"
+    assert [seen.no_less(x) for x in (0.2747, 13.065, 0, 0.29)] == [0.28, 14, 0, 0.29]
+    assert seen.most([(21.4, 100)]) == "at most 22 %"
     assert seen.listed("abc") == "a, b and c" and seen.listed("a") == "a"
     assert seen.grouped({"a": "5", "b": "9", "c": "5"}) == "5 (a and c), 9 (b)"
     assert seen.grouped({"a": "5", "b": "5"}) == "5"

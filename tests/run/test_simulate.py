@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -443,10 +444,11 @@ def test_the_memory_estimate_is_what_the_program_takes_or_up_to_half_more(name):
 BATCHES = {
     "as many as stay in a core's cache": ((1000, 7, 10**6, None, 2), (256, 3907)),
     "one for each lane": ((20, 7, 3000, None, 2), (2048, 2)),
-    "as many as have 8 MiB of results": ((10, 2048, 10**6, None, 2), (4096, 245)),
+    "as many as have 16 MiB of results": ((10, 2048, 10**6, None, 2), (8192, 123)),
+    "results of no power of two": ((10, 2049, 10**6, None, 2), (4096, 245)),
     "few seeds": ((20, 7, 5, None, 2), (8, 1)),
     "large seeds": ((10**5 + 1, 7, 5, None, 2), (2, 3)),
-    "large results": ((20, 10**8, 50, None, 2), (8, 7)),
+    "one with larger results": ((20, 10**8, 50, None, 2), (8, 7)),
     "of a size": ((20, 7, 100, 33, 2), (64, 2)),
     "of one": ((20, 7, 100, 1, 2), (8, 13)),
 }
@@ -454,8 +456,8 @@ BATCHES = {
 
 @pytest.mark.parametrize("name", BATCHES)
 def test_batches_and_their_memory_are_those_computed_by_hand(name, monkeypatch):
-    """Would catch a batch that is no power of two, one seed alone, lanes that no batch uses, or
-    results counted once for all seeds, or a batch whose results the allocator gives back."""
+    """Would catch a batch that is no power of two, one seed alone, lanes that no batch uses,
+    results counted once for all seeds, and more results in a batch than are kept."""
     (elements, result, trials, batch, lanes), (size, number) = BATCHES[name]
     monkeypatch.setattr(run_resources, "available_bytes", lambda: 10**6)
     device = (jax.devices("cpu")[0],)
@@ -463,6 +465,15 @@ def test_batches_and_their_memory_are_those_computed_by_hand(name, monkeypatch):
     flying = min(lanes, number)
     assert found == (size, number, 300 * size * flying, result * trials, 10**6)
     assert found.fits == (300 * size * flying + result * trials <= 900_000)
+
+
+def test_batches_are_cut_for_what_a_processor_keeps():
+    """Would catch agents alone whose curves are not counted, or counted where programs are chosen,
+    and an accelerator whose batches are cut as well."""
+    config = batches.bound(fmab.single_mab(1.0), fmab.Problem.uniform(50, 100), 2000, quick=True)
+    assert config.needs(8192, (jax.devices("cpu")[0],)).batch == 32 and config.soon
+    gpu = mock.Mock(spec=jax.Device, platform="gpu")
+    assert run_resources.estimate(10, 300, 2048, 10**6, [gpu], lanes=1).batch == 2**20
 
 
 def test_nearby_sizes_share_a_program():

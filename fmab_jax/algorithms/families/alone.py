@@ -37,7 +37,7 @@ def each(
             (instance.means, instance.parameters),
         )
         own = instance._replace(means=local[0], parameters=local[1])
-        # Whoever only fills the array plays no slot.
+        # Padding rows stand for nobody, and play no slot.
         last = jnp.where(agent < agents.astype(jnp.int32), horizon, 0)
         return own, keys.agent_key(key, agent), last
 

@@ -60,9 +60,9 @@ class _Bytes(NamedTuple):
 
 
 _BYTES = _Bytes()
-# A table of the laws of so many sums of noise is solved for.
+# Most agents that share arms: the noise law of each number of agents is solved for.
 _MOST_SHARING = 1000
-# Agents of which one is at work at a time, for each row that a batch is counted in.
+# A lazy trial draws its agents in turn: so many of them count as one row of a batch.
 _IN_TURN = 12
 
 
@@ -77,31 +77,51 @@ class Elimination(Algorithm):
             it; otherwise each agent adds one of its own.
 
     Example:
-        Arms are pulled 50 times an epoch. No message is noisy.
+        An oracle knows the smallest gap, and so how long its epochs must be. Arms are judged by the
+        variance of their rewards. Messages are not noisy; ``docs/own_algorithm.md`` shows noise.
 
         >>> from dataclasses import dataclass
         >>> import jax.numpy as jnp
         >>> import fmab_jax as fmab
         >>> from fmab_jax.core.exchanges import server
         >>> @dataclass(frozen=True)
-        ... class Batches(fmab.Elimination):
-        ...     name = "batches"
+        ... class Oracle(fmab.Elimination):
+        ...     name = "oracle"
+        ...     rounds: int = 20
         ...
         ...     def exchange(self, agents):
         ...         return server(agents)
         ...
         ...     @staticmethod
+        ...     def settled(own, instance):
+        ...         return own | {"gap": instance.smallest_gap}
+        ...
+        ...     @staticmethod
+        ...     def budget(own):
+        ...         return own["rounds"]
+        ...
+        ...     @staticmethod
         ...     def pulls_per_arm(epoch):
-        ...         return epoch.previous + 50.0
+        ...         return epoch.previous + jnp.ceil(1.0 / epoch.own["gap"])
         ...
         ...     @staticmethod
         ...     def radius(epoch):
         ...         log = jnp.log(4.0 * epoch.arms * epoch.number**2 * epoch.horizon)
-        ...         return jnp.sqrt(log / (2.0 * epoch.reporting * epoch.pulls))
+        ...         return jnp.sqrt(2.0 * log / (epoch.reporting * epoch.pulls))
+        ...
+        ...     @classmethod
+        ...     def prepared(cls, epoch, radius):
+        ...         return radius**2
+        ...
+        ...     @classmethod
+        ...     def worse(cls, heard, epoch):
+        ...         mean = jnp.clip(heard.aggregate, 0.0, 1.0)
+        ...         deviation = jnp.sqrt(mean * (1.0 - mean))
+        ...         return heard.best - mean >= deviation * heard.radius + heard.prepared
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.simulate(Batches(), problem, horizon=10**4, seeds=20)
-        >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
-        True
+        >>> data = fmab.simulate(Oracle(rounds=3), problem, horizon=10**4, seeds=20)
+        >>> int(data.rounds_made.max()), int(data.links.sel(meter="server").max())
+        (3, 15)
     """
 
     noisy: ClassVar[bool] = False
@@ -110,75 +130,29 @@ class Elimination(Algorithm):
 
     @property
     def waits_privately(self) -> bool:
-        """Whether waiting agents go by their noisy means, the ones that they send.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.ddp_mab(0.5, graph="ring").waits_privately
-            False
-            >>> fmab.ddp_mab(0.5, graph="ring", private_waiting=True).waits_privately
-            True
-        """
+        """Whether waiting agents go by their noisy means, the ones that they send."""
         return False
 
     @property
     def shares_arms(self) -> bool:
-        """Whether agents share the arms out, and each pulls a part of them; they must be alike.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.kl_se(1.0).shares_arms, fmab.kl_se(1.0, split=True).shares_arms
-            (False, True)
-        """
+        """Whether agents share the arms out, and each pulls a part of them; they must be alike."""
         return False
 
     @staticmethod
     @abstractmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
-        """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not known yet.
-
-        Example:
-            >>> from types import SimpleNamespace
-            >>> import fmab_jax as fmab
-            >>> class Doubling(fmab.Elimination):
-            ...     @staticmethod
-            ...     def pulls_per_arm(epoch):
-            ...         return 100.0 * 2.0 ** (epoch.number - 1.0)
-            >>> [Doubling.pulls_per_arm(SimpleNamespace(number=r)) for r in (1.0, 2.0, 3.0)]
-            [100.0, 200.0, 400.0]
-        """
+        """Returns S_r, at least S_{r-1} + 1; ``pulls`` and ``fresh`` are not known yet."""
         raise NotImplementedError
 
     @staticmethod
     @abstractmethod
     def radius(epoch: Epoch) -> Scalar:
-        """Returns the confidence radius of an aggregate.
-
-        Example:
-            >>> from types import SimpleNamespace
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> class Hoeffding(fmab.Elimination):
-            ...     @staticmethod
-            ...     def radius(epoch):
-            ...         heard = epoch.reporting * epoch.pulls
-            ...         return jnp.sqrt(jnp.log(2.0 * epoch.horizon) / (2.0 * heard))
-            >>> epoch = SimpleNamespace(horizon=1e4, reporting=5.0, pulls=100.0)
-            >>> round(float(Hoeffding.radius(epoch)), 4)
-            0.0995
-        """
+        """Returns the confidence radius of an aggregate."""
         raise NotImplementedError
 
     @staticmethod
     def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
-        """Tells which arms leave, from how far their aggregates are behind the best.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> fmab.Elimination.leaves(jnp.array([0.0, 0.1, 0.3]), jnp.array(0.1)).tolist()
-            [False, False, True]
-        """
+        """Tells which arms leave, from how far their aggregates are behind the best."""
         return behind >= 2.0 * radius
 
     @classmethod
@@ -186,104 +160,31 @@ class Elimination(Algorithm):
         """Returns what `worse` needs of an epoch besides, found once and not for each arm.
 
         A pytree of arrays that do not depend on data; ``heard.prepared`` is it.
-
-        Example:
-            >>> from types import SimpleNamespace
-            >>> import fmab_jax as fmab
-            >>> class Weighed(fmab.Elimination):
-            ...     @classmethod
-            ...     def prepared(cls, epoch, radius):
-            ...         return {"half": radius / 2.0, "rewards": epoch.reporting * epoch.pulls}
-            >>> epoch = SimpleNamespace(reporting=5.0, pulls=100.0)
-            >>> Weighed.prepared(epoch, radius=0.1)
-            {'half': 0.05, 'rewards': 500.0}
         """
         return ()
 
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
-        """Tells which arms leave, from all that is heard; by default, as `leaves` says.
-
-        Example:
-            Arms differ in how much their rewards scatter. Here one leaves that is clearly worse for
-            its own variance, which a mean of rewards of 0 and 1 tells.
-
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.elimination import Heard
-            >>> class Bernstein(fmab.Elimination):
-            ...     @classmethod
-            ...     def worse(cls, heard, epoch):
-            ...         mean = jnp.clip(heard.aggregate, 0.0, 1.0)
-            ...         variance = (mean * (1.0 - mean) + 0.25) / heard.rewards
-            ...         return heard.best - mean >= jnp.sqrt(2.0 * heard.radius * variance)
-            >>> mean = jnp.array([0.02, 0.5, 0.6])
-            >>> heard = Heard(mean, 0.6, 100.0, noises=0.0, best_noises=0.0, radius=5.0)
-            >>> Bernstein.worse(heard, epoch=None).tolist()
-            [True, False, False]
-        """
+        """Tells which arms leave, from all that is heard; by default, as `leaves` says."""
         return cls.leaves(heard.best - heard.aggregate, heard.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:
-        """Returns the scale of the Laplace noise on one agent's sum of an epoch's rewards.
-
-        Example:
-            >>> from types import SimpleNamespace
-            >>> import fmab_jax as fmab
-            >>> class Noisy(fmab.Elimination):
-            ...     noisy = True
-            ...
-            ...     @staticmethod
-            ...     def noise_scale(epoch):
-            ...         return 1.0 / epoch.own["epsilon"]
-            >>> Noisy.noise_scale(SimpleNamespace(own={"epsilon": 0.5}))
-            2.0
-        """
+        """Returns the scale of the Laplace noise on one agent's sum of an epoch's rewards."""
         return jnp.zeros_like(epoch.number)
 
     @staticmethod
     def settled(own: dict[str, Scalar], instance: Instance) -> dict[str, Scalar]:
-        """Returns the values once the instance is known; for what only an oracle knows.
-
-        Example:
-            >>> from types import SimpleNamespace
-            >>> import fmab_jax as fmab
-            >>> class Oracle(fmab.Elimination):
-            ...     @staticmethod
-            ...     def settled(own, instance):
-            ...         return own | {"gap": instance.smallest_gap}
-            >>> Oracle.settled({"pulls": 50.0}, SimpleNamespace(smallest_gap=0.1))
-            {'pulls': 50.0, 'gap': 0.1}
-        """
+        """Returns the values once the instance is known; for what only an oracle knows."""
         return own
 
     @staticmethod
     def budget(own: dict[str, Scalar]) -> Scalar | float:
-        """Returns the round budget R; infinity for none.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.Elimination.budget({})
-            inf
-            >>> class Twice(fmab.Elimination):
-            ...     @staticmethod
-            ...     def budget(own):
-            ...         return own["rounds"]
-            >>> Twice.budget({"rounds": 2.0})
-            2.0
-        """
+        """Returns the round budget R; infinity for none."""
         return math.inf
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find in ``epoch.own``: every parameter that is a number.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm = fmab.fed1_ucb(pulls=100)
-            >>> algorithm.values(algorithm.exchange(5), horizon=10**4)
-            {'pulls': 100.0, 'constant': 4.0, 'sigma': 0.5}
-        """
+        """Returns what the equations find in ``epoch.own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
             name: float(value) for name, value in given.items() if isinstance(value, (int, float))
@@ -302,13 +203,6 @@ class Elimination(Algorithm):
 
         Rewards are summed over the agents of a group, which weigh the same, where everybody
         reports and nobody waits; noise where everybody reports.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm, problem = fmab.fed1_ucb(), fmab.Problem.uniform(agents=5, arms=10)
-            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
-            >>> trial.arms, float(trial.reporting), trial.noisy
-            (10, 5.0, False)
         """
         flag("sum_agents", sum_agents)
         own = self.values(exchange, horizon)
@@ -326,7 +220,7 @@ class Elimination(Algorithm):
         rewards_by_group = sum_agents and by_group and not waits
         apart = rewards_by_group and not problem.homogeneous
         groups = _groups(exchange.weights) if by_group else ()
-        # One group is told by its number of agents alone, which is a value, not a shape.
+        # One group needs only its number of agents: a value, so another number compiles nothing.
         plain = exchange.alone or len(groups) == 1
         if exchange.alone:
             of_agents = _Rows(np.ones(1), np.empty(0))
@@ -350,7 +244,7 @@ class Elimination(Algorithm):
         variables = noise_rows.sizes.astype(int).tolist() if self.noisy and by_group else []
         summed = [1 if self.sums_securely else count for count in variables]
         if shared and variables and not self.sums_securely:
-            # An arm of a, of which there are at least two, is pulled by so many of them at most.
+            # At least two arms are in play, so at most agents // 2 + 2 agents pull one arm.
             summed = list(range(agents // 2 + 3))
         shapes = [laplace.laplace_sum_shape(size) for size in summed]
         return EliminationTrial(
@@ -384,7 +278,7 @@ class Elimination(Algorithm):
         )
 
     def _check_shared(self, problem: Problem, exchange: Exchange) -> None:
-        """Refuses arms to be shared out where somebody else's rewards do not stand for all."""
+        """Refuses to share arms out where one agent's rewards do not stand for those of all."""
         name = f"{type(self).__name__}.shares_arms"
         if not problem.homogeneous:
             remedy = "let every agent pull every arm where agents differ"
@@ -395,17 +289,7 @@ class Elimination(Algorithm):
             refuse(name, True, f"for at most {_MOST_SHARING:,} agents", "drop it")
 
     def check_noise(self, problem: Problem, epsilon: float) -> None:
-        """Refuses noise that no result would tell of, and noise for rewards that have no range.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> problem = fmab.Problem([0.9, 0.6], agents=5, rewards=fmab.Gaussian(0.1))
-            >>> try:
-            ...     fmab.cdp_mab(0.5).check_noise(problem, epsilon=0.5)
-            ... except ValueError as error:
-            ...     print(str(error).partition(";")[0])
-            epsilon=0.5: must be None (no noise) where rewards have no range
-        """
+        """Refuses noise that no result states, and noise for rewards that have no range."""
         if self.noisy and type(self).privacy is Algorithm.privacy:
             what, remedy = f"{type(self).__name__}.privacy", "return epsilon and epsilon_message"
             refuse(what, "that of no noise", "its own where noisy = True", remedy)
@@ -522,12 +406,12 @@ class EliminationTrial:
 
     @property
     def noisy(self) -> bool:
-        """Whether messages carry noise; where rewards have no range, it was refused."""
+        """Whether messages carry noise; for rewards without a range they never do."""
         return self.filling.noisy and math.isfinite(self.law.sensitivity)
 
     @property
     def merged(self) -> bool:
-        """Whether a row holds rewards and noise in one: nobody acts on own rewards alone."""
+        """Whether a row holds rewards plus noise: nobody acts on rewards without noise."""
         return self.noisy and (self.private or self.scarce and not self.waits)
 
     @property
@@ -570,14 +454,14 @@ class EliminationTrial:
         return self.listed
 
     def on(self, platform: str, trials: int = 1) -> EliminationTrial:
-        """Returns the same trial as so many of them run fastest on a platform, such as "cpu"."""
-        # The arrays may be those of many trials.
+        """Returns the same trial as so many run fastest on "cpu", "gpu" or "tpu"."""
+        # The arrays may have a leading axis of trials.
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
         simple = one_row and self.plain
         simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
-        # The list adds nothing up.
+        # The list gauges nothing.
         simple = (simple or self.lazy) and not self.gauges
-        # Somebody's own loop stays.
+        # A plug-in that overrides `run` keeps its own loop.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
         listed = platform == "cpu" and simple and mine and few
@@ -588,13 +472,10 @@ class EliminationTrial:
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
-        # Agents that sum out are looked at once, when the run begins.
+        # Agents whose rewards are drawn as one sum are read only once, when the run begins.
         rows = np.shape(self.reward_sizes)[-1] if not self.room else 1
         if self.lazy and self.listed:
             return max(1, self.room // _IN_TURN)
-        if self.alone:
-            # Each agent has curves of its own beside its arms.
-            return 2 * self.room
         return max(rows, self.room, np.shape(self.member)[1] // 6)
 
     def bytes_per_seed(self, points: int, arms: int) -> int:
@@ -628,7 +509,7 @@ class EliminationTrial:
     def run_together(
         self, instance: Instance, grid: Int[Array, "trial time"], key: Array
     ) -> Outcome:
-        """Runs one seed of each of many trials: of itself, whose arrays are [trial, ...]."""
+        """Runs one seed of each of many trials; this trial's arrays are [trial, ...]."""
         trial = jax.vmap(EliminationTrial.settled)(self, instance)
         if not self.alone:
             return lists.run(trial, instance, grid, key, self.horizon)

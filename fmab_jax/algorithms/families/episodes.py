@@ -80,75 +80,54 @@ class Episodes(Algorithm):
     * ``commit(state)``: the arm that it would commit to; by default the one pulled most.
 
     Example:
-        Every agent plays its best arm for ten slots:
+        All agents play the best arm until its pulls have doubled. A server hears noisy sums.
 
         >>> from dataclasses import dataclass
         >>> import jax.numpy as jnp
         >>> import fmab_jax as fmab
         >>> @dataclass(frozen=True)
-        ... class Tens(fmab.Episodes):
-        ...     name = "tens"
+        ... class Doubling(fmab.Episodes):
+        ...     name = "doubling"
+        ...     epsilon: float = 1.0
+        ...     shared = True
+        ...
+        ...     def privacy(self, exchange):
+        ...         return {"epsilon": self.epsilon, "epsilon_message": self.epsilon}
         ...
         ...     @staticmethod
         ...     def choose(state, episode, own):
-        ...         return jnp.argmax(state.sums / state.pulls), 10.0
+        ...         arm = jnp.argmax(state.sums / state.pulls)
+        ...         return arm, state.pulls[arm] / episode.sharing
+        ...
+        ...     @staticmethod
+        ...     def learn(state, pulls, rewards, noise, episode, own):
+        ...         told = rewards + noise / own["epsilon"]
+        ...         return state._replace(pulls=state.pulls + pulls, sums=state.sums + told)
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.simulate(Tens(), problem, horizon=10**4, seeds=20)
-        >>> bool(data.regret[:, -1].mean() < 10**4)
+        >>> data = fmab.simulate(Doubling(), problem, horizon=10**4, seeds=20)
+        >>> bool((data.links.sel(meter="server")[:, -1] == 5 * data.rounds_made).all())
         True
     """
 
     @property
     def shared(self) -> bool:
-        """Whether all agents play the same arm, and a server hears the sum over them.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.dp_imed(1.0).shared, fmab.dp_imed(1.0, secure=True).shared
-            (False, True)
-        """
+        """Whether all agents play the same arm, and a server hears the sum over them."""
         return False
 
     @property
     def homogeneous_only(self) -> bool:
-        """Whether agents whose means differ are refused: those that play together.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.dp_imed(1.0).homogeneous_only, fmab.dp_imed(1.0, secure=True).homogeneous_only
-            (False, True)
-        """
+        """Whether agents whose means differ are refused: those that play together."""
         return self.shared
 
     @staticmethod
     def init(arms: int, own: Own) -> State:
-        """Returns what is known before the first slot.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.dp_imed.init(3, {}).pulls.tolist()
-            [0.0, 0.0, 0.0]
-        """
+        """Returns what is known before the first slot."""
         return Sums(jnp.zeros(arms), jnp.zeros(arms))
 
     @staticmethod
     @abstractmethod
     def choose(state: State, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
-        """Returns the arm of an episode, and how many slots it takes, at least 1.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.episodes import Sums
-            >>> class Doubling(fmab.Episodes):
-            ...     @staticmethod
-            ...     def choose(state, episode, own):
-            ...         arm = jnp.argmax(state.sums / state.pulls)
-            ...         return arm, state.pulls[arm]
-            >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
-            >>> [float(each) for each in Doubling.choose(state, None, {})]
-            [1.0, 4.0]
-        """
+        """Returns the arm of an episode, and how many slots it takes, at least 1."""
         raise NotImplementedError
 
     @staticmethod
@@ -160,55 +139,20 @@ class Episodes(Algorithm):
         episode: Episode,
         own: Own,
     ) -> State:
-        """Returns what is known after an episode that was not cut at the horizon.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.episodes import Episode, Sums
-            >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
-            >>> pulled, told = jnp.array([0.0, 4.0]), jnp.array([0.0, 2.0])
-            >>> seen = Episode(number=3.0, time=7.0, horizon=100.0, arms=2.0, sharing=1.0)
-            >>> fmab.Episodes.learn(state, pulled, told, 0.0 * told, seen, {}).sums.tolist()
-            [1.0, 5.0]
-        """
+        """Returns what is known after an episode that was not cut at the horizon."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
     def commit(state: State) -> Int[Array, ""]:
-        """Returns the arm that is committed to.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.episodes import Sums
-            >>> state = Sums(pulls=jnp.array([2.0, 4.0]), sums=jnp.array([1.0, 3.0]))
-            >>> int(fmab.dp_imed.commit(state))
-            1
-        """
+        """Returns the arm that is committed to."""
         return jnp.argmax(state.pulls)
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns what an episode's message costs: nothing, or one sum from every agent.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.dp_imed(1.0).exchange(5).alone
-            True
-            >>> fmab.dp_imed(1.0, secure=True).exchange(5).on("server")
-            5
-        """
+        """Returns what an episode's message costs: nothing, or one sum from every agent."""
         return exchanges.server(agents) if self.shared else exchanges.alone(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the filling finds in ``own``: every parameter that is a number.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm = fmab.dp_imed(0.5)
-            >>> algorithm.values(algorithm.exchange(5), horizon=10**4)
-            {'epsilon': 0.5, 'growth': 2.0}
-        """
+        """Returns what the filling finds in ``own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
             name: float(value) for name, value in given.items() if isinstance(value, (int, float))
@@ -228,13 +172,6 @@ class Episodes(Algorithm):
         Raises:
             ValueError: If agents that play together differ, or an epsilon is claimed for rewards
                 that may lie outside [0, 1].
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm, problem = fmab.dp_imed(1.0), fmab.Problem.uniform(agents=5, arms=10)
-            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
-            >>> trial.room, trial.shared, int(trial.horizon)
-            (5, False, 10000)
         """
         if self.homogeneous_only and not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name} over a sum"
@@ -345,7 +282,7 @@ def _run(
         waiting_regret=None,
         rounds_by=run.rounds_curve,
         rounds=run.rounds,
-        # Of the first episode, every arm is told of; of another one, one.
+        # The first episode reports every arm; each later one reports one arm.
         arms_reported=jnp.where(run.rounds > 0, run.rounds + arms - 1, 0).astype(jnp.int64),
         active_arms=jnp.int32(arms),
         chosen_arm=chosen,
@@ -425,14 +362,14 @@ def _episode(
     arm, slots = trial.filling.choose(run.state, seen, trial.own)
     arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
     slots = checked("choose (how long)", slots, (), "f")
-    # A length past the horizon need not be representable, and no number would never end.
+    # A length past the horizon may not fit into an int64, and NaN would never end the loop.
     longest = seen.horizon + 1.0
     slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
     end = run.slot + slots.astype(jnp.int64)
     until, whole = jnp.minimum(end, last), end <= last
 
     pulls = sharing * slots
-    # An arm that does not exist has no gap.
+    # The gap of an arm that does not exist is NaN.
     there = (arm >= 0) & (arm < arms)
     gap = jnp.where(there, instance.gaps.at[arm].get(mode="clip"), jnp.nan)
     one = jnp.clip(arm, 0, arms - 1).astype(jnp.uint32)[None]

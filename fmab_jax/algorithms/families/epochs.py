@@ -54,7 +54,7 @@ class Epoch(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a round lets out of the arms; `Elimination.worse` judges by it.
+    """What a round tells of the arms; `Elimination.worse` judges by it.
 
     Attributes:
         aggregate: [arm] mean of what is heard of each.
@@ -77,7 +77,7 @@ class Heard(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What is fixed of the arms that the columns of an array stand for, in ascending order.
+    """Constants of the arms that an array's columns stand for, in ascending order.
 
     Not a part of the loop's state: a vmapped loop rewrites all of that at every step.
 
@@ -112,7 +112,7 @@ class _Arms(NamedTuple):
 
 
 class Told(NamedTuple):
-    """When agents that are heard now and then were heard last; no agents where all are.
+    """When each agent was heard last, if only some are heard in a round; else empty.
 
     What an agent has collected since is drawn when it is heard: until then nobody acts on it.
 
@@ -126,7 +126,7 @@ class Told(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The slot, the regret so far, and the curves up to there and on along the present line."""
+    """The slot, the regret so far, and the curves, continued at the present rate."""
 
     slot: Int[Array, ""]
     regret: Float[Array, ""]
@@ -273,7 +273,7 @@ def outcome_of(
     worse = decided & (decision.chosen_gap > 0.0)
     regret = extend(clock.regret_curve, grid, clock.slot, clock.regret, rate)
     return Outcome(
-        # What no number led to is none.
+        # If an equation returned NaN, the regret is NaN.
         regret=jnp.where(jnp.isnan(pulls), jnp.nan, regret),
         waiting_regret=clock.waiting_curve if trial.waits else None,
         rounds_by=decision.rounds_curve,
@@ -321,9 +321,9 @@ def silence(trial: Any) -> Told:
 def since(
     trial: Any, told: Told, number: Int[Array, ""], epoch: Epoch, heard: Bool[Array, " agent"]
 ) -> tuple[Float[Array, " agent"], Int[Array, " agent"], Told]:
-    """Returns what is new from each agent: pulls of each arm and epochs; and who was heard last.
+    """Returns pulls and epochs that are new from each agent, and when each was heard last.
 
-    An arm that is active was so all along. Nothing is new from who is not heard.
+    An active arm was active in all epochs before. Agents that are not heard tell nothing new.
     """
     if trial.filling.remembers:
         pulls, epochs = epoch.pulls - told.pulls, number - told.epoch
@@ -385,7 +385,7 @@ def explores(
     trial: Any, clock: Clock, decision: Decision, pulls: Scalar, last: Int[Array, ""]
 ) -> Bool[Array, ""]:
     """Tells whether there is time left, and budget, for another epoch."""
-    # An equation that yields no number would never end.
+    # An equation that returns NaN ends the loop, which would run for ever.
     return (clock.slot < last) & ~_spent(trial, decision) & ~jnp.isnan(pulls)
 
 
@@ -416,7 +416,7 @@ def planned(
         fresh=previous,
         own=trial.own,
     )
-    # A length past the horizon need not be representable.
+    # Epochs are cut a little past the horizon: a longer one may not fit into an int64.
     most = seen.horizon * seen.agents if trial.shared else seen.horizon
     longest = seen.previous + most + 1.0
     asked = checked("pulls_per_arm", trial.filling.pulls_per_arm(seen), (), "f")
@@ -521,7 +521,7 @@ def _epoch(
         noises = jnp.where(fits & running, noises + pieces.astype(jnp.float64), noises)
     alive = arms.alive & ~leaving(trial, epoch, radius, ready, aggregate, top, noises)
     chosen = _first_best(aggregate[None, :], alive)[0]
-    # Where nothing is left, or nothing is the best, the first arm stands for it.
+    # If no arm is left, or an aggregate is NaN, arm 0 is chosen.
     best = alive[chosen] & ~jnp.isnan(jnp.max(jnp.where(alive, aggregate, -jnp.inf)))
     after = Decision(
         active=jnp.sum(alive, dtype=jnp.int32),
@@ -586,7 +586,7 @@ def _drawn(
     lanes = [keys.lanes(each.shape[0], columns.arm, width) for each in sizes]
     words = keys.stream_key(key, number, keys.REWARD)
     disturbing = keys.stream_key(key, number, keys.NOISE)
-    # What is mapped must not hold the trial: its arrays would outlive the trace.
+    # The mapped function must not hold the trial: its arrays would outlive the trace.
     law, by_group = trial.law, trial.noise_by_group
     scale = trial.filling.noise_scale(epoch) * law.sensitivity
     alike = all(len(x) == 1 for x in columns.parameters)
@@ -610,7 +610,7 @@ def _drawn(
             return normal.quantile(keys.uniform(k0, k1, lane))
         return laplace.laplace(k0, k1, lane)
 
-    # In one go: what is needed is looked for only once.
+    # Rewards and noise are drawn in one map: the needed places are then found only once.
     def both(*own: Any) -> tuple[Array, ...]:
         return noise(*own[:3]), *sample(*own[3:])
 
@@ -639,7 +639,7 @@ def _drawn_of_some(
     fresh: Float[Array, " agent"],
     silent: Int[Array, " agent"],
 ) -> Float[Array, "row arm"]:
-    """Returns rewards and noise, in one, of all epochs since agents that are heard were heard last.
+    """Returns rewards plus noise of the agents that are heard, since each was heard last.
 
     Args:
         trial: One that is ``lazy``.
@@ -766,14 +766,14 @@ def leaving(
     if trial.shared:
         heard_of = jnp.ones_like(heard_of)
         if noises is not None and trial.noisy and not trial.one_noise:
-            # Of several best ones, the one with most noise: the others are as good.
+            # If several arms tie for the best, the one with most noise stands for them.
             each, of_best = noises, jnp.max(jnp.where(aggregate == best, noises, 0.0))
     heard = Heard(aggregate, best, heard_of * pulls, each, of_best, radius, ready)
     return checked("worse", filling.worse(heard, epoch), aggregate.shape, "b")
 
 
 class Uploads(NamedTuple):
-    """What agents let out in the first rounds, while no arm leaves.
+    """What agents send in the first rounds, while no arm leaves.
 
     Attributes:
         sent: Noisy mean of each arm, as a message holds it.
@@ -861,7 +861,7 @@ def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> 
     values = jnp.where(alive[None, :], values, -jnp.inf)
     top = jnp.max(values, axis=1, keepdims=True)
     position = jnp.arange(values.shape[1], dtype=jnp.int32)[None, :]
-    # Two plain reductions: XLA's argmax does not vectorise on CPUs. The first, if it is no number.
+    # Two plain reductions: XLA's argmax does not vectorise on CPUs. A NaN counts as the largest.
     best = (values == top) | jnp.isnan(values)
     return jnp.min(jnp.where(best, position, values.shape[1] - 1), axis=1)
 
@@ -875,7 +875,7 @@ def _compact(columns: _Columns, arms: _Arms, width: int) -> tuple[_Columns, _Arm
     alive = jnp.arange(width, dtype=jnp.int32) < rank[-1]
 
     def moved(values: Array) -> Array:
-        # What is not asked for has no places.
+        # Arrays that the run does not use have length 0.
         return jnp.take(values, source, axis=-1, mode="clip") if values.shape[-1] else values
 
     columns, arms = jax.tree.map(moved, (columns, arms))

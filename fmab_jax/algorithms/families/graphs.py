@@ -56,7 +56,7 @@ class OverGraph(Algorithm):
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of the protocol on the graph."""
-        # What has no effect must not have a table of its own.
+        # A tolerance without effect is set to 0: equal tables are then computed once.
         tolerance = self.tolerance if self.protocol == "gossip" else 0.0
         return _table(self.graph, agents, self.protocol, tolerance)
 
@@ -65,7 +65,7 @@ class OverGraph(Algorithm):
 def _table(graph: Any, agents: int, protocol: str, tolerance: float) -> Exchange:
     """Works out hop distances, or gossip, once for each graph, not for each epsilon."""
     if isinstance(graph, str):
-        # A million agents of a graph that is refused afterwards are a gigabyte.
+        # Too many agents are refused before their graph takes gigabytes.
         refuse_too_far(agents, graph)
     over = network(graph, agents)
     if protocol == "gossip":

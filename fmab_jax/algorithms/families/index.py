@@ -48,7 +48,7 @@ _COPIES = 2
 _BYTES_PER_AGENT = 400
 _BYTES_PER_POINT = 48
 # Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
-# `communicate`, of `release`, and those that are told by no slot.
+# `communicate`, of `release`, and those that do not depend on the slot.
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 _LASTING = keys.LASTING
 
@@ -102,7 +102,7 @@ class Slot(NamedTuple):
         return keys.uniform(*self.lasting_words, lane, number)
 
     def own_words(self) -> keys.Words:
-        """Returns a key of this slot and function alone, for who draws until something is right."""
+        """Returns a key of this slot and function alone, for draws by rejection."""
         return keys.folded(self.words, self.number)
 
     def random_neighbour(self) -> Int[Array, " agent"]:
@@ -140,7 +140,7 @@ class Slot(NamedTuple):
     def mix(
         self, values: Float[Array, "agent ..."], weight: Float[Array, "agent degree"]
     ) -> Float[Array, "agent ..."]:
-        """Returns weighted sums over neighbours; what is left to 1 weighs an agent's own values.
+        """Returns weighted sums over neighbours; an agent's own values get the rest of weight 1.
 
         Args:
             values: What everybody says.
@@ -213,7 +213,7 @@ def upper_bound(
 
     The width is one number, or [row, 1].
     """
-    # One division instead of two.
+    # Written with one division instead of two.
     return jnp.where(pulls > 0.0, (sums + jnp.sqrt(width * pulls)) / pulls, jnp.inf)
 
 
@@ -254,70 +254,77 @@ class IndexPolicy(Algorithm):
         homogeneous_only: Whether agents whose means differ are refused.
 
     Example:
-        An agent pulls its best arm so far, and every tenth slot a random one:
+        Every 100 slots an agent asks a neighbour for its best arm. It pulls its own best arm, but
+        in every tenth slot a random one, and five slots later the one it was told. Of a reward it
+        sees whether it is above 1/2.
 
         >>> from dataclasses import dataclass
+        >>> from typing import NamedTuple
         >>> import jax.numpy as jnp
+        >>> import numpy as np
         >>> import fmab_jax as fmab
         >>> from fmab_jax.algorithms.families.index import first_best
+        >>> from fmab_jax.core import graphs
+        >>> from fmab_jax.core.exchanges import PEER
+        >>> class Known(NamedTuple):
+        ...     pulls: jnp.ndarray
+        ...     sums: jnp.ndarray
+        ...     advice: jnp.ndarray
         >>> @dataclass(frozen=True)
-        ... class Tenth(fmab.IndexPolicy):
-        ...     name = "tenth"
+        ... class Advised(fmab.IndexPolicy):
+        ...     name = "advised"
+        ...     every: int = 100
+        ...
+        ...     def network(self, agents):
+        ...         return graphs.make("ring", agents)
+        ...
+        ...     def exchange(self, agents):
+        ...         weights = np.full(agents, 1 / agents)
+        ...         return fmab.Exchange("advice", agents, agents, weights, links=((PEER, agents),))
+        ...
+        ...     @staticmethod
+        ...     def init(rows, arms, slot, own):
+        ...         nothing = jnp.zeros((rows, arms))
+        ...         return Known(nothing, nothing, advice=jnp.zeros(rows, jnp.int32))
+        ...
+        ...     @staticmethod
+        ...     def release(rewards, uniforms, own):
+        ...         return jnp.where(rewards > 0.5, 1.0, 0.0)
+        ...
+        ...     @staticmethod
+        ...     def commit(state):
+        ...         return first_best(state.sums / jnp.maximum(state.pulls, 1.0))
         ...
         ...     @staticmethod
         ...     def choose(state, slot, own):
-        ...         best = first_best(state.sums / jnp.maximum(state.pulls, 1.0))
-        ...         drawn = slot.uniform(len(best))[:, 0] * slot.arms
-        ...         return jnp.where(slot.number % 10 == 0, drawn.astype(jnp.int32), best)
+        ...         best, turn = Advised.commit(state), slot.number % 10
+        ...         drawn = (slot.uniform(len(best))[:, 0] * slot.arms).astype(jnp.int32)
+        ...         return jnp.select([turn == 0, turn == 5], [drawn, state.advice], best)
+        ...
+        ...     @staticmethod
+        ...     def due(state, slot, own):
+        ...         return slot.time % own["every"] == 0
+        ...
+        ...     @staticmethod
+        ...     def communicate(state, slot, own):
+        ...         return state._replace(advice=Advised.commit(state)[slot.random_neighbour()])
         >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.simulate(Tenth(), problem, horizon=10**4, seeds=20)
-        >>> bool(data.regret[:, -1].mean() < 10**4)
-        True
+        >>> data = fmab.simulate(Advised(), problem, horizon=10**3, seeds=20)
+        >>> data.rounds_made.mean().item(), data.links.sel(meter="peer")[:, -1].mean().item()
+        (10.0, 50.0)
     """
 
     homogeneous_only: ClassVar[bool] = False
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> State:
-        """Returns what is known before the first slot.
-
-        Example:
-            >>> from typing import NamedTuple
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> class Known(NamedTuple):
-            ...     pulls: jnp.ndarray
-            ...     sums: jnp.ndarray
-            ...     last: jnp.ndarray
-            >>> class Remembers(fmab.IndexPolicy):
-            ...     @staticmethod
-            ...     def init(rows, arms, slot, own):
-            ...         nothing = jnp.zeros((rows, arms))
-            ...         return Known(nothing, nothing, last=jnp.zeros(rows))
-            >>> Remembers.init(5, 10, None, {}).last.shape
-            (5,)
-        """
+        """Returns what is known before the first slot."""
         return Tally(jnp.zeros((rows, arms)), jnp.zeros((rows, arms)))
 
     @staticmethod
     @abstractmethod
     def choose(state: State, slot: Slot, own: Own) -> Int[Array, " row"]:
-        """Returns the arm that each row pulls in this slot.
-
-        Example:
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.index import Tally, first_best
-            >>> class Greedy(fmab.IndexPolicy):
-            ...     @staticmethod
-            ...     def choose(state, slot, own):
-            ...         return first_best(state.sums / state.pulls)
-            >>> with jax.enable_x64(True):
-            ...     state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
-            ...     Greedy.choose(state, None, {}).tolist()
-            [1]
-        """
+        """Returns the arm that each row pulls in this slot."""
         raise NotImplementedError
 
     @staticmethod
@@ -328,41 +335,14 @@ class IndexPolicy(Algorithm):
         slot: Slot,
         own: Own,
     ) -> State:
-        """Returns what is known after the rewards of this slot.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.index import Tally
-            >>> class Forgets(fmab.IndexPolicy):
-            ...     @staticmethod
-            ...     def update(state, pulls, rewards, slot, own):
-            ...         return Tally(0.5 * state.pulls + pulls, 0.5 * state.sums + rewards)
-            >>> state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
-            >>> pull, reward = jnp.array([[0.0, 1.0]]), jnp.array([[0.0, 1.0]])
-            >>> Forgets.update(state, pull, reward, None, {}).pulls.tolist()
-            [[1.0, 3.0]]
-        """
+        """Returns what is known after the rewards of this slot."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
     def release(
         rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
     ) -> Float[Array, " agent"]:
-        """Returns what is known of each agent's reward, to anybody.
-
-        Example:
-            Whether a reward is above 1/2, and nothing else:
-
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> class Bits(fmab.IndexPolicy):
-            ...     @staticmethod
-            ...     def release(rewards, uniforms, own):
-            ...         return jnp.where(rewards > 0.5, 1.0, 0.0)
-            >>> Bits.release(jnp.array([0.2, 0.9]), jnp.array([0.5, 0.5]), {}).tolist()
-            [0.0, 1.0]
-        """
+        """Returns what anybody, the agent included, sees of each agent's reward."""
         return rewards
 
     @staticmethod
@@ -370,113 +350,39 @@ class IndexPolicy(Algorithm):
         """Tells whether agents communicate at the end of this slot.
 
         The state is that after the slot's reward.
-
-        Example:
-            >>> from types import SimpleNamespace
-            >>> import fmab_jax as fmab
-            >>> class Sometimes(fmab.IndexPolicy):
-            ...     @staticmethod
-            ...     def due(state, slot, own):
-            ...         return slot.number % 100 == 0
-            >>> [Sometimes.due(None, SimpleNamespace(number=t), {}) for t in (99, 100)]
-            [False, True]
         """
         return jnp.bool_(False)
 
     @staticmethod
     def communicate(state: State, slot: Slot, own: Own) -> State:
-        """Returns what is known after a communication.
-
-        Example:
-            Agents share all that they have seen:
-
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.index import Tally
-            >>> class Shares(fmab.IndexPolicy):
-            ...     @staticmethod
-            ...     def communicate(state, slot, own):
-            ...         return Tally(*(jnp.broadcast_to(x.sum(axis=0), x.shape) for x in state))
-            >>> state = Tally(pulls=jnp.array([[2.0, 4.0], [1.0, 0.0]]), sums=jnp.zeros((2, 2)))
-            >>> Shares.communicate(state, None, {}).pulls.tolist()
-            [[3.0, 4.0], [3.0, 4.0]]
-        """
+        """Returns what is known after a communication."""
         return state
 
     @staticmethod
     def in_play(state: State) -> Bool[Array, "row arm"]:
-        """Tells which arms each row may still pull.
-
-        Example:
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.index import Tally
-            >>> state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
-            >>> fmab.ucb1.in_play(state).tolist()
-            [[True, True]]
-        """
+        """Tells which arms each row may still pull."""
         return jnp.ones_like(state.pulls, bool)
 
     @staticmethod
     def commit(state: State) -> Int[Array, " row"]:
-        """Returns the arm that each row would commit to.
-
-        Example:
-            >>> import jax
-            >>> import jax.numpy as jnp
-            >>> import fmab_jax as fmab
-            >>> from fmab_jax.algorithms.families.index import Tally
-            >>> with jax.enable_x64(True):
-            ...     state = Tally(pulls=jnp.array([[2.0, 4.0]]), sums=jnp.array([[1.0, 3.0]]))
-            ...     fmab.ucb1.commit(state).tolist()
-            [1]
-        """
+        """Returns the arm that each row would commit to."""
         return first_best(state.pulls)
 
     @property
     def shared(self) -> bool:
-        """Whether all agents share one row of the state, and pull the same arm.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.ucb1().shared, fmab.ucb1(pooled=True).shared
-            (False, True)
-        """
+        """Whether all agents share one row of the state, and pull the same arm."""
         return False
 
     def network(self, agents: int) -> nx.Graph | None:
-        """Returns the graph whose neighbours `Slot` tells, if the filling needs one.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> sorted(fmab.gosine(graph="ring").network(5)[0])
-            [1, 4]
-            >>> fmab.ucb1().network(5) is None
-            True
-        """
+        """Returns the graph whose neighbours `Slot` tells, if the filling needs one."""
         return None
 
     def exchange(self, agents: int) -> Exchange:
-        """Returns what a communication costs; by default nobody hears anybody.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.ucb1().exchange(5).alone
-            True
-            >>> fmab.ucb1(pooled=True).exchange(5).on("server")
-            5
-        """
+        """Returns what a communication costs; by default nobody hears anybody."""
         return exchanges.alone(agents)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the filling finds in ``own``: every parameter that is a number.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm = fmab.ucb1(alpha=1)
-            >>> algorithm.values(algorithm.exchange(5), horizon=10**4)
-            {'alpha': 1.0, 'pooled': 0.0}
-        """
+        """Returns what the filling finds in ``own``: every parameter that is a number."""
         given = {name: getattr(self, name) for name in parameters_of(type(self))}
         return {
             name: float(value) for name, value in given.items() if isinstance(value, (int, float))
@@ -496,13 +402,6 @@ class IndexPolicy(Algorithm):
         Raises:
             ValueError: If there are too many slots, agents differ and may not, or an epsilon is
                 claimed for rewards that may lie outside [0, 1].
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> algorithm, problem = fmab.ucb1(), fmab.Problem.uniform(agents=5, arms=10)
-            >>> trial = algorithm.bind(problem, 10**4, exchange=algorithm.exchange(5))
-            >>> trial.room, trial.shared, int(trial.horizon)
-            (5, False, 10000)
         """
         flag("sum_agents", sum_agents)
         if horizon > MAX_HORIZON:
@@ -553,7 +452,7 @@ def _neighbours(graph: nx.Graph | None, room: int) -> np.ndarray:
 def _state_rows(
     filling: Any, rows: int, arms: int, own: tuple[str, ...], table: tuple[int, ...]
 ) -> int:
-    """Returns how many rows of arms, in float64, a filling's state is worth."""
+    """Returns how many rows of arms, in float64, take the memory of a filling's state."""
 
     def init() -> State:
         zero, word = jnp.float64(0.0), jnp.uint32(0)
@@ -626,7 +525,7 @@ class IndexTrial:
         """Runs one seed; arguments as in `Trial.run`."""
         run = _start(self, instance, grid, key)
         blocks = largest(-(-self.horizon // _BLOCK))
-        # The number of blocks is that of the longest run of a batch: its other runs stand still.
+        # A batch runs as many blocks as its longest run needs; its other runs stand still.
         block = lax.while_loop(
             lambda carry: carry[0] < blocks,
             lambda carry: (carry[0] + 1, _block(self, instance, grid, key, *carry)),
@@ -756,7 +655,7 @@ def _gauged(
 
 def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
     gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
-    # An arm that does not exist has no gap.
+    # The gap of an arm that does not exist is NaN.
     return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
 
 
@@ -814,7 +713,7 @@ def rewarded(
         )
     if not trial.shared:
         return reward
-    # A sum by halves else draws for each half anew.
+    # Rewards are stored first: else the pairwise sum would draw them anew for each half.
     (reward,) = arrays.settled(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
     return arrays.padded_sum(reward)[None]
 

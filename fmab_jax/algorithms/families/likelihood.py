@@ -15,7 +15,7 @@ from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Real, Whole, parameter
 
-# Numbers of noises for which tilts are prepared where that number depends on data.
+# If the number of noises depends on data, tilts are prepared for so many of its values.
 _SCALES = 5
 
 
@@ -42,7 +42,7 @@ class LikelihoodElimination(NoisyMessages):
 
     source: ClassVar[str] = "this project, docs/theory.md"
     noisy: ClassVar[bool] = True
-    # They hold for these messages, too.
+    # `NoisyMessages` states these for any noisy sums, so they hold here as well.
     ledger = NoisyMessages.ledger
     coalition = NoisyMessages.coalition
 
@@ -102,7 +102,7 @@ class LikelihoodElimination(NoisyMessages):
         """Returns S_r: the first epoch's, then ``growth`` times as many each time."""
         own = epoch.own
         needed = cls.radius(epoch._replace(number=jnp.ones_like(epoch.number)))
-        # Where the difference of two sums of noise would be half of the rewards, with b_1.
+        # The first epoch ends where two sums of noise differ by half of the rewards, with b_1.
         asked = jnp.sqrt(32.0 * needed * own["noises"]) / (own["epsilon"] * own["heard"])
         first = jnp.where(jnp.isnan(own["first"]), jnp.maximum(jnp.ceil(asked), 1.0), own["first"])
         return jnp.where(epoch.number == 1.0, first, jnp.ceil(own["growth"] * epoch.previous))

@@ -36,7 +36,7 @@ _EPOCHS = 16
 _NONE = 2**31 - 1
 _NEVER = 2**62
 
-# What `worse` may be made of, so that it says of each arm what it would say of the arm alone.
+# Operations with which `worse` judges each arm by itself, as if it were alone.
 _BY_ARM = frozenset(
     "abs add and broadcast_in_dim ceil clamp convert_element_type div eq exp expm1 floor ge gt "
     "integer_pow is_finite le log log1p lt max min mul ne neg not or pow rem round rsqrt select_n "
@@ -54,7 +54,7 @@ _INNER = {
 
 @functools.lru_cache(maxsize=256)
 def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
-    """Tells whether `Elimination.worse` says of an arm the same whatever arms are beside it.
+    """Tells whether `Elimination.worse` judges each arm by itself.
 
     It is traced for one arm, three and seven: what it does must be the same, arm by arm.
 
@@ -74,7 +74,7 @@ def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
                 ready = jax.eval_shape(filling.prepared, epoch, scalar)
                 heard = epochs.Heard._make([each, *others[:5], ready])
                 seen = jax.make_jaxpr(filling.worse)(heard, epoch)
-        except BaseException as error:  # somebody's own, which is refused where it runs
+        except BaseException as error:  # a plug-in's error; it is refused when the run begins
             if not foreign(error):
                 raise
             return False
@@ -104,7 +104,7 @@ def lasting(filling: Any, values: tuple[str, ...]) -> bool:
             seen = jax.make_jaxpr(lambda new, old: filling.noise_scale(Epoch(**new, **old)))(
                 changing, constant
             )
-    except BaseException as error:  # somebody's own, which is refused where it runs
+    except BaseException as error:  # a plug-in's error; it is refused when the run begins
         if not foreign(error):
             raise
         return False
@@ -117,7 +117,7 @@ def lasting(filling: Any, values: tuple[str, ...]) -> bool:
 
 
 def _each_by_itself(closed: Any, arms: int) -> bool:
-    # A constant array has an element for each place.
+    # A constant array may treat arms differently, by their place.
     if any(jnp.ndim(constant) for constant in closed.consts):
         return False
     for equation in closed.jaxpr.eqns:
@@ -126,7 +126,7 @@ def _each_by_itself(closed: Any, arms: int) -> bool:
             if not all(_each_by_itself(equation.params[inner], arms) for inner in _INNER[name]):
                 return False
         elif name in _OVER_PLACES:
-            # Along any axis but the last, that of the arms.
+            # These may work along any axis but the last, which is that of the arms.
             if any(x.aval.shape[-1:] != (arms,) for x in (*equation.invars, *equation.outvars)):
                 return False
         elif name not in _BY_ARM:
@@ -135,7 +135,7 @@ def _each_by_itself(closed: Any, arms: int) -> bool:
 
 
 class _List(NamedTuple):
-    """Arms, in any order; what is past the end means nothing.
+    """Arms, in any order; entries past the end mean nothing.
 
     Attributes:
         size: How many arms are listed.
@@ -151,7 +151,7 @@ class _List(NamedTuple):
 
 
 class _Arms(NamedTuple):
-    """All that is held by arm. Memory is written over and over: making it anew takes longer.
+    """Arrays by arm, written in place: new arrays would take longer.
 
     Attributes:
         heard: The arms that were played in the last epoch, and their sums after it.
@@ -224,7 +224,7 @@ class _Plan(NamedTuple):
 
 
 class _Some(NamedTuple):
-    """Who is heard of each trial, and what is new from them; where all are, there is none.
+    """Who is heard in each trial, and what is new from them; empty where all are heard.
 
     Attributes:
         who: Agents that are heard, in order; what is past the last means nothing.
@@ -257,7 +257,7 @@ def run(
     """
     trials, width = instance.gaps.shape
     everything = trials * width
-    # Where agents come one after another, few arms may be left for each of them.
+    # A lazy trial handles one agent after another; each may have few arms, so chunks are small.
     chunk = min(_CHUNK // 2 if trial.lazy else _CHUNK, everything)
     room = -(-everything // chunk) * chunk
     scale = jax.vmap(epochs.scale_of)(instance)
@@ -331,7 +331,7 @@ def _drawn_on(
     def before(slots: Int[Array, " turn"], late: int) -> Int[Array, " time"]:
         return functools.reduce(jnp.add, [(slot < grid + late).astype(jnp.int32) for slot in slots])
 
-    # Where no epoch is yet, the last one's place is looked at, and not used.
+    # Before the first epoch, place 0 is read, and its value is not used.
     begun, completed = before(new.start, 0), before(new.end, 1)
     at = jnp.maximum(begun - 1, 0)
     line = extend(curves.regret, grid, new.start[at], new.value[at], new.rate[at])
@@ -554,7 +554,7 @@ class _Left(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """The same, being counted: how many stay, the best one, how many of no gap, summed gaps."""
+    """`_Left` while it is counted: arms that stay, the best one, arms of no gap, summed gaps."""
 
     active: Int[Array, " trial"]
     best: Float[Array, " trial"]

@@ -44,7 +44,7 @@ class PaperElimination(NoisyMessages):
     noisy: ClassVar[bool] = True
     source: ClassVar[str] = _SOURCE
     shown_by: ClassVar[str] = "Theorem 1"
-    # They hold for these messages, too.
+    # `NoisyMessages` states these for any noisy sums, so they hold here as well.
     ledger = NoisyMessages.ledger
     coalition = NoisyMessages.coalition
 
@@ -93,7 +93,7 @@ class PaperElimination(NoisyMessages):
             refuse("epsilon", UNSET, "given, or epsilon_message", remedy)
 
     def settings(self) -> dict[str, str]:
-        """Returns the words for what is not the default; a gap without a budget is none."""
+        """Returns the words for what is not the default; without a budget, the gap is unused."""
         found = super().settings()
         if self.rounds is None:
             found.pop("schedule_gap", None)

@@ -50,7 +50,7 @@ class Private(Algorithm):
             refuse("epsilon", UNSET, "given", "pass epsilon=None for no noise")
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
-        """Returns epsilon, which is also what all that anybody sees of an agent leaks."""
+        """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
 
     def seen(self, why: str, who: str = ACTIONS, what: str = "actions", **more: Any) -> Seen:
@@ -62,25 +62,13 @@ class Private(Algorithm):
             what: Is seen.
             **more: Of a `Seen`: ``over`` and ``law``, where noises of one law alone hide a reward;
                 ``source``, which is none unless it is given: it has to state this very thing.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> seen = fmab.dp_se(0.5).seen("every reward enters one noisy sum")
-            >>> seen.who, seen.epsilon, seen.over
-            ('anybody who sees actions', 0.5, 0)
         """
         why = why if math.isfinite(self.noise_level) else "no noise"
         return Seen(who, what, self.noise_level, why, **more)
 
     @property
     def noise_level(self) -> float:
-        """Epsilon as a number; infinity for no noise.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.dp_se(0.5).noise_level, fmab.dp_se(None).noise_level
-            (0.5, inf)
-        """
+        """Epsilon as a number; infinity for no noise."""
         return math.inf if self.epsilon is None else float(self.epsilon)
 
 

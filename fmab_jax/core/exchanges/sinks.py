@@ -121,7 +121,7 @@ def _messages(hops: Int[np.ndarray, "agent agent"], sink: int) -> int:
     """
     far = hops[sink]
     behind = np.zeros(len(hops), np.int64)
-    # From the outermost agents inwards, so that all that is behind an agent is known.
+    # Agents are visited from the outermost inwards: all behind an agent is then known.
     for agent in np.argsort(-far, kind="stable")[:-1]:
         receiver = np.flatnonzero((hops[agent] == 1) & (far == far[agent] - 1))[0]
         behind[receiver] = max(behind[receiver], behind[agent] + 1)

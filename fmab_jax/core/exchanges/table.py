@@ -224,26 +224,11 @@ class Exchange:
 
     @property
     def uniform(self) -> bool:
-        """Whether every weight is 1/M.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> fmab.cdp_mab(0.5).exchange(5).uniform
-            True
-            >>> fmab.hdp_mab(0.5, components=[2, 3], weights="components").exchange(5).uniform
-            False
-        """
+        """Whether every weight is 1/M."""
         return bool(np.all(self.weights == 1 / self.agents))
 
     def on(self, meter: str) -> int:
-        """Returns the links of a round on a meter; 0 on one that it does not have.
-
-        Example:
-            >>> import fmab_jax as fmab
-            >>> exchange = fmab.cdp_mab(0.5, participation=0.4).exchange(5)
-            >>> exchange.on("server"), exchange.on("gossip")
-            (2, 0)
-        """
+        """Returns the links of a round on a meter; 0 on one that it does not have."""
         return {each.name: number for each, number in self.links}.get(meter, 0)
 
 
