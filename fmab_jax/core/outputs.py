@@ -112,18 +112,18 @@ class Record:
 
     def __init__(
         self,
-        arrays: Mapping[str, np.ndarray],
+        arrays: Callable[[str], np.ndarray],
         facts: Mapping[str, Any],
         gauges: Sequence[Gauge] = (),
     ) -> None:
-        """Takes the arrays by name, the attributes, and the gauges that are among the arrays."""
+        """Takes what returns an array by its name, the attributes, and the gauges among them."""
         vars(self).update(facts)
         self._arrays = arrays
         self._by_agent = {each.name for each in gauges if each.by_agent}
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Returns what was recorded under a name."""
-        values = self._arrays[name]
+        values = self._arrays(name)
         if name not in self._by_agent:
             return values
         if values.shape[1] == 1:

@@ -79,6 +79,13 @@ def plugin_modules() -> list[ModuleType]:
     return [*files, *_named.values()]
 
 
+def forget_plugin(module: ModuleType) -> None:
+    """Has a plug-in that was refused count as none."""
+    for known in (_sources, _named):
+        for name in [name for name in known if sys.modules.get(name) is module]:
+            del known[name]
+
+
 def imported(path: Path) -> ModuleType:
     """Imports a file, once for each content of it and of its helpers."""
     content, place = path.read_bytes(), str(path.resolve())

@@ -229,7 +229,7 @@ def _spelled(value: Any) -> str:
 
 
 def _ours(kind: Any) -> str:
-    where, name = kind.__module__, kind.__qualname__
+    where, name = kind.__module__ or "", kind.__qualname__
     plain = where == "builtins" or where.partition(".")[0] == "fmab_jax" and "<" not in name
     if not plain:
         raise _Foreign(kind)

@@ -319,7 +319,7 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     stored = dict(collected.arrays)
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
     links = np.array([number for _, number in config.exchange.links], np.int64)
-    record = Record(stored, {**config.facts, "links": links}, gauges_of(config.outputs))
+    record = Record(stored.__getitem__, {**config.facts, "links": links}, gauges_of(config.outputs))
     sizes = {"agent": config.problem.agents, "arm": config.problem.arms}
     data: dict[str, Any] = {}
     coords: dict[str, Any] = {}

@@ -159,7 +159,7 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
 def _recorded(curves: Series, cell: int, config: Config) -> Record:
     """Returns what the seeds of one cell have recorded."""
     arrays = {name: values[cell] for name, values in curves.items()}
-    return Record(arrays, config.facts, gauges_of(config.outputs))
+    return Record(arrays.__getitem__, config.facts, gauges_of(config.outputs))
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:

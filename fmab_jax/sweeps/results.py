@@ -11,7 +11,7 @@ import math
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -720,7 +720,7 @@ class _Lazy(BackendArray):
         return values
 
 
-class _Stored(Mapping[str, np.ndarray]):
+class _Stored:
     """What some seeds of a cell have recorded, read when it is asked for."""
 
     def __init__(self, lazy: _Lazy, index: int, seeds: np.ndarray, columns: np.ndarray) -> None:
@@ -730,13 +730,8 @@ class _Stored(Mapping[str, np.ndarray]):
         self.real = lazy.dtype.kind == "f"
         self.gauges = {each.name: each for each in gauges_of([lazy.output])}
 
-    def __iter__(self) -> Iterator[str]:
-        return iter((*schema.FIELDS, *self.gauges))
-
-    def __len__(self) -> int:
-        return len(schema.FIELDS) + len(self.gauges)
-
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __call__(self, name: str) -> np.ndarray:
+        """Returns a field or a gauge."""
         if name in self.gauges:
             return self._gauge(self.gauges[name])
         kept, over_time = schema.FIELDS[name]

@@ -645,7 +645,7 @@ def _gauged(
     def one_slot(gauges: tuple[Any, ...], given: tuple[Array, ...]) -> tuple[Any, None]:
         slot, arm, gap = given
         start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
-        share = jnp.where(arm[:, None] == every, 1.0, 0.0)
+        share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
         now = Stretch(start, stop, gap, share, real)
         return gauged(trial.gauges, gauges, lambda: now, grid), None
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fmab_jax.core.outputs import DIMENSIONS, Gauge, Output, Record
-from fmab_jax.core.plugins import code_digest, plugin_modules
+from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.errors import Shown, did_you_mean, refuse
 from fmab_jax.run.outputs.usual import USUAL
 
@@ -36,7 +36,8 @@ def further() -> dict[str, Output]:
     found = dict(_shipped())
     for module in plugin_modules():
         for each in _defined_in(module):
-            if each.name in _shipped() or each in USUAL:
+            if each.name in {*_shipped(), *(one.name for one in USUAL)}:
+                forget_plugin(module)
                 refuse("plugin", each.name, "the name of no other output", "rename it")
             found[each.name] = each
     return found
