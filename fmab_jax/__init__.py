@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.tables import final_table
     from fmab_jax.core.exchanges import Exchange
+    from fmab_jax.core.outputs import Output
     from fmab_jax.core.problems import Problem
     from fmab_jax.core.rewards import Bernoulli, Gaussian, Law, Ratings
     from fmab_jax.parameters import parameter
@@ -76,6 +77,7 @@ _HOME = {
     "IndexPolicy": "algorithms.families.index",
     "Episodes": "algorithms.families.episodes",
     "Exchange": "core.exchanges",
+    "Output": "core.outputs",
     "Law": "core.rewards",
     "Bernoulli": "core.rewards",
     "Gaussian": "core.rewards",

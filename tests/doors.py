@@ -267,7 +267,7 @@ def stored() -> str:
         store.write_header(results.header_of(made, study.made_with("cpu")))
         for point in made.points:
             over = point.config.wanted
-            arrays = {name: np.zeros((1, 4), "i4") for name in schema.DTYPES}
+            arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}
             arrays |= {name: np.zeros((1, 4, over)) for name in ("regret", "rounds_by")}
             del arrays["waiting_regret"]
             facts = {"cells": [point.hash], "seeds": [0, 4], "keep": "curves"}

@@ -20,7 +20,8 @@ import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
 from fmab_jax.run.contract import PROMISES
-from fmab_jax.run.schema import VARIABLES
+from fmab_jax.run.outputs import further
+from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import study_file
 
 ROOT = Path(__file__).parents[1]
@@ -199,14 +200,14 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 def test_tables_of_the_readme_are_whole() -> None:
-    """Would catch an algorithm, a command or a variable that the README lacks."""
+    """Would catch an algorithm, a command or an output that the README lacks."""
     readme = (ROOT / "README.md").read_text("utf-8")
     for name in base.installed():
         assert re.search(rf"^\| `{name}` \|", readme, re.M), name
     for command in main._COMMANDS:
         assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command
-    for variable in VARIABLES:
-        assert f"`{variable.name}`" in readme, variable.name
+    for output in (*USUAL, *further().values()):
+        assert f"`{output.name}`" in readme, output.name
 
 
 # What stands behind a sentence of the README: `path::function`, as pytest calls them.

@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
+from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import defined_once, imported, imported_module, source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
@@ -48,7 +49,7 @@ from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_o
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _NAME_WANTED = "a short plain name"
 _NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
-_WANTED = "a module that defines an algorithm or a reward law"
+_WANTED = "a module that defines an algorithm, a reward law or an output"
 # Dimensions and coordinates of results.
 _TAKEN = ("time", "seed", "meter", "algorithm", "problem")
 _loaded: dict[str, type[Algorithm]] = {}
@@ -69,6 +70,7 @@ class Outcome(NamedTuple):
         agents_worse: Agents that play one arm at the horizon, and not a best one.
         final_gap: Gap of what agents play at the horizon, mean over agents (and, while they
             explore, over the active arms).
+        gauged: What was gauged, by name; None where nothing was asked for. See `Gauge`.
     """
 
     regret: Float[Array, " time"]
@@ -81,6 +83,7 @@ class Outcome(NamedTuple):
     agents_lost: Int[Array, ""]
     agents_worse: Int[Array, ""]
     final_gap: Float[Array, ""]
+    gauged: dict[str, Float[Array, ...]] | None = None
 
 
 ACTIONS = "anybody who sees actions"
@@ -150,6 +153,8 @@ class Trial(Protocol):
 
     * ``quick()``: the same trial as a program that compiles sooner and runs slower.
     * ``on(platform, trials)``: the same trial as so many are run fastest on "cpu", "gpu" or "tpu".
+    * ``gauging(gauges)``: the same trial, which adds up gauges for outputs that need them. Only
+      what a trial with this method runs can have these outputs.
     * ``together`` and ``run_together(instance, grid, key)``: where the first is true, the second
       runs one seed of each of many trials; everything, the trial's own arrays included, is
       [trial, ...]. The trial then has a ``filling``, whose name it is told by.
@@ -500,7 +505,7 @@ def named(name: Any) -> type[Algorithm]:
 
 
 def load_plugin(spec: str) -> list[type[Algorithm]]:
-    """Imports a file or a module and makes its algorithms and reward laws known by name.
+    """Imports a file or a module and makes its algorithms, laws and outputs known by name.
 
     Args:
         spec: A path ending in .py, or the dotted name of a module.
@@ -528,7 +533,8 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners = _distinct(algorithms_in(module), spec)
     own = _distinct(_defined(module, Law), spec)
-    if not owners and not own:
+    outputs = any(isinstance(each, Output) for each in vars(module).values())
+    if not owners and not own and not outputs:
         if nameless := next(_defined(module, (Algorithm, Law), named=False), None):
             name = getattr(nameless, "name", "")
             refuse(f"{nameless.__name__}.name", name, _NAME_WANTED, _NAME_REMEDY)

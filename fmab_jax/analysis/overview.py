@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.analysis import privacy, statements
-from fmab_jax.analysis.tables import final_table
+from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
 from fmab_jax.errors import flag, number_of, refuse
 
@@ -142,7 +142,8 @@ def overview(
         where: Conditions that rows fulfil, such as ("links<=500", "regret<1e5"): a name as in
             ``sort``, leak, links, or links_ and a meter; one of <, <=, >, >=; a number.
         columns: Names of the columns wanted, in this order: swept parameters, leak, regret,
-            interval, percent, rounds, links, cost, seeds, lost, worse, arm; by default all.
+            interval, percent, rounds, links, cost, seeds, lost, worse, arm, and outputs that were
+            asked for and are a number of each seed; by default all.
         arms: Names of the arms, such as the ``arm_labels`` of `fmab_jax.ratings.from_table`: then a
             column says which one most seeds play at T.
 
@@ -194,11 +195,17 @@ def overview(
     headings += [f"best arm lost\n{share}", f"worse arm played\n{share}"]
     known = [*dims, "leak", "regret", "interval", "percent", "rounds"]
     known += [*["links"] * len(meters), "cost", "seeds", "lost", "worse"]
+    asked = asked_numbers(data)
+    headings += [name.replace("_", "\n", 1) for name in asked]
+    known += asked
     if names is not None:
         headings.append("arm at T\nof most seeds")
         known.append("arm")
     shown = _places(known, columns)
-    whole = [(*(label_text(row[name]) for name in dims), *_found(row, len(meters))) for row in rows]
+    whole = [
+        (*(label_text(row[name]) for name in dims), *_found(row, len(meters), asked))
+        for row in rows
+    ]
     ledger = data.attrs.get("ledger")
     return Overview(
         title=", ".join(facts(table, dims, leaks=True)),
@@ -349,10 +356,12 @@ def _sorted(
     return known + unknown
 
 
-def _found(row: dict[str, Any], meters: int) -> list[str]:
+def _found(row: dict[str, Any], meters: int, asked: Sequence[str]) -> list[str]:
     seeds = int(row["seeds"])
     if seeds < 2:  # no interval
-        return [row["leak"], *["-"] * (5 + meters), str(seeds), "-", "-", *_played(row)]
+        blank = ["-"] * (2 + len(asked))
+        return [row["leak"], *["-"] * (5 + meters), str(seeds), *blank, *_played(row)]
+    halves = ((row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for name in asked)
     half = (row["regret_upper"] - row["regret_lower"]) / 2
     events = [
         f"{int(row[name])} [{row[f'{name}_lower']:.2g}, {row[f'{name}_upper']:.2g}]"
@@ -368,6 +377,7 @@ def _found(row: dict[str, Any], meters: int) -> list[str]:
         short(row["cost"]),
         f"{seeds:,}",
         *events,
+        *(f"{short(row[n])} ± {short(each)}" for n, each in zip(asked, halves, strict=True)),
         *_played(row),
     ]
 

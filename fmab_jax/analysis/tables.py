@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 
@@ -58,7 +59,8 @@ def final_table(
         ``leak_epsilon``, the epsilon of one reward in what is sent, over the whole run, against
         whoever sees most of it (0 where nothing is sent, NaN where the result does not say);
         ``seeds``, ``undecided`` (seeds still exploring at T), ``best_arm_lost`` and
-        ``worse_arm_played``, each with the Clopper-Pearson ``_lower`` and ``_upper``.
+        ``worse_arm_played``, each with the Clopper-Pearson ``_lower`` and ``_upper``. Outputs that
+        were asked for and are a number of each seed are means with intervals, like regret.
         Configurations with fewer than 2 seeds, of an unfinished sweep, have NaN.
 
     Raises:
@@ -85,7 +87,9 @@ def final_table(
     level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
     each = 1 - (1 - level) / looks if looks else level
     dims = list(data.seeds.dims)
-    names = [f"{name}{end}" for name in ("regret", "cost", "rounds_made") for end in ("", *_ENDS)]
+    asked = asked_numbers(data)
+    means = ("regret", "cost", "rounds_made", *asked)
+    names = [f"{name}{end}" for name in means for end in ("", *_ENDS)]
     shape = data.seeds.shape
     table = {name: np.full(shape, np.nan) for name in [*names, "leak_epsilon"]}
     links = np.full((*shape, data.sizes["meter"]), np.nan)
@@ -99,6 +103,8 @@ def final_table(
         if seeds < 2:
             continue
         found, counts, links[place] = final(cell, seeds, both, each, bool(looks))
+        for name in asked:
+            found |= _interval(name, seeds, *_moments(cell, name, seeds), each)
         for name, value in found.items():
             table[name][place] = value
         for name, number in counts.items():
@@ -131,6 +137,27 @@ def final_table(
         axes,
         attrs,
     )
+
+
+def asked_numbers(data: xr.Dataset) -> list[str]:
+    """Returns the outputs that results were asked for and that are a number of each seed."""
+    stated = json.loads(data.attrs.get("study") or data.attrs.get("config") or "{}")
+    names = [said.partition(" ")[0] for said in stated.get("outputs", ())]
+    over = {*with_seeds(data).seeds.dims, "seed"}
+    return [
+        name
+        for name in names
+        for held in [name if name in data else f"{name}_mean"]
+        if held in data and {*data[held].dims} <= over
+    ]
+
+
+def _moments(cell: xr.Dataset, name: str, seeds: int) -> tuple[float, float]:
+    """Returns mean and variance over the seeds of an output."""
+    if name not in cell:
+        return float(cell[f"{name}_mean"]), float(cell[f"{name}_variance"])
+    part = summary.moments(np.asarray(cell[name].values[:seeds, None], np.float64), full=False)
+    return float(part.mean[0]), float(part.covariance[0])
 
 
 def _final_curves(

@@ -38,9 +38,13 @@ _COMMANDS = {
     "audit": "an empirical lower bound on epsilon, beside the claim",
     "benchmark": "a card: where an algorithm stands among all that are shipped",
     "algorithms": "what can be run, and who is heard and trusted",
+    "outputs": "what comes out of a run, always or when it is asked for",
     "doctor": "versions, devices and caches, and what a run would need",
 }
-_WITH_PLUGINS = ("run", "sweep", "bounds", "audit", "benchmark", "algorithms")
+_WITH_PLUGINS = (
+    *("run", "sweep", "show", "plot", "compare", "report", "export"),
+    *("bounds", "audit", "benchmark", "algorithms", "outputs"),
+)
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
 Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many

@@ -60,6 +60,8 @@ class Stated(Plugged):
     """How many slots to record; two or more numbers are the slots themselves."""
     log_time: Annotated[bool, Off] = False
     """Space the recorded slots evenly in log t."""
+    outputs: Annotated[tuple[str, ...], arg(metavar="OUTPUT"), shown("the usual ones")] = ()
+    """What comes out besides, such as regret_by_agent; fmab outputs lists them."""
     keep: Annotated[str, arg(metavar="{curves,summary}")] = "curves"
     """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
     until: Annotated[Number, arg(metavar="RELATIVE"), shown("off")] = None
@@ -145,6 +147,8 @@ def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
         "keep": options.keep,
         "spacing": "log" if options.log_time else "linear",
     }
+    if options.outputs:
+        made["outputs"] = list(options.outputs)
     if options.times:
         made["times"] = _one_or_more(options.times)
     made |= tables_of(options, owner, words)

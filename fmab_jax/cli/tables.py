@@ -30,7 +30,7 @@ class Source:
     folder: Annotated[Positional[str], arg(metavar="FOLDER")]
     """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
     plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
-    """Has no effect here: results are read without their algorithms."""
+    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,8 @@ _sources: dict[str, Source] = {}
 _executed_as: dict[str, bytes] = {}
 # Files of modules that users named as plug-ins.
 _modules: set[str] = set()
+# Those modules, by name.
+_named: dict[str, ModuleType] = {}
 
 
 def plugin_sources() -> list[Source]:
@@ -69,6 +71,19 @@ def import_sources(sources: Iterable[Source]) -> None:
         if source.name not in sys.modules:
             _forget({path: content for _, path, content in source.helpers})
             _execute(source)
+
+
+def plugin_modules() -> list[ModuleType]:
+    """Returns the plug-ins that this process has imported, in order."""
+    files = [sys.modules[name] for name in _sources if name in sys.modules]
+    return [*files, *_named.values()]
+
+
+def forget_plugin(module: ModuleType) -> None:
+    """Has a plug-in that was refused count as none."""
+    for known in (_sources, _named):
+        for name in [name for name in known if sys.modules.get(name) is module]:
+            del known[name]
 
 
 def imported(path: Path) -> ModuleType:
@@ -90,6 +105,7 @@ def imported_module(name: str) -> ModuleType:
     module = importlib.import_module(name)
     if file := getattr(module, "__file__", None):
         _modules.add(os.path.realpath(file))
+    _named[name] = module
     with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
         defined_once(inspect.getsource(module).encode(), name)
     return module
@@ -363,6 +379,11 @@ def _source_digest(owner: type) -> str:
     for path in sorted(helpers):
         whole.update(f"\n{path}\n".encode() + helpers[path])
     return whole.hexdigest()[:12] if found else ""
+
+
+def code_digest(*functions: Any) -> str:
+    """Returns a hash of the compiled code of functions."""
+    return hashlib.sha256("".join(map(_told, functions)).encode()).hexdigest()[:12]
 
 
 def _text(module: ModuleType) -> str:

@@ -30,13 +30,15 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.errors import Refusal, count
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run.batches import MAX_HORIZON
+from fmab_jax.run.outputs import chosen, of_study
+from fmab_jax.run.outputs import stated as stated_outputs
 from fmab_jax.sweeps.study import Drawn, Precision, state
 from fmab_jax.sweeps.study_file import study_of
 
 # Of a study, what is no parameter of an algorithm or a problem.
 _SHARED = {
     *("axes", "algorithm", "problem", "horizon", "seeds", "root_seed", "times", "spacing"),
-    *("sum_agents", "keep", "until"),
+    *("sum_agents", "keep", "until", "outputs"),
 }
 # By the last word of their names.
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -123,6 +125,7 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
         values[name] = value
     shared = {name: study[name] for name in ("horizon", "seeds", "root_seed", "times", "spacing")}
     shared |= {name: study[name] for name in ("sum_agents", "keep")}
+    shared["asked"] = [each.name for each in of_study(study.get("outputs", []))]
     until = study["until"]
     # Whatever is not a study of these types is refused here, before anything of it is written.
     state(names, None, **shared, until=None if until is None else Precision(**until), **values)
@@ -165,6 +168,8 @@ def _typed(text: str) -> dict[str, Any]:
     if "until" in options:
         document["until"] = {"relative": options.pop("until")[0], "level": 0.95}
         document["until"]["max_seeds"] = options.pop("max_seeds")[0]
+    if "outputs" in options:
+        document["outputs"] = options.pop("outputs")
     for option, values in options.items():
         table = next((document[each] for each in tables if option in tables[each]), document)
         table[option] = values if len(values) > 1 else values[0]
@@ -235,6 +240,8 @@ def _command(study: Mapping[str, Any], values: Mapping[str, Any], path: str | No
         option("root_seed", study["root_seed"])
     if study["keep"] != "curves":
         option("keep", study["keep"])
+    if "outputs" in study:
+        option("outputs", [each.name for each in of_study(study["outputs"])])
     if study["until"]:
         option("until", study["until"]["relative"])
         option("max_seeds", study["until"]["max_seeds"])
@@ -259,6 +266,8 @@ def _toml(study: Mapping[str, Any], values: Mapping[str, Any], problem: set[str]
 
     shared = ("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents")
     document = {name: plain(study[name]) for name in (*shared, "keep")}
+    if "outputs" in study:
+        document["outputs"] = [each.name for each in of_study(study["outputs"])]
     tables: dict[str, dict[str, Any]] = {"problem": {}, "parameters": {}}
     for name, value in values.items():
         tables["problem" if name in problem else "parameters"][name] = plain(value)
@@ -301,6 +310,8 @@ def _of_run(config: Mapping[str, Any], data: xr.Dataset) -> Again:
         lines.append(f"    root_seed={root_seed},")
     if not config["sum_agents"]:
         lines.append("    sum_agents=False,")
+    if "outputs" in config:
+        lines.append(f"    outputs={[each.name for each in of_study(config['outputs'])]!r},")
     text = "\n".join([*lines, ")"])
     try:
         same = _says(text, owner, config, data)
@@ -337,6 +348,7 @@ def _says(text: str, owner: Any, config: Mapping[str, Any], data: xr.Dataset) ->
         and given["horizon"] == config["horizon"]
         and given.get("root_seed", 0) == config["root_seed"]
         and given.get("sum_agents", True) == config["sum_agents"]
+        and stated_outputs(chosen(given.get("outputs", []))).get("outputs") == config.get("outputs")
         and np.array_equal(np.asarray(seeds), data.seed.values)
         and np.array_equal(grid, data.time.values)
     )

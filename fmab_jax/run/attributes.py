@@ -170,6 +170,7 @@ _OTHERS = {
     **{name: either(check, listed(check, 1)) for name, check in _SWEPT.items()},
     **{"seeds": whole(1), "spacing": text, "sum_agents": flag, "keep": text},
     **{"times": either(number, listed(number, 1)), "until": optional(_UNTIL)},
+    **{"outputs": listed(text, 1)},
 }
 
 

@@ -10,6 +10,7 @@ depend on its config and its seed alone.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -28,11 +29,12 @@ from fmab_jax.core import keys
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import Looked, is_own, refuse_broken
+from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse, whole_class
-from fmab_jax.run import cache, contract, resources, schema
+from fmab_jax.run import cache, contract, outputs, resources, schema
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
 MAX_HORIZON = 10**12
@@ -76,6 +78,7 @@ class Config(NamedTuple):
         points: How many of them are meant.
         wanted: How many were asked for; small horizons have fewer.
         soon: As in `Program`.
+        outputs: That were asked for besides the usual ones.
     """
 
     algorithm: Algorithm
@@ -88,6 +91,7 @@ class Config(NamedTuple):
     points: int
     wanted: int
     soon: bool = False
+    outputs: tuple[Output, ...] = ()
 
     @property
     def arrays(self) -> tuple[Trial, BoundProblem, np.ndarray]:
@@ -114,14 +118,37 @@ class Config(NamedTuple):
     def result_bytes(self) -> int:
         """Memory of one seed's results: series of regret, rounds, links, and a few numbers."""
         series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
-        return self.points * (series + 8 * len(self.exchange.links)) + 40
+        further = sum(self.bytes_of(each.dims) for each in self.outputs)
+        return self.points * (series + 8 * len(self.exchange.links)) + 40 + further
+
+    def size(self, dim: str) -> int:
+        """Returns the length of a dimension that an output may have."""
+        sizes = {"time": self.points, "agent": self.problem.agents, "arm": self.problem.arms}
+        return sizes[dim] if dim in sizes else len(self.exchange.links)
+
+    def bytes_of(self, dims: tuple[str, ...]) -> int:
+        """Returns the memory of one seed's values over some dimensions."""
+        return 8 * math.prod(map(self.size, dims))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What outputs are made of besides what trials record."""
+        return {
+            "agents": self.problem.agents,
+            "arms": self.problem.arms,
+            **schema.costs_of(self.exchange),
+            "number_bits": self.algorithm.number_bits(self.problem.arms),
+        }
 
     @property
     def bytes_per_seed(self) -> int:
         """Memory of one seed at work."""
         # What the program is given is repeated for every seed.
         given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.arrays))
-        return given + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
+        # A gauge, what it is after a stretch, and what the stretch adds.
+        gauges = outputs.gauges_of(self.outputs)
+        added = 3 * sum(self.bytes_of(each.dims) for each in gauges)
+        return given + added + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
 
     def needs(
         self,
@@ -171,6 +198,7 @@ def bound(
     sum_agents: bool = True,
     room: int | None = None,
     quick: bool = False,
+    asked: Sequence[Output] = (),
 ) -> Config:
     """Checks one configuration and binds it to arrays; arguments as in `simulate`.
 
@@ -185,6 +213,7 @@ def bound(
             nearby numbers of agents share.
         quick: Prefer a program that compiles quickly to one that runs quickly, where the algorithm
             offers both; their bits are equal.
+        asked: Outputs besides the usual ones.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -205,6 +234,7 @@ def bound(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
         )
+        trial = outputs.gauging(trial, asked, algorithm.title or algorithm.name)
         soon = False
         if quick and hasattr(trial, "quick"):
             trial = trial.quick()
@@ -218,7 +248,8 @@ def bound(
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
     grids = padded, len(grid), wanted
-    return Config(algorithm, problem, exchange, horizon, trial, arrays, *grids, soon)
+    more = soon, tuple(asked)
+    return Config(algorithm, problem, exchange, horizon, trial, arrays, *grids, *more)
 
 
 def check_given(algorithm: Any, problem: Any) -> None:
@@ -536,24 +567,28 @@ def run_trials(
 
 
 class Collected:
-    """The trials' results by field of `Outcome`, filled in batch by batch.
+    """The trials' results by field of `Outcome` or name of a gauge, filled in batch by batch.
 
     Attributes:
-        arrays: [trial] or [trial, time] of every field that some trial has.
+        arrays: [trial, ...] of every field that some trial has, and of every gauge.
         points: How many recorded slots are kept.
+        over_time: Tallies that have a value at each of them.
     """
 
-    def __init__(self, trials: int, points: int) -> None:
+    def __init__(self, trials: int, points: int, asked: Sequence[Output] = ()) -> None:
         self.trials, self.points = trials, points
         self.arrays: dict[str, np.ndarray] = {}
+        gauges = outputs.gauges_of(asked)
+        self.over_time = {each.name for each in gauges if "time" in each.dims}
 
     def put(self, start: int, outcome: Outcome) -> None:
         """Stores a batch at the place of its first trial."""
-        for name, values in outcome._asdict().items():
+        fields: dict[str, Any] = outcome._asdict()
+        for name, values in (fields | (fields.pop("gauged") or {})).items():
             if values is None:
                 continue
+            dtype, over_time = schema.FIELDS.get(name, (np.dtype(float), name in self.over_time))
+            kept = values[..., : self.points] if over_time else values
             if name not in self.arrays:
-                shape = (self.trials, self.points) if values.ndim > 1 else (self.trials,)
-                self.arrays[name] = np.empty(shape, schema.DTYPES[name])
-            kept = values[:, : self.points] if values.ndim > 1 else values
+                self.arrays[name] = np.empty((self.trials, *kept.shape[1:]), dtype)
             self.arrays[name][start : start + len(values)] = kept

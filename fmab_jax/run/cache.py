@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import inspect
 import json
 import os
 import stat
@@ -110,12 +111,16 @@ def lowered(function: Callable[..., Outcome], arguments: Any, static: Any) -> ja
 
 
 def _traced(function: Any, structure: Any, leaves: Any) -> tuple[export.Exported, list[str]]:
-    """Returns a function of leaves, and the fields of the outcome that its results are."""
+    """Returns a function of leaves, and the fields of the outcome that its results are.
+
+    Tallies stand among the fields by names of their own, behind a dot.
+    """
     gives: list[str] = []
 
     def flat(*leaves: Any) -> list[Any]:
         outcome = function(*jax.tree.unflatten(structure, leaves))
         gives[:] = [name for name, value in outcome._asdict().items() if value is not None]
+        gives.extend(f".{name}" for name in outcome.gauged or ())
         return jax.tree.leaves(outcome)
 
     return export.export(jax.jit(flat))(*leaves), gives
@@ -146,6 +151,8 @@ def _keep(path: Path, exported: export.Exported, gives: list[str]) -> None:
 def _structure(gives: list[str]) -> Any:
     """Returns the structure of an outcome that has these fields."""
     there: Any = {name: 0 if name in gives else None for name in Outcome._fields}
+    if there["gauged"] is not None:
+        there["gauged"] = {name[1:]: 0 for name in gives if name.startswith(".")}
     return jax.tree.structure(Outcome(**there))
 
 
@@ -213,7 +220,7 @@ def _spelled(value: Any) -> str:
         return f"{value.shape}{value.dtype}{value.sharding}"
     if isinstance(value, jax.tree_util.PyTreeDef):
         return _spelled([value.node_data(), *value.children()])
-    if isinstance(value, type):
+    if isinstance(value, type) or inspect.isfunction(value):
         return _ours(value)
     if dataclasses.is_dataclass(value) or hasattr(value, "_asdict"):
         names = getattr(kind, "_fields", None) or [each.name for each in dataclasses.fields(value)]
@@ -221,8 +228,8 @@ def _spelled(value: Any) -> str:
     raise _Foreign(kind)
 
 
-def _ours(kind: type) -> str:
-    where, name = kind.__module__, kind.__qualname__
+def _ours(kind: Any) -> str:
+    where, name = kind.__module__ or "", kind.__qualname__
     plain = where == "builtins" or where.partition(".")[0] == "fmab_jax" and "<" not in name
     if not plain:
         raise _Foreign(kind)

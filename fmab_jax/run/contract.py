@@ -107,7 +107,7 @@ def shaped(outcome: Any, points: int, name: str) -> Outcome:
         broken(name, "outcome", f"a {type(outcome).__name__}")
     over_time = ("regret", "waiting_regret", "rounds_by")
     for field, value in outcome._asdict().items():
-        if value is None and field == "waiting_regret":
+        if field == "gauged" or (value is None and field == "waiting_regret"):
             continue
         wanted = (points,) if field in over_time else ()
         found = np.shape(value)

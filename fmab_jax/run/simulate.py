@@ -17,12 +17,16 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm, ledger_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core import keys
+from fmab_jax.core.outputs import Output, Record
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
 from fmab_jax.progress import Bar, place
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
+from fmab_jax.run.outputs import chosen as chosen_outputs
+from fmab_jax.run.outputs import gauges_of, made, stated
+from fmab_jax.run.outputs.usual import USUAL
 
 
 def simulate(
@@ -36,6 +40,7 @@ def simulate(
     spacing: str = "linear",
     batch: int | None = None,
     sum_agents: bool = True,
+    outputs: Sequence[str | Output] = (),
     devices: Sequence[jax.Device] | None = None,
     progress: bool | None = None,
 ) -> xr.Dataset:
@@ -54,6 +59,9 @@ def simulate(
             problems); chosen from a memory estimate by default.
         sum_agents: Draw totals over agents where that is exact. False draws agent by agent: the
             same law, other numbers.
+        outputs: What comes out besides, such as ``["regret_by_agent"]``; ``fmab outputs`` lists
+            what there is, and an `Output` of one's own does as well. What is not asked for costs
+            nothing.
         devices: Devices that share each batch; all that JAX shows by default.
         progress: Show a progress bar; by default from the second batch on, on a terminal or
             in a notebook.
@@ -93,6 +101,7 @@ def simulate(
         spacing=spacing,
         sum_agents=sum_agents,
         quick=len(chosen) <= batches.FEW_TRIALS,
+        asked=chosen_outputs(outputs),
     )
     root_seed = keys.checked_seed("root_seed", root_seed)
     used = resources.checked_devices(devices)
@@ -104,7 +113,7 @@ def simulate(
     compiling = time.perf_counter()
     batches.executable(config.program, needs.batch, used)
     compile_s = time.perf_counter() - compiling
-    collected = Collected(len(chosen), config.points)
+    collected = Collected(len(chosen), config.points, config.outputs)
     where = place(progress) if needs.batches > 1 else ""
     with Bar("seeds", len(chosen), where) as bar:
         work = Work([config], np.broadcast_to(np.int32(0), len(chosen)), chosen, root_seed)
@@ -121,6 +130,7 @@ def simulate(
         "horizon": config.horizon,
         "root_seed": root_seed,
         "sum_agents": sum_agents,
+        **stated(config.outputs),
     }
     data.attrs = {
         **facts(config, sum_agents=sum_agents),
@@ -275,17 +285,14 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     size = (len(seeds), config.points)
     stored = dict(collected.arrays)
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
+    links = np.array([number for _, number in config.exchange.links], np.int64)
+    record = Record(stored.__getitem__, {**config.facts, "links": links}, gauges_of(config.outputs))
+    sizes = {"agent": config.problem.agents, "arm": config.problem.arms}
     data: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    costs = schema.costs_of(config.exchange)
-    for variable in schema.VARIABLES:
-        values = variable.of(stored, costs)
-        dims: tuple[str, ...] = ("seed", "time") if variable.over_time else ("seed",)
-        if variable is schema.LINKS:
-            per_round = np.array([number for _, number in config.exchange.links], np.int64)
-            values, dims = values[..., None] * per_round, (*dims, "meter")
-        found = (dims, values, schema.attributes(variable))
-        (coords if variable.coordinate else data)[variable.name] = found
+    for output in (*USUAL, *config.outputs):
+        found = (("seed", *output.dims), made(output, record, config.size), output.attrs)
+        (coords if output.coordinate else data)[output.name] = found
     time_attrs = {"long_name": "slot", "units": "slot"}
     return xr.Dataset(
         data,
@@ -293,6 +300,7 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
             "seed": ("seed", np.asarray(seeds, np.int64)),
             "time": ("time", config.grid[: config.points], time_attrs),
             **schema.meter_coordinates(meters),
+            **schema.index_coordinates(config.outputs, sizes),
             **coords,
         },
     )

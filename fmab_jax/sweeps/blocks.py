@@ -6,14 +6,17 @@ A block may be computed in *pieces*, ranges of its seeds: joined, they give the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from fmab_jax.analysis import summary
-from fmab_jax.run import batches, schema
+from fmab_jax.core.outputs import Output, Record
+from fmab_jax.run import batches
 from fmab_jax.run.batches import Collected, Config, Work
+from fmab_jax.run.outputs import gauges_of, made
+from fmab_jax.run.outputs.usual import NUMBERS, USUAL
 
 Series = Mapping[str, np.ndarray]
 """Results by field of `Outcome`, [cell, seed] or [cell, seed, time]."""
@@ -76,7 +79,8 @@ def run_job(
         np.tile(np.arange(job.start, job.stop), len(job.configs)),
         job.root_seed,
     )
-    collected = Collected(len(work.seeds), max(config.wanted for config in job.configs))
+    points = max(config.wanted for config in job.configs)
+    collected = Collected(len(work.seeds), points, job.configs[0].outputs)
     for start, outcome in batches.run_trials(work, batch, devices, lanes):
         collected.put(start, outcome)
         advanced(len(outcome.rounds))
@@ -116,7 +120,7 @@ def chunk_of(series: Series, configs: Sequence[Config], keep: str, *, threads: i
 
 def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict[str, np.ndarray]:
     """Returns moments by cell, and (row, value, count) of whole numbers."""
-    costs = [schema.costs_of(config.exchange) for config in configs]
+    own = [_recorded(curves, cell, config) for cell, config in enumerate(configs)]
     arrays: dict[str, np.ndarray] = {}
     for name in ("regret", "waiting_regret", "rounds_by"):
         if name in curves:
@@ -124,15 +128,24 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             parts = [summary.moments(each, full=full, threads=threads) for each in curves[name]]
             for kind in ("anchor", "offset", "scatter"):
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
-    events = {v.name: v.of(curves).astype(np.int64) for v in schema.VARIABLES if v.coordinate}
+    for output in configs[0].outputs:
+        each = [made(output, one, at.size) for one, at in zip(own, configs, strict=True)]
+        parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in each]
+        for kind in ("anchor", "offset", "scatter"):
+            flat = [getattr(part, kind) for part in parts]
+            shaped = [x.reshape(like.shape[1:]) for x, like in zip(flat, each, strict=True)]
+            arrays[f"{output.name}_{kind}"] = _padded(shaped)
+
+    def of_all(output: Output) -> np.ndarray:
+        return np.stack([np.asarray(output.of(each)) for each in own])
+
+    events = {each.name: of_all(each).astype(np.int64) for each in USUAL if each.coordinate}
     counted = {
         "regret_bin": summary.bins(curves["regret"][:, :, -1]),
         **events,
         "undecided": (curves["chosen_arm"] < 0).astype(np.int64),
         "rounds": curves["rounds"],
-        "numbers_sent": schema.NUMBERS.of(
-            curves, {name: np.array([[each[name]] for each in costs]) for name in costs[0]}
-        ),
+        "numbers_sent": of_all(NUMBERS),
     }
     for name, values in counted.items():
         found = [summary.counted(row) for row in values]
@@ -141,3 +154,19 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
         arrays[f"{name}_value"] = np.concatenate([value for value, _ in found])
         arrays[f"{name}_count"] = np.concatenate([number for _, number in found])
     return arrays
+
+
+def _recorded(curves: Series, cell: int, config: Config) -> Record:
+    """Returns what the seeds of one cell have recorded."""
+    arrays = {name: values[cell] for name, values in curves.items()}
+    return Record(arrays.__getitem__, config.facts, gauges_of(config.outputs))
+
+
+def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Stacks arrays; of shorter ones, what is missing is NaN."""
+    shape = np.max([each.shape for each in arrays], axis=0)
+    found = np.full((len(arrays), *shape), np.nan)
+    for place, each in enumerate(arrays):
+        where: Any = (place, *map(slice, each.shape))
+        found[where] = each
+    return found

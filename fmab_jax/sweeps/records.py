@@ -7,11 +7,12 @@ labelled and read without surprises.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fmab_jax.core.outputs import Output
 from fmab_jax.errors import refuse
 from fmab_jax.run import schema
 from fmab_jax.run.attributes import (
@@ -31,6 +32,8 @@ from fmab_jax.run.attributes import (
     texts,
     whole,
 )
+from fmab_jax.run.outputs import gauges_of
+from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.store import Entry, Store
 
@@ -42,7 +45,7 @@ _TAKEN = {"seed", "time", "time_2", "quantile", "bin", "made", "meter"}
 # What is counted of the seeds of a summary.
 _COUNTED = (
     "regret_bin",
-    *(v.name for v in schema.VARIABLES if v.coordinate),
+    *(each.name for each in USUAL if each.coordinate),
     "undecided",
     "rounds",
     "numbers_sent",
@@ -150,13 +153,19 @@ def fit(facts: Mapping[str, Any]) -> bool:
     return missing(facts, fields) is None and facts["seeds"][0] < facts["seeds"][1]
 
 
-def fault(entry: Entry, arrays: Mapping[str, np.ndarray], slots: Mapping[str, int]) -> str | None:
+def fault(
+    entry: Entry,
+    arrays: Mapping[str, np.ndarray],
+    slots: Mapping[str, int],
+    outputs: Sequence[Output] = (),
+) -> str | None:
     """Returns what keeps arrays from being those of a chunk, or None.
 
     Args:
         entry: The chunk; its facts fit.
         arrays: What was read.
         slots: By each cell's hash, its recorded slots.
+        outputs: That the study asks for besides the usual ones.
     """
     cells = len(entry.facts["cells"])
     seeds = entry.facts["seeds"][1] - entry.facts["seeds"][0]
@@ -167,14 +176,23 @@ def fault(entry: Entry, arrays: Mapping[str, np.ndarray], slots: Mapping[str, in
     optional: dict[str, tuple[int, ...]] = {}
     if entry.facts["keep"] == "curves":
         shapes = {name: (cells, seeds, over) for name in ("regret", "rounds_by")}
-        for name in set(schema.DTYPES) - {"regret", "rounds_by", "waiting_regret"}:
+        for name in set(schema.FIELDS) - {"regret", "rounds_by", "waiting_regret"}:
             shapes[name] = (cells, seeds)
+        for gauge in gauges_of(outputs):
+            wrong = _misfit(arrays, gauge.name, (cells, seeds), 2 + len(gauge.dims))
+            if wrong is not None:
+                return wrong
         optional = {"waiting_regret": (cells, seeds, over)}
     else:
         for name in ("regret", "rounds_by", "waiting_regret"):
             into = optional if name == "waiting_regret" else shapes
             into |= {f"{name}_{kind}": (cells, over) for kind in ("anchor", "offset", "scatter")}
         shapes["regret_scatter"] = (cells, over, over)
+        for output in outputs:
+            for kind in ("anchor", "offset", "scatter"):
+                name = f"{output.name}_{kind}"
+                if (wrong := _misfit(arrays, name, (cells,), 1 + len(output.dims))) is not None:
+                    return wrong
         for name in _COUNTED:
             size = arrays[f"{name}_row"].size if f"{name}_row" in arrays else 0
             shapes |= {f"{name}_{kind}": (size,) for kind in ("row", "value", "count")}
@@ -190,3 +208,15 @@ def fault(entry: Entry, arrays: Mapping[str, np.ndarray], slots: Mapping[str, in
         if arrays[name].dtype.kind not in "biuf":
             return f"{name} holds no numbers"
     return None
+
+
+def _misfit(
+    arrays: Mapping[str, np.ndarray], name: str, first: tuple[int, ...], ndim: int
+) -> str | None:
+    """Returns what is wrong with an array whose later sizes only its output knows, or None."""
+    if name not in arrays:
+        return f"no array {name}"
+    shape = arrays[name].shape
+    if shape[: len(first)] != first or len(shape) != ndim:
+        return f"{name} has shape {shape} instead of {first} and {ndim - len(first)} more"
+    return None if arrays[name].dtype.kind == "f" else f"{name} holds no real numbers"

@@ -24,11 +24,13 @@ from xarray.core import indexing
 from fmab_jax.analysis import privacy, summary, words
 from fmab_jax.analysis.tables import look_band, with_seeds
 from fmab_jax.core.exchanges import Meter
+from fmab_jax.core.outputs import Gauge, Output, Record
 from fmab_jax.errors import Damaged, count, did_you_mean, flag, number_of, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.batches import Config
-from fmab_jax.run.schema import Variable
+from fmab_jax.run.outputs import gauges_of, of_study
+from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.run.simulate import facts
 from fmab_jax.sweeps import records
 from fmab_jax.sweeps.store import Entry, Store
@@ -41,6 +43,8 @@ _SHARED = (
 )
 # Axes whose labels stand for values that only the study states.
 _WORDED = ("problem", "rewards", "algorithm")
+# What outputs are made of besides what trials record.
+_FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 # Chunks that a reader keeps at hand.
 _AT_HAND = 4
@@ -72,11 +76,19 @@ class Results:
         header: What `header_of` returned when the study began.
         parts: By the cell's hash, its parts.
         narrow: By cell and look, whether the band was narrow enough; see `judged`.
+        outputs: That the study asks for besides the usual ones.
     """
 
-    def __init__(self, header: Mapping[str, Any], source: Source, entries: Iterable[Entry]) -> None:
+    def __init__(
+        self,
+        header: Mapping[str, Any],
+        source: Source,
+        entries: Iterable[Entry],
+        outputs: tuple[Output, ...] = (),
+    ) -> None:
         self.header = header
         self.source = source
+        self.outputs = outputs
         self.parts: dict[str, list[Part]] = {}
         self.narrow: dict[tuple[str, int], bool] = {}
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
@@ -208,7 +220,7 @@ class Results:
                     self._chunks.move_to_end(entry.chunk)
                     return self._chunks[entry.chunk]
             arrays = self.source.read(entry)
-            if wrong := records.fault(entry, arrays, self._slots):
+            if wrong := records.fault(entry, arrays, self._slots, self.outputs):
                 folder = getattr(self.source, "path", Path())
                 raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
             with self._lock:
@@ -235,15 +247,26 @@ class Results:
         holding = next((part for part in parts if part.start <= seed < part.stop), parts[0])
         return name in self.chunk(holding.entry)
 
-    def moments(self, cell: str, name: str, stop: int) -> summary.Moments:
-        """Returns the merged moments of a summarised series."""
+    def moments(self, cell: str, name: str, stop: int, *, flat: bool = False) -> summary.Moments:
+        """Returns the merged moments of a summarised series; of whatever is flattened."""
+
+        def read(part: Part, kind: str) -> np.ndarray:
+            values = self.chunk(part.entry)[f"{name}_{kind}"][part.row]
+            return values.reshape(-1) if flat else values
+
         return summary.merged(
-            summary.Moments(
-                part.stop - part.start,
-                *(self.chunk(part.entry)[f"{name}_{kind}"][part.row] for kind in _MOMENTS),
-            )
+            summary.Moments(part.stop - part.start, *(read(part, kind) for kind in _MOMENTS))
             for part in self.chain(cell, stop)
         )
+
+    def sizes(self, cell: str, name: str) -> tuple[int, ...] | None:
+        """Returns the sizes of a cell's array beside its seeds; None where there is none yet."""
+        parts = self.parts.get(cell)
+        return self.chunk(parts[0].entry)[name].shape[2:] if parts else None
+
+    def sizes_of_moments(self, cell: str, name: str) -> tuple[int, ...]:
+        """Returns the sizes of what a cell's moments are of."""
+        return self.chunk(self.parts[cell][0].entry)[f"{name}_anchor"].shape[1:]
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
@@ -309,7 +332,10 @@ def _facts(config: Config, study: Study) -> dict[str, Any]:
     for name in ("epsilon", "epsilon_message"):
         told[name] = None if math.isinf(told[name]) else told[name]
     links = {meter.name: number for meter, number in config.exchange.links}
-    return told | {"links": links, **schema.costs_of(config.exchange), "slots": config.points}
+    more: dict[str, Any] = {"links": links, "slots": config.points}
+    if study.outputs:
+        more["number_bits"] = config.facts["number_bits"]
+    return told | more | schema.costs_of(config.exchange)
 
 
 def open_results(path: str | os.PathLike[str]) -> Results:
@@ -323,7 +349,7 @@ def open_results(path: str | os.PathLike[str]) -> Results:
     if header is None:
         refuse("store", str(path), "a store with a study in it", "run the sweep first")
     entries, _ = folder.entries()
-    return Results(header, folder, entries)
+    return Results(header, folder, entries, of_study(header["study"].get("outputs", [])))
 
 
 def open_sweep(
@@ -508,6 +534,16 @@ class _Grid:
         rows = [[cell["links"].get(m.name, 0) for m in self.meters] for cell in self.cells]
         return np.array(rows, np.int64).reshape(len(self.cells), len(self.meters))
 
+    def sizes(self, points: int) -> dict[str, int]:
+        """Returns the lengths of the dimensions that outputs may have."""
+        agents, arms = (max(cell[name] for cell in self.cells) for name in ("agents", "arms"))
+        return {"time": points, "meter": len(self.meters), "agent": agents, "arm": arms}
+
+    def facts(self, index: int) -> dict[str, Any]:
+        """Returns what outputs of a cell are made of besides what its trials record."""
+        known = {name: self.cells[index].get(name) for name in _FACTS}
+        return known | {"links": self.links()[index]}
+
     def table(self, values: Sequence[Any]) -> np.ndarray:
         """Arranges one value per cell over the dimensions."""
         return np.array(values).reshape((*self.shape, *np.shape(values[0])))
@@ -632,16 +668,14 @@ class _Grid:
 
 
 class _Lazy(BackendArray):
-    """A variable over cells, seeds and maybe time and meters, read from chunks when indexed."""
+    """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
 
     def __init__(
-        self, results: Results, grid: _Grid, variable: Variable, stop: int, points: int, dtype: Any
+        self, results: Results, grid: _Grid, output: Output, stop: int, points: int, dtype: Any
     ) -> None:
-        self.results, self.grid, self.variable, self.stop = results, grid, variable, stop
-        self.links = grid.links() if variable is schema.LINKS else None
-        over_time = (points,) if variable.over_time else ()
-        meters = () if self.links is None else (self.links.shape[1],)
-        self.shape = (*grid.shape, stop, *over_time, *meters)
+        self.results, self.grid, self.output, self.points = results, grid, output, points
+        self.sizes = grid.sizes(points)
+        self.shape = (*grid.shape, stop, *(self.sizes[dim] for dim in output.dims))
         self.dtype = np.dtype(dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> np.typing.ArrayLike:
@@ -668,30 +702,61 @@ class _Lazy(BackendArray):
         return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
 
     def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
-        fact = self.grid.cells[index]
-        over_time = self.variable.over_time
-        points = self.shape[len(self.grid.shape) + 1] if over_time else 0
-        time = (self.grid.columns(fact, points)[rest[0]],) if over_time else ()
-        sources = {name: self._source(index, name, seeds, time) for name in self.variable.sources}
-        values = np.asarray(self.variable.of(sources, fact))
-        if self.links is not None:
-            values = values[..., None] * self.links[index][rest[1]].astype(self.dtype)
+        output, picked = self.output, dict(zip(self.output.dims, rest, strict=True))
+        columns = self.grid.columns(self.grid.cells[index], self.points)
+        # Of the usual outputs each slot is by itself; others may look at all slots.
+        some = output in USUAL and "time" in picked
+        stored = _Stored(self, index, seeds, columns[picked["time"]] if some else columns)
+        record = Record(stored, self.grid.facts(index), gauges_of([output]))
+        values = np.asarray(output.of(record))
+        for axis, dim in enumerate(output.dims, 1):
+            if dim == "time" and some:
+                continue
+            if values.shape[axis] < self.sizes[dim]:  # other cells have more
+                wide = [(0, 0)] * values.ndim
+                wide[axis] = (0, self.sizes[dim] - values.shape[axis])
+                values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
+            values = np.take(values, picked[dim], axis=axis)
         return values
 
-    def _source(
-        self, index: int, name: str, seeds: np.ndarray, time: tuple[np.ndarray, ...]
-    ) -> np.ndarray:
+
+class _Stored:
+    """What some seeds of a cell have recorded, read when it is asked for."""
+
+    def __init__(self, lazy: _Lazy, index: int, seeds: np.ndarray, columns: np.ndarray) -> None:
+        self.results, self.cell = lazy.results, lazy.grid.hashes[index]
+        self.fact, self.seeds, self.columns = lazy.grid.cells[index], seeds, columns
         # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
-        dtype = schema.DTYPES[name] if self.dtype.kind != "f" else np.dtype(np.float64)
-        blank = np.nan if dtype.kind == "f" else 0
-        out = np.full((len(seeds), *(len(each) for each in time)), blank, dtype)
+        self.real = lazy.dtype.kind == "f"
+        self.gauges = {each.name: each for each in gauges_of([lazy.output])}
+
+    def __call__(self, name: str) -> np.ndarray:
+        """Returns a field or a gauge."""
+        if name in self.gauges:
+            return self._gauge(self.gauges[name])
+        kept, over_time = schema.FIELDS[name]
+        dtype: np.dtype[Any] = np.dtype(np.float64) if self.real else kept
+        size = (len(self.columns),) if over_time else ()
+        out = np.full((len(self.seeds), *size), np.nan if dtype.kind == "f" else 0, dtype)
         # Where nobody waits there is no such series: zero wherever there is anything.
-        seed = int(seeds[0]) if len(seeds) else 0
-        waiting = name == "waiting_regret"
-        absent = waiting and not self.results.has(self.grid.hashes[index], name, seed)
+        seed = int(self.seeds[0]) if len(self.seeds) else 0
+        absent = name == "waiting_regret" and not self.results.has(self.cell, name, seed)
         stored = "rounds_by" if absent else name
-        self.results.fill(out, self.grid.hashes[index], stored, seeds, time)
+        time = (self.columns,) if over_time else ()
+        self.results.fill(out, self.cell, stored, self.seeds, time)
         return out * 0 if absent else out
+
+    def _gauge(self, gauge: Gauge) -> np.ndarray:
+        own = {"agent": 1, "arm": self.fact["arms"], "time": len(self.columns)}
+        known = self.results.sizes(self.cell, gauge.name)
+        sizes = [own[dim] for dim in gauge.dims] if known is None else list(known)
+        time: list[Any] = [slice(None)] * len(sizes)
+        if "time" in gauge.dims:
+            place = gauge.dims.index("time")
+            sizes[place], time[place] = len(self.columns), self.columns
+        out = np.full((len(self.seeds), *sizes), np.nan)
+        self.results.fill(out, self.cell, gauge.name, self.seeds, time)
+        return out
 
 
 class _Slices:
@@ -747,13 +812,11 @@ def _curves(
     points, time = grid.time()
     sizes = {} if chunks is None else _chunk_sizes(results, grid, stops, points, chunks)
 
-    def lazy(variable: Variable) -> xr.Variable:
-        boolean = variable.dtype is np.bool_
-        kind = variable.dtype if complete or boolean else np.float64
-        array = _Lazy(results, grid, variable, stop, points, kind)
-        dims = [*grid.dims, "seed", *(["time"] if variable.over_time else [])]
-        dims += ["meter"] if variable is schema.LINKS else []
-        attrs = schema.attributes(variable)
+    def lazy(output: Output) -> xr.Variable:
+        boolean = output.dtype is np.bool_
+        kind = output.dtype if complete or boolean else np.float64
+        array = _Lazy(results, grid, output, stop, points, kind)
+        dims = [*grid.dims, "seed", *output.dims]
         if chunks is not None:
             import dask.array
 
@@ -761,14 +824,16 @@ def _curves(
                 sizes.get(dim, (size,)) for dim, size in zip(dims, array.shape, strict=True)
             )
             made = dask.array.from_array(_Slices(array), over, name=False, fancy=False)
-            return xr.Variable(dims, made, attrs)
-        return xr.Variable(dims, indexing.LazilyIndexedArray(array), attrs)
+            return xr.Variable(dims, made, output.attrs)
+        return xr.Variable(dims, indexing.LazilyIndexedArray(array), output.attrs)
 
-    made = {variable.name: lazy(variable) for variable in schema.VARIABLES}
-    events = {v.name: made.pop(v.name) for v in schema.VARIABLES if v.coordinate}
+    every = (*USUAL, *results.outputs)
+    made = {output.name: lazy(output) for output in every}
+    events = {output.name: made.pop(output.name) for output in every if output.coordinate}
     variables: dict[str, Any] = dict(made)
     variables["seeds"] = (grid.dims, grid.table([stops[cell] for cell in grid.hashes]))
     coords = {**grid.coordinates(), "seed": ("seed", np.arange(stop)), **time}
+    coords |= schema.index_coordinates(every, grid.sizes(points))
     return xr.Dataset(variables, {**coords, **schema.meter_coordinates(grid.meters), **events})
 
 
@@ -827,6 +892,8 @@ def _summaries(
     numbers = [_moments_of(*results.counts(c, "numbers_sent", stops[c])) for c in hashes]
     for which, kind in enumerate(("mean", "variance")):
         series[f"numbers_sent_{kind}"] = (grid.dims, over_cells([each[which] for each in numbers]))
+    for output in results.outputs:
+        series |= _summary_of(output, results, grid, stops, points)
     level = results.header["look_level"]
     histograms = [results.counts(cell, "regret_bin", stops[cell]) for cell in hashes]
     levels = np.array(QUANTILES)
@@ -846,7 +913,7 @@ def _summaries(
     made = [results.counts(cell, "rounds", stops[cell]) for cell in hashes]
     rounds = np.unique(np.concatenate([values for values, _ in made]))
     events = {}
-    names = [v.name for v in schema.VARIABLES if v.coordinate] + ["undecided"]
+    names = [each.name for each in USUAL if each.coordinate] + ["undecided"]
     for name in names:
         tables = [dict(zip(*results.counts(c, name, stops[c]), strict=True)) for c in hashes]
         events[name] = over_cells([int(table.get(1, 0)) for table in tables])
@@ -873,12 +940,42 @@ def _summaries(
             **grid.coordinates(),
             **time,
             **schema.meter_coordinates(grid.meters),
+            **schema.index_coordinates(results.outputs, grid.sizes(points)),
             "quantile": levels,
             "bin_low": ("bin", low),
             "bin_high": ("bin", high),
             "made": ("made", rounds, {"long_name": "completed rounds"}),
         },
     )
+
+
+def _summary_of(
+    output: Output, results: Results, grid: _Grid, stops: Mapping[str, int], points: int
+) -> dict[str, Any]:
+    """Returns mean and variance over the seeds of an output that was asked for."""
+    sizes = grid.sizes(points)
+    shape = tuple(sizes[dim] for dim in output.dims)
+    found = np.full((2, len(grid.cells), *shape), math.nan)
+    for place, (cell, fact) in enumerate(zip(grid.hashes, grid.cells, strict=True)):
+        if not stops[cell]:
+            continue
+        moments = results.moments(cell, output.name, stops[cell], flat=True)
+        kept = results.sizes_of_moments(cell, output.name)
+        own = {"agent": fact["agents"], "arm": fact["arms"]}
+        for which, flat in enumerate((moments.mean, moments.covariance)):
+            values = flat.reshape(kept)
+            for axis, dim in enumerate(output.dims):
+                if dim == "time":
+                    values = np.take(values, grid.columns(fact, points), axis=axis)
+                if dim in own:
+                    values = np.take(values, np.arange(own[dim]), axis=axis)
+            where: Any = (which, place, *map(slice, values.shape))
+            found[where] = values
+    dims = [*grid.dims, *output.dims]
+    return {
+        f"{output.name}_{kind}": (dims, values.reshape(*grid.shape, *shape), output.attrs)
+        for kind, values in zip(("mean", "variance"), found, strict=True)
+    }
 
 
 def _moments_of(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:

@@ -28,10 +28,12 @@ import xarray as xr
 from jax.experimental import multihost_utils
 
 from fmab_jax.analysis import summary
+from fmab_jax.core.outputs import Output
 from fmab_jax.errors import Busy, Shown, count, did_you_mean, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import Config, Program
+from fmab_jax.run.outputs import gauges_of, of_study
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import records, results
 from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, run_job
@@ -113,6 +115,7 @@ def sweep(
     sum_agents: bool = True,
     keep: str = "curves",
     until: Precision | None = None,
+    outputs: Sequence[str | Output] = (),
     worker: Any = None,
     client: Any = None,
     allow_changes: Collection[str] = (),
@@ -148,6 +151,9 @@ def sweep(
             counts: for very many seeds.
         until: `until_precise(...)`: add seeds until each configuration's band is narrow; needs
             "summary".
+        outputs: As in `simulate`; of a summary there are means and variances. An agent or an arm
+            that a configuration does not have is NaN. With a store, outputs of one's own come
+            from a plug-in that is loaded: whoever opens the store has to find them.
         worker: (i, n): this process is the i-th of n, i from 1, that share the store and have
             nothing else to do with each other. Each computes its part; start a dead one again.
         client: A `dask.distributed.Client`: its workers compute the chunks, whichever come and go;
@@ -195,6 +201,7 @@ def sweep(
         sum_agents=sum_agents,
         keep=keep,
         until=until,
+        asked=outputs,
         **parameters,
     )
     return run(
@@ -261,7 +268,7 @@ def run(
         made_by = provenance(used) if cluster is None else cluster.agree(teller)
         work = _Work(study, used, made_by["platform"], chunk, batch, worker, cluster)
         header = results.header_of(study, made_by)
-        found = Results(header, Memory(), [])
+        found = Results(header, Memory(), [], study.outputs)
         if store is not None and keeps:
             found = _look(store, header, allow_changes)
         # The others' disks, and their memory, hold no results.
@@ -278,13 +285,13 @@ def run(
             name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
             stack.enter_context(folder.writing(name))
             _claim(folder, header, allow_changes, alone=worker is None)
-            found = Results(header, folder, _intact(folder, work.hashes, teller))
+            found = Results(header, folder, _intact(folder, work.hashes, teller), study.outputs)
         else:
-            found = Results(header, folder, [])
+            found = Results(header, folder, [], study.outputs)
         work.compute(found, folder if keeps or store is None else None, teller)
         if isinstance(folder, Store) and worker is not None:
             # What the others have done meanwhile counts as well.
-            found = Results(header, folder, folder.entries()[0])
+            found = Results(header, folder, folder.entries()[0], study.outputs)
     if store is not None and not keeps:
         return xr.Dataset()
     missing = sum(work.missing(found).values())
@@ -698,12 +705,14 @@ def _chunk_name(facts: Mapping[str, Any]) -> str:
 def _bytes_per_trial(config: Config) -> int:
     """Regret, rounds and perhaps regret while waiting at each slot; some numbers at the end."""
     waits = bool(getattr(config.trial, "waits", True))
-    return config.wanted * (9 + 8 * waits) + 32
+    gauges = sum(config.bytes_of(each.dims) for each in gauges_of(config.outputs))
+    return config.wanted * (9 + 8 * waits) + 32 + gauges
 
 
 def _bytes_per_summary(config: Config) -> int:
     """Moments of the curves, and a histogram of, typically, a thousand bins."""
-    return 8 * config.wanted * (config.wanted + 8) + 24_000
+    further = 3 * sum(config.bytes_of(each.dims) for each in config.outputs)
+    return 8 * config.wanted * (config.wanted + 8) + 24_000 + further
 
 
 def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
@@ -742,10 +751,12 @@ def _look(
     except ValueError:  # a NUL character
         empty = False
     if empty:
-        return Results(header, Memory(), [])
+        return Results(header, Memory(), [], of_study(header["study"].get("outputs", [])))
     folder = Store(store)
     _compare(folder, header, allow_changes)
-    return Results(header, folder, folder.entries()[0])
+    return Results(
+        header, folder, folder.entries()[0], of_study(header["study"].get("outputs", []))
+    )
 
 
 def _compare(

@@ -29,6 +29,7 @@ from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.networks import FixedGraph
+from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
@@ -36,7 +37,7 @@ from fmab_jax.errors import choice, count, did_you_mean, flag, length, real, ref
 from fmab_jax.later import is_graph
 from fmab_jax.parameters import UNSET, Described, Kind, Parameter, Real, Whole, parameter
 from fmab_jax.parameters import parameters_of as _fields_of
-from fmab_jax.run import cache, resources
+from fmab_jax.run import cache, outputs, resources
 from fmab_jax.run.batches import FEW_TRIALS, Config, bound, room_for
 from fmab_jax.run.contract import asking
 from fmab_jax.run.resources import MAX_SEEDS
@@ -272,6 +273,7 @@ class Study:
         sum_agents: Draw totals over agents where that is exact.
         keep: "curves" or "summary".
         until: When a config has seeds enough, or None.
+        outputs: What comes out besides the usual.
     """
 
     axes: tuple[Axis, ...]
@@ -283,6 +285,7 @@ class Study:
     sum_agents: bool
     keep: str
     until: Precision | None
+    outputs: tuple[Output, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -344,6 +347,7 @@ class Study:
             "sum_agents": self.sum_agents,
             "keep": self.keep,
             "until": until,
+            **outputs.stated(self.outputs),
         }
 
     def _plain(self, name: str, value: Any) -> Any:
@@ -396,6 +400,7 @@ class Study:
             sum_agents=self.sum_agents,
             room=room,
             quick=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
+            asked=self.outputs,
         )
         # All that recorded slots depend on, besides what configs share, is the horizon.
         grid = config.points, config.horizon
@@ -411,6 +416,7 @@ class Study:
             "sum_agents": self.sum_agents,
             # An algorithm of one's own may exchange otherwise than its description says.
             "exchange": _described_exchange(config.exchange),
+            **outputs.stated(self.outputs),
         }
         return Point(described, _hash(described), config)
 
@@ -427,9 +433,12 @@ def state(
     sum_agents: bool = True,
     keep: str = "curves",
     until: Precision | None = None,
+    asked: Any = (),
     **parameters: Any,
 ) -> Study:
     """Checks a study and lays out its grid; arguments as in `fmab_jax.sweep`.
+
+    ``asked`` is what is called ``outputs`` there.
 
     Raises:
         ValueError: If a parameter is unknown or a value out of range.
@@ -481,6 +490,7 @@ def state(
         sum_agents=sum_agents,
         keep=keep,
         until=until,
+        outputs=outputs.chosen(asked),
     )
 
 

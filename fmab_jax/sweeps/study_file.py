@@ -44,7 +44,7 @@ _MAX_DOTS = 200
 _NUMBER = re.compile(rb"(?<![\w.+-])[+-]?[0-9_]+\.[0-9_]+(e[+-]?[0-9_]+)?(?![\w.+-])", re.I)
 _TOP = (
     *("algorithm", "horizon", "seeds", "root_seed", "times", "spacing", "sum_agents", "keep"),
-    *("parameters", "problem", "until"),
+    *("outputs", "parameters", "problem", "until"),
 )
 _TABLES = ("parameters", "problem", "until")
 _UNTIL = tuple(Precision._fields)
@@ -153,7 +153,9 @@ def study_of(document: Mapping[str, Any]) -> Study:
             refuse("until.relative", None, "given", "such as relative = 0.01 in [until]")
         until = until_precise(**until)
     made = _from_files(problem) if "means" in problem else None
-    return state(given.pop("algorithm"), made, until=until, **given, **problem, **parameters)
+    asked = given.pop("outputs", ())
+    stated = {"asked": asked, "until": until, **given}
+    return state(stated.pop("algorithm"), made, **stated, **problem, **parameters)
 
 
 def _from_files(problem: dict[str, Any]) -> Any:

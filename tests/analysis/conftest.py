@@ -22,7 +22,7 @@ def uncomputed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
     def nothing(*_: Any) -> Any:
         flat, curves = np.zeros(2), np.zeros((2, 200))
         fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
-        yield 0, Outcome(**(fields | {"waiting_regret": None}))
+        yield 0, Outcome(**(fields | {"waiting_regret": None, "gauged": None}))
 
     monkeypatch.setattr(batches, "executable", lambda *_: None)
     monkeypatch.setattr(batches, "run_trials", nothing)

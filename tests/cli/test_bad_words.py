@@ -39,7 +39,7 @@ INSTANCE = (
 )
 COMMANDS = (
     "run, sweep, show, plot, compare, report, export, problem, bounds, audit, benchmark, "
-    "algorithms, doctor"
+    "algorithms, outputs, doctor"
 )
 NAMES = ", ".join(sorted(known()))
 OPTION = "must be an option of fmab"

@@ -312,8 +312,8 @@ def test_an_algorithm_has_an_option_for_each_parameter(
     plain = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
     found = set(re.findall(r"^[│ ] +--([a-z-]+)", out, re.M))
     own = {**parameters_of(base.known()[name]), **parameters_of(Drawn)}
-    shared = "plugin horizon means seeds root-seed times log-time keep until max-seeds level band "
-    shared += "server-price peer-price out overwrite dry-run figure data"
+    shared = "plugin horizon means seeds root-seed times log-time outputs keep until max-seeds "
+    shared += "level band server-price peer-price out overwrite dry-run figure data"
     assert found == {each.replace("_", "-") for each in own} | set(shared.split())
     for each in own.values():
         assert " ".join(each.help.split()) in plain
@@ -690,7 +690,7 @@ def test_what_simulate_saved_is_read_as_well(
     """Would catch a file of Python refused, or shown with other numbers."""
     data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 10**4, 16, times=5)
     fmab.save(data, "py.nc")
-    out, _ = said(capsys, "show py.nc --plugin ignored.py")
+    out, _ = said(capsys, "show py.nc")
     check_rows(out, data.assign(seeds=((), 16)), 0.95, (1, 1))
     said(capsys, "plot py.nc --curves")
     assert Path("py-curves.png").is_file()

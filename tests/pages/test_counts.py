@@ -26,7 +26,8 @@ def test_cells_above_m_are_counted_as_the_page_says() -> None:
     """Would catch cells counted by an end of their interval, and told as if by their mean."""
     rows = [row for row in reader.rows_of(FIGURES / "maps_pairs.csv") if row["R"] != "none"]
     pattern = (
-        r"the regret over that of all agents without a budget is \S+ to [\d.]+, its 99 % interval above M in (\d+) of (\d+) cells "
+        r"the regret over that of all agents without a budget is \S+ to [\d.]+, "
+        r"its 99 % interval above M in (\d+) of (\d+) cells "
         r"\(the mean in (\d+)\)\."
     )
     wanted = {}

@@ -867,7 +867,7 @@ with store.writing():
             regret = draw.exponential(size=(1, size, 100)).cumsum(-1)
             rounds = np.ones((1, size), np.int32)
             arrays = {"regret": regret, "rounds_by": np.ones((1, size, 100), np.uint8)}
-            for name, dtype in results.schema.DTYPES.items():
+            for name, (dtype, _) in results.schema.FIELDS.items():
                 if name not in ("regret", "rounds_by", "waiting_regret"):
                     arrays[name] = np.ones((1, size), dtype)
             facts = {"cells": [cell["hash"]], "seeds": [start, start + size]}

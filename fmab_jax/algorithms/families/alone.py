@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Instance
 
 
@@ -43,7 +44,13 @@ def each(
     return jax.vmap(one_agent)(jnp.arange(room, dtype=jnp.int32))
 
 
-def together(each: Outcome, arms: int, room: int, agents: Float[Array, ""]) -> Outcome:
+def together(
+    each: Outcome,
+    arms: int,
+    room: int,
+    agents: Float[Array, ""],
+    gauges: tuple[Gauge, ...] = (),
+) -> Outcome:
     """Returns the outcome of all agents from that of each.
 
     Args:
@@ -51,6 +58,7 @@ def together(each: Outcome, arms: int, room: int, agents: Float[Array, ""]) -> O
         arms: K.
         room: Rows that agents are padded to.
         agents: M.
+        gauges: What was added up; each agent was one row.
     """
     real = jnp.arange(room, dtype=jnp.int32) < agents.astype(jnp.int32)
     votes = jax.nn.one_hot(each.chosen_arm, arms, dtype=jnp.int32)
@@ -77,4 +85,10 @@ def together(each: Outcome, arms: int, room: int, agents: Float[Array, ""]) -> O
         agents_lost=jnp.sum(jnp.where(real, each.agents_lost, 0)),
         agents_worse=jnp.sum(jnp.where(real, each.agents_worse, 0)),
         final_gap=total(each.final_gap) / agents,
+        gauged={
+            one.name: found[:, 0] if one.by_agent else total(found)
+            for one in gauges
+            for found in [(each.gauged or {})[one.name]]
+        }
+        or None,
     )

@@ -27,6 +27,7 @@ from fmab_jax.algorithms.families.epochs import Heard as Heard
 from fmab_jax.algorithms.families.epochs import Scalar as Scalar
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import FiniteSupport, Law
 from fmab_jax.errors import flag, refuse
@@ -326,6 +327,7 @@ def _groups(weights: np.ndarray) -> tuple[np.ndarray, ...]:
             "narrows",
             "listed",
             "arms",
+            "gauges",
         ),
     ],
     data_fields=[
@@ -359,6 +361,7 @@ class EliminationTrial:
         listed: A batch's active arms are held in one list (`lists`), not in arrays of arms: faster
             on processors, the same bits; then ``narrows`` has no effect.
         arms: K.
+        gauges: What is added up for outputs. Static, too.
         horizon: T in slots, int64.
         agents: M.
         reporting: N, the agents heard in a round.
@@ -399,6 +402,7 @@ class EliminationTrial:
     noise_weights: Any
     member: Any
     own: dict[str, Any]
+    gauges: tuple[Gauge, ...] = ()
 
     @property
     def noisy(self) -> bool:
@@ -431,6 +435,19 @@ class EliminationTrial:
         """Returns the same trial as a program that takes half as long to compile."""
         return replace(self, narrows=False)
 
+    def gauging(self, gauges: tuple[Gauge, ...]) -> EliminationTrial:
+        """Returns the same trial, which adds up gauges for outputs.
+
+        Raises:
+            ValueError: If agents share the arms out, and a gauge is by agent: who pulls what when
+                is not worked out.
+        """
+        for each in gauges:
+            if self.shared and each.by_agent:
+                allowed = f"left out with {self.filling.title}, whose agents share the arms out"
+                refuse("outputs", each.name, allowed, "what each agent pulls is not worked out")
+        return replace(self, gauges=gauges)
+
     @property
     def together(self) -> bool:
         """Whether many trials are run in one go."""
@@ -442,7 +459,8 @@ class EliminationTrial:
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
         simple = one_row and self.plain
         simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
-        simple = simple or self.lazy
+        # The list gauges nothing.
+        simple = (simple or self.lazy) and not self.gauges
         # A plug-in that overrides `run` keeps its own loop.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
@@ -486,7 +504,7 @@ class EliminationTrial:
             return epochs.run(trial, instance, grid, key, self.horizon)
         local, own, last = alone.each(instance, key, self.room, self.agents, self.horizon)
         each = jax.vmap(epochs.run, (None, 0, None, 0, 0))(trial, local, grid, own, last)
-        return alone.together(each, instance.gaps.shape[0], self.room, self.agents)
+        return alone.together(each, self.arms, self.room, self.agents, self.gauges)
 
     def run_together(
         self, instance: Instance, grid: Int[Array, "trial time"], key: Array

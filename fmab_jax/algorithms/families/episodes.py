@@ -9,7 +9,7 @@ sum over them after every episode.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import flag, refuse
@@ -192,7 +193,7 @@ class Episodes(Algorithm):
 
 @partial(
     jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared"],
+    meta_fields=["filling", "law", "room", "shared", "gauges"],
     data_fields=["horizon", "agents", "own"],
 )
 @dataclass(frozen=True)
@@ -200,10 +201,11 @@ class EpisodesTrial:
     """A policy of episodes bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next three.
+        filling: The policy, for its functions. Static, as are the next three and the gauges.
         law: Of the rewards.
         room: Runs of a seed: rows that agents are padded to, or 1.
         shared: All agents play together.
+        gauges: What is added up for outputs.
         horizon: T in slots, int64.
         agents: M.
         own: The policy's values.
@@ -216,6 +218,11 @@ class EpisodesTrial:
     horizon: Any
     agents: Any
     own: dict[str, Any]
+    gauges: tuple[Gauge, ...] = ()
+
+    def gauging(self, gauges: tuple[Gauge, ...]) -> EpisodesTrial:
+        """Returns the same trial, which adds up gauges for outputs."""
+        return replace(self, gauges=gauges)
 
     def elements(self) -> int:
         """Returns how many rows of arms the loop holds for one seed."""
@@ -233,7 +240,8 @@ class EpisodesTrial:
         local, own, last = alone.each(instance, key, self.room, agents, horizon)
         run = jax.vmap(partial(_run, self), (0, None, 0, 0, None))
         each = run(local, grid, own, last, jnp.ones_like(agents))
-        return alone.together(each, instance.gaps.shape[0], self.room, agents)
+        arms = instance.gaps.shape[0]
+        return alone.together(each, arms, self.room, agents, self.gauges)
 
 
 class _Run(NamedTuple):
@@ -246,6 +254,7 @@ class _Run(NamedTuple):
     rounds: Int[Array, ""]
     regret_curve: Float[Array, " time"]
     rounds_curve: Int[Array, " time"]
+    gauges: tuple[Any, ...]
 
 
 def _run(
@@ -280,7 +289,16 @@ def _run(
         agents_lost=jnp.zeros_like(whole),
         agents_worse=jnp.where(gap > 0.0, whole, 0),
         final_gap=gap,
+        gauged=gauges_end(trial.gauges, run.gauges),
     )
+
+
+def _played(
+    instance: Instance, slot: Array, until: Array, arm: Array, gap: Array, sharing: Scalar
+) -> Stretch:
+    """Returns the slots in which all of a run play one arm."""
+    share = jax.nn.one_hot(arm, instance.gaps.shape[0], dtype=jnp.float64)
+    return Stretch(slot, until, gap[None], share[None], sharing[None])
 
 
 def _first(
@@ -305,6 +323,17 @@ def _first(
     state = _kept(whole, after, state)
     rounds = (whole & trial.shared).astype(jnp.int32)
     at = jnp.minimum(grid, until)
+    gauges = gauges_start(trial.gauges, 1, arms, grid)
+    if trial.gauges:
+        gauges = arrays.varying_like(gauges, jax.random.key_data(key), last)
+
+        def one_slot(gauges: tuple[Any, ...], arm: Array) -> tuple[tuple[Any, ...], None]:
+            slot = jnp.minimum(arm.astype(jnp.int64), until)
+            more = jnp.minimum(slot + 1, until), arm, instance.gaps[arm], sharing
+            now = partial(_played, instance, slot, *more)
+            return gauged(trial.gauges, gauges, now, grid), None
+
+        gauges, _ = lax.scan(one_slot, gauges, jnp.arange(arms, dtype=jnp.int32))
     return _Run(
         state=state,
         number=jnp.int32(1),
@@ -313,6 +342,7 @@ def _first(
         rounds=rounds,
         regret_curve=sharing * gaps[at],
         rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, until, rounds),
+        gauges=gauges,
     )
 
 
@@ -358,6 +388,12 @@ def _episode(
         rounds=rounds,
         regret_curve=extend(run.regret_curve, grid, run.slot, run.regret, rate),
         rounds_curve=step(run.rounds_curve, grid, until, rounds),
+        gauges=gauged(
+            trial.gauges,
+            run.gauges,
+            lambda: _played(instance, run.slot, until, arm, gap, sharing),
+            grid,
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.core import arrays, keys, laplace, normal, samplers, sums
 from fmab_jax.core.curves import extend, step
+from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance
 
 Scalar = Float[Array, ""]
@@ -147,7 +148,12 @@ class Decision(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the next epoch needs; ``gaps`` is the sum over the active arms of the whole problem."""
+    """What the next epoch needs.
+
+    Attributes:
+        gaps: Sum over the active arms of the whole problem.
+        gauges: What is added up for outputs; empty where nothing is asked for.
+    """
 
     epoch: Int[Array, ""]
     pulls: Float[Array, ""]
@@ -156,6 +162,7 @@ class _State(NamedTuple):
     gaps: Float[Array, ""]
     arms: _Arms
     told: Told
+    gauges: tuple[Any, ...] = ()
 
 
 def widths(arms: int) -> tuple[int, ...]:
@@ -196,7 +203,51 @@ def run(
             state = state._replace(arms=arms)
             state = _explore(trial, instance, grid, key, last, columns, state, following)
     exploring = state.gaps / state.decision.active.astype(jnp.float64)
-    return outcome_of(trial, grid, state.clock, state.decision, state.pulls, exploring)
+    found = outcome_of(trial, grid, state.clock, state.decision, state.pulls, exploring)
+    gauges = gauged(
+        trial.gauges, state.gauges, lambda: _committed(trial, state.clock, state.decision), grid
+    )
+    return found._replace(gauged=gauges_end(trial.gauges, gauges))
+
+
+def _rows(trial: Any) -> int:
+    """Returns how many rows agents are that do not all play the same arms at the same time."""
+    return len(trial.reward_sizes) if trial.waits else 1
+
+
+def _agents(trial: Any) -> Float[Array, " row"]:
+    """Returns how many agents each of these rows stands for."""
+    if trial.waits:
+        return (trial.reward_sizes > 0.0).astype(jnp.float64)
+    return jnp.asarray(trial.agents)[None]
+
+
+def _explored(
+    trial: Any, clock: Clock, until: Int[Array, ""], rate: Scalar, columns: _Columns, arms: _Arms
+) -> Stretch:
+    """Returns the slots in which all agents play the active arms in turn."""
+    each = jnp.where(arms.alive, 1.0, 0.0)
+    share = jnp.zeros(trial.arms).at[columns.arm].add(each / jnp.sum(each))
+    rows = _rows(trial)
+    return Stretch(
+        start=clock.slot,
+        stop=until,
+        gap=jnp.full(rows, rate / trial.agents),
+        share=jnp.broadcast_to(share, (rows, trial.arms)),
+        agents=_agents(trial),
+    )
+
+
+def _committed(trial: Any, clock: Clock, decision: Decision) -> Stretch:
+    """Returns the slots from the last epoch to the horizon, in which all play the best arm."""
+    rows, arm = _rows(trial), jnp.arange(trial.arms, dtype=jnp.int32)
+    return Stretch(
+        start=clock.slot,
+        stop=trial.horizon,
+        gap=jnp.full(rows, decision.chosen_gap),
+        share=jnp.broadcast_to(jnp.where(arm == decision.chosen, 1.0, 0.0), (rows, trial.arms)),
+        agents=_agents(trial),
+    )
 
 
 def outcome_of(
@@ -257,6 +308,7 @@ def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_
             noises=jnp.zeros(width if trial.shared else 0),
         ),
         told=silence(trial),
+        gauges=gauges_start(trial.gauges, _rows(trial), width, grid),
     )
 
 
@@ -418,6 +470,12 @@ def _epoch(
     # Lines 6-9: explore all active arms equally, cut at the horizon: then nothing is uploaded.
     fits, explored = explored_by(trial, epoch, state.clock.slot)
     rate = trial.agents * (state.gaps / epoch.active)
+    gauges = gauged(
+        trial.gauges,
+        state.gauges,
+        lambda: _explored(trial, state.clock, explored, rate, columns, arms),
+        grid,
+    )
     clock = passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     pieces = _pieces(trial, epoch, arms.alive) if trial.shared else None
@@ -436,10 +494,17 @@ def _epoch(
     # The wait, spent on each agent's own best arm and cut at the horizon: un-noised, where noise is
     # not merged with the rewards.
     if trial.waits:
-        best = columns.gap[_first_best(successes, arms.alive)]
-        rate = arrays.padded_sum(jnp.where(trial.reward_sizes > 0.0, best, 0.0))
+        play = _first_best(successes, arms.alive)
+        best = columns.gap[play]
+        waiting = arrays.padded_sum(jnp.where(trial.reward_sizes > 0.0, best, 0.0))
         until = jnp.minimum(explored + trial.wait, trial.horizon)
-        clock = _waited(clock, grid, until, rate)
+
+        def wait() -> Stretch:
+            share = jax.nn.one_hot(columns.arm[play], trial.arms, dtype=jnp.float64)
+            return Stretch(explored, until, best, share, _agents(trial))
+
+        gauges = gauged(trial.gauges, gauges, wait, grid)
+        clock = _waited(clock, grid, until, waiting)
     completed = fits & (explored + trial.wait <= trial.horizon)
 
     # Lines 10-12: aggregate what is heard; lines 13-15: drop what is clearly worse.
@@ -475,7 +540,7 @@ def _epoch(
     )
     arms = _Arms(alive, successes, noise, noises)
     known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
-    return _State(number, known, clock, decision, gaps, arms, told)
+    return _State(number, known, clock, decision, gaps, arms, told, gauges)
 
 
 def passed(

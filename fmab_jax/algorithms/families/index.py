@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.core import arrays, exchanges, keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import flag, refuse
@@ -466,7 +467,7 @@ def _state_rows(
 
 @partial(
     jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared", "state_rows"],
+    meta_fields=["filling", "law", "room", "shared", "state_rows", "gauges"],
     data_fields=["horizon", "agents", "neighbours", "own"],
 )
 @dataclass(frozen=True)
@@ -474,7 +475,7 @@ class IndexTrial:
     """An index policy bound to a problem.
 
     Attributes:
-        filling: The policy, for its functions. Static, as are the next four.
+        filling: The policy, for its functions. Static, as are the next four and the gauges.
         law: Of the rewards.
         room: Rows that agents are padded to.
         shared: All agents share one row of the state.
@@ -483,6 +484,7 @@ class IndexTrial:
         agents: M.
         neighbours: As in `Slot`.
         own: The policy's values.
+        gauges: What is added up for outputs.
     """
 
     filling: type[IndexPolicy]
@@ -494,8 +496,13 @@ class IndexTrial:
     agents: Any
     neighbours: Any
     own: dict[str, Any]
+    gauges: tuple[Gauge, ...] = ()
 
     waits: ClassVar[bool] = False
+
+    def gauging(self, gauges: tuple[Gauge, ...]) -> IndexTrial:
+        """Returns the same trial, which adds up gauges for outputs."""
+        return replace(self, gauges=gauges)
 
     @property
     def rows(self) -> int:
@@ -556,6 +563,7 @@ class _Run(NamedTuple):
     rounds: Int[Array, ""]
     regret_curve: Float[Array, " time"]
     rounds_curve: Int[Array, " time"]
+    gauges: tuple[Any, ...]
 
 
 def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Run:
@@ -563,7 +571,8 @@ def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key
     slot = _slot(trial, arms, key, jnp.int64(0), _CHOOSING)
     state = trial.filling.init(trial.rows, arms, slot, trial.own)
     blank = jnp.zeros(grid.shape)
-    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32))
+    gauges = gauges_start(trial.gauges, trial.rows, arms, grid)
+    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
     return arrays.varying_like(run, jax.random.key_data(key))
 
 
@@ -614,7 +623,34 @@ def _block(
         rounds=rounds[-1],
         regret_curve=jnp.where(inside, regret[position], run.regret_curve),
         rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
+        gauges=_gauged(trial, instance, grid, before, run.gauges, arms, gaps),
     )
+
+
+def _gauged(
+    trial: IndexTrial,
+    instance: Instance,
+    grid: Int[Array, " time"],
+    before: Int[Array, ""],
+    gauges: tuple[Any, ...],
+    arms: Int[Array, "slot row"],
+    gaps: Float[Array, "slot row"],
+) -> tuple[Any, ...]:
+    """Returns the gauges after a block of slots, each of which is a stretch."""
+    if not trial.gauges:
+        return gauges
+    real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
+    every = jnp.arange(instance.gaps.shape[0], dtype=arms.dtype)
+
+    def one_slot(gauges: tuple[Any, ...], given: tuple[Array, ...]) -> tuple[Any, None]:
+        slot, arm, gap = given
+        start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
+        share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
+        now = Stretch(start, stop, gap, share, real)
+        return gauged(trial.gauges, gauges, lambda: now, grid), None
+
+    slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
+    return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
 
 
 def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
@@ -714,4 +750,5 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
         agents_lost=counted(~best),
         agents_worse=counted(gap > 0.0),
         final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
+        gauged=gauges_end(trial.gauges, run.gauges),
     )

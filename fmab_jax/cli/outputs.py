@@ -1,0 +1,34 @@
+"""Lists what comes out of a run: always, or with --outputs.
+
+Examples:
+  fmab outputs
+  fmab outputs --plugin my_output.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmab_jax.cli.options import Call
+from fmab_jax.cli.stated import Plugged
+from fmab_jax.cli.tables import plain_table, show_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Plugged):
+    """Names, what they are, over what, and in which unit."""
+
+
+def execute(call: Call) -> None:
+    """Prints the table."""
+    from fmab_jax.run.outputs import further
+    from fmab_jax.run.outputs.usual import USUAL
+
+    shown = plain_table()
+    for heading in ("name", "what it is", "over", "unit", "comes out"):
+        shown.add_column(heading, overflow="fold")
+    asked = [(each, f"--outputs {each.name}") for each in further().values()]
+    for output, when in [*((each, "always") for each in USUAL), *asked]:
+        over = ", ".join(("seed", *output.dims))
+        shown.add_row(output.name, output.label, over, output.units, when)
+    show_table(shown, whole=False)

@@ -1,0 +1,177 @@
+"""What an output is, and what it is made of: records of trials, and gauges that loops add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+
+class Stretch(NamedTuple):
+    """Slots in which no agent changes what it does.
+
+    Agents that do the same all along are one row; else each agent is a row, and the last rows may
+    be padding.
+
+    Attributes:
+        start: The slot that the stretch follows.
+        stop: Its last slot.
+        gap: Of what an agent of a row plays: its regret per slot.
+        share: Of its slots that an agent of a row spends on each arm.
+        agents: How many agents a row stands for; 0 for padding.
+    """
+
+    start: Int[Array, ""]
+    stop: Int[Array, ""]
+    gap: Float[Array, " row"]
+    share: Float[Array, "row arm"]
+    agents: Float[Array, " row"]
+
+
+class Gauge(NamedTuple):
+    """What a loop adds up, stretch by stretch, for an output that needs it.
+
+    All of its functions are traced, and only where somebody asks for the output.
+
+    Attributes:
+        name: In `Outcome.gauged`.
+        dims: Of a seed's gauge. "agent" comes first, if it has a row for each; else it is of all
+            agents together. "time" comes last, if it has a value at each recorded slot.
+        start: What there is at slot 0; of the numbers of rows and arms, and the recorded slots.
+        add: What there is after a stretch; of what there was, the stretch and the recorded slots.
+        end: The gauge, with a row for each of the stretches' rows if it is by agent; of what there
+            is at the horizon.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    start: Callable[[int, int, Array], Any]
+    add: Callable[[Any, Stretch, Array], Any]
+    end: Callable[[Any], Float[Array, ...]]
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether agents have a row each."""
+        return "agent" in self.dims
+
+
+def gauges_start(
+    asked: tuple[Gauge, ...], rows: int, arms: int, grid: Int[Array, " time"]
+) -> tuple[Any, ...]:
+    """Returns what every gauge has at slot 0."""
+    return tuple(each.start(rows, arms, grid) for each in asked)
+
+
+def gauged(
+    asked: tuple[Gauge, ...],
+    found: tuple[Any, ...],
+    stretch: Callable[[], Stretch],
+    grid: Int[Array, " time"],
+) -> tuple[Any, ...]:
+    """Returns what every gauge has after a stretch, which is looked at only if there is one."""
+    if not asked:
+        return found
+    now = stretch()
+    return tuple(each.add(had, now, grid) for each, had in zip(asked, found, strict=True))
+
+
+def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Array] | None:
+    """Returns the gauges by name; None where nothing is asked for."""
+    if not asked:
+        return None
+    return {each.name: each.end(had) for each, had in zip(asked, found, strict=True)}
+
+
+DIMENSIONS = ("time", "meter", "agent", "arm")
+"""What a value of a seed may be over, in this order."""
+
+
+class Record:
+    """What trials of one configuration have recorded.
+
+    ``record[name]`` is a field of an `Outcome`, or a gauge: [seed, ...]; one by agent is
+    [seed, agent, ...].
+
+    Attributes:
+        agents: M.
+        arms: K.
+        links: [meter] links of a completed round.
+        vectors: Vectors that a completed round sends.
+        numbers: Numbers that it sends besides.
+        number_bits: Bits of a number that is sent.
+    """
+
+    agents: int
+    arms: int
+    links: np.ndarray
+    vectors: int
+    numbers: int
+    number_bits: int
+
+    def __init__(
+        self,
+        arrays: Callable[[str], np.ndarray],
+        facts: Mapping[str, Any],
+        gauges: Sequence[Gauge] = (),
+    ) -> None:
+        """Takes what returns an array by its name, the attributes, and the gauges among them."""
+        vars(self).update(facts)
+        self._arrays = arrays
+        self._by_agent = {each.name for each in gauges if each.by_agent}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Returns what was recorded under a name."""
+        values = self._arrays(name)
+        if name not in self._by_agent:
+            return values
+        if values.shape[1] == 1:
+            # All agents do the same all along.
+            return np.repeat(values, self.agents, axis=1)
+        return values[:, : self.agents]
+
+
+class Output(NamedTuple):
+    """One variable of a result.
+
+    Attributes:
+        name: In results.
+        label: For people.
+        units: Of its values.
+        of: Makes it of what is recorded: [seed, *dims].
+        dims: What a seed's value is over, of `DIMENSIONS` and in their order.
+        dtype: Of its values; float64 for whatever is not one of the usual outputs.
+        gauges: What the loops have to add up for it.
+        coordinate: Whether it belongs to the seeds rather than to the results.
+        source: Theorem, equation or paper that defines it; "" for what needs none.
+
+    Example:
+        How many of its arms an agent has pulled at all, as an output of one's own:
+
+        >>> import fmab_jax as fmab
+        >>> from fmab_jax.run.outputs.pulls import PULLS
+        >>> tried = fmab.Output(
+        ...     "arms_tried", "arms that were pulled", "arms",
+        ...     lambda record: (record["pulls"] > 0).sum(-1), gauges=PULLS.gauges,
+        ... )
+        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
+        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, 10**4, 20, outputs=[tried])
+        >>> float(data.arms_tried.min())
+        10.0
+    """
+
+    name: str
+    label: str
+    units: str
+    of: Callable[[Record], np.ndarray]
+    dims: tuple[str, ...] = ()
+    dtype: Any = np.float64
+    gauges: tuple[Gauge, ...] = ()
+    coordinate: bool = False
+    source: str = ""
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        """What a result says of it."""
+        return {"long_name": self.label, "units": self.units}

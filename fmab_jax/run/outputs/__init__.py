@@ -1,0 +1,166 @@
+"""What comes out of a run, and how an output is found.
+
+An output is made, on the host, of what trials have recorded: fields of an `Outcome`, and gauges,
+which the loops add up only where an output needs them. A file of this folder that defines an
+`Output` adds it; one of the user's own is passed to `simulate` or `sweep` as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.core.outputs import DIMENSIONS, Gauge, Output, Record
+from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
+from fmab_jax.errors import Shown, did_you_mean, refuse
+from fmab_jax.run.outputs.usual import USUAL
+
+_NAME_WANTED = "a short plain name that no other variable has"
+
+
+def further() -> dict[str, Output]:
+    """Returns the outputs that are made where they are asked for, by name.
+
+    They are this folder's and those of plug-ins that are loaded.
+
+    Raises:
+        ValueError: If a plug-in takes the name of another output.
+    """
+    found = dict(_shipped())
+    for module in plugin_modules():
+        for each in _defined_in(module):
+            if each.name in {*_shipped(), *(one.name for one in USUAL)}:
+                forget_plugin(module)
+                refuse("plugin", each.name, "the name of no other output", "rename it")
+            found[each.name] = each
+    return found
+
+
+def _defined_in(module: ModuleType) -> list[Output]:
+    """Returns the outputs that a module has and did not import from here."""
+    own = [each for each in vars(module).values() if isinstance(each, Output)]
+    return [each for each in own if each not in USUAL and each not in _shipped().values()]
+
+
+@functools.cache
+def _shipped() -> dict[str, Output]:
+    found: dict[str, Output] = {}
+    package = sys.modules[__name__]
+    for file in pkgutil.iter_modules(package.__path__):
+        if file.name == "usual":
+            continue
+        module = importlib.import_module(f"{package.__name__}.{file.name}")
+        own = [each for each in vars(module).values() if isinstance(each, Output)]
+        found |= {each.name: each for each in own if each not in USUAL}
+    return dict(sorted(found.items()))
+
+
+def chosen(asked: Any) -> tuple[Output, ...]:
+    """Returns what is asked for besides the usual outputs, by name or as it is.
+
+    Raises:
+        ValueError: If a name is unknown or asked for twice, or an output is not made as it has to.
+    """
+    remedy = 'such as outputs=["pulls"]; fmab outputs lists them'
+    if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
+        refuse("outputs", asked, "a list of outputs", remedy)
+    found: list[Output] = []
+    taken = {each.name for each in USUAL} | {"seeds", "seed", "means", *DIMENSIONS}
+    for each in asked:
+        if isinstance(each, str):
+            if each not in further():
+                known = ", ".join(further())
+                remedy = did_you_mean(each, further(), f"choose from {known}")
+                if each in {one.name for one in USUAL}:
+                    remedy = "leave it out: every result has it"
+                refuse("outputs", each, f"among {known}", remedy)
+            each = further()[each]
+        if not isinstance(each, Output):
+            refuse("outputs", each, "names, or an fmab_jax.Output of one's own", remedy)
+        _check(each, taken)
+        taken.add(each.name)
+        found.append(each)
+    return tuple(found)
+
+
+def _check(output: Output, taken: set[str]) -> None:
+    """Refuses an output that results could not hold."""
+    name = output.name
+    if not isinstance(name, str) or not name.isidentifier() or name in taken:
+        refuse("Output.name", name, _NAME_WANTED, "rename it, or ask for it once")
+    ordered = tuple(each for each in DIMENSIONS if each in output.dims)
+    if output.dims != ordered:
+        refuse("Output.dims", output.dims, f"some of {DIMENSIONS} in this order", "reorder them")
+
+
+def gauges_of(outputs: Sequence[Output]) -> tuple[Gauge, ...]:
+    """Returns what has to be added up for some outputs, each gauge once."""
+    return tuple(dict.fromkeys(gauge for each in outputs for gauge in each.gauges))
+
+
+def gauging(trial: Any, outputs: Sequence[Output], title: str) -> Any:
+    """Returns a trial that adds up what some outputs need.
+
+    Raises:
+        ValueError: If the algorithm's loop cannot.
+    """
+    gauges = gauges_of(outputs)
+    if not gauges:
+        return trial
+    if not callable(getattr(trial, "gauging", None)):
+        needy = next(each.name for each in outputs if each.gauges)
+        refuse("outputs", needy, f"left out with {title}", "its loop adds nothing up for outputs")
+    return trial.gauging(gauges)
+
+
+def described(output: Output) -> str:
+    """Returns what tells an output from others: its name, and its source if it is one's own."""
+    if output is _shipped().get(output.name):
+        return output.name
+    functions = [output.of, *(x for each in output.gauges for x in each if callable(x))]
+    return f"{output.name} {code_digest(*functions)}"
+
+
+def stated(outputs: Sequence[Output]) -> dict[str, list[str]]:
+    """Returns what a study says of them; nothing where none is asked for."""
+    return {"outputs": [described(each) for each in outputs]} if outputs else {}
+
+
+def of_study(said: Sequence[str]) -> tuple[Output, ...]:
+    """Returns the outputs that a study states.
+
+    Raises:
+        ValueError: If one is of a plug-in that is not loaded, or says something else now.
+    """
+    known = {described(each): each for each in further().values()}
+    for each in said:
+        if each not in known:
+            remedy = "load the plug-in that defines it, as it was"
+            refuse("outputs", each.partition(" ")[0], "known here", remedy)
+    return tuple(known[each] for each in said)
+
+
+def made(output: Output, record: Record, size: Callable[[str], int]) -> np.ndarray:
+    """Returns an output of what is recorded.
+
+    Args:
+        output: Which.
+        record: Of some seeds.
+        size: Returns the length of a dimension.
+
+    Raises:
+        ValueError: If it has another shape than it says.
+    """
+    found = np.asarray(output.of(record))
+    wanted = tuple(map(size, output.dims))
+    if found.shape[1:] != wanted:
+        allowed = f"[seed, {', '.join(map(str, wanted))}]" if wanted else "[seed]"
+        refuse(f"{output.name}.of", Shown(f"an array {found.shape}"), allowed, "mend it")
+    return found

@@ -1,0 +1,27 @@
+"""How equally regret is spread over agents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmab_jax.core.outputs import Output, Record
+from fmab_jax.run.outputs.regret_by_agent import GAUGE
+
+
+def _jain(record: Record) -> np.ndarray:
+    """Returns (sum x)^2 / (M sum x^2) over agents; 1 where nobody has any regret."""
+    regret = record["regret_by_agent"][..., -1]
+    # As shares of the largest, whose squares cannot overflow.
+    largest = regret.max(1, keepdims=True)
+    x = np.divide(regret, largest, out=np.ones_like(regret), where=largest > 0)
+    return np.square(x.sum(1)) / (record.agents * np.square(x).sum(1))
+
+
+FAIRNESS = Output(
+    "fairness",
+    "Jain's index of the agents' regret at T",
+    "1 for equal regret, 1 / M if one agent has it all",
+    _jain,
+    gauges=(GAUGE,),
+    source="Jain, Chiu and Hawe, DEC TR-301, 1984",
+)

@@ -1,0 +1,38 @@
+"""How often each arm is pulled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from fmab_jax.core.outputs import Gauge, Output, Stretch
+
+
+def _start(rows: int, arms: int, grid: Array) -> Array:
+    return jnp.zeros(arms)
+
+
+def _add(found: Array, stretch: Stretch, grid: Array) -> Array:
+    slots = (stretch.stop - stretch.start).astype(jnp.float64)
+    # Row by row: a product of matrices may be rounded to fewer digits.
+    return found + slots * jnp.sum(stretch.agents[:, None] * stretch.share, axis=0)
+
+
+def _end(found: Array) -> Any:
+    return found
+
+
+GAUGE = Gauge("pulls", ("arm",), _start, _add, _end)
+
+PULLS = Output(
+    "pulls",
+    "pulls of an arm by T",
+    "pulls",
+    lambda record: record["pulls"],
+    ("arm",),
+    gauges=(GAUGE,),
+)
+"""Of all agents together. Where the horizon cuts an epoch, its pulls are shared out equally over
+the active arms, and need not be whole."""

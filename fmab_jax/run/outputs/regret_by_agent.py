@@ -1,0 +1,40 @@
+"""Regret of each agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from fmab_jax.core.curves import extend
+from fmab_jax.core.outputs import Gauge, Output, Stretch
+
+
+def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:
+    return jnp.zeros(rows), jnp.zeros((rows, *grid.shape))
+
+
+def _add(found: tuple[Array, Array], stretch: Stretch, grid: Array) -> tuple[Array, Array]:
+    regret, curves = found
+    each = jax.vmap(extend, (0, None, None, 0, 0))
+    gained = stretch.gap * (stretch.stop - stretch.start).astype(jnp.float64)
+    return regret + gained, each(curves, grid, stretch.start, regret, stretch.gap)
+
+
+def _end(found: tuple[Array, Array]) -> Any:
+    return found[1]
+
+
+GAUGE = Gauge("regret_by_agent", ("agent", "time"), _start, _add, _end)
+
+REGRET_BY_AGENT = Output(
+    "regret_by_agent",
+    "cumulative regret of an agent",
+    "reward",
+    lambda record: record["regret_by_agent"].swapaxes(1, 2),
+    ("time", "agent"),
+    gauges=(GAUGE,),
+)
+"""Summed over agents it is ``regret``, up to rounding."""

@@ -1,0 +1,294 @@
+"""What comes out besides the usual: every algorithm, sweeps, stores, summaries, plug-ins."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sizes
+import xarray as xr
+
+import fmab_jax as fmab
+from fmab_jax.algorithms.base import installed, load_plugin
+from fmab_jax.core.outputs import Record
+from fmab_jax.errors import Damaged
+from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.run import outputs
+
+ROOT = Path(__file__).parents[2]
+ALL = ["regret_by_agent", "pulls", "fairness", "bits_sent"]
+MEANS = np.array([0.9, 0.5, 0.2])
+GAPS = MEANS.max() - MEANS
+AGENTS = sizes.SMALL["agents"]
+
+
+def made(name: str, **more: Any) -> Any:
+    """Returns an algorithm with the parameters that must be given."""
+    owner = installed()[name]
+    asked = {n: each.suggested for n, each in parameters_of(owner).items()}
+    needed = {n: value for n, value in asked.items() if value is not UNSET}
+    graph = {"graph": "ring"} if "graph" in parameters_of(owner) else {}
+    needed = {n: v for n, v in needed.items() if n not in ("epsilon_message",)}
+    return owner(**{**needed, **graph, **more})
+
+
+@functools.cache
+def both(name: str, **more: Any) -> tuple[Any, xr.Dataset, xr.Dataset | None]:
+    """Returns an algorithm, a run of it with all outputs, and perhaps one with the usual ones."""
+    algorithm = made(name, **more)
+    problem, given = fmab.Problem(MEANS, AGENTS), dict(horizon=1500, seeds=8, times=7)
+    with_all = fmab.simulate(algorithm, problem, outputs=ALL, **given)
+    plain = fmab.simulate(algorithm, problem, **given) if (name, *more) in LOOPS else None
+    return algorithm, with_all, plain
+
+
+# One of each loop; every other one would be a program more.
+LOOPS = {("cdp",), ("cdp", "participation"), ("ddp",), ("single",), ("ucb1",), ("dp_imed",)}
+# Algorithms whose loops add something up, and the other value of what decides how they go.
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in installed() if name != "demab"),
+    ("cdp", {"participation": 0.5}),
+    ("cdp", {"rounds": 1}),
+    ("ucb1", {"pooled": True}),
+    ("dp_imed", {"secure": True}),
+]
+
+
+@pytest.mark.parametrize(("name", "more"), CASES, ids=[f"{n} {m or ''}" for n, m in CASES])
+def test_outputs_add_up_and_change_nothing(name: str, more: dict[str, Any]) -> None:
+    """Would catch slots that are counted twice or not at all, padding among the agents, another
+    arm's gap, an index upside down, and an output that changes what is there without it."""
+    algorithm, data, plain = both(name, **more)
+    for variable in plain.data_vars if plain else ():
+        np.testing.assert_array_equal(data[variable], plain[variable], variable)
+    assert data.regret_by_agent.dims == ("seed", "time", "agent")
+    assert data.pulls.dims == ("seed", "arm")
+    total = data.regret_by_agent.sum("agent")
+    np.testing.assert_allclose(total, data.regret, rtol=1e-12)
+    np.testing.assert_allclose(data.pulls.sum("arm"), AGENTS * 1500, rtol=1e-12)
+    assert (data.pulls >= 0).all()
+    np.testing.assert_allclose(data.pulls @ xr.DataArray(GAPS, dims="arm"), data.regret[:, -1])
+    x = data.regret_by_agent[:, -1].values
+    jain = [sum(row) ** 2 / (len(row) * sum(v * v for v in row)) if any(row) else 1 for row in x]
+    np.testing.assert_allclose(data.fairness, jain, rtol=1e-12)
+    bits = algorithm.number_bits(len(MEANS))
+    np.testing.assert_array_equal(data.bits_sent, data.numbers_sent * bits)
+
+
+def test_pulls_and_regret_of_each_agent_are_those_of_a_run_worked_out_by_hand() -> None:
+    """Would catch agents that wait on another's arm, regret in another agent's column, and slots
+    after the decision left out.
+
+    Without noise, and with sure rewards, agents of a path know their arms after one epoch. While
+    they wait, agent 3, whose own best arm is the middle one, plays that.
+    """
+    means = np.array([[1.0, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]])
+    algorithm = fmab.ddp_mab(None, "path")
+    data = fmab.simulate(algorithm, fmab.Problem(means), 1000, 1, times=[1000], outputs=ALL)
+    wait, waiting = algorithm.exchange(4).wait, float(data.waiting_regret[0, -1])
+    # Means over agents: 3/4, 1/4, 0.
+    assert wait > 0 and waiting == pytest.approx(0.5 * wait * float(data.rounds_made[0]))
+    each = data.regret_by_agent[0, -1].values
+    np.testing.assert_allclose(each - each[0], [0, 0, 0, waiting], atol=1e-9)
+    pulls = data.pulls[0].values
+    # All arms are explored alike; then agent 3 waits on the middle one, and all play the first.
+    assert pulls[1] - pulls[2] == pytest.approx(float(data.rounds_made[0]) * wait)
+    assert pulls[0] == 4000 - pulls[1] - pulls[2]
+
+
+GRID: dict[str, Any] = {
+    **{"agents": [3, 5], "arms": [3, 4], "horizon": 600, "epsilon": 1.0, "graph": "ring"},
+    **{"seeds": 12, "times": 5, "progress": False},
+}
+
+
+@functools.cache
+def swept(store: Any = None, keep: str = "curves") -> xr.Dataset:
+    """Returns a sweep over agents and arms with all outputs."""
+    problem = fmab.Problem.uniform
+    return fmab.sweep(fmab.ddp_mab, problem, outputs=ALL, store=store, keep=keep, **GRID)
+
+
+def test_a_sweep_has_the_outputs_of_its_runs(tmp_path: Any) -> None:
+    """Would catch another cell's agents or arms, numbers where there is no agent, and a store that
+    gives back something else, whole, by parts or lazily."""
+    data, kept = swept(), swept(tmp_path / "s")
+    for agents in (3, 5):
+        for arms in (3, 4):
+            cell = data.sel(agents=agents, arms=arms)
+            problem = fmab.Problem.uniform(agents, arms)
+            run = fmab.simulate(fmab.ddp_mab(1.0, "ring"), problem, 600, 12, times=5, outputs=ALL)
+            for name in ALL:
+                own = {dim: slice(run.sizes[dim]) for dim in run[name].dims}
+                np.testing.assert_array_equal(cell[name].isel(own), run[name])
+            assert np.isnan(cell.regret_by_agent[..., agents:]).all()
+            assert np.isnan(cell.pulls[..., arms:]).all()
+    lazy = fmab.open_sweep(tmp_path / "s", chunks="store")
+    for name in ALL:
+        np.testing.assert_array_equal(kept[name], data[name])
+        np.testing.assert_array_equal(lazy[name], data[name])
+    opened = fmab.open_sweep(tmp_path / "s")
+    part = {"agents": 1, "arms": slice(1, None), "seed": [7, 2], "time": [3, 0], "agent": 4}
+    found, wanted = (each.regret_by_agent.isel(part) for each in (opened, data))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_summary_has_means_and_variances_of_outputs() -> None:
+    """Would catch a variance over n, moments of another slot or agent, and padding in a mean."""
+    data, summary = swept(), swept(keep="summary")
+    for name in ALL:
+        assert summary[f"{name}_mean"].dims == tuple(d for d in data[name].dims if d != "seed")
+        mean, variance = data[name].mean("seed", skipna=False), data[name].var("seed", ddof=1)
+        np.testing.assert_allclose(summary[f"{name}_mean"], mean, rtol=1e-12)
+        # The least and the largest regret of an agent differ by rounding alone at some places.
+        wanted = variance.where(~np.isnan(mean))
+        np.testing.assert_allclose(summary[f"{name}_variance"], wanted, rtol=1e-7, atol=1e-12)
+    table = fmab.final_table(summary)
+    np.testing.assert_array_equal(table.fairness, summary.fairness_mean)
+    np.testing.assert_allclose(table.fairness, fmab.final_table(data).fairness, rtol=1e-12)
+    np.testing.assert_allclose(table.bits_sent_upper, fmab.final_table(data).bits_sent_upper)
+    assert "fairness" in fmab.overview(data).headings
+
+
+def test_a_chunk_without_what_was_asked_for_is_damaged(tmp_path: Any) -> None:
+    """Would catch a chunk that lacks an output, or has it for other seeds, read as if whole."""
+    from fmab_jax.sweeps.store import Store
+
+    problem = fmab.Problem.uniform(3, 3)
+    given = dict(horizon=300, seeds=4, times=3, outputs=["pulls"], progress=False)
+    for number, keep in enumerate(("curves", "summary")):
+        folder = tmp_path / f"s{number}"
+        fmab.sweep(fmab.cdp_mab(1.0), problem, store=folder, keep=keep, **given)
+        store = Store(folder)
+        (entry,), _ = store.entries()
+        arrays = dict(store.read(entry))
+        name = "pulls" if keep == "curves" else "pulls_anchor"
+        wrongs = {}, {name: arrays[name][..., None]}, {name: np.repeat(arrays[name], 2, axis=0)}
+        for place, wrong in enumerate(wrongs):
+            changed = {n: v for n, v in arrays.items() if n != name} | wrong
+            again = Store(tmp_path / f"c{number}{place}", create=True)
+            with again.writing("main"):
+                again.write_header(store.header())
+                again.put(entry.chunk, changed, entry.facts)
+            with pytest.raises(Damaged, match="pulls"):
+                fmab.open_sweep(again.path).load()
+
+
+@functools.cache
+def page() -> dict[str, Any]:
+    """Returns what the blocks of the page on outputs define."""
+    text = (ROOT / "docs/own_output.md").read_text("utf-8")
+    space: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        exec(block, space)
+    return space
+
+
+def test_outputs_of_the_page_do_what_it_says() -> None:
+    """Would catch a page whose code no longer runs, a gauge of one's own that is not run, or whose
+    rows are not agents; a shape that is not the one stated; and an output that a store could not
+    make again."""
+    own, problem = page()["STRETCH"], fmab.Problem(MEANS, AGENTS)
+    asked = [own, page()["TRIED"], "pulls"]
+    data = fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=asked)
+    assert data.longest_stretch.shape == (2, AGENTS) and (data.arms_tried == 3).all()
+    # The longest is the last one, in which all play the arm that is left.
+    alone = (data.pulls[:, 0] - data.pulls[:, 1]) / AGENTS
+    assert (data.longest_stretch[:, 0] == alone).all() and (alone < 10**4).all()
+    flat = own._replace(dims=())
+    with pytest.raises(ValueError, match=r"stretch\.of=an array \(2, 4\): must be \[seed\]"):
+        fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=[flat])
+    given = dict(horizon=99, seeds=2, store="never", outputs=[own])
+    with pytest.raises(ValueError, match="outputs='longest_stretch': must be known here"):
+        fmab.sweep(fmab.cdp_mab(1.0), problem, **given)
+
+
+REFUSED = {
+    "a text": ("pulls", "a list of outputs"),
+    "a typing error": (["puls"], "did you mean 'pulls'"),
+    "a usual one": (["regret"], "every result has it"),
+    "twice": (["pulls", "pulls"], "no other variable has"),
+    "a number": ([3], "an fmab_jax.Output of one's own"),
+    "a taken name": ([fmab.Output("regret", "", "", len)], "no other variable has"),
+    "dimensions": ([fmab.Output("x", "", "", len, ("agent", "time"))], "in this order"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_output_is_refused(name: str) -> None:
+    """Would catch a run that goes on without what was asked for, or under a name that is taken."""
+    asked, line = REFUSED[name]
+    with pytest.raises(ValueError, match=line):
+        outputs.chosen(asked)
+
+
+def test_algorithms_that_gauge_nothing_refuse_by_name() -> None:
+    """Would catch an output of zeros where the loop adds nothing up."""
+    problem = fmab.Problem.uniform(**sizes.SMALL)
+    with pytest.raises(ValueError, match="outputs='pulls': must be left out with DEMAB"):
+        fmab.simulate(fmab.demab(), problem, 100, 2, outputs=["pulls"])
+    shared = fmab.kl_se(1.0, split=True)
+    with pytest.raises(ValueError, match="regret_by_agent': must be left out with KL-SE, whose"):
+        fmab.simulate(shared, problem, 100, 2, outputs=["regret_by_agent"])
+    data = fmab.simulate(shared, problem, 100, 2, outputs=["pulls"])
+    assert data.pulls.sum("arm").values.tolist() == pytest.approx([400, 400])
+
+
+PLUG = """
+import fmab_jax as fmab
+from fmab_jax.run.outputs.pulls import PULLS
+
+TRIED = fmab.Output(
+    "arms_tried", "arms pulled", "arms", lambda r: 1.0 * (r["pulls"] > 0).sum(-1),
+    gauges=PULLS.gauges,
+)
+"""
+
+
+def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path: Any) -> None:
+    """Would catch a plug-in's output that only Python can ask for, and a store that is opened with
+    another version of it."""
+    path = tmp_path / "tried.py"
+    path.write_text(PLUG)
+    assert load_plugin(str(path)) == []
+    given = dict(horizon=500, seeds=3, outputs=["arms_tried"], progress=False)
+    folder = tmp_path / "s"
+    data = fmab.sweep(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 3), store=folder, **given)
+    assert data.arms_tried.values.tolist() == [3, 3, 3]
+    assert fmab.open_sweep(folder).arms_tried.values.tolist() == [3, 3, 3]
+    path.write_text(PLUG.replace("> 0", "> 1"))
+    load_plugin(str(path))
+    with pytest.raises(ValueError, match="outputs='arms_tried': must be known here"):
+        fmab.open_sweep(folder)
+    path.write_text(PLUG.replace("arms_tried", "pulls"))
+    load_plugin(str(path))
+    with pytest.raises(ValueError, match="plugin='pulls': must be the name of no other output"):
+        outputs.further()
+
+
+def test_a_report_makes_a_run_with_outputs_again() -> None:
+    """Would catch a command or a script that leaves the outputs out."""
+    from fmab_jax.reports.again import again
+
+    problem = fmab.Problem.uniform(3, 3)
+    run = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, 4, outputs=["fairness"])
+    grid = fmab.sweep(
+        fmab.cdp_mab, problem, epsilon=[0.5, 1.0], horizon=300, seeds=4, outputs=["fairness"]
+    )
+    for data, line in ((run, "outputs=['fairness'],"), (grid, "--outputs fairness")):
+        found = again(data, None)
+        assert line in found.text and found.checked, found
+
+
+def test_the_index_is_one_where_nobody_has_regret() -> None:
+    """Would catch 0 / 0 where all agents play the best arm all along."""
+    regret = np.zeros((2, 3, 4))
+    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3})
+    of = outputs.further()["fairness"].of
+    assert of(record).tolist() == [1, 1]
+    regret[0, 0, -1] = 1e308
+    assert of(record).tolist() == [1 / 3, 1]
