@@ -51,7 +51,7 @@ _NAME_WANTED = "a short plain name"
 _NAME_REMEDY = "such as 'my_ucb': small letters, digits and _"
 _WANTED = "a module that defines an algorithm, a reward law or an output"
 # Dimensions and coordinates of results.
-_TAKEN = ("time", "seed", "meter", "algorithm", "problem")
+_TAKEN = ("time", "seed", "meter", "agent", "arm", "algorithm", "problem", "outputs", "asked")
 _loaded: dict[str, type[Algorithm]] = {}
 
 
@@ -533,7 +533,11 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners = _distinct(algorithms_in(module), spec)
     own = _distinct(_defined(module, Law), spec)
-    outputs = any(isinstance(each, Output) for each in vars(module).values())
+    # What it imports from the package is none of its own.
+    outputs = any(
+        isinstance(each, Output) and not each.of.__module__.startswith("fmab_jax.")
+        for each in vars(module).values()
+    )
     if not owners and not own and not outputs:
         if nameless := next(_defined(module, (Algorithm, Law), named=False), None):
             name = getattr(nameless, "name", "")

@@ -57,7 +57,7 @@ class Options:
     level: Number = 0.95
     """Confidence level of the intervals."""
     plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
-    """Has no effect here: results are read without their algorithms."""
+    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 def execute(call: Call) -> None:

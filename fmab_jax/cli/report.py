@@ -49,7 +49,7 @@ class Options:
     overwrite: Annotated[bool, Off] = False
     """Replace an older file."""
     plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
-    """Has no effect here: results are read without their algorithms."""
+    """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
 def execute(call: Call) -> None:

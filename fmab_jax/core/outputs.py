@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+
+from fmab_jax.errors import refuse
 
 
 class Stretch(NamedTuple):
@@ -38,7 +42,8 @@ class Gauge(NamedTuple):
     Attributes:
         name: In `Outcome.gauged`.
         dims: Of a seed's gauge. "agent" comes first, if it has a row for each; else it is of all
-            agents together. "time" comes last, if it has a value at each recorded slot.
+            agents together, and adds up: where each agent is alone, theirs are summed. "time"
+            comes last, if it has a value at each recorded slot.
         start: What there is at slot 0; of the numbers of rows and arms, and the recorded slots.
         add: What there is after a stretch; of what there was, the stretch and the recorded slots.
         end: The gauge, with a row for each of the stretches' rows if it is by agent; of what there
@@ -74,7 +79,16 @@ def gauged(
     if not asked:
         return found
     now = stretch()
-    return tuple(each.add(had, now, grid) for each, had in zip(asked, found, strict=True))
+    # A loop that goes on for others hands on stretches of no slot.
+    real = now.stop > now.start
+
+    def kept(new: Array, old: Array) -> Array:
+        return jnp.where(real, new, old)
+
+    return tuple(
+        jax.tree.map(kept, each.add(had, now, grid), had)
+        for each, had in zip(asked, found, strict=True)
+    )
 
 
 def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Array] | None:
@@ -86,6 +100,19 @@ def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Ar
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
 """What a value of a seed may be over, in this order."""
+
+
+FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
+    **dict.fromkeys(("regret", "waiting_regret"), (np.dtype(np.float64), True)),
+    "rounds_by": (np.dtype(np.int32), True),
+    "arms_reported": (np.dtype(np.int64), False),
+    "final_gap": (np.dtype(np.float64), False),
+    **{
+        name: (np.dtype(np.int32), False)
+        for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
+    },
+}
+"""Of each field of an `Outcome` but what is gauged: its type, and whether it is over time."""
 
 
 class Record:
@@ -116,20 +143,26 @@ class Record:
         facts: Mapping[str, Any],
         gauges: Sequence[Gauge] = (),
     ) -> None:
-        """Takes what returns an array by its name, the attributes, and the gauges among them."""
+        """Takes what returns an array by its name, the attributes, and the output's own gauges."""
         vars(self).update(facts)
         self._arrays = arrays
-        self._by_agent = {each.name for each in gauges if each.by_agent}
+        self._gauges = {each.name: each for each in gauges}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Returns what was recorded under a name."""
+        """Returns what was recorded under a name.
+
+        Raises:
+            ValueError: If nothing was, or the gauge of that name is none of the output's.
+        """
+        if name not in FIELDS and name not in self._gauges:
+            allowed = ", ".join((*FIELDS, *self._gauges))
+            refuse("record", name, f"among {allowed}", "name its gauge: Output(..., gauges=...)")
         values = self._arrays(name)
-        if name not in self._by_agent:
+        if name not in self._gauges or not self._gauges[name].by_agent:
             return values
-        if values.shape[1] == 1:
-            # All agents do the same all along.
-            return np.repeat(values, self.agents, axis=1)
-        return values[:, : self.agents]
+        # Where all agents do the same all along, there is one row.
+        each = values[:, : self.agents]
+        return np.broadcast_to(each, (len(each), self.agents, *each.shape[2:]))
 
 
 class Output(NamedTuple):
@@ -141,7 +174,7 @@ class Output(NamedTuple):
         units: Of its values.
         of: Makes it of what is recorded: [seed, *dims].
         dims: What a seed's value is over, of `DIMENSIONS` and in their order.
-        dtype: Of its values; float64 for whatever is not one of the usual outputs.
+        dtype: Of its values; float64, but for some of the usual outputs.
         gauges: What the loops have to add up for it.
         coordinate: Whether it belongs to the seeds rather than to the results.
         source: Theorem, equation or paper that defines it; "" for what needs none.

@@ -381,9 +381,23 @@ def _source_digest(owner: type) -> str:
     return whole.hexdigest()[:12] if found else ""
 
 
-def code_digest(*functions: Any) -> str:
-    """Returns a hash of the compiled code of functions."""
-    return hashlib.sha256("".join(map(_told, functions)).encode()).hexdigest()[:12]
+def code_digest(*parts: Any) -> str:
+    """Returns a hash of functions, and of the modules that they are from; and of texts.
+
+    What a function closes over, and its defaults, count as well.
+    """
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(_told(part).encode())
+        closed = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
+        whole.update(
+            repr([_told(x) for x in (*closed, getattr(part, "__defaults__", None))]).encode()
+        )
+        module = sys.modules.get(getattr(part, "__module__", None) or "")
+        with contextlib.suppress(OSError, TypeError):  # no source
+            if module is not None and not module.__name__.startswith("fmab_jax."):
+                whole.update(_text(module).encode())
+    return whole.hexdigest()[:12]
 
 
 def _text(module: ModuleType) -> str:

@@ -155,7 +155,8 @@ _PROBLEM = record(
     {**_SIZES, **_DRAWN, "means": _array, "probabilities": _array},
 )
 _CONFIG = record(
-    {"problem": _PROBLEM, "horizon": whole(1), "root_seed": whole(0), "sum_agents": flag}
+    {"problem": _PROBLEM, "horizon": whole(1), "root_seed": whole(0), "sum_agents": flag},
+    {"outputs": listed(text, 1)},
 )
 _UNTIL = record({"relative": number, "level": share, "max_seeds": whole(1)})
 _SHARED = {

@@ -118,7 +118,7 @@ class Config(NamedTuple):
     def result_bytes(self) -> int:
         """Memory of one seed's results: series of regret, rounds, links, and a few numbers."""
         series = 8 + 4 + 8 * bool(getattr(self.trial, "waits", True))
-        further = sum(self.bytes_of(each.dims) for each in self.outputs)
+        further = sum(self.bytes_of(each.dims) for each in self.outputs) + self.gauge_bytes
         return self.points * (series + 8 * len(self.exchange.links)) + 40 + further
 
     def size(self, dim: str) -> int:
@@ -131,12 +131,22 @@ class Config(NamedTuple):
         return 8 * math.prod(map(self.size, dims))
 
     @property
+    def gauge_bytes(self) -> int:
+        """Memory of what the loops add up for one seed's outputs."""
+        trial: Any = self.trial
+        rows = getattr(trial, "gauge_rows", 1)
+        sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
+        gauges = outputs.gauges_of(self.outputs)
+        return sum(8 * math.prod(sizes[dim] for dim in each.dims) for each in gauges)
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What outputs are made of besides what trials record."""
         return {
             "agents": self.problem.agents,
             "arms": self.problem.arms,
             **schema.costs_of(self.exchange),
+            "links": np.array([number for _, number in self.exchange.links], np.int64),
             "number_bits": self.algorithm.number_bits(self.problem.arms),
         }
 
@@ -146,9 +156,11 @@ class Config(NamedTuple):
         # What the program is given is repeated for every seed.
         given = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.arrays))
         # A gauge, what it is after a stretch, and what the stretch adds.
-        gauges = outputs.gauges_of(self.outputs)
-        added = 3 * sum(self.bytes_of(each.dims) for each in gauges)
-        return given + added + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
+        return (
+            given
+            + 3 * self.gauge_bytes
+            + self.trial.bytes_per_seed(len(self.grid), self.problem.arms)
+        )
 
     def needs(
         self,
@@ -329,7 +341,7 @@ def one_trial(
         instance = problem.draw(key)
     with contract.asking(owner, tracing=True):
         outcome = trial.run(instance, grid, key)
-    return contract.shaped(outcome, len(grid), name)
+    return contract.shaped(outcome, len(grid), name, getattr(trial, "gauges", ()))
 
 
 def many_trials(
@@ -351,7 +363,8 @@ def many_trials(
     with contract.asking(trial.filling, tracing=True):
         outcome = trial.run_together(instance, grid, key)
     points, name = grid.shape[1], getattr(trial.filling, "name", "")
-    return jax.vmap(lambda each: contract.shaped(each, points, name))(outcome)
+    gauges = getattr(trial, "gauges", ())
+    return jax.vmap(lambda each: contract.shaped(each, points, name, gauges))(outcome)
 
 
 def _look_at_law(config: Config, problem: BoundProblem, root_seed: np.ndarray, seed: Any) -> None:
@@ -572,7 +585,7 @@ class Collected:
     Attributes:
         arrays: [trial, ...] of every field that some trial has, and of every gauge.
         points: How many recorded slots are kept.
-        over_time: Tallies that have a value at each of them.
+        over_time: Gauges that have a value at each of them.
     """
 
     def __init__(self, trials: int, points: int, asked: Sequence[Output] = ()) -> None:

@@ -113,7 +113,7 @@ def lowered(function: Callable[..., Outcome], arguments: Any, static: Any) -> ja
 def _traced(function: Any, structure: Any, leaves: Any) -> tuple[export.Exported, list[str]]:
     """Returns a function of leaves, and the fields of the outcome that its results are.
 
-    Tallies stand among the fields by names of their own, behind a dot.
+    Gauges stand among the fields by names of their own, behind a dot.
     """
     gives: list[str] = []
 
@@ -231,7 +231,11 @@ def _spelled(value: Any) -> str:
 def _ours(kind: Any) -> str:
     where, name = kind.__module__ or "", kind.__qualname__
     plain = where == "builtins" or where.partition(".")[0] == "fmab_jax" and "<" not in name
-    if not plain:
+    # A wrapper may have the name of what it wraps.
+    found: Any = sys.modules.get(where)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not plain or found is not kind:
         raise _Foreign(kind)
     return f"{where}.{name}"
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
+from fmab_jax.core.outputs import Gauge
 from fmab_jax.errors import Refusal, foreign, place_of, reason_of
 
 PROMISES = {
@@ -97,8 +98,14 @@ def _function(owner: Any, error: BaseException) -> str:
     return next((codes[code] for code in reversed(frames) if code in codes), "")
 
 
-def shaped(outcome: Any, points: int, name: str) -> Outcome:
+def shaped(outcome: Any, points: int, name: str, gauges: Sequence[Gauge] = ()) -> Outcome:
     """Checks, while a trial is traced, that it returns what is promised.
+
+    Args:
+        outcome: What it returns.
+        points: Recorded slots.
+        name: The algorithm's.
+        gauges: That it was asked to add up.
 
     Raises:
         Refusal: If it returns anything else.
@@ -117,6 +124,15 @@ def shaped(outcome: Any, points: int, name: str) -> Outcome:
         kind = jnp.result_type(value)
         if kind.kind not in ("iu" if whole else "f"):
             broken(name, "outcome", f"{field} of type {kind}")
+    added: dict[str, Any] = outcome.gauged or {}
+    if set(added) != {gauge.name for gauge in gauges}:
+        broken(name, "outcome", f"gauges {sorted(added)} in place of those that were asked for")
+    for gauge in gauges:
+        shape, kind = np.shape(added[gauge.name]), jnp.result_type(added[gauge.name])
+        fits = len(shape) == len(gauge.dims) and kind.kind == "f"
+        if not fits or ("time" in gauge.dims and shape[-1] != points):
+            told = f"gauge {gauge.name} of shape {shape} and type {kind}, over {gauge.dims}"
+            broken(name, "outcome", told)
     return outcome
 
 

@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 
 from fmab_jax.core.exchanges import Exchange, Meter
+from fmab_jax.core.outputs import FIELDS as FIELDS
 from fmab_jax.core.outputs import Output
 
 VERSION = 4
 """Of files that hold results; a file of another version is refused."""
-
-
-FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
-    **dict.fromkeys(("regret", "waiting_regret"), (np.dtype(np.float64), True)),
-    "rounds_by": (np.dtype(np.int32), True),
-    "arms_reported": (np.dtype(np.int64), False),
-    "final_gap": (np.dtype(np.float64), False),
-    **{
-        name: (np.dtype(np.int32), False)
-        for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
-    },
-}
-"""Of each field of an `Outcome` but what is gauged: its type, and whether it is over time."""
 
 
 def costs_of(exchange: Exchange) -> dict[str, int]:

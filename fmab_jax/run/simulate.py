@@ -17,7 +17,7 @@ from fmab_jax import __version__
 from fmab_jax.algorithms.base import Algorithm, ledger_of
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.core import keys
-from fmab_jax.core.outputs import Output, Record
+from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import source_digest
 from fmab_jax.core.problems import Problem
 from fmab_jax.errors import choice, count, flag, length, price, refuse
@@ -25,7 +25,7 @@ from fmab_jax.progress import Bar, place
 from fmab_jax.run import batches, resources, schema
 from fmab_jax.run.batches import Collected, Config, Work
 from fmab_jax.run.outputs import chosen as chosen_outputs
-from fmab_jax.run.outputs import gauges_of, made, stated
+from fmab_jax.run.outputs import made, stated
 from fmab_jax.run.outputs.usual import USUAL
 
 
@@ -285,13 +285,15 @@ def _dataset(collected: Collected, config: Config, seeds: range | np.ndarray) ->
     size = (len(seeds), config.points)
     stored = dict(collected.arrays)
     stored.setdefault("waiting_regret", np.broadcast_to(0.0, size))
-    links = np.array([number for _, number in config.exchange.links], np.int64)
-    record = Record(stored.__getitem__, {**config.facts, "links": links}, gauges_of(config.outputs))
     sizes = {"agent": config.problem.agents, "arm": config.problem.arms}
     data: dict[str, Any] = {}
     coords: dict[str, Any] = {}
     for output in (*USUAL, *config.outputs):
-        found = (("seed", *output.dims), made(output, record, config.size), output.attrs)
+        found = (
+            ("seed", *output.dims),
+            made(output, stored.__getitem__, config.facts, config.size),
+            output.attrs,
+        )
         (coords if output.coordinate else data)[output.name] = found
     time_attrs = {"long_name": "slot", "units": "slot"}
     return xr.Dataset(

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from fmab_jax.analysis import summary
-from fmab_jax.core.outputs import Output, Record
+from fmab_jax.core.outputs import FIELDS, Output
 from fmab_jax.run import batches
 from fmab_jax.run.batches import Collected, Config, Work
 from fmab_jax.run.outputs import gauges_of, made
@@ -129,7 +129,7 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             for kind in ("anchor", "offset", "scatter"):
                 arrays[f"{name}_{kind}"] = np.stack([getattr(part, kind) for part in parts])
     for output in configs[0].outputs:
-        each = [made(output, one, at.size) for one, at in zip(own, configs, strict=True)]
+        each = [made(output, one, at.facts, at.size) for one, at in zip(own, configs, strict=True)]
         parts = [summary.moments(x.reshape(len(x), -1), full=False) for x in each]
         for kind in ("anchor", "offset", "scatter"):
             flat = [getattr(part, kind) for part in parts]
@@ -137,7 +137,8 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
             arrays[f"{output.name}_{kind}"] = _padded(shaped)
 
     def of_all(output: Output) -> np.ndarray:
-        return np.stack([np.asarray(output.of(each)) for each in own])
+        pairs = zip(own, configs, strict=True)
+        return np.stack([made(output, one, at.facts, at.size) for one, at in pairs])
 
     events = {each.name: of_all(each).astype(np.int64) for each in USUAL if each.coordinate}
     counted = {
@@ -156,10 +157,16 @@ def _summarised(curves: Series, configs: Sequence[Config], threads: int) -> dict
     return arrays
 
 
-def _recorded(curves: Series, cell: int, config: Config) -> Record:
-    """Returns what the seeds of one cell have recorded."""
-    arrays = {name: values[cell] for name, values in curves.items()}
-    return Record(arrays.__getitem__, config.facts, gauges_of(config.outputs))
+def _recorded(curves: Series, cell: int, config: Config) -> Callable[[str], np.ndarray]:
+    """Returns what gives the arrays of one cell's seeds, at its own recorded slots."""
+    gauges = {each.name: each.dims for each in gauges_of(config.outputs)}
+
+    def array(name: str) -> np.ndarray:
+        over_time = "time" in gauges[name] if name in gauges else FIELDS[name][1]
+        values = curves[name][cell] if name in curves else np.zeros_like(curves["regret"][cell])
+        return values[..., : config.points] if over_time else values
+
+    return array
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fmab_jax.core.outputs import Output
+from fmab_jax.core.problems import MAX_AGENTS, MAX_ARMS
 from fmab_jax.errors import refuse
 from fmab_jax.run import schema
 from fmab_jax.run.attributes import (
@@ -41,7 +42,7 @@ FORMAT = 3
 """Version of run.json and of the chunks beside it."""
 
 _KEEPS = ("curves", "summary")
-_TAKEN = {"seed", "time", "time_2", "quantile", "bin", "made", "meter"}
+_TAKEN = {"seed", "time", "time_2", "quantile", "bin", "made", "meter", "agent", "arm"}
 # What is counted of the seeds of a summary.
 _COUNTED = (
     "regret_bin",
@@ -68,8 +69,8 @@ def _meter(value: Any) -> bool:
 _CELL = {
     "hash": text,
     "algorithm": text,
-    "agents": whole(1),
-    "arms": whole(1),
+    "agents": whole(1, MAX_AGENTS),
+    "arms": whole(1, MAX_ARMS),
     "horizon": whole(1),
     "epsilon": optional(number),
     "epsilon_message": optional(number),
@@ -118,6 +119,10 @@ def header_in(store: Store) -> dict[str, Any] | None:
         remedy = "use the newer package that made it" if number > FORMAT else _FIRST
         refuse("store", str(store.path), f"of format {FORMAT}", f"it is {version}: {remedy}")
     wrong = missing(header, _HEADER) or _contradiction(header)
+    if wrong is None and header["study"].get("outputs"):
+        # Outputs are made of it.
+        bits = {"number_bits": whole(1)}
+        wrong = next((n for each in header["cells"] if (n := missing(each, bits))), None)
     if wrong is not None:
         reason = f"its run.json has no proper {wrong!r}: put a good copy back"
         refuse("store", str(store.path), "a store", reason)
@@ -156,7 +161,7 @@ def fit(facts: Mapping[str, Any]) -> bool:
 def fault(
     entry: Entry,
     arrays: Mapping[str, np.ndarray],
-    slots: Mapping[str, int],
+    facts: Mapping[str, Mapping[str, int]],
     outputs: Sequence[Output] = (),
 ) -> str | None:
     """Returns what keeps arrays from being those of a chunk, or None.
@@ -164,12 +169,13 @@ def fault(
     Args:
         entry: The chunk; its facts fit.
         arrays: What was read.
-        slots: By each cell's hash, its recorded slots.
+        facts: By each cell's hash, its recorded slots, agents and arms.
         outputs: That the study asks for besides the usual ones.
     """
     cells = len(entry.facts["cells"])
     seeds = entry.facts["seeds"][1] - entry.facts["seeds"][0]
-    known = [slots[name] for name in entry.facts["cells"] if name in slots]
+    own = [facts[name] for name in entry.facts["cells"] if name in facts]
+    known = [each["slots"] for each in own]
     first = arrays.get("regret", arrays.get("regret_anchor"))
     over = max(known) if known else first.shape[-1] if first is not None else 0
     shapes: dict[str, tuple[int, ...]] = {}
@@ -179,8 +185,7 @@ def fault(
         for name in set(schema.FIELDS) - {"regret", "rounds_by", "waiting_regret"}:
             shapes[name] = (cells, seeds)
         for gauge in gauges_of(outputs):
-            wrong = _misfit(arrays, gauge.name, (cells, seeds), 2 + len(gauge.dims))
-            if wrong is not None:
+            if (wrong := _misfit(arrays, gauge.name, (cells, seeds), gauge.dims, own)) is not None:
                 return wrong
         optional = {"waiting_regret": (cells, seeds, over)}
     else:
@@ -191,7 +196,7 @@ def fault(
         for output in outputs:
             for kind in ("anchor", "offset", "scatter"):
                 name = f"{output.name}_{kind}"
-                if (wrong := _misfit(arrays, name, (cells,), 1 + len(output.dims))) is not None:
+                if (wrong := _misfit(arrays, name, (cells,), output.dims, own)) is not None:
                     return wrong
         for name in _COUNTED:
             size = arrays[f"{name}_row"].size if f"{name}_row" in arrays else 0
@@ -211,12 +216,24 @@ def fault(
 
 
 def _misfit(
-    arrays: Mapping[str, np.ndarray], name: str, first: tuple[int, ...], ndim: int
+    arrays: Mapping[str, np.ndarray],
+    name: str,
+    first: tuple[int, ...],
+    dims: Sequence[str],
+    own: Sequence[Mapping[str, int]],
 ) -> str | None:
-    """Returns what is wrong with an array whose later sizes only its output knows, or None."""
+    """Returns what is wrong with an array of what was asked for, or None.
+
+    It may be padded: no cell has more agents, arms or slots; and one row of agents stands for all.
+    """
     if name not in arrays:
         return f"no array {name}"
     shape = arrays[name].shape
-    if shape[: len(first)] != first or len(shape) != ndim:
-        return f"{name} has shape {shape} instead of {first} and {ndim - len(first)} more"
+    if shape[: len(first)] != first or len(shape) != len(first) + len(dims):
+        return f"{name} has shape {shape} instead of {first} and {len(dims)} more"
+    sizes = {"time": "slots", "agent": "agents", "arm": "arms"}
+    for dim, size in zip(dims, shape[len(first) :], strict=True):
+        least = max((each[sizes[dim]] for each in own), default=0)
+        if size < least and not (dim == "agent" and size == 1 and len(first) == 2):
+            return f"{name} has {size} values over {dim} instead of {least}"
     return None if arrays[name].dtype.kind == "f" else f"{name} holds no real numbers"

@@ -24,12 +24,12 @@ from xarray.core import indexing
 from fmab_jax.analysis import privacy, summary, words
 from fmab_jax.analysis.tables import look_band, with_seeds
 from fmab_jax.core.exchanges import Meter
-from fmab_jax.core.outputs import Gauge, Output, Record
+from fmab_jax.core.outputs import Gauge, Output
 from fmab_jax.errors import Damaged, count, did_you_mean, flag, number_of, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import netcdf, schema
 from fmab_jax.run.batches import Config
-from fmab_jax.run.outputs import gauges_of, of_study
+from fmab_jax.run.outputs import gauges_of, made, of_study
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.run.simulate import facts
 from fmab_jax.sweeps import records
@@ -94,8 +94,13 @@ class Results:
         self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
         self._reading: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self._slots = {
-            cell["hash"]: len(header["grids"][cell["grid"]]) for cell in header.get("cells", ())
+        self._facts = {
+            cell["hash"]: {
+                "slots": len(header["grids"][cell["grid"]]),
+                "agents": cell["agents"],
+                "arms": cell["arms"],
+            }
+            for cell in header.get("cells", ())
         }
         for entry in entries:
             self.add(entry)
@@ -220,7 +225,7 @@ class Results:
                     self._chunks.move_to_end(entry.chunk)
                     return self._chunks[entry.chunk]
             arrays = self.source.read(entry)
-            if wrong := records.fault(entry, arrays, self._slots, self.outputs):
+            if wrong := records.fault(entry, arrays, self._facts, self.outputs):
                 folder = getattr(self.source, "path", Path())
                 raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
             with self._lock:
@@ -247,26 +252,44 @@ class Results:
         holding = next((part for part in parts if part.start <= seed < part.stop), parts[0])
         return name in self.chunk(holding.entry)
 
-    def moments(self, cell: str, name: str, stop: int, *, flat: bool = False) -> summary.Moments:
-        """Returns the merged moments of a summarised series; of whatever is flattened."""
+    def moments(
+        self, cell: str, name: str, stop: int, sizes: Sequence[int] | None = None
+    ) -> summary.Moments:
+        """Returns the merged moments of a summarised series; with ``sizes``, of so many, in a row.
+
+        What is stored beside cells of more agents, arms or slots is padded.
+        """
 
         def read(part: Part, kind: str) -> np.ndarray:
             values = self.chunk(part.entry)[f"{name}_{kind}"][part.row]
-            return values.reshape(-1) if flat else values
+            return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
 
         return summary.merged(
             summary.Moments(part.stop - part.start, *(read(part, kind) for kind in _MOMENTS))
             for part in self.chain(cell, stop)
         )
 
-    def sizes(self, cell: str, name: str) -> tuple[int, ...] | None:
-        """Returns the sizes of a cell's array beside its seeds; None where there is none yet."""
-        parts = self.parts.get(cell)
-        return self.chunk(parts[0].entry)[name].shape[2:] if parts else None
+    def gauge(
+        self, cell: str, gauge: Gauge, seeds: np.ndarray, sizes: Mapping[str, int]
+    ) -> np.ndarray:
+        """Returns a gauge of some seeds of a cell, of each agent; what is missing is NaN.
 
-    def sizes_of_moments(self, cell: str, name: str) -> tuple[int, ...]:
-        """Returns the sizes of what a cell's moments are of."""
-        return self.chunk(self.parts[cell][0].entry)[f"{name}_anchor"].shape[1:]
+        Args:
+            cell: Its hash.
+            gauge: Which.
+            seeds: Of the cell.
+            sizes: The cell's own, by dimension.
+        """
+        wanted = [sizes[dim] for dim in gauge.dims]
+        out = np.full((len(seeds), *wanted), np.nan)
+        for part in self.chain(cell, int(seeds.max(initial=-1)) + 1):
+            inside = (seeds >= part.start) & (seeds < part.stop)
+            first = part.entry.facts["seeds"][0]
+            # One row stands for all agents; others may be padding.
+            values = self.chunk(part.entry)[gauge.name][part.row][seeds[inside] - first]
+            values = values[(slice(None), *map(slice, wanted))]
+            out[inside] = np.broadcast_to(values, (len(values), *wanted))
+        return out
 
     def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the merged (values, counts) of a summarised whole number."""
@@ -539,6 +562,12 @@ class _Grid:
         agents, arms = (max(cell[name] for cell in self.cells) for name in ("agents", "arms"))
         return {"time": points, "meter": len(self.meters), "agent": agents, "arm": arms}
 
+    def own_sizes(self, index: int) -> dict[str, int]:
+        """Returns the same of one cell."""
+        cell = self.cells[index]
+        own = {"agent": cell["agents"], "arm": cell["arms"], "time": cell["slots"]}
+        return own | {"meter": len(self.meters)}
+
     def facts(self, index: int) -> dict[str, Any]:
         """Returns what outputs of a cell are made of besides what its trials record."""
         known = {name: self.cells[index].get(name) for name in _FACTS}
@@ -704,20 +733,34 @@ class _Lazy(BackendArray):
     def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
         output, picked = self.output, dict(zip(self.output.dims, rest, strict=True))
         columns = self.grid.columns(self.grid.cells[index], self.points)
-        # Of the usual outputs each slot is by itself; others may look at all slots.
-        some = output in USUAL and "time" in picked
-        stored = _Stored(self, index, seeds, columns[picked["time"]] if some else columns)
-        record = Record(stored, self.grid.facts(index), gauges_of([output]))
-        values = np.asarray(output.of(record))
+        if usual := output in USUAL:
+            # Of these each slot is by itself.
+            columns = columns[picked.pop("time")] if "time" in picked else columns
+        else:
+            columns = columns[: self.grid.cells[index]["slots"]]
+        own = self.grid.own_sizes(index) | {"time": len(columns)}
+        stored, facts = _Stored(self, index, seeds, columns), self.grid.facts(index)
+        values = made(output, stored, facts, own.__getitem__)
+        if not usual:
+            # What is made of no numbers is none.
+            there = self.results.seeds(self.grid.hashes[index], int(seeds.max(initial=-1)) + 1)
+            absent = (seeds >= there).reshape(-1, *[1] * (values.ndim - 1))
+            values = np.where(absent, np.nan, values)
         for axis, dim in enumerate(output.dims, 1):
-            if dim == "time" and some:
-                continue
-            if values.shape[axis] < self.sizes[dim]:  # other cells have more
-                wide = [(0, 0)] * values.ndim
-                wide[axis] = (0, self.sizes[dim] - values.shape[axis])
-                values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
-            values = np.take(values, picked[dim], axis=axis)
+            if dim in picked:
+                values = self._taken(values, axis, dim, picked[dim])
         return values
+
+    def _taken(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
+        """Returns values at some places of a dimension, of which other cells may have more."""
+        more = self.sizes[dim] - values.shape[axis]
+        if more and dim == "time":  # a grid that is shorter repeats its last slot
+            places = np.minimum(places, values.shape[axis] - 1)
+        elif more:
+            wide = [(0, 0)] * values.ndim
+            wide[axis] = (0, more)
+            values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
+        return np.take(values, places, axis=axis)
 
 
 class _Stored:
@@ -725,7 +768,8 @@ class _Stored:
 
     def __init__(self, lazy: _Lazy, index: int, seeds: np.ndarray, columns: np.ndarray) -> None:
         self.results, self.cell = lazy.results, lazy.grid.hashes[index]
-        self.fact, self.seeds, self.columns = lazy.grid.cells[index], seeds, columns
+        self.seeds, self.columns = seeds, columns
+        self.sizes = lazy.grid.own_sizes(index) | {"time": len(columns)}
         # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
         self.real = lazy.dtype.kind == "f"
         self.gauges = {each.name: each for each in gauges_of([lazy.output])}
@@ -733,7 +777,7 @@ class _Stored:
     def __call__(self, name: str) -> np.ndarray:
         """Returns a field or a gauge."""
         if name in self.gauges:
-            return self._gauge(self.gauges[name])
+            return self.results.gauge(self.cell, self.gauges[name], self.seeds, self.sizes)
         kept, over_time = schema.FIELDS[name]
         dtype: np.dtype[Any] = np.dtype(np.float64) if self.real else kept
         size = (len(self.columns),) if over_time else ()
@@ -745,18 +789,6 @@ class _Stored:
         time = (self.columns,) if over_time else ()
         self.results.fill(out, self.cell, stored, self.seeds, time)
         return out * 0 if absent else out
-
-    def _gauge(self, gauge: Gauge) -> np.ndarray:
-        own = {"agent": 1, "arm": self.fact["arms"], "time": len(self.columns)}
-        known = self.results.sizes(self.cell, gauge.name)
-        sizes = [own[dim] for dim in gauge.dims] if known is None else list(known)
-        time: list[Any] = [slice(None)] * len(sizes)
-        if "time" in gauge.dims:
-            place = gauge.dims.index("time")
-            sizes[place], time[place] = len(self.columns), self.columns
-        out = np.full((len(self.seeds), *sizes), np.nan)
-        self.results.fill(out, self.cell, gauge.name, self.seeds, time)
-        return out
 
 
 class _Slices:
@@ -779,7 +811,7 @@ def _chunk_sizes(
 ) -> dict[str, tuple[int, ...]]:
     """Returns the sizes of the Dask chunks along each dimension."""
     lengths = {**dict(zip(grid.dims, grid.shape, strict=True)), "seed": max(stops.values())}
-    lengths |= {"time": points, "meter": len(grid.meters)}
+    lengths |= grid.sizes(points)
     # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
     chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == lengths["seed"]]
     ends = [part.stop for part in min(chains, key=len)]
@@ -956,24 +988,21 @@ def _summary_of(
     sizes = grid.sizes(points)
     shape = tuple(sizes[dim] for dim in output.dims)
     found = np.full((2, len(grid.cells), *shape), math.nan)
-    for place, (cell, fact) in enumerate(zip(grid.hashes, grid.cells, strict=True)):
-        if not stops[cell]:
+    for index, cell in enumerate(grid.hashes):
+        own = [grid.own_sizes(index)[dim] for dim in output.dims]
+        if not stops[cell]:  # of an unfinished sweep
             continue
-        moments = results.moments(cell, output.name, stops[cell], flat=True)
-        kept = results.sizes_of_moments(cell, output.name)
-        own = {"agent": fact["agents"], "arm": fact["arms"]}
+        moments = results.moments(cell, output.name, stops[cell], own)
         for which, flat in enumerate((moments.mean, moments.covariance)):
-            values = flat.reshape(kept)
-            for axis, dim in enumerate(output.dims):
-                if dim == "time":
-                    values = np.take(values, grid.columns(fact, points), axis=axis)
-                if dim in own:
-                    values = np.take(values, np.arange(own[dim]), axis=axis)
-            where: Any = (which, place, *map(slice, values.shape))
+            values = flat.reshape(own)
+            if "time" in output.dims:  # a grid that is shorter repeats its last slot
+                columns = np.minimum(np.arange(points), own[0] - 1)
+                values = np.take(values, columns, axis=0)
+            where: Any = (which, index, *map(slice, values.shape))
             found[where] = values
     dims = [*grid.dims, *output.dims]
     return {
-        f"{output.name}_{kind}": (dims, values.reshape(*grid.shape, *shape), output.attrs)
+        f"{output.name}_{kind}": (dims, values.reshape((*grid.shape, *shape)), output.attrs)
         for kind, values in zip(("mean", "variance"), found, strict=True)
     }
 

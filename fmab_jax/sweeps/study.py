@@ -480,6 +480,10 @@ def state(
     configs = math.prod(len(axis.values) for axis in axes)
     if configs > MAX_CONFIGS:
         refuse("configurations", configs, f"at most {MAX_CONFIGS:,}", "sweep fewer values")
+    further = outputs.chosen(asked)
+    for output in further:
+        if output.name in {*settings, *(axis.name for axis in axes)}:
+            refuse("Output.name", output.name, "no parameter of the study", "rename it")
     return Study(
         axes=tuple(axes),
         settings=settings,
@@ -490,7 +494,7 @@ def state(
         sum_agents=sum_agents,
         keep=keep,
         until=until,
-        outputs=outputs.chosen(asked),
+        outputs=further,
     )
 
 
@@ -729,7 +733,7 @@ def _axis(name: str, value: Any, known: Parameter | None) -> Axis | None:
                 remedy = "label different ones: {'label': value}"
             refuse(name, label, "distinct values", remedy)
         seen.add(label)
-    if name in ("time", "seed", "meter"):
+    if name in ("time", "seed", "meter", "agent", "arm"):
         refuse(name, value, "left out", f"{name} is a dimension of every result")
     words = {"long_name": name.replace("_", " "), "symbol": name.replace("_", " "), "none": "none"}
     if known is not None:

@@ -14,7 +14,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import installed, load_plugin
-from fmab_jax.core.outputs import Record
+from fmab_jax.core.outputs import Gauge, Record
 from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
 from fmab_jax.run import outputs
@@ -207,6 +207,85 @@ def test_outputs_of_the_page_do_what_it_says() -> None:
         fmab.sweep(fmab.cdp_mab(1.0), problem, **given)
 
 
+LINKED = fmab.Output("linked", "", "", lambda r: 1.0 * r["rounds"] * r.links.sum())
+ONE: dict[str, Any] = {"problem": fmab.Problem.uniform(3, 3), "progress": False}
+
+
+def test_one_configuration_and_short_horizons_are_summarised() -> None:
+    """Would catch a summary without axes that cannot be opened, slots that a short horizon does not
+    have, and links that are missing of a summary."""
+    asked = [*ALL, LINKED]
+    one = fmab.sweep(fmab.cdp_mab(1.0), keep="summary", outputs=asked, horizon=300, seeds=5, **ONE)
+    assert one.fairness_mean == 1 and one.pulls_mean.sum() == pytest.approx(900)
+    assert float(one.linked_mean) == float(one.links_mean[-1].sum())
+    given: dict[str, Any] = dict(epsilon=1.0, outputs=asked, horizon=[5, 600], seeds=5, **ONE)
+    curves = fmab.sweep(fmab.cdp_mab, **given)
+    summary = fmab.sweep(fmab.cdp_mab, keep="summary", **given)
+    np.testing.assert_allclose(curves.regret_by_agent.sum("agent"), curves.regret, rtol=1e-12)
+    for name in (*ALL, "linked"):
+        np.testing.assert_allclose(summary[f"{name}_mean"], curves[name].mean("seed"), rtol=1e-12)
+
+
+def test_what_is_missing_of_a_sweep_has_no_output(tmp_path: Any) -> None:
+    """Would catch an index of 1, or 0 arms tried, for seeds that nobody has run."""
+    from fmab_jax.sweeps import results, study
+
+    asked = [*ALL, page()["TRIED"]]
+    fmab.sweep(
+        fmab.cdp_mab, epsilon=[0.5], outputs=ALL, horizon=300, seeds=4, store=tmp_path / "s", **ONE
+    )
+    stated = study.state(
+        fmab.cdp_mab, ONE["problem"], epsilon=[0.5, 1.0], asked=ALL, horizon=300, seeds=6
+    )
+    there = results.open_results(tmp_path / "s")
+    header = results.header_of(stated, study.made_with("cpu"))
+    entries, _ = there.source.entries()
+    begun = results.Results(header, there.source, entries, outputs.chosen(asked))
+    data = results.dataset(begun, "s", partial=True)
+    for name in (*ALL, "arms_tried"):
+        # TRIED counts what is gauged, of which the store has pulls.
+        known = ~np.isnan(data[name].values.reshape(2, 4, -1)).any(-1)
+        assert known.tolist() == [[True] * 4, [False] * 4], name
+
+
+def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path: Any) -> None:
+    """Would catch padding that depends on who else is in a chunk, taken for agents."""
+    given: dict[str, Any] = dict(horizon=100, outputs=ALL, times=4, allow_changes=["agents"])
+    given |= {"progress": False, "arms": 3}
+    problem = fmab.Problem.uniform
+    few = fmab.sweep(fmab.ucb1, problem, agents=[3, 5], seeds=8, store=tmp_path / "c", **given)
+    more = {"agents": [3, 5, 40], "seeds": 12, "store": tmp_path / "c"}
+    many = fmab.sweep(fmab.ucb1, problem, **more, **given)
+    for name in ALL:
+        own = many[name].isel(agents=slice(2), seed=slice(8))
+        own = own.isel(agent=slice(5)) if "agent" in own.dims else own
+        np.testing.assert_array_equal(few[name], own)
+    given |= {"epsilon": 1.0, "graph": "complete", "keep": "summary", "store": tmp_path / "s"}
+    fmab.sweep(fmab.ddp_mab, problem, agents=[3, 5], seeds=8, **given)
+    joined = fmab.sweep(fmab.ddp_mab, problem, agents=[3], seeds=16, **given)
+    assert joined.pulls_mean.sum() == pytest.approx(300)
+
+
+def test_memory_of_what_is_gauged_is_told() -> None:
+    """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
+    from fmab_jax.run import batches
+
+    problem = fmab.Problem.uniform(50, 10)
+    plain = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000)
+    asked = outputs.chosen(["fairness"])
+    with_it = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000, asked=asked)
+    assert with_it.gauge_bytes == 8 * 52 * 100
+    assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
+    assert with_it.bytes_per_seed - plain.bytes_per_seed == 3 * 8 * 52 * 100
+    alike = batches.bound(fmab.cdp_mab(1.0), problem, 1000, asked=asked)
+    assert alike.gauge_bytes == 8 * 100
+
+
+def named(name: str, dims: tuple[str, ...] = ("arm",)) -> Gauge:
+    """Returns a gauge of a name."""
+    return Gauge(name, dims, len, len, len)
+
+
 REFUSED = {
     "a text": ("pulls", "a list of outputs"),
     "a typing error": (["puls"], "did you mean 'pulls'"),
@@ -215,7 +294,23 @@ REFUSED = {
     "a number": ([3], "an fmab_jax.Output of one's own"),
     "a taken name": ([fmab.Output("regret", "", "", len)], "no other variable has"),
     "dimensions": ([fmab.Output("x", "", "", len, ("agent", "time"))], "in this order"),
+    "of a meter": ([fmab.Output("x", "", "", len, ("meter",))], "in this order"),
+    "whole numbers": ([fmab.Output("x", "", "", len, dtype=np.int64)], "must be float64"),
+    "a field": ([fmab.Output("x", "", "", len, gauges=(named("regret"),))], "Gauge.name"),
+    "two gauges": (["pulls", fmab.Output("x", "", "", len, gauges=(named("pulls"),))], "Gauge"),
+    "a gauge upside down": (
+        [fmab.Output("x", "", "", len, gauges=(named("g", ("time", "arm")),))],
+        "agent first and time last",
+    ),
 }
+
+
+def test_an_output_names_the_gauges_that_it_uses() -> None:
+    """Would catch an output that works beside another one, and nowhere else."""
+    own = fmab.Output("x", "", "", lambda record: record["pulls"].sum(-1))
+    for asked in ([own], ["pulls", own]):
+        with pytest.raises(ValueError, match="record='pulls': must be among"):
+            fmab.simulate(fmab.cdp_mab(1.0), ONE["problem"], 100, 2, outputs=asked)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -287,8 +382,9 @@ def test_a_report_makes_a_run_with_outputs_again() -> None:
 def test_the_index_is_one_where_nobody_has_regret() -> None:
     """Would catch 0 / 0 where all agents play the best arm all along."""
     regret = np.zeros((2, 3, 4))
-    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3})
-    of = outputs.further()["fairness"].of
+    output = outputs.further()["fairness"]
+    record = Record({"regret_by_agent": regret}.__getitem__, {"agents": 3}, output.gauges)
+    of = output.of
     assert of(record).tolist() == [1, 1]
     regret[0, 0, -1] = 1e308
     assert of(record).tolist() == [1 / 3, 1]

@@ -435,6 +435,12 @@ class EliminationTrial:
         """Returns the same trial as a program that takes half as long to compile."""
         return replace(self, narrows=False)
 
+    @property
+    def gauge_rows(self) -> int:
+        """How many rows a gauge by agent has."""
+        alike = not self.waits and not self.alone
+        return 1 if alike else max(self.room, np.shape(self.reward_sizes)[-1])
+
     def gauging(self, gauges: tuple[Gauge, ...]) -> EliminationTrial:
         """Returns the same trial, which adds up gauges for outputs.
 

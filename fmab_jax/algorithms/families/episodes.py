@@ -220,6 +220,11 @@ class EpisodesTrial:
     own: dict[str, Any]
     gauges: tuple[Gauge, ...] = ()
 
+    @property
+    def gauge_rows(self) -> int:
+        """How many rows a gauge by agent has."""
+        return self.room
+
     def gauging(self, gauges: tuple[Gauge, ...]) -> EpisodesTrial:
         """Returns the same trial, which adds up gauges for outputs."""
         return replace(self, gauges=gauges)

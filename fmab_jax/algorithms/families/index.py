@@ -500,6 +500,11 @@ class IndexTrial:
 
     waits: ClassVar[bool] = False
 
+    @property
+    def gauge_rows(self) -> int:
+        """How many rows a gauge by agent has."""
+        return self.rows
+
     def gauging(self, gauges: tuple[Gauge, ...]) -> IndexTrial:
         """Returns the same trial, which adds up gauges for outputs."""
         return replace(self, gauges=gauges)

@@ -11,7 +11,7 @@ import functools
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -20,9 +20,17 @@ import numpy as np
 from fmab_jax.core.outputs import DIMENSIONS, Gauge, Output, Record
 from fmab_jax.core.plugins import code_digest, forget_plugin, plugin_modules
 from fmab_jax.errors import Shown, did_you_mean, refuse
+from fmab_jax.run import schema
 from fmab_jax.run.outputs.usual import USUAL
 
 _NAME_WANTED = "a short plain name that no other variable has"
+# What results, and tables of them, call something else.
+_TAKEN = {
+    *(*DIMENSIONS, "seed", "seeds", "means", "slot", "time_2", "quantile", "bin", "made"),
+    *("side", "priced", "counts", "algorithm", "problem", "undecided", "cost", "leak", "rounds"),
+    *("leak_epsilon", "interval", "percent", "lost", "worse", "epsilon", "epsilon_message"),
+    *("agents", "arms", "horizon", "reporting", "wait", "title", *schema.FIELDS),
+}
 
 
 def further() -> dict[str, Output]:
@@ -72,7 +80,7 @@ def chosen(asked: Any) -> tuple[Output, ...]:
     if isinstance(asked, str) or not isinstance(asked, (list, tuple)):
         refuse("outputs", asked, "a list of outputs", remedy)
     found: list[Output] = []
-    taken = {each.name for each in USUAL} | {"seeds", "seed", "means", *DIMENSIONS}
+    taken = {each.name for each in USUAL} | _TAKEN
     for each in asked:
         if isinstance(each, str):
             if each not in further():
@@ -87,7 +95,12 @@ def chosen(asked: Any) -> tuple[Output, ...]:
         _check(each, taken)
         taken.add(each.name)
         found.append(each)
-    return tuple(found)
+    gauges = [each.name for each in gauges_of(found)]
+    for name in gauges:
+        if not str(name).isidentifier() or name in schema.FIELDS or gauges.count(name) > 1:
+            refuse("Gauge.name", name, "a short plain name that nothing else has", "rename it")
+    # In whatever order they are asked for, the study is the same.
+    return tuple(sorted(found, key=lambda each: each.name))
 
 
 def _check(output: Output, taken: set[str]) -> None:
@@ -95,9 +108,16 @@ def _check(output: Output, taken: set[str]) -> None:
     name = output.name
     if not isinstance(name, str) or not name.isidentifier() or name in taken:
         refuse("Output.name", name, _NAME_WANTED, "rename it, or ask for it once")
-    ordered = tuple(each for each in DIMENSIONS if each in output.dims)
-    if output.dims != ordered:
-        refuse("Output.dims", output.dims, f"some of {DIMENSIONS} in this order", "reorder them")
+    allowed = tuple(each for each in DIMENSIONS if each != "meter")
+    if output.dims != tuple(each for each in allowed if each in output.dims):
+        refuse("Output.dims", output.dims, f"some of {allowed} in this order", "reorder them")
+    if np.dtype(output.dtype) != np.float64:
+        refuse("Output.dtype", str(output.dtype), "float64", "leave it out")
+    for gauge in output.gauges:
+        ends = "agent" not in gauge.dims[1:] and "time" not in gauge.dims[:-1]
+        if not ends or not {*gauge.dims} <= {*allowed}:
+            wanted = f"some of {allowed}, agent first and time last"
+            refuse("Gauge.dims", gauge.dims, wanted, "reorder them")
 
 
 def gauges_of(outputs: Sequence[Output]) -> tuple[Gauge, ...]:
@@ -125,7 +145,9 @@ def described(output: Output) -> str:
     if output is _shipped().get(output.name):
         return output.name
     functions = [output.of, *(x for each in output.gauges for x in each if callable(x))]
-    return f"{output.name} {code_digest(*functions)}"
+    about = output.name, output.label, output.units, output.dims
+    gauges = [(each.name, each.dims) for each in output.gauges]
+    return f"{output.name} {code_digest(repr((about, gauges)), *functions)}"
 
 
 def stated(outputs: Sequence[Output]) -> dict[str, list[str]]:
@@ -147,20 +169,26 @@ def of_study(said: Sequence[str]) -> tuple[Output, ...]:
     return tuple(known[each] for each in said)
 
 
-def made(output: Output, record: Record, size: Callable[[str], int]) -> np.ndarray:
+def made(
+    output: Output,
+    arrays: Callable[[str], np.ndarray],
+    facts: Mapping[str, Any],
+    size: Callable[[str], int],
+) -> np.ndarray:
     """Returns an output of what is recorded.
 
     Args:
         output: Which.
-        record: Of some seeds.
+        arrays: Returns what some seeds have recorded, by name.
+        facts: The attributes of their `Record`.
         size: Returns the length of a dimension.
 
     Raises:
-        ValueError: If it has another shape than it says.
+        ValueError: If it has another shape than it says, or asks for what is not recorded.
     """
-    found = np.asarray(output.of(record))
+    found = np.asarray(output.of(Record(arrays, facts, output.gauges)))
     wanted = tuple(map(size, output.dims))
-    if found.shape[1:] != wanted:
+    if found.ndim != 1 + len(wanted) or found.shape[1:] != wanted:
         allowed = f"[seed, {', '.join(map(str, wanted))}]" if wanted else "[seed]"
         refuse(f"{output.name}.of", Shown(f"an array {found.shape}"), allowed, "mend it")
     return found

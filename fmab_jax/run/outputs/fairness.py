@@ -13,15 +13,16 @@ def _jain(record: Record) -> np.ndarray:
     regret = record["regret_by_agent"][..., -1]
     # As shares of the largest, whose squares cannot overflow.
     largest = regret.max(1, keepdims=True)
-    x = np.divide(regret, largest, out=np.ones_like(regret), where=largest > 0)
+    x = np.divide(regret, largest, out=np.ones_like(regret), where=largest != 0)
     return np.square(x.sum(1)) / (record.agents * np.square(x).sum(1))
 
 
 FAIRNESS = Output(
     "fairness",
     "Jain's index of the agents' regret at T",
-    "1 for equal regret, 1 / M if one agent has it all",
+    "1",
     _jain,
     gauges=(GAUGE,),
     source="Jain, Chiu and Hawe, DEC TR-301, 1984",
 )
+"""1 if all agents have the same regret, 1 / M if one has it all."""

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from fmab_jax.core import arrays
 from fmab_jax.core.outputs import Gauge, Output, Stretch
 
 
@@ -17,7 +18,9 @@ def _start(rows: int, arms: int, grid: Array) -> Array:
 def _add(found: Array, stretch: Stretch, grid: Array) -> Array:
     slots = (stretch.stop - stretch.start).astype(jnp.float64)
     # Row by row: a product of matrices may be rounded to fewer digits.
-    return found + slots * jnp.sum(stretch.agents[:, None] * stretch.share, axis=0)
+    each = jnp.sum(stretch.agents[:, None] * stretch.share, axis=0)
+    # Rounded before it is added, in whatever way a program is compiled.
+    return found + arrays.rounded(slots * each)
 
 
 def _end(found: Array) -> Any:
@@ -34,5 +37,5 @@ PULLS = Output(
     ("arm",),
     gauges=(GAUGE,),
 )
-"""Of all agents together. Where the horizon cuts an epoch, its pulls are shared out equally over
-the active arms, and need not be whole."""
+"""Of all agents together; whole up to rounding, but where the horizon cuts an epoch or agents share
+the arms out: then pulls are shared out equally over the active arms."""

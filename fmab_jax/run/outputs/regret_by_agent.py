@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fmab_jax.core.curves import extend
+from fmab_jax.core import arrays
 from fmab_jax.core.outputs import Gauge, Output, Stretch
 
 
@@ -18,9 +17,14 @@ def _start(rows: int, arms: int, grid: Array) -> tuple[Array, Array]:
 
 def _add(found: tuple[Array, Array], stretch: Stretch, grid: Array) -> tuple[Array, Array]:
     regret, curves = found
-    each = jax.vmap(extend, (0, None, None, 0, 0))
-    gained = stretch.gap * (stretch.stop - stretch.start).astype(jnp.float64)
-    return regret + gained, each(curves, grid, stretch.start, regret, stretch.gap)
+
+    def gained(until: Array) -> Array:
+        # Rounded before it is added, in whatever way a program is compiled.
+        slots = (until - stretch.start).astype(jnp.float64)
+        return arrays.rounded(stretch.gap[:, None] * slots[None, :])
+
+    line = jnp.where(grid[None, :] > stretch.start, regret[:, None] + gained(grid), curves)
+    return regret + gained(stretch.stop[None])[:, 0], line
 
 
 def _end(found: tuple[Array, Array]) -> Any:
