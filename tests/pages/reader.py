@@ -92,6 +92,13 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 # --- the arena ---
 
 BITS = {1, 7, 64}
+# Parts of ARENA.md that have a page of their own, by the start of their heads.
+BESIDE = {
+    "Who sees what": "arena_ledger",
+    "The authors' own settings": "arena_settings",
+    "What is possible": "arena_caps",
+    "In the long run": "arena_far",
+}
 # Every view has a sentence at each of these leaks.
 TOLD = (0.1, 1.0, 10.0)
 # How near known numbers have to be, and a ratio that is read off a picture.
@@ -124,15 +131,13 @@ def arena(folder: Path, page: str | None = None) -> list[str]:
             power = int(found[1].translate(RAISED))
             found_here = _horizon(folder, power, head, body, everybody, bits)
             faults += [f"{head}: {fault}" for fault in found_here]
-        elif head == "Who sees what":
-            ((*told,),) = tables(body.split("\n"))
-            kept = rows_of(folder / "arena_ledger.csv")
-            faults += [] if told == kept else ["the ledger is not that of its CSV"]
-        elif head == "The authors' own settings":
-            ((*told,),) = tables(body.split("\n"))
-            kept = rows_of(folder / "arena_settings.csv")
-            faults += [f"settings: {fault}" for fault in _same_rows(told, kept)]
-            faults += [f"settings: {fault}" for fault in _settings(told, kept)]
+        for start, name in BESIDE.items():
+            if head.startswith(start):
+                ((*told,),) = tables(body.split("\n"))
+                kept = rows_of(folder / f"{name}.csv")
+                faults += [f"{name}: {fault}" for fault in _same_rows(told, kept)]
+                if name == "arena_settings":
+                    faults += [f"settings: {fault}" for fault in _settings(told, kept)]
     faults += [f"{label}: {n} bits a number" for label, n in bits.items() if len(n) > 1]
     return faults
 
@@ -150,12 +155,10 @@ def sections(folder: Path) -> list[str]:
         if head.startswith("T = "):
             own = (folder / beside[head]).read_text("utf-8")
             faults += [] if own.strip() == f"## {head}\n{body}".strip() else [f"{head} is another"]
-    for head, name in (
-        ("Who sees what", "arena_ledger.md"),
-        ("The authors' own settings", "arena_settings.md"),
-    ):
-        shown = tables((folder / name).read_text("utf-8").split("\n"))
-        faults += [] if shown == tables(dict(parts)[head].split("\n")) else [f"{name} is another"]
+        for start, name in BESIDE.items():
+            if head.startswith(start):
+                own = tables((folder / f"{name}.md").read_text("utf-8").split("\n"))
+                faults += [] if own == tables(body.split("\n")) else [f"{name} is another"]
     return faults
 
 
@@ -184,13 +187,24 @@ def _same_rows(told: Sequence[dict[str, str]], kept: Sequence[dict[str, str]]) -
     """Holds a table of the page against the CSV beside it, cell by cell."""
     if len(told) != len(kept):
         yield f"{len(told)} rows, {len(kept)} in the CSV"
-    for own, row in zip(told, kept, strict=False):
+    for place, (own, row) in enumerate(zip(told, kept, strict=False), 1):
+        of = own.get("algorithm", f"row {place}")
         for head, cell in own.items():
-            if f"{head}, lower" not in row:
-                if cell != row[head]:
-                    yield f"{head} of {own['algorithm']} is {row[head]}"
+            if head not in row:
+                yield f"no column {head}"
+            elif not row[head] or f"{head}, lower" not in row:
+                if cell != row[head] and not _rounded(cell, row[head]):
+                    yield f"{head} of {of} is {row[head]}, not {cell}"
             elif not _same_cell(cell, values := _values(row, head)):
-                yield f"{head} of {own['algorithm']} is {values}, not {cell}"
+                yield f"{head} of {of} is {values}, not {cell}"
+
+
+def _rounded(cell: str, text: str) -> bool:
+    """Tells whether a cell is a number, to the digits that it prints."""
+    try:
+        return same(cell, float(text))
+    except ValueError:
+        return False
 
 
 def _values(row: dict[str, str], head: str) -> list[float]:
@@ -1402,7 +1416,23 @@ def pages(folder: Path) -> dict[str, Page]:
     """Returns who reads each page of a folder: from the folder, and a text in the page's place."""
     found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
     found = {name: read for name, read in found.items() if (folder / name).exists()}
-    return found | {name: functools.partial(picture, name) for name in pictures(folder)}
+    found |= {name: functools.partial(picture, name) for name in pictures(folder)}
+    parts = {f"{name}.md" for name in BESIDE.values()} | {
+        path.name for path in folder.glob("arena_T1e*.md")
+    }
+    return found | {
+        path.name: functools.partial(table, path.name)
+        for path in sorted(folder.glob("*.md"))
+        if path.name not in {*found, *parts} and "\n|--" in path.read_text("utf-8")
+    }
+
+
+def table(name: str, folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of the table of a page, or of a text in its place."""
+    text = (folder / name).read_text("utf-8") if page is None else page
+    stem = {"audit": "audit_mechanisms"}.get(name[:-3], name[:-3])
+    (own,) = tables(text.split("\n"))
+    return list(_same_rows(own, rows_of(folder / f"{stem}.csv")))
 
 
 def faults_of(name: str, folder: Path, page: str | None = None) -> list[str]:
