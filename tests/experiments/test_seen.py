@@ -107,7 +107,7 @@ def test_sentences_of_figures_give_way_to_their_data(monkeypatch, tmp_path):
     alt, _ = told("fig04_epsilon", lambda d: [7, 9, 8, 9, 6])
     assert "what it adds lies between 1 and 3." in alt and "100 to 100 % of a curve's" in alt
     alt, _ = told("fig05_participation", lambda d: [6, 7, 8, 9, 5])
-    assert "the difference rises from 1 to 4," in alt
+    assert "the difference rises from 1 to 4." in alt
     alt, _ = told("fig06_rounds", lambda d: [[6, 7, 8, 9, 5]] * 2)
     assert "the difference rises from 1 to 4." in alt
 

@@ -62,35 +62,6 @@ def test_points_and_runs_of_waits_are_counted_once() -> None:
     assert reader.number(runs) == reader.number(seeds) * len(graphs) * len(wanted)
 
 
-def test_readings_name_the_figure_that_has_their_numbers() -> None:
-    """Would catch a reading said to be that of the figures, which show the other one."""
-    ends: dict[tuple[str, str, str], float] = {}
-    for name in ("fig06_rounds", "fig06_rounds_smallest_gap"):
-        for row in reader.rows_of(FIGURES / f"{name}.csv"):
-            if row["quantity"] == "regret" and row["slot"] == row["T"]:
-                ends[name, row["T"], row["curve"]] = float(row["mean"])
-    rows = [
-        row for row in reader.rows_of(FIGURES / "readings.csv") if "R = " in row["other reading"]
-    ]
-    assert len(rows) == 12
-    pattern = r"the usual, own gap: (\w+); the other, 1/16: (\w+)"
-    for row in rows:
-        shown = re.fullmatch(pattern, row["in the figures"])
-        assert shown, row["other reading"]
-        curve = row["other reading"].rpartition(": ")[2]
-        for name, head in zip(shown.groups(), ("usual", "other"), strict=True):
-            told = float(row[f"regret, {head} reading"])
-            assert abs(ends[name, row["T"], curve] / told - 1) < 1e-9, (row["T"], curve, head)
-
-
-def test_turns_of_the_multiverse_are_counted_in_the_docs_as_well() -> None:
-    """Would catch turns that leave "not decided" out without saying so, or of an older run."""
-    kept = reader.rows_of(FIGURES / "multiverse.csv")
-    text = (FIGURES.parent / "docs/reproduction.md").read_text("utf-8")
-    (told,) = reader.TURNS.findall(text)
-    assert list(reader.turns_told(told, kept)) == []
-
-
 def test_who_sends_nothing_tells_nothing_on_every_page() -> None:
     """Would catch an epsilon of messages of those that have no link, and a view that leaves
     somebody out for telling nothing whom the table ranks by what its messages leak."""
