@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import binomtest
 
 import fmab_jax as fmab
 from experiments import (
@@ -386,14 +387,14 @@ def agree(findings, wanted, kind, value_of) -> None:
     kind_of = kind if callable(kind) else lambda condition: kind
     assert {each.condition for each in findings} == set(wanted)
     for each in findings:
-        numbers = wanted[each.condition]
+        numbers, value = wanted[each.condition], value_of(each.condition)
+        assert value is None or each.against == pytest.approx(value)
         assert {key: found.estimate for key, found in each.numbers.items()} == pytest.approx(
             numbers, rel=1e-9, abs=1e-12
         )
         for place, scale in enumerate((0.5, 1.0, 2.0)):
             holds = all(
-                rule(kind_of(each.condition), found, value_of(each.condition), scale)
-                for found in numbers.values()
+                rule(kind_of(each.condition), found, value, scale) for found in numbers.values()
             )
             fails = NOT_ATTAINED if kind_of(each.condition) == "attained" else FAILS
             assert each.verdicts[place] == (HOLDS if holds else fails), (each.condition, scale)
@@ -885,34 +886,52 @@ def test_bounds_are_those_of_the_runs_beside_them(monkeypatch, place):
 # --- the rule -----------------------------------------------------------------------------------
 
 
+# An interval, the two ends that it is held against, and what it says.
+SIDED = (
+    ((0.0, -0.5, 0.5), HOLDS), ((0.0, -0.5, 0.6), OPEN), ((0.0, -0.6, 0.5), OPEN),
+    ((1.0, 0.5, 1.5), OPEN), ((-1.0, -1.5, -0.5), OPEN),
+    ((1.0, 1.5, 0.6), FAILS), ((-1.0, -1.5, -0.6), FAILS),  # turned round
+)  # fmt: skip
+# Rule, the value that it is given, the interval of a number, and the three verdicts.
+RULES = (
+    ("ordered", (), (1, 0.5, 1.5), (HOLDS, HOLDS, HOLDS)),
+    ("ordered", (), (1, -0.5, 2.5), (OPEN, OPEN, OPEN)),
+    ("ordered", (), (1, 0, 2), (OPEN, OPEN, OPEN)),
+    ("ordered", (), (-1, -2, 0), (FAILS, FAILS, FAILS)),
+    # Between half the tolerance and it, and between it and twice of it.
+    ("alike", (), (0.04, -0.04, 0.04), (OPEN, HOLDS, HOLDS)),
+    ("alike", (), (0.09, -0.04, 0.09), (OPEN, OPEN, HOLDS)),
+    ("no_more", (), (0.04, -1, 0.04), (OPEN, HOLDS, HOLDS)),
+    ("no_more", (), (0.09, -1, 0.09), (OPEN, OPEN, HOLDS)),
+    ("no_more", (), (0.04, 0.03, 0.049), (FAILS, HOLDS, HOLDS)),
+    ("no_more", (), (-0.9, -0.95, -0.8), (HOLDS, HOLDS, HOLDS)),
+    ("valued", (50.0,), (46.5, 46, 47), (FAILS, FAILS, HOLDS)),
+    ("valued", (20.0,), (19.4, 19.0, 19.6), (OPEN, HOLDS, HOLDS)),
+    ("probable", (), (0.97, 0.96, 0.98), (OPEN, HOLDS, HOLDS)),
+    ("probable", (), (0.95, 0.95, 1.0), (OPEN, HOLDS, HOLDS)),
+    ("large", (), (2.5, 2.4, 2.6), (HOLDS, HOLDS, FAILS)),
+    ("large", (), (2, 2, 3), (HOLDS, HOLDS, OPEN)),
+    ("at_most", (2.0,), (2, 2, 2), (HOLDS, HOLDS, HOLDS)),
+    ("at_most", (2.0,), (1.9, 1.8, 2.01), (OPEN, OPEN, OPEN)),
+    ("at_most", (2.0,), (3, 2.5, 4), (FAILS, FAILS, FAILS)),
+    ("at_least", (2.0,), (2, 2, 2), (HOLDS, HOLDS, HOLDS)),
+    ("at_least", (2.0,), (1, 0.5, 1.9), (FAILS, FAILS, FAILS)),
+)
+
+
 def test_edges_of_the_rule():
-    """Would catch < for <= at an edge, and an end of the interval taken for the other."""
-    one = verdicts.sided
-    assert one(Measured(0.0, -0.5, 0.5), -0.5, 0.5) == HOLDS
-    assert one(Measured(0.0, -0.5, 0.6), -0.5, 0.5) == OPEN
-    assert one(Measured(0.0, -0.6, 0.5), -0.5, 0.5) == OPEN
-    assert one(Measured(1.0, 0.5, 1.5), -0.5, 0.5) == OPEN
-    assert one(Measured(-1.0, -1.5, -0.5), -0.5, 0.5) == OPEN
-    assert one(Measured(1.0, 1.5, 0.6), -0.5, 0.5) == FAILS  # an interval turned round
-    assert one(Measured(-1.0, -1.5, -0.6), -0.5, 0.5) == FAILS
-    assert verdicts.positive(Measured(1, 0, 2)) == OPEN
-    assert verdicts.positive(Measured(-1, -2, 0)) == FAILS
+    """Would catch < for <= at an edge, an end of the interval taken for the other, a verdict taken
+    from the estimate, and a tolerance that is not applied in one direction or at one scale."""
+    for ends, wanted in SIDED:
+        assert verdicts.sided(Measured(*ends), -0.5, 0.5) == wanted
+    for name, given, ends, wanted in RULES:
+        found = getattr(verdicts, name)("c", *given, a=Measured(*ends))
+        assert found.verdicts == wanted, (name, ends)
     assert verdicts.positive(Measured(1, 1e-9, 2), Measured(-1, -2, 1e-9)) == OPEN
+    both = verdicts.ordered("c", a=Measured(1, 0.5, 1.5), b=Measured(-1, -2, -0.1))
+    assert both.verdict == FAILS
     assert verdicts.worst([HOLDS, OPEN, FAILS]) == FAILS
     assert verdicts.worst([HOLDS, OPEN]) == OPEN
-    assert verdicts.probable("c", a=Measured(0.95, 0.95, 1.0)).verdict == HOLDS
-    assert verdicts.large("c", a=Measured(2, 2, 3)).verdict == HOLDS
-    assert verdicts.at_most("c", 2.0, a=Measured(2, 2, 2)).verdict == HOLDS
-    assert verdicts.at_most("c", 2.0, a=Measured(3, 2.5, 4)).verdicts == (FAILS,) * 3
-    assert verdicts.at_least("c", 2.0, a=Measured(2, 2, 2)).verdict == HOLDS
-    assert verdicts.at_least("c", 2.0, a=Measured(1, 0.5, 1.9)).verdict == FAILS
-    # Between half the tolerance and it, and between it and twice of it.
-    for name, low, high in (("alike", -0.04, 0.09), ("no_more", -math.inf, 0.09)):
-        near, far = Measured(0.04, max(low, -1), 0.04), Measured(0.09, max(low, -1), high)
-        assert getattr(verdicts, name)("c", a=near).verdicts[1:] == (HOLDS, HOLDS), name
-        assert getattr(verdicts, name)("c", a=far).verdicts[1:] == (OPEN, HOLDS), name
-    less = verdicts.valued("c", 20.0, a=Measured(19.4, 19.0, 19.6))
-    assert less.verdicts == (OPEN, HOLDS, HOLDS)
 
 
 def test_intervals_are_those_of_their_seeds():
@@ -934,6 +953,8 @@ def test_intervals_are_those_of_their_seeds():
     assert verdicts.excess(3 * second, second) == pytest.approx((2, 2, 2), rel=1e-12)
     power = verdicts.exponent(first, second, 4.0)
     assert power == pytest.approx([math.log(each) / math.log(4) for each in found], rel=1e-12)
+    low, high = binomtest(3, 40).proportion_ci(0.99, "exact")
+    assert verdicts.share(np.arange(40) < 3) == pytest.approx((3 / 40, low, high), rel=1e-6)
     # A second mean that may be 0 decides nothing.
     unsure = verdicts.ratio(first, second - 4.5)
     assert math.isnan(unsure.lower) and math.isnan(unsure.upper)
@@ -942,16 +963,24 @@ def test_intervals_are_those_of_their_seeds():
 
 
 def test_findings_tell_what_they_found():
-    """Would catch a number without its name, a share told as a ratio, a stated value left out."""
+    """Would catch a number without its name, a share told as a ratio, a stated value left out, an
+    uneven interval told as an even one, and lost digits."""
     a, b = Measured(0.5, 0.25, 0.75), Measured(2.0, 2.0, 2.0)
     assert verdicts.ordered("c", one_step=a).told == "one step 50 % ± 25"
     assert verdicts.alike("c", _=a).told == "50 % ± 25" and "" in verdicts.alike("c", _=a).numbers
     assert verdicts.large("c", times=b).told == "times 2"
     assert verdicts.at_most("c", 1250.5, a=b, b=a).told == "a 2, b 0.50 ± 0.25; at most 1,250.5"
     assert verdicts.at_least("c", 1.0, a=b).told == "a 2; at least 1"
-    assert verdicts.number(Measured(1234.5, 1230.0, 1239.0)) == "1,234.5 ± 4.5"
-    assert verdicts.number(Measured(1.0, -math.inf, math.inf)) == "1 [-inf, inf]"
-    assert verdicts.number(Measured(3.0, 4.0, 1.9)) == "3.0 ± 1.1"
+    for written, ends, told in (
+        (verdicts.number, (1234.5, 1230.0, 1239.0), "1,234.5 ± 4.5"),
+        (verdicts.number, (1.0, -math.inf, math.inf), "1 [-inf, inf]"),
+        (verdicts.number, (3.0, 4.0, 1.9), "3.0 ± 1.1"),
+        (verdicts.number, (12.5, 12.5, 12.5), "12.500"),
+        (verdicts.percent, (0.1063, 0.1024, 0.1102), "10.63 % ± 0.39"),
+        (verdicts.percent, (0.98, 0.93, 0.995), "98.0 % [93.0, 99.5]"),
+        (verdicts.percent, (1e-17, -1e-16, 1e-16), "0 %"),
+    ):
+        assert written(Measured(*ends)) == told
     assert verdicts.kind_of("holds but for: x") == verdicts.SOMETIMES
     assert list(verdicts.counts([OPEN, FAILS, HOLDS, FAILS])) == [HOLDS, FAILS, OPEN]
     one = verdicts.ordered("c", a=a).uncounted("because")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, legible, words_of
+from legibility import drawn, readable, rows_of
 
 import fmab_jax as fmab
 from experiments import (
@@ -27,29 +27,6 @@ from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.sweeps.study import state
 
 HORIZON = 10**4
-# Part: algorithms, and what it sweeps or fixes besides 50 agents with 100 arms.
-SETTINGS = {
-    "gaps": (["cdp"], {"epsilon": 1, "rounds": [2, 3, 4, 5, 6], "participation": 1}),
-    "pairs": (
-        ["cdp"],
-        {
-            "epsilon": 1,
-            "participation": [0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1],
-            "rounds": [None, 2, 3, 4, 5, 6, 7, 8],
-            "schedule_gap": None,
-        },
-    ),
-    "leaks": (
-        ["cdp"],
-        {
-            "epsilon_message": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None],
-            "participation": [0.2, 1],
-        },
-    ),
-    "alone": (["single"], {"epsilon_message": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None]}),
-    "peers": (["ddp", "hdp"], {"graph": "ring", "components": "5x10:star"}),
-    "diameters": (["ddp"], {"epsilon": 1}),
-}
 
 
 def stated(monkeypatch, part, horizon=HORIZON, seeds=3):
@@ -63,6 +40,20 @@ def stated(monkeypatch, part, horizon=HORIZON, seeds=3):
     monkeypatch.setattr(fmab, "sweep", record, raising=False)
     maps.PARTS[part][0](horizon, seeds, None)
     return found
+
+
+# Part: algorithms, and what it sweeps or fixes besides 50 agents with 100 arms.
+LEAKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None]
+SETTINGS = {
+    "gaps": (["cdp"], {"epsilon": 1, "rounds": [2, 3, 4, 5, 6], "participation": 1}),
+    "pairs": (["cdp"], {
+        "epsilon": 1, "participation": [0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1],
+        "rounds": [None, 2, 3, 4, 5, 6, 7, 8], "schedule_gap": None}),
+    "leaks": (["cdp"], {"epsilon_message": LEAKS, "participation": [0.2, 1]}),
+    "alone": (["single"], {"epsilon_message": LEAKS}),
+    "peers": (["ddp", "hdp"], {"graph": "ring", "components": "5x10:star"}),
+    "diameters": (["ddp"], {"epsilon": 1}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("part", SETTINGS)
@@ -167,19 +158,13 @@ def test_sentences_hold_where_the_regrets_are_within_the_tolerance():
     close, alike = found.values()
     assert [round(each.estimate, 9) for each in close] == pytest.approx([0.5, 0, 0.01])
     assert [each.estimate for each in alike] == pytest.approx([1 / 3, 0.3, 3 / 101])
-    names = [*maps_gaps.SENTENCES, maps_gaps.BOTH]
-    wide = maps_gaps.held(found, 0.05)
-    assert [wide[name].tolist() for name in names] == [
-        [False, True, True],
-        [False, False, True],
-        [False, False, True],
-    ]
-    narrow = maps_gaps.held(found, 0.025)
-    assert [narrow[name].tolist() for name in names] == [
-        [False, True, True],
-        [False, False, False],
-        [False, False, False],
-    ]
+    for tolerance, wanted in (
+        (0.05, [[False, True, True], [False, False, True], [False, False, True]]),
+        (0.025, [[False, True, True], [False] * 3, [False] * 3]),
+    ):
+        held = maps_gaps.held(found, tolerance)
+        names = (*maps_gaps.SENTENCES, maps_gaps.BOTH)
+        assert [held[name].tolist() for name in names] == wanted
 
 
 def test_an_interval_has_to_lie_within_the_tolerance_not_only_the_mean():
@@ -226,7 +211,8 @@ def pairs_made_by_hand(seeds=5):
 
 
 def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
-    """Would catch a wrong reference, and cells that break Remark 2 counted where it is silent."""
+    """Would catch a wrong reference, T^(2/R) of another budget, p^(3/2) upside down, Remark 2 at
+    another p, and cells that break it counted where it is silent."""
     data, noise = pairs_made_by_hand()
     rows = maps_pairs.pair_rows(HORIZON, data, 30 * 100 * noise)
     ratios = {(row["p"], row["R"]): row["over R_C"][0] for row in rows}
@@ -234,6 +220,12 @@ def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     assert ratios[0.1, 2] == pytest.approx(400)
     assert ratios[0.5, 4] == pytest.approx(4)
     assert [row["agents alone over R_C"][0] for row in rows] == pytest.approx([30] * 9)
+    by = {(row["p"], row["R"]): row for row in rows}
+    assert by[0.5, 2]["T^(2/R) / p^(3/2)"] == pytest.approx(10**4 / 0.5**1.5)
+    assert by[0.1, "none"]["T^(2/R) / p^(3/2)"] == pytest.approx(0.1**-1.5)
+    assert by[0.5, 4]["R of Remark 2"] == pytest.approx(4 * math.log(10**4) / (3 * math.log(25)))
+    assert by[0.5, 4]["over agents alone"][0] == pytest.approx(400 / 3000)
+    assert "over agents alone" not in maps_pairs.pair_rows(HORIZON, data, None)[0]
     grid = np.array([[ratios[p, R] for R in (2, 4)] for p in (0.1, 0.5, 1)])
     told = maps_pairs._told_pairs(HORIZON, rows, grid, 30.0)
     # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
@@ -255,21 +247,6 @@ def test_borders_of_cells_lie_half_way():
 
 
 # --- regimes ------------------------------------------------------------------------------------
-
-
-def test_leaks_at_which_noise_doubles_the_regret():
-    """Would catch the smallest leak for the largest, and no noise taken for a leak."""
-    leaks = np.array([0.1, 1.0, 10.0, "none"], object)
-    means = np.array([400.0, 210.0, 110.0, 100.0])
-    regret = xr.DataArray(
-        means[:, None] * np.linspace(0.9, 1.1, 5),
-        dims=["epsilon_message", "seed"],
-        coords={"epsilon_message": leaks},
-    )
-    rows = maps_regimes.leak_rows(HORIZON, {"CDP, p = 1": regret})
-    assert [row["over no noise"][0] for row in rows] == pytest.approx([4, 2.1, 1.1, 1])
-    assert maps_regimes.doubled(rows) == 1
-    assert maps_regimes.doubled(rows[2:]) is None
 
 
 def exponents_made_by_hand(noise=0.01, seeds=4):
@@ -516,9 +493,7 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
     (picture,) = (each for each in draw(results) if each.name == name)
     kept = drawn(monkeypatch)
     pictures.publish(picture, tmp_path)
-    legible(kept[name], 7.0)
-    legible(kept[f"{name}_column"], 8.5 / 2.54)
-    _, caption = words_of(tmp_path / f"{name}.md")
+    _, caption = readable(kept, name, tmp_path)
     if name != "maps_instances":  # of the runs that two other maps show
         # The sizes run in two groups, and have the first graph of the diameters; exponents have
         # one horizon of their own.
@@ -532,7 +507,6 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
 @pytest.mark.as_users_see_it
 def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
     """Would catch names of sentences that are cut off, or written over each other."""
-    sentences = maps_shares._sentences()
     rows = [
         {
             "sentence": each.words,
@@ -540,21 +514,14 @@ def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
             "share of single runs": (0.2 * (i % 5), 0.15 * (i % 5), 0.2 * (i % 5) + 0.1),
             "the means": (verdicts.HOLDS, verdicts.FAILS, verdicts.OPEN)[i % 3],
         }
-        for i, each in enumerate(sentences)
+        for i, each in enumerate(maps_shares._sentences())
         for T in horizons
     ]
-
-    class Made:
-        seeds = 40
-
-    Made.horizons = horizons
     monkeypatch.setattr(maps_shares, "verdict_rows", lambda data: rows)
-    (picture,) = maps_shares.draw_verdicts(Made())
+    (picture,) = maps_shares.draw_verdicts(SimpleNamespace(seeds=40, horizons=horizons))
     kept = drawn(monkeypatch)
     pictures.publish(picture, tmp_path)
-    legible(kept["maps_verdicts"], 7.0)
-    legible(kept["maps_verdicts_column"], 8.5 / 2.54)
-    _, caption = words_of(tmp_path / "maps_verdicts.md")
+    _, caption = readable(kept, "maps_verdicts", tmp_path)
     # Only the first sentence holds of the means and of few runs; the third is open.
     contrary, _, open_ = caption.partition("The means decide nothing in: ")
     assert "disagree in: less ε, more regret (T = 10⁴: 0 %" in contrary
@@ -594,8 +561,7 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     (instances,) = maps_shares.draw_instances(results)
     written = {path.name for path in pictures.publish(gaps, tmp_path)}
     assert {"maps_gap_regret.png", "maps_gap_regret_column.pdf", "maps_gap_regret.md"} <= written
-    with (tmp_path / "maps_gap_regret.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "maps_gap_regret.csv")
     data = results[1000]["gaps"].isel(time=-1)
     without = maps_pairs.regret_without(results[1000]["pairs"])
     for row in rows:
@@ -790,17 +756,6 @@ def test_rows_of_waits_are_of_their_size(monkeypatch):
     )
 
 
-def test_pairs_tell_their_own_formulas():
-    """Would catch T^(2/R) of another budget, p^(3/2) upside down, and Remark 2 at another p."""
-    data, noise = pairs_made_by_hand()
-    rows = {(row["p"], row["R"]): row for row in maps_pairs.pair_rows(HORIZON, data, 50.0 * noise)}
-    assert rows[0.5, 2]["T^(2/R) / p^(3/2)"] == pytest.approx(10**4 / 0.5**1.5)
-    assert rows[0.1, "none"]["T^(2/R) / p^(3/2)"] == pytest.approx(0.1**-1.5)
-    assert rows[0.5, 4]["R of Remark 2"] == pytest.approx(4 * math.log(10**4) / (3 * math.log(25)))
-    assert rows[0.5, 4]["over agents alone"][0] == pytest.approx(8)
-    assert "over agents alone" not in maps_pairs.pair_rows(HORIZON, data, None)[0]
-
-
 def test_points_of_leaks_are_of_their_structure():
     """Would catch a structure drawn with another's runs, a factor over another one's runs without
     noise, and the edge at which noise doubles the regret."""
@@ -830,6 +785,8 @@ def test_points_of_leaks_are_of_their_structure():
     own = [row for row in rows if row["structure"] == "agents alone"]
     assert [row["over no noise"][0] for row in own] == pytest.approx([3, 2, 1])
     assert maps_regimes.doubled([row | {"over no noise": (2.0, 0, 0)} for row in own[:1]]) == 0.1
+    # The largest leak at which there is twice the regret; no noise is no leak.
+    assert maps_regimes.doubled(own) == 1 and maps_regimes.doubled(own[2:]) is None
     told = maps_regimes._told_alike({HORIZON: curves})
     assert told == (
         "At every leak and T, DDP, ring and HDP, ten stars of five lie within 25 % of the regret "
