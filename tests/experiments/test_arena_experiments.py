@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -522,26 +523,6 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert groups[words["alone"], "no bound"] == ["ucb1", "thompson", "kl_ucb"]
     assert groups[words["alone"], "0"] == ["uniform_play"]
     assert list(groups)[0] == (words["open"], "no bound") and len(groups) == 10
-    # A row for everybody, and a sentence for each group of several that were run.
-    found = parts()
-    rows = arena_report._rows(found["a"])
-    numbers = [len(names) for names in groups.values()]
-    assert [row["place"].partition(" of ")[2] for row in rows] == [
-        str(number) for number in numbers for _ in range(number)
-    ]
-    for names in groups.values():
-        part, rows = rows[: len(names)], rows[len(names) :]
-        assert {row["algorithm"] for row in part} == {arena.LINE_UP[n].label for n in names}
-    lines = arena_report._winners(10**4, found)
-    starts = [
-        f"* Trusted: {trust}; {'actions' if trust == words['alone'] else 'messages'}: "
-        f"{leak if leak == 'no bound' else f'ε = {leak}'}, T = 10⁴: "
-        for (trust, leak), names in groups.items()
-        if len(names) > 1
-    ]
-    assert len(starts) == 8
-    for line, start in zip(lines[1:-2], starts, strict=True):
-        assert line.startswith(start), line
 
 
 def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
@@ -600,17 +581,6 @@ def test_places_are_those_that_common_seeds_leave_open():
         cell = common.cell(common.interval(finals[name]))
         assert row["seeds"] == len(finals[name])
         assert [row[f"ε = {leak:g}"] for leak in arena.LEAKS] == [f"{cell}; {places[name]}"] * 6
-    # So are those that the words of a figure name.
-    entrants = {name: arena.entrant(name, found[name]) for name in ("cdp", "ddp", "hdp")}
-    told = {
-        name: f"{each.label}, {finals[name].mean():,.0f} ({len(finals[name])} seeds)"
-        for name, each in entrants.items()
-    }
-    order = sorted(("cdp", "hdp"), key=lambda name: -finals[name].mean())
-    tied = f"one of these, which cannot be told apart: {told[order[0]]} / {told[order[1]]}"
-    assert arena_figures._ends([*entrants.values()]) == (told["ddp"], tied)
-    least, most = arena_figures._ends([entrants["ddp"], entrants["cdp"]], lambda label: f" {label}")
-    assert least == f"{told['ddp']} DDP-MAB, ring" and most == f"{told['cdp']} CDP-MAB"
 
 
 def test_the_yardstick_is_the_best_that_tells_nobody_anything():
@@ -941,19 +911,16 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     monkeypatch.setattr(
         arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
     )
-    settings = {"fed1-M1-f138": None}
-    results = {"arena": {10**4: found, 10**5: found}, "arena_settings": {10**6: settings}}
-    results |= {"arena_fronts": {10**5: {"dials": {}, "far": {}}}}
-    written = arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
-    tables = ("arena_T1e4", "arena_T1e5", "arena_ledger")
-    files = {f"{name}{end}" for name in tables for end in (".csv", ".md")}
-    assert {path.name for path in written} == files | {"ARENA.md"}
+    results = {
+        "arena": {10**4: found, 10**5: found},
+        "arena_settings": {10**6: {"fed1-M1-f138": None}},
+        "arena_fronts": {10**5: {"dials": {}, "far": {}}},
+    }
+    arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
     page = (tmp_path / "ARENA.md").read_text("utf-8")
-    for end in ("T1e4", "T1e5"):
+    for end, part in itertools.product(("T1e4", "T1e5"), ("regret", "links", "leak", "differ")):
         section = (tmp_path / f"arena_{end}.md").read_text("utf-8")
-        assert "simultaneous over all pairs of a comparison (Bonferroni); each two are" in section
-        for part in ("regret", "links", "leak", "differ"):
-            assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
+        assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
         assert "an arm's name 7, every other number 64." in section
     for name, text in arena_report.readings().items():
         assert f"**{arena.LINE_UP[name].label}** (`{arena.LINE_UP[name].algorithm.name}`;" in page
@@ -969,7 +936,6 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     # By hand: on a ring of 50 the farthest agent is 25 hops away, on a star 2.
     assert "* ring: GIS 25 slots, 1,249 links and 2,450 vectors; flooding 25 slots" in page
     assert "* star: GIS 2 slots, 98 links and 2,450 vectors;" in page
-    assert "* complete: GIS 1 slot, 1,225 links" in page
 
 
 # Setting: (its regret, links, and the regret of others): what is said of it. Known are 25,100 with
