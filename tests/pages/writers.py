@@ -202,7 +202,7 @@ SETTINGS = (
 
 
 # Whose regret moves with that of another, seed by seed: a hundredth more is surely more.
-TWINS = {"hdp": "cdp", "fed_ucb": "ddp"}
+TWINS = {"hdp": "cdp", "fed_ucb": "ddp", "kl_se_graph": "kl_se", "kl_se_components": "kl_se_split"}
 
 
 def run_of(
@@ -233,6 +233,8 @@ def parts(horizon: int) -> dict[str, dict[Any, Any]]:
         # Neighbours are alike.
         regret[name] = horizon / 10 * 1.35 ** (i // 2 + 0.02 * (i % 2))
         sent[name] = 0.0 if entry.alone else 10.0 ** (i % 4 + 1)
+    # Two pairs of twins: who is surely worse than one of the best cannot be told from the other.
+    regret["kl_se_split"] = 0.998 * regret["kl_se"]
     regret |= {name: 1.01 * regret[other] for name, other in TWINS.items()}
     # The two least are of unlike trust.
     regret |= {"kl_ucb_pooled": horizon / 20, "dist_dp_se": horizon / 20.1}
