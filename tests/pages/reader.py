@@ -939,6 +939,65 @@ def _least_of_panels(text: str, beside: Sequence[dict[str, str]], section: str) 
         yield f"the panels are {seen}"
 
 
+# --- the paper's figures, in words ---
+
+BUDGETS = (
+    (r"([+-][\d,]+) at (R = \d)", "difference to no budget"),
+    (r"the ([\d,]+) of (no budget)", "regret"),
+)
+COST = "cost at T, links counted by"
+# What stands before a curve's name is what it has at T, of a quantity; the first has all curves.
+SEEN: dict[str, tuple[tuple[str, str], ...]] = {
+    "fig04_epsilon": (
+        (r"(-?[\d,]+) at (ε = [\d.]*\d)", "price of privacy"),
+        (r"to ([\d,]+)(?=\. From the smallest ε)()", "regret"),
+    ),
+    "fig05_participation": (
+        (r"([+-][\d,]+) at (p = [\d.]*\d)", "difference to p = 1"),
+        (r"the ([\d,]+) of (p = 1)", "regret"),
+    ),
+    "fig06_rounds": BUDGETS,
+    "fig06_rounds_smallest_gap": BUDGETS,
+    "fig08_heterogeneous_central": ((r"([\d,]+) \((\S+ ?\w*, \w+)\)", "regret"),),
+    "fig10_graphs": (
+        (r"([+-][\d,.]+) \([^)]*\) on the (\w+)", "difference to the complete graph"),
+    ),
+    "fig11_hybrid": ((r"([+-][\d,.]+), [^(]*\((case \d)\)", "difference to case 6"),),
+    "fig11_hybrid_cost": (
+        (r"([\d,]+) and [\d,]+ \((case \d)\)", f"{COST} edges"),
+        (r"[\d,]+ and ([\d,]+) \((case \d)\)", f"{COST} hops to the sink"),
+    ),
+    "fig12_heterogeneous_structures": (
+        (r"([+-][\d,]+), [^(]*\((\S+, \w+)\)", "difference to CDP-MAB"),
+    ),
+}
+
+
+def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> Iterable[str]:
+    """Holds what is to be seen in a figure against the last slot of its curves."""
+    found = re.search("[Aa]t T = 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", alt)
+    T = str(10 ** int(found[1].translate(RAISED))) if found else ""
+    for pattern, quantity in SEEN[name]:
+        own = {
+            row["curve"].partition(" (")[0]: float(row["mean"])
+            for row in rows
+            if (row["T"], row["quantity"]) == (T, quantity) and row["slot"] in (T, "")
+        }
+        told = {curve or "no noise": number for number, curve in re.findall(pattern, alt)}
+        for curve, number in told.items():
+            if curve not in own or not same(number.replace("+", ""), own[curve]):
+                yield f"{quantity} of {curve} is {own.get(curve)}, not {number}"
+        missing = {curve for curve, mean in own.items() if mean} - set(told)
+        if not told or (quantity == SEEN[name][0][1] and missing):
+            yield f"of {missing} nothing is told"
+
+
+def figure(name: str, folder: Path, page: str | None = None) -> list[str]:
+    """Returns the faults of the page of a figure of the paper, or of a text in its place."""
+    text = (folder / f"{name}.md").read_text("utf-8") if page is None else page
+    return list(seen(name, text.split("](")[0], rows_of(folder / f"{name}.csv")))
+
+
 # --- the paper's sentences ---
 
 LITTLE = "holds by less than 1 %"
@@ -1417,6 +1476,8 @@ def pages(folder: Path) -> dict[str, Page]:
     found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
     found = {name: read for name, read in found.items() if (folder / name).exists()}
     found |= {name: functools.partial(picture, name) for name in pictures(folder)}
+    drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
+    found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
     parts = {f"{name}.md" for name in BESIDE.values()} | {
         path.name for path in folder.glob("arena_T1e*.md")
     }

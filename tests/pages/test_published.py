@@ -409,6 +409,14 @@ BROKEN: dict[str, dict[str, Change]] = {
             r"(?<=regret is that of )[^.\n]*?(?=, [\d,]+ \()", "GosInE", count=0
         ),
     },
+    "fig04_epsilon.md": {"another ε": put("at ε = 0.1,", "at ε = 0.3,")},
+    "fig06_rounds.md": {"a sign": put(r"\+([\d,]+) at R = 2", r"-\1 at R = 2")},
+    "fig08_heterogeneous_central.md": {"a name": put("CDP-MAB, homo", "CDP-MAB, hetero")},
+    "fig10_graphs.md": {"another graph": put("on the ring", "on the star")},
+    "fig11_hybrid_cost.md": {
+        "a meter": put(r"([\d,]+) and ([\d,]+) \(case 1", r"\2 and \1 (case 1")
+    },
+    "fig12_heterogeneous_structures.md": {"a number": put(r"[\d,]+(?=, \+)", off)},
     # Tables of pages that have a CSV file and no words of their own.
     "readings.md": {"a digit": put(r"\d(?=\] \|\n)", off)},
     "table1_graphs.md": {"a row twice": put(".+", r"\g<0>\n\g<0>", "| 100000 | ring | ")},
