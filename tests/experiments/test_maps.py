@@ -363,14 +363,6 @@ def test_single_runs_agree_by_their_own_regrets():
     assert maps_shares.judged(many[::-1], None) == verdicts.FAILS
 
 
-def test_shares_have_clopper_pearson_intervals():
-    """Would catch a share of the wrong seeds, or a normal interval beyond 0."""
-    share = maps_common.share_of([True, False, False, False])
-    assert share.estimate == 0.25
-    assert tuple(share)[1:] == pytest.approx(lost_interval(1, 4, 0.95))
-    assert maps_common.share_of([False] * 10).lower == 0
-
-
 def test_both_sentences_have_to_hold_of_the_same_instance():
     """Would catch shares multiplied, several runs judged by their mean alone, and an
     interval across the edge taken for one beyond it."""
@@ -397,47 +389,35 @@ def test_undecided_means_and_shares_disagree_with_nothing():
     """Would catch a sentence listed as a contradiction because one side of it is open."""
     most, few, half = (verdicts.Measured(m, m - 0.1, m + 0.1) for m in (0.9, 0.1, 0.5))
     assert maps_shares.opposed(verdicts.HOLDS, few) and maps_shares.opposed(verdicts.FAILS, most)
-    for means, share in (
-        (verdicts.HOLDS, most),
-        (verdicts.FAILS, few),
-        (verdicts.HOLDS, half),
-        (verdicts.FAILS, half),
-        (verdicts.OPEN, most),
-        (verdicts.OPEN, few),
-    ):
-        assert not maps_shares.opposed(means, share), (means, share)
+    for means, shares in (
+        (verdicts.HOLDS, (most, half)), (verdicts.FAILS, (few, half)), (verdicts.OPEN, (most, few)),
+    ):  # fmt: skip
+        assert not any(maps_shares.opposed(means, share) for share in shares), means
 
 
-def test_verdicts_compare_runs_and_means(monkeypatch):
-    """Would catch a sentence judged by another experiment's cells, or means for runs."""
-    noise = np.linspace(-60, 60, 40)
-    base = np.full(40, 1000.0)
+def test_verdicts_compare_runs_and_means():
+    """Would catch means for runs, and 1/M of another M than the experiment's."""
+    noise, base = np.linspace(-60, 60, 40), np.full(40, 1000.0)
 
-    class Made:
-        horizons, seeds = (HORIZON,), 40
+    def end(name, horizon, **cell):
+        if name == "fig10_graphs" and cell["graph"] == "ring":
+            return base + 500
+        if name == "fig08_heterogeneous_central" and cell["algorithm"] == "Single":
+            return 5 * base
+        return base + noise if cell.get("epsilon") == "none" else base
 
-        def load(self, name):
-            return {HORIZON: xr.Dataset(attrs={"agents": 5})}
-
-        def end(self, name, horizon, **cell):
-            if name == "fig10_graphs":
-                return base + (500 if cell["graph"] == "ring" else 0)
-            if name == "fig08_heterogeneous_central" and cell["algorithm"] == "Single":
-                return 5 * base
-            if cell.get("epsilon") == "none":
-                return base + noise
-            return base
-
-    rows = {row["sentence"]: row for row in maps_shares.verdict_rows(Made())}
-    assert rows["ring above star"]["share of single runs"][0] == 1
-    assert rows["ring above star"]["the means"] == verdicts.HOLDS
-    assert rows["less ε, more regret"]["share of single runs"][0] == 0
-    assert rows["1/M of agents alone within 5 %"]["share of single runs"][0] == 1
-    none = rows["ε = 1 within 5 % of no noise"]
-    true = np.abs(base / (base + noise) - 1) <= 0.05
-    assert 0 < none["share of single runs"][0] == true.mean() < 1
-    assert none["the means"] == verdicts.HOLDS
-    assert len(rows) == 10
+    load = lambda name: {HORIZON: xr.Dataset(attrs={"agents": 5})}  # noqa: E731
+    data = SimpleNamespace(horizons=(HORIZON,), seeds=40, load=load, end=end)
+    found = {
+        row["sentence"]: (row["share of single runs"][0], row["the means"])
+        for row in maps_shares.verdict_rows(data)
+    }
+    near = (np.abs(base / (base + noise) - 1) <= 0.05).mean()
+    assert 0 < near < 1 and len(found) == 10
+    assert found["ring above star"] == (1, verdicts.HOLDS)
+    assert found["less ε, more regret"][0] == 0
+    assert found["1/M of agents alone within 5 %"][0] == 1
+    assert found["ε = 1 within 5 % of no noise"] == (near, verdicts.HOLDS)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
@@ -617,12 +597,11 @@ def test_rows_of_gaps_have_their_cells_numbers():
     assert [row["commits to a worse arm"][0] for row in rows] == [0, 0, 0, 0, 0, 0.5]
     assert rows[2]["spends the budget"][1:] == lost_interval(1, 4, 0.95)
     assert rows[0]["regret"] == common.interval([690, 735, 765, 810])
-    assert [row["R = 5 close to no budget: excess"][0] for row in rows[1::2]] == pytest.approx(
-        [1, 0.2, 0.01]
-    )
-    assert [row["R = 4 and 5 alike: excess"][0] for row in rows[::2]] == pytest.approx(
-        [0.5, 0.25, 1 / 101]
-    )
+    for head, part, wanted in (
+        ("R = 5 close to no budget: excess", rows[1::2], [1, 0.2, 0.01]),
+        ("R = 4 and 5 alike: excess", rows[::2], [0.5, 0.25, 1 / 101]),
+    ):
+        assert [row[head][0] for row in part] == pytest.approx(wanted)
     for tolerance, wanted in (("2.5", [0, 0, 1]), ("5", [0, 0, 1]), ("10", [0, 0, 1])):
         assert [row[f"both, within {tolerance} %"] for row in rows[::2]] == wanted
     assert maps_gaps.held_rows(rows, 0.05)["both"].tolist() == [False, False, True]
@@ -693,16 +672,11 @@ def test_shares_of_instances_are_counted_from_their_runs():
 
 def test_sentences_compare_the_cells_that_they_name():
     """Would catch a sentence about single runs whose order is turned round, or another cell's."""
-
-    class Named:
-        seeds = 3
-
-        def end(self, name, horizon, **cell):
-            return name.partition("_")[0], *cell.values()
-
+    end = lambda name, horizon, **cell: (name.partition("_")[0], *cell.values())  # noqa: E731
+    named = SimpleNamespace(seeds=3, end=end)
     smallest = maps_shares.claims_measured.ORACLE
     found = {
-        each.words: (each.compared(Named(), HORIZON), each.tolerance)
+        each.words: (each.compared(named, HORIZON), each.tolerance)
         for each in maps_shares._sentences()
         if not each.words.startswith("1/M")
     }
