@@ -589,10 +589,7 @@ def test_the_yardstick_is_the_best_that_tells_nobody_anything():
     base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
     apart = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # 0 on average
     edge = 3.495406 * math.sqrt(2.5 / 5)  # of two intervals, which hold together
-    finals = {
-        "cdp": base + apart - 1.01 * edge,
-        "ddp": base + apart - 0.99 * edge,
-    }
+    finals = {"cdp": base + apart - 1.01 * edge, "ddp": base + apart - 0.99 * edge}
 
     def told(finals):
         entrants = [arena.entrant(name, run_of(values)) for name, values in finals.items()]

@@ -149,11 +149,7 @@ TWICE = {
 def test_quotations_are_a_few_words_and_stand_in_one_list():
     """Would catch a copied sentence, and one that is measured and settled or not judged."""
     assert [quote for quote in quotations() if len(quote.split()) > 16] == []
-    others = [
-        *claims_settled.SETTLED,
-        *claims_misprints.MISPRINTS,
-        *claims_settled.UNMEASURED,
-    ]
+    others = [*claims_settled.SETTLED, *claims_misprints.MISPRINTS, *claims_settled.UNMEASURED]
     both = {
         row.quote
         for row in (*claims.ROWS, *claims.BOUNDS)
@@ -861,7 +857,7 @@ def test_the_page_has_every_sentence_and_every_number(tmp_path, monkeypatch):
         "upper",
     )
     assert [written[1][head] for head in heads] == [
-        *("measured", "2", "IV", "words 1", "T = 10⁴", "share", "0.3", "0.2", "0.4"),
+        *("measured", "2", "IV", "words 1", "T = 10⁴", "share", "0.3", "0.2", "0.4")
     ]
     assert (written[1]["counted"], written[1]["told"]) == ("True", "30 %")
     assert [written[1][f"verdict at {at}"] for at in ("half", "stated", "twice")] == [

@@ -468,9 +468,7 @@ def _places(members: Sequence[Row]) -> Iterable[str]:
 
 
 def _matched(
-    lines: Sequence[str],
-    shown: Sequence[list[dict[str, str]]],
-    leaks: Sequence[dict[str, str]],
+    lines: Sequence[str], shown: Sequence[list[dict[str, str]]], leaks: Sequence[dict[str, str]]
 ) -> Iterable[str]:
     """Holds the tables of views against their CSV."""
     views = [found.groups() for line in lines if (found := VIEW.fullmatch(line))]

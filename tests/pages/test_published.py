@@ -373,7 +373,7 @@ BROKEN: dict[str, dict[str, Change]] = {
         "a mean of a panel": put(r"(?<=\()[\d,]+(?=\) at ε = 50; to )", off, count=0),
     },
     "arena_leak_T1e5.md": {
-        "no seeds of those that take long": put(", [\\d or]+ of those that take long", ""),
+        "no seeds of those that take long": put(", [\\d or]+ of those that take long", "")
     },
     "arena_leak_T1e6.md": {
         "a panel's absent contestant unsaid": put(" / AdaP-UCB", ""),
