@@ -94,11 +94,6 @@ def arena(csv: Tables) -> Iterable[Note]:
         for row in csv[f"arena_differ_{power}"]:
             key = ("regret at T", row["algorithm"], T, row["seeds, where alike"])
             yield key, f"arena_differ_{power}.csv", float(row["agents alike"])
-        for row in csv[f"arena_regret_{power}"]:
-            if row["slot"] == T and row["quantity"] in ("regret", "regret at T", "links at T"):
-                head = row["quantity"].removesuffix(" at T") + " at T"
-                key = (head, row["curve"], T, main[row["curve"]]["seeds"])
-                yield key, f"arena_regret_{power}.csv", float(row["mean"])
 
 
 def server(csv: Tables) -> Iterable[Note]:
