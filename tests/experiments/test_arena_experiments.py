@@ -26,7 +26,6 @@ from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import known
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole
-from fmab_jax.core import graphs
 
 
 def test_everybody_takes_part():
@@ -722,19 +721,6 @@ def test_links_of_counts_are_told_apart():
         fmab.ddp_mab(None, "ring"), fmab.Problem(np.array([0.9, 0.1]), agents=5), 3000, 8, times=1
     ).isel(time=-1)
     assert (arena.links(ring) == ring.rounds_made * 2 * 5).all()
-
-
-def test_what_a_round_takes_is_counted_alike():
-    """Would catch SAC's way to the server among the links of agents, or hops in place of edges."""
-    found = arena_protocols.tables(graphs.make("path", 4))
-    taken = {
-        words: (table.wait + 1, arena_protocols.links(table), arena_protocols.vectors(table))
-        for words, table in found.items()
-    }
-    # By hand: over 0-1-2-3 everybody hears everybody after three slots. To sink 1 come 0 and 2 in
-    # the first slot and 3, passed on, in the second.
-    assert taken["GIS"] == (3, 8, 12)
-    assert taken["SAC to one sink"] == (2, 4, 4)
 
 
 def test_clients_of_fed1_ucb_like_other_arms_than_the_mean_of_all():

@@ -772,17 +772,11 @@ def test_disagreement_counts_agents_by_their_own_best_arm():
     """Catches a share over arms or instances instead of agents, and a spread without effect or of
     another scale than the problem has."""
     assert common.disagreement(5, 10, 0) == 0
-    problem = fmab.Problem.heterogeneous(5, 10, 1.0)
-    wrong = 0
-    for seed in range(3):
-        means = problem.fixed(seed).means.tolist()
-        overall = [math.fsum(column) for column in zip(*means, strict=True)]
-        wrong += sum(row.index(max(row)) != overall.index(max(overall)) for row in means)
-    assert common.disagreement(5, 10, 1.0, instances=3) == pytest.approx(wrong / 15)
-    assert wrong > 0
-    half = [fmab.Problem.heterogeneous(5, 10, 0.5).fixed(seed).means for seed in range(30)]
-    wrong = sum((each.argmax(axis=1) != each.mean(axis=0).argmax()).sum() for each in half)
-    assert 0 < common.disagreement(5, 10, 0.5, instances=30) == pytest.approx(wrong / 150)
+    for spread, instances in ((1.0, 3), (0.5, 30)):
+        problem = fmab.Problem.heterogeneous(5, 10, spread)
+        drawn_means = [problem.fixed(seed).means for seed in range(instances)]
+        wrong = np.mean([each.argmax(1) != each.mean(0).argmax() for each in drawn_means])
+        assert 0 < common.disagreement(5, 10, spread, instances) == pytest.approx(wrong)
 
 
 def finding(stream, claim, lower, constant=False, histogram=((0, 1, 3), (40, 60), (50, 90)), **own):

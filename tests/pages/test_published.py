@@ -447,8 +447,6 @@ TWICE: dict[str, tuple[str, Change, str, Change]] = {
         for what, change in (
             ("agree, and are told not to", ("yes: regret", "no: regret")),
             ("off by something else", (r"(?<=links [+-])[\d.]+(?= %)", off)),
-            ("a ratio that does not agree", ("no: AdaP-UCB has", "yes: AdaP-UCB has")),
-            ("a ratio of others", (r"(?<=AdaP-UCB has )[\d.]+", off)),
             ("another order", (", between the other two", "")),
         )
     },
