@@ -185,30 +185,22 @@ def of_rows(change: Callable[[list[dict[str, str]]], None]) -> Change:
     return changed
 
 
-def swap(rows: list[dict[str, str]], labels: tuple[str, ...], heads: tuple[str, ...]) -> None:
-    """Swaps cells of two contestants."""
-    one, other = (next(row for row in rows if row["algorithm"] == label) for label in labels)
-    for head in heads:
-        one[head], other[head] = other[head], one[head]
+TWO = ("KL-UCB, pooled", "UCB1, pooled")
 
 
-def places_swapped(below: str, labels: tuple[str, ...], place: str) -> Change:
-    """Swaps the places of two contestants in the first table below some words."""
-
-    def change(page: str) -> str:
-        before, words, after = page.partition(below)
-        lines = [line_of(after.partition("\n\n* ")[0], f"| {label} |") for label in labels]
-        first, last = (re.search(place, line)[0] for line in lines)  # type: ignore[index]
-        after = after.replace(lines[0], lines[0].replace(first, last, 1), 1)
-        return before + words + after.replace(lines[1], lines[1].replace(last, first, 1), 1)
-
-    return change
+def places_swapped(page: str) -> str:
+    """Swaps the places of two contestants in the first table; their regret stays."""
+    before, words, after = page.partition("## T = 10⁴\n")
+    lines = [line_of(after.partition("\n\n* ")[0], f"| {label} |") for label in TWO]
+    first, last = (re.search(r"\S+ of \d+(?= \|)", line)[0] for line in lines)  # type: ignore[index]
+    after = after.replace(lines[0], lines[0].replace(first, last, 1), 1)
+    return before + words + after.replace(lines[1], lines[1].replace(last, first, 1), 1)
 
 
-def rows_of_sums(rows: list[dict[str, str]]) -> None:
-    """Swaps two places of a view in the table of all views; their regret stays."""
-    own = [row for row in rows if "sums" in row["view"] and row["ε"] == rows[0]["ε"]]
-    swap(own, ("CDP-MAB", "HDP-MAB, 10 stars of 5"), ("place from", "to"))
+def other_places(rows: list[dict[str, str]]) -> None:
+    """Swaps the same places in the table beside the page."""
+    one, other = (next(row for row in rows if row["algorithm"] == label) for label in TWO)
+    one["place"], other["place"] = other["place"], one["place"]
 
 
 FIRST = "| I | “without deteriorating the regret”"
@@ -244,7 +236,7 @@ NONE4, NONE = (f"* Surely within 5 % of uniform play, or worse, T = {T}" for T i
 GROUP = "* Trusted: nobody, up to the ε of a reward; messages: ε = 1, T = 10⁵"
 QUIET = "* Trusted: nobody: nothing is told; actions: ε = 1, T = 10⁵"
 DIFFER = "* Where agents differ, T = 10⁵"
-FED1, TWO = "| Fed1-UCB, f = 5 |", ("KL-UCB, pooled", "UCB1, pooled")
+FED1 = "| Fed1-UCB, f = 5 |"
 UNLIKE = (
     "common seeds). They differ in trust or leak (KL-UCB, pooled: others, ε: 1 / UCB1: x, ε: 2)."
 )
@@ -428,19 +420,9 @@ BROKEN: dict[str, dict[str, Change]] = {
 TWICE: dict[str, tuple[str, Change, str, Change]] = {
     "places against the intervals": (
         "ARENA.md",
-        places_swapped("## T = 10⁴\n", TWO, r"\S+ of \d+(?= \|)"),
+        places_swapped,
         "arena_T1e4.csv",
-        of_rows(lambda rows: swap(rows, TWO, ("place",))),
-    ),
-    "places of a view against the intervals": (
-        "ARENA.md",
-        places_swapped(
-            "View: **whoever sees secure sums and no message**",
-            ("CDP-MAB", "HDP-MAB, 10 stars of 5"),
-            r"(?<=; )\S+ of \d+",
-        ),
-        "arena_leak_T1e4.csv",
-        of_rows(rows_of_sums),
+        of_rows(other_places),
     ),
     **{
         f"settings: {what}": ("ARENA.md", put(*change), "arena_settings.csv", put(*change))
