@@ -358,18 +358,16 @@ def test_the_page_has_caps_and_the_far_horizon():
     parts, dials = made_up()
     far = {name: ran(regret, 40.0) for name, regret in (("cdp", 900.0), ("kl_se", 30.0))}
     page = arena_fronts.sections(results(parts, dials, far))
-    assert page[0] == "## What is possible, T = 10⁵"
-    assert "## In the long run, T = 10⁹" in page
-    for line in common.table_lines(arena_fronts.capped(parts, dials, T)):
-        assert line in page
+    assert page[0] == "## What is possible, T = 10⁵" and "## In the long run, T = 10⁹" in page
     rows = arena_fronts.far_rows(far)
-    assert [row["algorithm"] for row in rows] == ["KL-SE", "CDP-MAB"]
+    assert [(row["algorithm"], row["epsilon of messages"]) for row in rows] == [
+        *(("KL-SE", "1"), ("CDP-MAB", "50"))
+    ]
     assert [row["regret at T"][0] for row in rows] == pytest.approx([30.0, 900.0])
-    assert [row["epsilon of messages"] for row in rows] == ["1", "50"]
-    for line in common.table_lines(rows):
-        assert line in page
-    most = max(
+    tables = [*common.table_lines(arena_fronts.capped(parts, dials, T)), *common.table_lines(rows)]
+    assert [line for line in tables if line not in page] == []
+    many = [
         len(arena_fronts.points(view, leak, parts["b"], dials))
         for view, leak, _ in arena_fronts.CAPS
-    )
-    assert f"among up to {most} configurations" in "\n".join(page)
+    ]
+    assert f"among up to {max(many)} configurations" in "\n".join(page)
