@@ -35,11 +35,15 @@ def published(monkeypatch):
     return kept
 
 
-def numbers_of(picture, folder):
-    """Returns the rows of a picture as its CSV file has them."""
-    path = common.save_rows(picture.rows, folder / f"{picture.name}.csv")
+def rows_of(path):
+    """Returns the rows of a CSV file."""
     with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def three(row, head):
+    """Returns a number of a CSV file with the ends of its interval."""
+    return [float(row[f"{head}{end}"]) for end in ("", ", lower", ", upper")]
 
 
 def words_of(path):
@@ -84,3 +88,12 @@ def legible(figure, width):
         assert page.contains(*box.min) and page.contains(*box.max), f"cut off: {text}"
     for (one, box), (other, next_) in itertools.combinations(zip(texts, boxes, strict=True), 2):
         assert not box.overlaps(next_), f"{one} and {other}"
+
+
+def readable(kept, name, folder):
+    """Asserts that a picture can be read at both widths; returns its alternative text, caption."""
+    legible(kept[name], 7.0)
+    legible(kept[f"{name}_column"], 8.5 / 2.54)
+    alt, caption = words_of(folder / f"{name}.md")
+    assert len(alt) > 40
+    return alt, caption

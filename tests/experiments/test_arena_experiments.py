@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 import math
 import re
 from pathlib import Path
@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, legible, numbers_of, published, words_of
+from legibility import drawn, published, readable, rows_of, three
+from pages import writers
 
 import fmab_jax as fmab
 from experiments import (
@@ -24,10 +25,8 @@ from experiments import (
 )
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import known
-from fmab_jax.analysis import statements
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole
-from fmab_jax.core import graphs
 
 
 def test_everybody_takes_part():
@@ -260,7 +259,7 @@ def test_a_secure_sum_that_papers_do_not_have_is_said_to_be_given():
 
 def test_delta_is_said_to_be_large_and_what_hangs_on_it():
     """Would catch 10⁻⁶ taken for small where a run has up to 5 x 10⁷ rewards, and numbers of the
-    sensitivity, on the page or in the report, that the accountant does not give."""
+    sensitivity that the accountant does not give."""
     told = arena_report.small(10**6)
     assert "is not small for this unit, which is one reward among M T = 50,000,000." in told
     assert "M T = 500,000." in arena_report.small(10**4)
@@ -269,15 +268,7 @@ def test_delta_is_said_to_be_large_and_what_hangs_on_it():
         "31.0 / 2.69 / 0.517 up to δ = 10⁻¹²",
     ):
         assert words in told
-    page = (Path(arena.__file__).parents[1] / "docs/privacy.md").read_text("utf-8")
-    assert "A $\\delta$ of $10^{-6}$ is not small here." in page
-    for leak in (50, 5, 1):
-        (line,) = (line for line in page.splitlines() if line.startswith(f"| {leak} | "))
-        cells = [float(cell) for cell in line.split("|")[2:-1]]
-        deltas = (1e-6, 1e-9, 1e-12)
-        wanted = [laplace_sum_epsilon(50, 1 / leak, delta) for delta in deltas]
-        assert cells == [float(f"{each:.3g}") for each in wanted]
-    text = " ".join(arena_report._at_matched_trust(10**4, parts(), Path("nowhere")))
+    text = " ".join(arena_report._at_matched_trust(10**4, writers.parts(10**4), Path("nowhere")))
     assert arena_report.small(10**4) in text
 
 
@@ -295,7 +286,7 @@ def test_no_more_is_said_of_a_column_than_that_one_epsilon_covers_it(monkeypatch
             file.write(f"{row}\n")
     told = "of the actions of index policies the audit shows 0.14 to 0.83 of it."
     assert arena_report.noted(what, tmp_path).endswith(told)
-    found = parts()
+    found = writers.parts(10**4)
     text = " ".join(arena_report._at_matched_trust(10**4, found, tmp_path))
     assert "All of a column are covered by the same ε of one reward" in text and told in text
     assert "leak the same" not in text + arena_report.TABLE
@@ -474,7 +465,7 @@ def test_parts_have_the_seeds_that_their_contestants_can_run(monkeypatch, horizo
 def test_few_agents_alone_stand_for_all():
     """Would catch a factor that is forgotten, or other means than everybody else's."""
     entry = arena.LINE_UP["ucb1"]
-    few = arena._run(entry, entry.algorithm, 0.0, 1000, 16, None, "")
+    few = arena.run(entry, entry.algorithm, 0.0, 1000, 16, None, "")
     own = fmab.simulate(
         fmab.ucb1(), fmab.Problem.heterogeneous(5, 100, 0.0), 1000, 16, times=common.slots(1000)
     )
@@ -491,71 +482,18 @@ def run_of(values):
     return xr.Dataset({"regret": (("seed", "time"), np.asarray(values, float)[:, None])})
 
 
-def test_rankings_say_what_the_numbers_do():
-    """Would catch a winner that cannot be told from the second and is not said to be so, all cut
-    to the seeds of whoever has fewest, and a difference of the wrong sign."""
-    rng = np.random.default_rng(3)
-    instance = rng.normal(1000, 300, 200)
-    finals = {
-        "cdp": instance + rng.normal(0, 1, 200),
-        "ddp": instance + rng.normal(0, 1, 200) + 0.01,
-        "hdp": instance + 50 + rng.normal(0, 1, 200),
-        # Fewer seeds, easier ones among them only if the rest were counted.
-        "fed_ucb": instance[:100] + 500,
-    }
-    runs = {name: run_of(values) for name, values in finals.items()}
-    text = arena_report._least("Of all", list(finals), runs, unlike=True)
-    best = min(("cdp", "ddp"), key=lambda name: finals[name].mean())
-    other = "ddp" if best == "cdp" else "cdp"
-    label = {name: arena.LINE_UP[name].label for name in finals}
-    mean, second = finals[best].mean(), finals[other].mean()
-    assert text.startswith(f"* Of all: {label[best]} may have the least regret, {mean:,.0f} [")
-    assert f"] (200 seeds); cannot be told from it: {label[other]}, {second:,.0f} [" in text
-    # Per cent of the best one's mean on the common seeds.
-    extra = (finals["hdp"] - finals[best]).mean()
-    assert f"; {label['hdp']} has {extra:.1f} [" in text
-    assert f"] more ({100 * extra / mean:.3g} %, 200 common seeds)." in text
-    # Of the same trust, but of another leak.
-    assert text.endswith(f" / {label['fed_ucb']}: nobody, up to the ε of a message, ε: 1).")
-    # Which is refused where that is not asked for.
-    with pytest.raises(ValueError, match="alike in whom they trust"):
-        arena_report._least("Of all", list(finals), runs)
-
-
-def test_who_cannot_be_told_apart_depends_on_how_many_are_compared():
-    """Would catch intervals that are not simultaneous, though ARENA.md says that they are, a level
-    for one contestant too many, and a difference to another than the first."""
-    apart = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])  # 1 on average, deviation 1.58
-    # Student t with 4 degrees of freedom for 1, 3 and 6 pairs at 95 %.
-    half = {2: 2.776445, 3: 3.960786, 4: 4.851008}
-    base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
-
-    def told(finals):
-        runs = {name: run_of(values) for name, values in finals.items()}
-        return arena_report._least("All", list(finals), runs, unlike=True)
-
-    for number, t in half.items():
-        edge = t * math.sqrt(2.5 / 5)  # of the interval, which just holds 0 or just does not
-        for shift, alike in ((1.01, False), (0.99, True)):
-            finals = {"cdp": base, "hdp": base + apart - 1 + edge * shift}
-            finals |= {name: base + 1000 for name in ("ddp", "fed_ucb")[: number - 2]}
-            text = told(finals)
-            has = "may have" if alike else "has"
-            assert text.startswith(f"* All: CDP-MAB {has} the least regret, 30 [")
-            assert ("cannot be told from it: HDP-MAB, 10 stars of 5" in text) == alike
-            if not alike:
-                mean = edge * shift
-                low, high = mean - edge, mean + edge
-                more = re.search(r"; HDP-MAB, 10 stars of 5 has (.+?) \[(.+?), (.+?)\] more", text)
-                # Half a unit of the last digit is the most that is rounded away.
-                for shown, known in zip(more.groups(), (mean, low, high), strict=True):
-                    places = len(shown.partition(".")[2])
-                    assert abs(float(shown) - known) <= 0.51 * 10.0**-places
-                assert low > 0 and float(more[2]) > 0
-    # 95 % for the mean itself: 30 and 2.7764 sqrt(250 / 5).
-    assert "30 [10, 50] (5 seeds)" in text
-    zero = told({"cdp": base, "hdp": base.copy()})
-    assert zero.endswith("; cannot be told from it: HDP-MAB, 10 stars of 5, 30 [10, 50] (5 seeds).")
+def test_who_cannot_be_told_apart_is_whose_interval_of_95_percent_holds_0():
+    """Would catch another level than ARENA.md has, and a difference to another than the first."""
+    base, apart = np.array([10.0, 30, 20, 50, 40]), np.array([-1.0, 0, 1, 2, 3])
+    # Student t with 4 degrees of freedom; the deviation of `apart` is 1.58, its mean 1.
+    edge = 2.776445 * math.sqrt(2.5 / 5)
+    for shift, words in (
+        (1.01, "CDP-MAB has the least regret, 30 [10, 50] (5 seeds); HDP-MAB, 10 stars of 5 has"),
+        (0.99, "CDP-MAB may have the least regret, 30 [10, 50] (5 seeds); cannot be told from it:"),
+    ):
+        runs = {"cdp": run_of(base), "hdp": run_of(base + apart - 1 + edge * shift)}
+        text = arena_report._least("All", list(runs), runs)
+        assert text.startswith(f"* All: {words}")
 
 
 def test_only_those_of_one_trust_and_leak_are_ranked():
@@ -585,26 +523,6 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     assert groups[words["alone"], "no bound"] == ["ucb1", "thompson", "kl_ucb"]
     assert groups[words["alone"], "0"] == ["uniform_play"]
     assert list(groups)[0] == (words["open"], "no bound") and len(groups) == 10
-    # A row for everybody, and a sentence for each group of several that were run.
-    found = parts()
-    rows = arena_report._rows(found["a"])
-    numbers = [len(names) for names in groups.values()]
-    assert [row["place"].partition(" of ")[2] for row in rows] == [
-        str(number) for number in numbers for _ in range(number)
-    ]
-    for names in groups.values():
-        part, rows = rows[: len(names)], rows[len(names) :]
-        assert {row["algorithm"] for row in part} == {arena.LINE_UP[n].label for n in names}
-    lines = arena_report._winners(10**4, found)
-    starts = [
-        f"* Trusted: {trust}; {'actions' if trust == words['alone'] else 'messages'}: "
-        f"{leak if leak == 'no bound' else f'ε = {leak}'}, T = 10⁴: "
-        for (trust, leak), names in groups.items()
-        if len(names) > 1
-    ]
-    assert len(starts) == 8
-    for line, start in zip(lines[1:-2], starts, strict=True):
-        assert line.startswith(start), line
 
 
 def test_a_large_epsilon_does_not_make_somebody_trusted_by_nobody():
@@ -663,100 +581,6 @@ def test_places_are_those_that_common_seeds_leave_open():
         cell = common.cell(common.interval(finals[name]))
         assert row["seeds"] == len(finals[name])
         assert [row[f"ε = {leak:g}"] for leak in arena.LEAKS] == [f"{cell}; {places[name]}"] * 6
-    # So are those that the words of a figure name.
-    entrants = {name: arena.entrant(name, found[name]) for name in ("cdp", "ddp", "hdp")}
-    told = {
-        name: f"{each.label}, {finals[name].mean():,.0f} ({len(finals[name])} seeds)"
-        for name, each in entrants.items()
-    }
-    order = sorted(("cdp", "hdp"), key=lambda name: -finals[name].mean())
-    tied = f"one of these, which cannot be told apart: {told[order[0]]} / {told[order[1]]}"
-    assert arena_figures._ends([*entrants.values()]) == (told["ddp"], tied)
-    least, most = arena_figures._ends([entrants["ddp"], entrants["cdp"]], lambda label: f" {label}")
-    assert least == f"{told['ddp']} DDP-MAB, ring" and most == f"{told['cdp']} CDP-MAB"
-
-
-def test_sentences_at_matched_trust_name_view_accountant_and_who_is_absent():
-    """Would catch another view's or leak's numbers, an accountant that is not said, and somebody
-    who takes no part and is not named with the reason."""
-    found = {
-        (view, name, leak): made_up(regret * leak * (1 + i), 0)
-        for i, (view, what) in enumerate(arena.VIEWS.items())
-        for name, regret in (("cdp", 400), ("dist_dp_se", 300), ("dp_se", 1))
-        if name in what.makers
-        for leak in arena.LEAKS
-    }
-    runs = {"a": {"kl_ucb": made_up(2000, 0)}, "b": found}
-    lines = arena_report._at_matched_trust(10, runs, Path("nowhere"))
-    assert lines[0].startswith("**At matched trust, T = 10.** ")
-    heads = [line for line in lines if line.startswith("View: ")]
-    delta = "accountant: ε up to δ = 10⁻⁶."
-    starts = [
-        "View: **whoever reads single messages**; accountant: pure ε. A message of CDP-MAB",
-        # As the ledger's own inverse has it.
-        f"View: **whoever sees secure sums and no message**; {delta} Of a leak of 1, a message of "
-        "CDP-MAB, or a reward of LDP-UCB-L, has noise for 2.63, since its sums are over all "
-        "agents; a message of HDP-MAB for 1.28,",
-        f"View: **whoever sees actions alone**; {delta} CDP-MAB, HDP-MAB, KL-SE "
-        "and pooled LDP-UCB act on",
-    ]
-    for head, start in zip(heads, starts, strict=True):
-        assert head.startswith(start)
-    said = [line for line in lines if line.startswith("* ")]
-    best = {"messages": "CDP-MAB", "sums": "Dist-DP-SE", "actions": "DP-SE"}
-    first = {"messages": "cdp", "sums": "dist_dp_se", "actions": "dp_se"}
-    numbers = {"messages": 1, "sums": 2, "actions": 3}
-    private = len({name for what in arena.VIEWS.values() for name in (*what.makers, *what.absent)})
-    label = {name: entry.label for name, entry in arena.LINE_UP.items()}
-    told = [(view, leak) for view in arena.VIEWS for leak in (0.1, 1.0, 10.0)]
-    for (view, leak), line in zip(told, said, strict=True):
-        what, mean = arena.VIEWS[view], found[view, first[view], leak].regret.isel(time=-1).mean()
-        own = f"pure ε = {leak:g}" if view == "messages" else f"ε = {leak:g} up to δ = 10⁻⁶"
-        start = (
-            f"* At matched trust, T = 10, by {what.who}, {own}: of {numbers[view]} of {private} "
-        )
-        start += f"contestants, {best[view]} has the least regret, "
-        assert line.startswith(start)
-        told_mean = line.removeprefix(start).partition(" [")[0].replace(",", "")
-        digits = len(told_mean.partition(".")[2])
-        assert abs(float(told_mean) - float(mean)) <= 0.5 * 10**-digits
-        assert "They differ" not in line
-        reasons = {}
-        for name, why in what.absent.items():
-            reasons.setdefault(why, []).append(label[name])
-        for name in what.makers:
-            if (view, name, leak) not in found:
-                why = arena.STEPS if arena.LINE_UP[name].steps else arena.UNASKED
-                reasons.setdefault(why, []).append(label[name])
-        for why, labels in reasons.items():
-            assert f" Not run, {why}: {' / '.join(labels)}." in line
-        assert line.count("Not run, ") == len(reasons)
-        # Whoever tells nobody anything is no yardstick of actions, which leak all.
-        assert (" Yardstick: KL-UCB by every agent alone" in line) == (view != "actions")
-    # By hand, of one view.
-    assert (
-        " Not run, because no ε covers a share of the noise: Dist-DP-SE / KL-SE, secure sum / "
-        "DP-IMED, secure sum / DP-KLUCB, secure sum. Not run, because they tell nobody anything: "
-        "CDP-MAB alone / DP-SE / AdaP-UCB / AdaP-KLUCB / Lazy-DP-TS / DP-IMED / DP-KLUCB / Private "
-        "UCB (tree) / LDP-UCB-L, alone / LDP-UCB-B, alone. Not run, because this run leaves them "
-        "out: CDP-MAB, radius × 0.3 / DDP-MAB, ring / HDP-MAB, 10 stars of 5 / KL-SE / KL-SE, arms "
-        "shared out / KL-SE, ring / KL-SE, 10 stars of 5 / DEMAB, private. "
-        "Not run, because simulating them slot by slot takes too long: "
-        "Fed_UCB, ring, scaled / LDP-UCB-L, pooled / LDP-UCB-B, pooled."
-    ) in said[0]
-    # A column for each leak, a row for each that takes part.
-    tables = [line for line in lines if line.startswith("| ")]
-    assert (
-        tables[0]
-        == "| algorithm | seeds | " + " | ".join(f"ε = {leak:g}" for leak in arena.LEAKS) + " |"
-    )
-    assert [line.split(" | ")[0][2:] for line in tables] == [
-        *("algorithm", "CDP-MAB"),
-        *("algorithm", "CDP-MAB", "Dist-DP-SE"),
-        *("algorithm", "CDP-MAB", "Dist-DP-SE", "DP-SE"),
-    ]
-    nothing = arena_report._at_matched_trust(10, {"a": runs["a"], "b": {}}, Path("nowhere"))
-    assert not any(line.startswith(("View", "|", "* ")) for line in nothing)
 
 
 def test_the_yardstick_is_the_best_that_tells_nobody_anything():
@@ -765,10 +589,7 @@ def test_the_yardstick_is_the_best_that_tells_nobody_anything():
     base = np.array([10.0, 30.0, 20.0, 50.0, 40.0])
     apart = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # 0 on average
     edge = 3.495406 * math.sqrt(2.5 / 5)  # of two intervals, which hold together
-    finals = {
-        "cdp": base + apart - 1.01 * edge,
-        "ddp": base + apart - 0.99 * edge,
-    }
+    finals = {"cdp": base + apart - 1.01 * edge, "ddp": base + apart - 0.99 * edge}
 
     def told(finals):
         entrants = [arena.entrant(name, run_of(values)) for name, values in finals.items()]
@@ -785,26 +606,6 @@ def test_the_yardstick_is_the_best_that_tells_nobody_anything():
     more = np.concatenate([base + apart + 5, np.full(95, -1e6)])
     assert told({"ddp": more}) == f"{start}nobody."
     assert told({"ddp": base[:3] - 1 - 0.1 * apart[:3]}) == f"{start}DDP-MAB, ring."
-
-
-def test_who_is_least_where_agents_differ_is_said():
-    """Would catch the numbers of agents alike, and whoever cannot run there left out silently."""
-    differ = {
-        (name, words): made_up(regret, 0)
-        for name, pair in (("cdp", (500, 900)), ("ucb1", (100, 5000)))
-        for words, regret in zip(arena.SPREADS, pair, strict=True)
-    }
-    found = {"cdp": differ["cdp", "agents alike"], "ucb1": differ["ucb1", "agents alike"]}
-    *_, line = arena_report._winners(10, {"a": found, "c": differ})
-    assert line.startswith(
-        f"* Where agents differ, T = 10: of 2 of {len(arena.LINE_UP)} contestants, CDP-MAB has "
-        "the least regret, "
-        f"{float(differ['cdp', 'agents differ'].regret.isel(time=-1).mean()):,.0f} ["
-    )
-    alike = "KL-SE, arms shared out / DEMAB, private / DP-IMED, secure sum / DP-KLUCB, secure "
-    alike += "sum / DEMAB / DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
-    assert f" Not run, because they are stated for agents alike only: {alike}" in line
-    assert not any("differ, " in line for line in arena_report._winners(10, {"a": found, "c": {}}))
 
 
 def test_who_does_no_better_than_uniform_play_is_named():
@@ -833,6 +634,7 @@ def test_who_does_no_better_than_uniform_play_is_named():
     assert not any(line.startswith(f"* Trusted: {arena.TRUST['open']}") for line in lines)
     del parts["ddp"], parts["ucb1"], parts["fed_ucb"], parts["hdp"]
     lines = arena_report._winners(10**6, {"a": parts, "b": {}, "c": {}})
+    assert not any("differ, " in line for line in lines)
     assert lines[-1].startswith(f"{start}nobody; not decided: nobody. Not run, ")
 
 
@@ -922,19 +724,6 @@ def test_links_of_counts_are_told_apart():
     assert (arena.links(ring) == ring.rounds_made * 2 * 5).all()
 
 
-def test_what_a_round_takes_is_counted_alike():
-    """Would catch SAC's way to the server among the links of agents, or hops in place of edges."""
-    found = arena_protocols.tables(graphs.make("path", 4))
-    taken = {
-        words: (table.wait + 1, arena_protocols.links(table), arena_protocols.vectors(table))
-        for words, table in found.items()
-    }
-    # By hand: over 0-1-2-3 everybody hears everybody after three slots. To sink 1 come 0 and 2 in
-    # the first slot and 3, passed on, in the second.
-    assert taken["GIS"] == (3, 8, 12)
-    assert taken["SAC to one sink"] == (2, 4, 4)
-
-
 def test_clients_of_fed1_ucb_like_other_arms_than_the_mean_of_all():
     """Would catch weights that do not average to one."""
     for agents in arena_settings.FED1_WEIGHTS:
@@ -962,64 +751,27 @@ def made_up(regret, sent, seeds=4):
     return xr.Dataset(data, coords)
 
 
-def parts():
-    """Returns made-up results of all contestants: two nearly coincide, and many have no links."""
-    every = enumerate(arena.LINE_UP.items())
-    told = {name: 0 if entry.alone else 10.0 ** (i % 5 + 1) for i, (name, entry) in every}
-    regret = {name: 2000 * 1.2**i for i, name in enumerate(told)}
-    found = {"a": {name: made_up(regret[name], told[name]) for name in told}}
-    near = found["a"]["cdp"]
-    found["a"]["ddp"] = near.assign(regret=1.001 * near.regret)
-    found["b"] = {
-        (view, name, leak): made_up((1 + i) * regret[name] / leak**0.3, told[name])
-        for i, (view, what) in enumerate(arena.VIEWS.items())
-        for name in what.makers
-        for leak in arena.LEAKS
-    }
-    found["c"] = {
-        (name, words): made_up(regret[name] * (1 + spread), told[name])
-        for name in told
-        if not getattr(arena.LINE_UP[name].algorithm, "homogeneous_only", False)
-        for words, spread in arena.SPREADS.items()
-    }
-    return found
-
-
-def rows_of(path):
-    """Returns the rows of a CSV file."""
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
+def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
     """Would catch a contestant that is dropped, numbers of another view, leak, part or meter, rows
-    in the other order, words that name another than the least, the most or the seeds, somebody who
-    was not run and is not named, and one look for two or two for one in the panels of a figure."""
-    kept, found = published(monkeypatch), parts()
-    # Who is best of all is alone, and who is best where agents are alike is not where they differ.
+    in the other order, and one look for two or two for one in the panels of a figure."""
+    kept, found = published(monkeypatch), writers.parts(10**4)
+    # No two curves of a panel are alike.
     for key, data in found["b"].items():
-        alone = arena.LINE_UP[key[1]].alone
-        found["b"][key] = data.assign(regret=data.regret * (0.01 if alone else 1))
+        found["b"][key] = data.assign(
+            regret=data.regret * 1.07 ** list(arena.LINE_UP).index(key[1])
+        )
+    # Who is best where agents are alike is not where they differ.
     for i, key in enumerate(key for key in found["c"] if key[1] == "agents differ"):
         data = found["c"][key]
         found["c"][key] = data.assign(regret=data.regret * (1 + 7 * i % 5))
-    for part in ("a", "b", "c"):  # as at a long horizon
-        for key in [key for key in found[part] if key == "gossip_ucb" or "fed_ucb" in key]:
-            del found[part][key]
     written = arena.draw({10**4: found}, tmp_path)
-    assert (
-        [path.stem for path in written]
-        == list(kept)
-        == [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
-    )
+    names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
+    assert [path.stem for path in written] == list(kept) == names
     last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
     label = {name: entry.label for name, entry in arena.LINE_UP.items()}
     for each in kept.values():
         assert "M = 50 agents, K = 100 arms" in each.caption
-        assert "T = 10⁴ slots, 4 seeds" in each.caption
         assert "5 agents are run and their regret is multiplied by 50 / 5" in each.caption
-        steps = f" Not run, {arena.STEPS}: {label['fed_ucb']}"
-        assert (steps in each.caption) and f"Not run, {arena.UNASKED}" not in each.caption
     regret, links, leak, differ = kept.values()
     # Over time.
     rows = {(r["quantity"], r["curve"], r["slot"]): r for r in regret.rows}
@@ -1027,50 +779,18 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         row = rows["regret", label[name], 10**4]
         assert row["mean"] == pytest.approx(values.mean()) and row["lower"] < row["mean"]
         more = rows["minus CDP-MAB, same seeds", label[name], 10**4]
-        own = common.interval(values - last["cdp"])
+        own = common.interval(values - last["cdp"][: values.size])
         assert [more[key] for key in ("mean", "lower", "upper")] == pytest.approx(own)
-    assert [row["algorithm"] for row in regret.table] == [label[name] for name in last]
-    everybody = [arena.entrant(name, data) for name, data in found["a"].items()]
-    least, most = arena_figures._ends(everybody)
-    assert (
-        f"{len(last)} of {len(arena.LINE_UP)} algorithms, by who is trusted. "
-        "At T = 10⁴ the least mean regret is that of "
-        f"{least}; the largest is that of {most}. CDP-MAB has {last['cdp'].mean():,.0f}. "
-        f"{arena_figures.APART}"
-    ) == regret.alt
-    assert "[figure](arena_leak_T1e4.md)" in regret.caption
     # A leak of 50 beside one of 1 is said.
     assert "CDP-MAB, DDP-MAB and HDP-MAB leaks 50, of the others 1; at matched" in regret.caption
     # Against what is sent.
-    sent = {name: float(data.numbers_sent.mean()) for name, data in found["a"].items()}
-    bits = {name: number * arena.BITS.get(name, 64) for name, number in sent.items()}
-    assert [row["algorithm"] for row in links.rows] == [label[name] for name in last]
     for name, row in zip(last, links.rows, strict=True):
-        assert row["numbers sent"][0] == sent[name] == 100 * row["links at T"][0]
-        assert row["bits sent"][0] == bits[name]
-        assert row["regret at T"] == common.interval(last[name])
+        sent = float(found["a"][name].numbers_sent.mean())
+        assert row["numbers sent"][0] == sent == 100 * row["links at T"][0]
+        assert row["bits sent"][0] == sent * arena.BITS.get(name, 64)
+        assert (row["algorithm"], row["regret at T"]) == (label[name], common.interval(last[name]))
         assert row["epsilon of messages"] == arena.leaks(arena.LINE_UP[name].algorithm)["messages"]
-    telling = [name for name in last if sent[name]]
-    least = min(telling, key=bits.get)
-    best, _ = arena_figures._ends(
-        [arena.entrant(name, found["a"][name]) for name in telling],
-        lambda each: f" with {bits[next(name for name in bits if label[name] == each)]:,.0f} bits",
-    )
-    level = [row for row in links.rows if row["algorithm"] == label[least]][0]["bits sent"][2]
-    as_few = [
-        row["algorithm"]
-        for row in links.rows
-        if row["numbers sent"][0] and row["bits sent"][1] <= level
-    ]
-    as_few.remove(label[least])
-    assert (
-        f"of those that send anything, {label[least]} sends least, {bits[least]:,.0f} bits"
-        + f" (as few, by intervals: {' / '.join(as_few)})" * bool(as_few)
-        + f", and has a regret of {last[least].mean():,.0f}; the least mean regret is that of "
-        f"{best}. "
-    ) in links.alt
     assert "a released bit has 1, an arm's name 7, every other number" in links.caption
-    assert "carries 64." in links.caption
     # At matched trust.
     rows = [row for row in leak.rows if not row["why not run"]]
     cells = [
@@ -1078,71 +798,28 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
         for view, what in arena.VIEWS.items()
         for each in arena.LEAKS
         for name in what.makers
-        if name != "fed_ucb"
     ]
-    assert leak.table == rows
     for (view, each, name), row in zip(cells, rows, strict=True):
-        what = arena.VIEWS[view]
-        assert (row["view"], row["accountant"], row["ε"], row["algorithm"], row["seeds"]) == (
-            what.who, what.leak, each, label[name], 4,
-        )  # fmt: skip
-        own = found["b"][view, name, each]
-        assert row["regret at T"] == pytest.approx(common.interval(own.regret.isel(time=-1)))
-        assert row["of"] == sum(n != "fed_ucb" for n in what.makers)
-    for view, what in arena.VIEWS.items():
-        missing = {label[name]: why for name, why in what.absent.items()}
-        missing |= {label["fed_ucb"]: arena.STEPS} if "fed_ucb" in what.makers else {}
-        for each in arena.LEAKS:
-            told = {
-                row["algorithm"]: row["why not run"]
-                for row in leak.rows
-                if row["why not run"] and (row["view"], row["ε"]) == (what.who, each)
-            }
-            assert told == missing
-        for why in missing.values():
-            assert f"Not run, {why}: " in leak.caption
-        names = [name for name in what.makers if name != "fed_ucb"]
-        for each in (0.1, 1.0, 50.0):
-            means = {n: float(found["b"][view, n, each].regret.isel(time=-1).mean()) for n in names}
-            best = min(means, key=means.get)
-            ask = arena_figures.matched(view, each, found["b"])
-            least = statements.least("", ask, {}, common.LEVEL)
-            said = least.best, *least.alike
-            assert label[best] in said
-            named = [next(n for n in names if label[n] == other) for other in said]
-            told = " / ".join(f"{label[n]} ({means[n]:,.0f})" for n in named) + f" at ε = {each:g}"
-            start = f"to {what.who}, " if each == 0.1 else ", "
-            assert f"{start}{told}" in leak.alt
-    assert "Whoever reads single messages: Not run, because no ε covers a share" in leak.caption
-    assert "Whoever sees actions alone: Not run, because simulating" in leak.caption
-    # Where agents differ.
+        what, own = arena.VIEWS[view], found["b"][view, name, each].regret.isel(time=-1)
+        at = (row["view"], row["accountant"], row["ε"], row["algorithm"], row["seeds"])
+        assert at == (what.who, what.leak, each, label[name], own.size)
+        assert row["regret at T"] == pytest.approx(common.interval(own))
+        assert row["of"] == len(what.makers)
+    # Where agents differ; who is best there stands highest, in both colours.
     ends = {key: data.regret.isel(time=-1).values for key, data in found["c"].items()}
-    names = dict.fromkeys(name for name, _ in found["c"])
-    order = sorted(names, key=lambda name: ends[name, "agents differ"].mean())
-    assert [row["algorithm"] for row in differ.rows] == [label[name] for name in order]
+    order = sorted({n for n, _ in ends}, key=lambda name: ends[name, "agents differ"].mean())
     for name, row in zip(order, differ.rows, strict=True):
+        assert row["algorithm"] == label[name]
         for words in arena.SPREADS:
             assert row[words] == pytest.approx(common.interval(ends[name, words]))
-    first, final = arena_figures._ends(
-        [arena.entrant(name, found["c"][name, "agents differ"]) for name in names]
-    )
-    assert differ.alt == (
-        f"Where agents differ, the least mean regret is that of {first}; the largest is that of "
-        f"{final}. {arena_figures.APART}"
-    )
-    assert "the local best arm of 50 % of the agents" in differ.caption
-    alike = "KL-SE, arms shared out / DEMAB, private / DP-IMED, secure sum / DP-KLUCB, secure "
-    alike += "sum / DEMAB / DDUCB, ring / Dec_UCB, ring / GosInE / LCC-UCB / LCC-UCB, ring."
-    assert f"Not run, because they are stated for agents alike only: {alike}" in differ.caption
-    # What is drawn: who is best where agents differ stands highest, in both colours.
     page = pictures.Page(narrow=False)
     differ.draw(page)
     (panel,) = page.figure.axes
     assert [text.get_text() for text in panel.get_yticklabels()] == [label[n] for n in order[::-1]]
     for line, words in zip(panel.lines, arena.SPREADS, strict=True):
         assert line.get_label() == words
-        drawn = [ends[name, words].mean() for name in order[::-1]]
-        np.testing.assert_allclose(line.get_xdata(), drawn)
+        drawn_at = [ends[name, words].mean() for name in order[::-1]]
+        np.testing.assert_allclose(line.get_xdata(), drawn_at)
     page = pictures.Page(narrow=False)
     leak.draw(page)
     looks = {}
@@ -1157,22 +834,14 @@ def test_the_arenas_tables_and_words_show_the_data(monkeypatch, tmp_path):
             np.testing.assert_allclose(quiet.get_ydata(), last["kl_ucb"].mean())
         bound = lines.pop("lower bound in the end").get_ydata()
         assert list(bound) == [arena.least_possible(leak, 10**4) for leak in arena.LEAKS]
-        assert list(lines) == [label[name] for name in what.makers if name != "fed_ucb"]
-        for name in what.makers:
-            if name == "fed_ucb":
-                continue
-            drawn = [
-                float(found["b"][view, name, each].regret.isel(time=-1).mean())
-                for each in arena.LEAKS
-            ]
-            line = lines[label[name]]
-            np.testing.assert_allclose(line.get_ydata(), drawn)
-            looks.setdefault(name, set()).add(
-                (line.get_color(), line.get_linestyle(), line.get_marker())
-            )
+        for name, (told, line) in zip(what.makers, lines.items(), strict=True):
+            runs = [found["b"][view, name, each].regret.isel(time=-1) for each in arena.LEAKS]
+            np.testing.assert_allclose(line.get_ydata(), [float(run.mean()) for run in runs])
+            look = (line.get_color(), line.get_linestyle(), line.get_marker())
+            looks.setdefault(name, set()).add(look)
+            assert told == label[name]
     # Everybody looks the same in all panels, and nobody like another.
-    everybody = {name for what in arena.VIEWS.values() for name in what.makers} - {"fed_ucb"}
-    assert looks.keys() == everybody
+    assert looks.keys() == {name for what in arena.VIEWS.values() for name in what.makers}
     assert len(set.union(*looks.values())) == sum(map(len, looks.values())) == len(looks)
 
 
@@ -1202,46 +871,22 @@ def test_names_in_pictures_carry_the_leak_of_their_messages():
 
 def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     """Would catch a horizon, a contestant's reading or a setting that is left out of ARENA.md,
-    links to figures of another horizon, and numbers beside that are not those of the table."""
-    found = parts()
-    settings = {"fed1-M1-f138": None}
-    own = {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
+    links to figures of another horizon, and a ledger without somebody."""
+    found, own = writers.parts(10**4), {"T": "10⁵", "regret at T": (1.0, 0.0, 2.0)}
     monkeypatch.setattr(
         arena_settings, "_row", lambda setting, data: {"algorithm": setting.who} | own
     )
-    results = {"arena": {10**4: found, 10**5: found}, "arena_settings": {10**6: settings}}
-    results |= {"arena_fronts": {10**5: {"dials": {}, "far": {}}}}
-    written = arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
-    assert {path.name for path in written} == {
-        "arena_T1e4.csv", "arena_T1e4.md", "arena_T1e5.csv", "arena_T1e5.md",
-        "arena_ledger.md", "arena_ledger.csv", "ARENA.md",
-    }  # fmt: skip
+    results = {
+        "arena": {10**4: found, 10**5: found},
+        "arena_settings": {10**6: {"fed1-M1-f138": None}},
+        "arena_fronts": {10**5: {"dials": {}, "far": {}}},
+    }
+    arena_report.judge(arena_report.Data(results.__getitem__), tmp_path)
     page = (tmp_path / "ARENA.md").read_text("utf-8")
-    rows = arena_report._rows(found["a"])
-    for T, end in (("10⁴", "T1e4"), ("10⁵", "T1e5")):
+    for end, part in itertools.product(("T1e4", "T1e5"), ("regret", "links", "leak", "differ")):
         section = (tmp_path / f"arena_{end}.md").read_text("utf-8")
-        assert section in page + "\n" and section.startswith(f"## T = {T}\n")
-        assert "simultaneous over all pairs of a comparison (Bonferroni); each two are" in section
-        for part in ("regret", "links", "leak", "differ"):
-            assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
-        assert section.count("* At matched trust, T = ") == 3 * len(arena.VIEWS)
-        assert section.count("Yardstick: ") == 3 * 2
-        assert (
-            arena_report.TABLE in section and "an arm's name 7, every other number 64." in section
-        )
-        lines = section.splitlines()
-        assert lines[2 : 4 + len(rows)] == common.table_lines(rows)
-        for view in arena.VIEWS:
-            table = common.table_lines(arena_figures.matched_table(view, found["b"]))
-            assert "\n".join(table) in section
-        beside = rows_of(tmp_path / f"arena_{end}.csv")
-        assert [(row["algorithm"], row["place"]) for row in beside] == [
-            (row["algorithm"], row["place"]) for row in rows
-        ]
-        for row, mine in zip(rows, beside, strict=True):
-            head = "regret at T"
-            ends = [float(mine[head + more]) for more in ("", ", lower", ", upper")]
-            assert ends == list(row[head])
+        assert f"[figure](arena_{part}_{end}.png), [table](arena_{part}_{end}.md)" in section
+        assert "an arm's name 7, every other number 64." in section
     for name, text in arena_report.readings().items():
         assert f"**{arena.LINE_UP[name].label}** (`{arena.LINE_UP[name].algorithm.name}`;" in page
         assert text in page
@@ -1256,7 +901,62 @@ def test_the_report_has_every_part_of_every_horizon(monkeypatch, tmp_path):
     # By hand: on a ring of 50 the farthest agent is 25 hops away, on a star 2.
     assert "* ring: GIS 25 slots, 1,249 links and 2,450 vectors; flooding 25 slots" in page
     assert "* star: GIS 2 slots, 98 links and 2,450 vectors;" in page
-    assert "* complete: GIS 1 slot, 1,225 links" in page
+
+
+# Setting: (its regret, links, and the regret of others): what is said of it. Known are 25,100 with
+# 13,000 links; that LCC-UCB is between the two others and below the end of the axis, 3,500 or
+# 7,000; about a tenth, read off a picture; 1,151; and 124 ± 9, where 18 more or less agree.
+BELOW = "yes: below the end of the axis"
+ABOVE = "no: above the axis, which ends at 3,500; why is not known"
+PAIR = {"lcc-10-100-UCB1-pooled": 500, "lcc-10-100-UCB1-alone": 3000}
+SAID = (
+    ("fed1-M5-f10", 25_100, 13_600, {}, "yes: regret +0.0 %, links +4.6 %"),
+    ("fed1-M5-f10", 23_900, 13_000, {}, "yes: regret -4.8 %, links +0.0 %"),
+    ("fed1-M5-f10", 26_400, 13_000, {}, "no: regret +5.2 %, links +0.0 %"),
+    ("fed1-M5-f10", 25_100, 12_300, {}, "no: regret +0.0 %, links -5.4 %"),
+    ("lcc-10-100-LCC-UCB", 1000, 0, PAIR, f"{BELOW}, between the other two"),
+    ("lcc-10-100-LCC-UCB", 400, 0, PAIR, "no: not between the other two"),
+    ("lcc-10-100-LCC-UCB", 3100, 0, PAIR, "no: not between the other two"),
+    ("lcc-10-100-LCC-UCB", 3600, 0, PAIR, ABOVE),
+    ("lcc-10-100-LCC-UCB", 1000, 0, {}, "cannot be said: one of the three was not run"),
+    *(
+        (
+            f"lcc-10-{arms}-{who}",
+            found[who],
+            0,
+            {f"lcc-10-{arms}-{w}": found[w] for w in found},
+            told,
+        )
+        for found in ({"LCC-UCB": 6000, "UCB1-pooled": 700, "UCB1-alone": 6500},)
+        for arms, who, told in (
+            (100, "UCB1-pooled", BELOW),
+            (100, "UCB1-alone", ABOVE),
+            (100, "LCC-UCB", ABOVE),
+            (200, "LCC-UCB", f"{BELOW}, between the other two"),
+            (200, "UCB1-alone", BELOW),
+        )
+    ),
+    *(
+        (name, 1000, 0, {"adap-AdaP-UCB": share}, told)
+        for name in ("adap-DP-SE", "adap-tree")
+        for share, told in (
+            (140, "yes: AdaP-UCB has 0.14 of it"),
+            (160, "no: AdaP-UCB has 0.16 of it; what is known was read off a picture"),
+            (40, "no: AdaP-UCB has 0.04 of it; what is known was read off a picture"),
+        )
+    ),
+    ("adap-tree", 1000, 0, {}, "cannot be said: AdaP-UCB was not run"),
+    ("adap-AdaP-UCB", 140, 0, {}, "see the other two"),
+    ("check-AdaP-KLUCB", 1_190, 0, {}, "yes: regret +3.4 %"),
+    ("check-AdaP-KLUCB", 1_090, 0, {}, "no: regret -5.3 %"),
+    ("check-DP-KLUCB", 141, 0, {}, "yes: regret +13.7 %"),
+    ("check-DP-KLUCB", 105, 0, {}, "no: regret -15.3 %"),
+    ("check-DP-IMED", 124, 0, {}, "cannot be said: what is known is too rough"),
+    *(
+        (name, 5, 0, {}, "cannot be said: no number is known")
+        for name in ("dducb-ring-of-100", "gosine-GosInE", "lcc-graph-100-250")
+    ),
+)
 
 
 def test_settings_say_whether_they_agree_with_what_is_known():
@@ -1265,65 +965,15 @@ def test_settings_say_whether_they_agree_with_what_is_known():
 
     def row(name, regret, links=0.0, T=None):
         setting = arena_settings.settings()[name]
-        whole_T = whole(setting.horizon) if T is None else T
-        return {
-            "algorithm": setting.who,
-            "T": whole_T,
-            "regret at T": (regret, regret - 1, regret + 1),
-            "links at T": (links, links, links),
-        }
+        ends = {"regret at T": (regret, regret - 1, regret + 1), "links at T": (links,) * 3}
+        return {"algorithm": setting.who, "T": T or whole(setting.horizon), **ends}
 
-    def told(name, regret, links=0.0, T=None, **others):
-        rows = {name: row(name, regret, links, T)}
-        rows |= {
-            each.replace("_", "-"): row(each.replace("_", "-"), v) for each, v in others.items()
-        }
-        return arena_settings.agrees(name, rows)
-
-    # Known: 25,100 with 13,000 links.
-    assert told("fed1-M5-f10", 25_100, 13_600) == "yes: regret +0.0 %, links +4.6 %"
-    assert told("fed1-M5-f10", 23_900, 13_000) == "yes: regret -4.8 %, links +0.0 %"
-    assert told("fed1-M5-f10", 26_400, 13_000) == "no: regret +5.2 %, links +0.0 %"
-    assert told("fed1-M5-f10", 25_100, 12_300) == "no: regret +0.0 %, links -5.4 %"
-    cut_ = "cannot be said: the horizon is not theirs"
-    assert told("fed1-M5-f10", 25_100, 13_000, T="10⁴") == cut_
-    # LCC-UCB has to be between the two others, and below the end of the axis: 3,500, or 7,000.
-    pair = {"lcc_10_100_UCB1_pooled": 500, "lcc_10_100_UCB1_alone": 3000}
-    below = "yes: below the end of the axis"
-    assert told("lcc-10-100-LCC-UCB", 1000, **pair) == f"{below}, between the other two"
-    assert told("lcc-10-100-LCC-UCB", 400, **pair) == "no: not between the other two"
-    assert told("lcc-10-100-LCC-UCB", 3100, **pair) == "no: not between the other two"
-    above = "no: above the axis, which ends at 3,500; why is not known"
-    assert told("lcc-10-100-LCC-UCB", 3600, **pair) == above
-    missing = "cannot be said: one of the three was not run"
-    assert told("lcc-10-100-LCC-UCB", 1000) == missing
-    rows = {
-        f"lcc-{size}-{who}": row(f"lcc-{size}-{who}", regret)
-        for size in ("10-100", "10-200")
-        for who, regret in (("LCC-UCB", 6000), ("UCB1-pooled", 700), ("UCB1-alone", 6500))
-    }
-    agrees = {name: arena_settings.agrees(name, rows) for name in rows}
-    assert agrees["lcc-10-200-LCC-UCB"] == f"{below}, between the other two"
-    assert agrees["lcc-10-200-UCB1-pooled"] == agrees["lcc-10-200-UCB1-alone"] == below
-    assert agrees["lcc-10-100-UCB1-pooled"] == below
-    assert agrees["lcc-10-100-UCB1-alone"] == agrees["lcc-10-100-LCC-UCB"] == above
-    # About a tenth, which was read off a picture.
-    for other in ("adap-DP-SE", "adap-tree"):
-        assert told(other, 1000, **{"adap_AdaP_UCB": 140}) == "yes: AdaP-UCB has 0.14 of it"
-        for share in (160, 40):
-            assert told(other, 1000, **{"adap_AdaP_UCB": share}) == (
-                f"no: AdaP-UCB has 0.{share // 10:02} of it; what is known was read off a picture"
-            )
-        assert told(other, 1000) == "cannot be said: AdaP-UCB was not run"
-    assert told("adap-AdaP-UCB", 140) == "see the other two"
-    # 1,151; and 124 ± 9, where 18 more or less agree.
-    assert told("check-AdaP-KLUCB", 1_190) == "yes: regret +3.4 %"
-    assert told("check-AdaP-KLUCB", 1_090) == "no: regret -5.3 %"
-    assert told("check-DP-KLUCB", 141) == "yes: regret +13.7 %"
-    assert told("check-DP-KLUCB", 105) == "no: regret -15.3 %"
-    assert told("check-DP-IMED", 124) == "cannot be said: what is known is too rough"
-    for name in ("dducb-ring-of-100", "gosine-GosInE", "lcc-graph-100-250"):
-        assert told(name, 5) == "cannot be said: no number is known"
+    for name, regret, links, others, told in SAID:
+        rows = {each: row(each, value) for each, value in others.items()}
+        assert arena_settings.agrees(name, {**rows, name: row(name, regret, links)}) == told, name
+    cut_ = {"fed1-M5-f10": row("fed1-M5-f10", 25_100, 13_000, "10⁴")}
+    told = "cannot be said: the horizon is not theirs"
+    assert arena_settings.agrees("fed1-M5-f10", cut_) == told
 
 
 def test_own_settings_count_links_and_agents_as_their_papers_do(monkeypatch):
@@ -1376,8 +1026,7 @@ def test_prices_of_protocols_are_paired_with_gis(monkeypatch, tmp_path):
         ends = data.regret.isel(time=-1).values
         gis = results[f"{row['graph']}, GIS"].regret.isel(time=-1).values
         assert float(row["regret at T"]) == pytest.approx(ends.mean())
-        more = [float(row[f"minus GIS{end}"]) for end in ("", ", lower", ", upper")]
-        assert more == pytest.approx(common.interval(ends - gis))
+        assert three(row, "minus GIS") == pytest.approx(common.interval(ends - gis))
         assert float(row["links at T, edges that carry data"]) == data.links.values[0, -1, 0]
         assert float(row["numbers sent"]) == float(data.numbers_sent[0])
         assert (row["T"], row["wait (slots)"]) == ("10⁴", label.replace(",", ""))
@@ -1398,58 +1047,36 @@ def test_what_a_round_takes_is_in_one_table(monkeypatch, tmp_path):
         (row["graph"], row["M"], row["protocol"]): [
             int(row[f"{what} of a round"]) for what in ("slots", "links", "vectors")
         ]
-        for row in numbers_of(picture, tmp_path)
+        for row in picture.rows
     }
     assert len(rows) == 4 * 2 * 5
     # The farthest on a ring of 20 is 10 hops away; GIS tells everybody everything once.
-    assert rows["ring", "20", "GIS"] == [10, 199, 380]
-    assert rows["star", "20", "GIS"] == [2, 38, 380]
-    assert rows["complete", "20", "flooding"] == [1, 190, 380]
-    assert rows["star", "20", "SAC to one sink"] == [1, 19, 19]
+    assert rows["ring", 20, "GIS"] == [10, 199, 380]
+    assert rows["star", 20, "GIS"] == [2, 38, 380]
+    assert rows["complete", 20, "flooding"] == [1, 190, 380]
+    assert rows["star", 20, "SAC to one sink"] == [1, 19, 19]
     assert f"on a ring of 20: GIS {199}; " in picture.alt
-    assert rows["ring", "5", "GIS"][0] == 2
+    assert rows["ring", 5, "GIS"][0] == 2
 
 
 @pytest.mark.slow
 @pytest.mark.as_users_see_it
-def test_the_arenas_figures_are_legible_and_show_the_data(monkeypatch, tmp_path):
-    """Catches 27 names that cover each other or leave the page, a table or its numbers that another
-    file replaces, and a difference to CDP-MAB that is not paired."""
-    kept, found = drawn(monkeypatch), parts()
-    written = arena.draw({10**4: found}, tmp_path)
+def test_the_arenas_figures_are_legible(monkeypatch, tmp_path):
+    """Catches 27 names that cover each other or leave the page, panels that are too narrow for
+    their ticks, and a table or its numbers that another file replaces."""
+    kept = drawn(monkeypatch)
+    written = arena.draw({10**4: writers.parts(10**4)}, tmp_path)
     names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
     assert list(kept) == [f"{name}{end}" for name in names for end in ("", "_column")]
     assert len(set(written)) == len(written) == 4 * 6
     for name in names:
-        legible(kept[name], 7.0)
-        legible(kept[f"{name}_column"], 8.5 / 2.54)
-        alt, caption = words_of(tmp_path / f"{name}.md")
-        assert "4 seeds" in caption and "T = 10⁴ slots" in caption and len(alt) > 40
+        assert "T = 10⁴ slots, " in readable(kept, name, tmp_path)[1]
         assert "| DP-SE |" in (tmp_path / f"{name}.md").read_text("utf-8")
-    last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
-    regret = {
-        (row["quantity"], row["curve"], row["slot"]): row
-        for row in rows_of(tmp_path / "arena_regret_T1e4.csv")
-    }
-    end = str(10**4)
-    assert float(regret["regret", "GosInE", end]["mean"]) == pytest.approx(last["gosine"].mean())
-    more = regret["minus CDP-MAB, same seeds", "GosInE", end]
-    own = common.interval(last["gosine"] - last["cdp"])
-    assert [float(more[key]) for key in ("mean", "lower", "upper")] == pytest.approx(own)
-    links = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_links_T1e4.csv")}
-    assert float(links["UCB1"]["numbers sent"]) == 0 < float(links["GosInE"]["links at T"])
-    leaks = {
-        (row["view"], row["algorithm"], row["ε"]): row
-        for row in rows_of(tmp_path / "arena_leak_T1e4.csv")
-    }
-    values = found["b"]["actions", "dp_se", 0.3].regret.isel(time=-1).values
-    own = leaks[arena.VIEWS["actions"].who, "DP-SE", "0.3"]
-    assert float(own["regret at T"]) == pytest.approx(values.mean())
-    sums = leaks[arena.VIEWS["sums"].who, "DP-SE", "0.3"]
-    assert (sums["why not run"], sums["seeds"]) == ("because they tell nobody anything", "")
-    differ = {row["algorithm"]: row for row in rows_of(tmp_path / "arena_differ_T1e4.csv")}
-    values = found["c"]["ucb1", "agents differ"].regret.isel(time=-1).values
-    assert float(differ["UCB1"]["agents differ"]) == pytest.approx(values.mean())
+    monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
+    arena_protocols.draw({}, tmp_path)
+    readable(kept, "arena_protocols", tmp_path)
+    protocols = {row["protocol"] for row in rows_of(tmp_path / "arena_protocols.csv")}
+    assert protocols >= {"gossip to 0.01", "gossip to 0.0001"}
 
 
 def test_curves_that_coincide_are_one_line_with_all_names():
@@ -1457,28 +1084,3 @@ def test_curves_that_coincide_are_one_line_with_all_names():
     curve = np.array([1.0, 2.0, 4.0])
     means = {"cdp": curve, "hdp": curve * [1, 1, 1.02], "ddp": curve * 1.009}
     assert arena_figures._lines(list(means), means) == [["cdp", "ddp"], ["hdp"]]
-    figure = parts()["a"]
-    bands = {name: figure[name].regret.mean("seed").values for name in ("cdp", "ddp", "hdp")}
-    assert arena_figures._lines(list(bands), bands) == [["cdp", "ddp"], ["hdp"]]
-
-
-@pytest.mark.slow
-@pytest.mark.as_users_see_it
-def test_what_a_round_takes_is_legible_and_in_one_table(monkeypatch, tmp_path):
-    """Catches panels that are too narrow for their ticks, and numbers of another graph or size."""
-    kept = drawn(monkeypatch)
-    monkeypatch.setattr(arena_protocols, "_draw_prices", lambda *_: [])
-    arena_protocols.draw({}, tmp_path)
-    legible(kept["arena_protocols"], 7.0)
-    legible(kept["arena_protocols_column"], 8.5 / 2.54)
-    words_of(tmp_path / "arena_protocols.md")
-    rows = {
-        (row["graph"], row["M"], row["protocol"]): row
-        for row in rows_of(tmp_path / "arena_protocols.csv")
-    }
-    # A ring of 20: the farthest is 10 hops away, and GIS sends over each edge both ways but once.
-    ring = rows["ring", "20", "GIS"]
-    assert (ring["slots of a round"], ring["vectors of a round"]) == ("10", str(20 * 19))
-    star = rows["star", "20", "SAC to one sink"]
-    assert (star["slots of a round"], star["links of a round"]) == ("1", "19")
-    assert {protocol for _, _, protocol in rows} >= {"gossip to 0.01", "gossip to 0.0001"}

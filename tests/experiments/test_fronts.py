@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, legible, published, words_of
+from legibility import drawn, published, readable
 
 import fmab_jax as fmab
 from experiments import arena, arena_fronts, common, pictures
@@ -59,6 +59,19 @@ def made_up():
         for view, each, leak, settings in arena_fronts._placed(tuple(arena.LINE_UP))
     }
     return parts, dials
+
+
+def results(parts, dials, far=()):
+    """Returns what the fronts are made of."""
+    own = {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": dict(far)}}}
+    return arena_fronts.Data(own.__getitem__)
+
+
+def panels_of(picture):
+    """Returns the panels of a picture as it is drawn."""
+    page = pictures.Page(narrow=False)
+    picture.draw(page)
+    return page.figure.axes
 
 
 @pytest.mark.parametrize("sent", ["links", "bits"])
@@ -122,10 +135,8 @@ def test_dials_are_run_at_their_places_and_leaks(monkeypatch, tmp_path):
         assert (algorithm, horizon, seeds) == (entry.algorithm, 10**9, share)
     asked.clear()
     assert arena_fronts.sweep(10**4, 1000, tmp_path)["far"] == {}
-    assert [arena_fronts.horizons(given) for given in ([10**4, 10**5, 10**6], [100, 1000])] == [
-        [10**5],
-        [1000],
-    ]
+    assert arena_fronts.horizons([10**4, 10**5, 10**6]) == [10**5]
+    assert arena_fronts.horizons([100, 1000]) == [1000]
 
 
 def test_below_a_cap_stands_the_least_of_all_that_keep_it():
@@ -152,10 +163,8 @@ def test_below_a_cap_stands_the_least_of_all_that_keep_it():
         assert row["largest"] == f"{values.max():,.0f}"
         assert row["seeds that lost the best arm"] == int(best.best_arm_lost.sum())
         theirs = every["single" if cap == 0 else "cdp", ""]
-        told = (
-            f"{theirs.regret.values[:, -1].mean():,.0f} with {theirs.links.values[0, -1, 0]:,.0f}"
-        )
-        assert row["CDP-MAB"] == f"{told} links"
+        mean, links = theirs.regret.values[:, -1].mean(), theirs.links.values[0, -1, 0]
+        assert row["CDP-MAB"] == f"{mean:,.0f} with {links:,.0f} links"
         assert row["lower bound"] == f"{arena.least_possible(leak, T, alone=cap == 0):,.0f}"
     assert not list(rows)
 
@@ -220,21 +229,15 @@ def test_the_least_so_far_falls_in_the_years_of_those_who_were_better():
         "dp_klucb": np.array([30.0, 32.0]),
         "kl_se": np.array([20.5, 21.5]),
     }
-    assert arena_fronts.best_by_year(runs) == [
-        (2002, "ucb1", 100.0),
-        (2022, "cdp", 60.0),
-        (2025, "dp_imed", 21.0),
-    ]
+    best = [(2002, "ucb1", 100.0), (2022, "cdp", 60.0), (2025, "dp_imed", 21.0)]
+    assert arena_fronts.best_by_year(runs) == best
 
 
 def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     """Would catch a panel of another leak or price, a front that is not the front, a bound of
     another leak, a year with another's regret, and words that name somebody else."""
     kept, (parts, dials) = published(monkeypatch), made_up()
-    data = arena_fronts.Data(
-        {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": {}}}}.__getitem__
-    )
-    written = arena_fronts.judge(data, tmp_path)
+    written = arena_fronts.judge(results(parts, dials), tmp_path)
     names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius", "arena_years"]
     assert list(kept) == names
     assert [path.name for path in written] == [
@@ -245,11 +248,8 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     for view in arena.VIEWS:
         picture = kept[f"arena_front_{view}"]
         assert "T = 10⁵ slots, " in picture.caption and "to 1,000 seeds" in picture.caption
-        page = pictures.Page(narrow=False)
-        picture.draw(page)
-        panels = page.figure.axes
         kinds = list(itertools.product(arena.TOLD, ("links", "bits")))
-        for panel, (leak, sent) in zip(panels, kinds, strict=True):
+        for panel, (leak, sent) in zip(panels_of(picture), kinds, strict=True):
             found = arena_fronts.points(view, leak, parts["b"], dials)
             dots, line, bound, usual, *marks = panel.lines
             at = sorted((getattr(each, sent).mean(), each.mean) for each in found)
@@ -264,14 +264,12 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
             assert set(bound.get_ydata()) == {arena.least_possible(leak, T)}
             assert panel.get_title(loc="left") == f"leak {leak:g}"
             assert panel.get_xlabel() == f"{sent} at T, mean over seeds"
+        # The table has everybody, the least first, and says who leads in what.
         for leak in arena.TOLD:
             found = arena_fronts.points(view, leak, parts["b"], dials)
             for each in arena_fronts.front(found, "links"):
                 words = f"{each.label} {each.mean:,.0f} with {each.links.mean():,.0f} links"
                 assert words in picture.alt
-        # The table has everybody, the least first, and says who leads in what.
-        for leak in arena.TOLD:
-            found = arena_fronts.points(view, leak, parts["b"], dials)
             rows = [row for row in picture.table if row["ε"] == f"{leak:g}"]
             assert [row["regret at T"][0] for row in rows] == sorted(each.mean for each in found)
             for sent in ("links", "bits"):
@@ -301,9 +299,7 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
         for name, values in runs.items():
             own = parts["b"][view, name, 1.0].regret.values[:, -1]
             np.testing.assert_array_equal(values, own)
-    page = pictures.Page(narrow=False)
-    years.draw(page)
-    (panel,) = page.figure.axes
+    (panel,) = panels_of(years)
     steps = [line for line in panel.lines if line.get_drawstyle() == "steps-post"]
     for line, runs in zip(steps, groups.values(), strict=True):
         best = arena_fronts.best_by_year(runs)
@@ -315,12 +311,9 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
     """Would catch a factor with another's regret or losses, agents of whom a part reports among
     them, a hollow marker where no seed is lost, and another bound or rival beside."""
     kept, (parts, dials) = published(monkeypatch), made_up()
-    own = {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": {}}}}
-    arena_fronts.judge(arena_fronts.Data(own.__getitem__), tmp_path)
+    arena_fronts.judge(results(parts, dials), tmp_path)
     picture = kept["arena_radius"]
-    page = pictures.Page(narrow=False)
-    picture.draw(page)
-    for leak, panel in zip(arena.TOLD, page.figure.axes, strict=True):
+    for leak, panel in zip(arena.TOLD, panels_of(picture), strict=True):
         runs = {1.0: parts["b"]["messages", "cdp", leak]}
         runs[arena.SCALE] = parts["b"]["messages", "cdp_scaled", leak]
         for factor in (0.1, 0.15, 0.2, 0.5, 0.7):
@@ -353,16 +346,10 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
 @pytest.mark.as_users_see_it
 def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
     """Would catch names that cover each other or leave the page."""
-    kept, (parts, dials) = drawn(monkeypatch), made_up()
-    data = arena_fronts.Data(
-        {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": {}}}}.__getitem__
-    )
-    arena_fronts.judge(data, tmp_path)
+    kept = drawn(monkeypatch)
+    arena_fronts.judge(results(*made_up()), tmp_path)
     for name in ("arena_front_messages", "arena_radius", "arena_years"):
-        legible(kept[name], 7.0)
-        legible(kept[f"{name}_column"], 8.5 / 2.54)
-        alt, caption = words_of(tmp_path / f"{name}.md")
-        assert "yardstick" in caption and len(alt) > 40
+        assert "yardstick" in readable(kept, name, tmp_path)[1]
 
 
 def test_the_page_has_caps_and_the_far_horizon():
@@ -370,22 +357,17 @@ def test_the_page_has_caps_and_the_far_horizon():
     regret of another slot, and the number of configurations of another view."""
     parts, dials = made_up()
     far = {name: ran(regret, 40.0) for name, regret in (("cdp", 900.0), ("kl_se", 30.0))}
-    data = arena_fronts.Data(
-        {"arena": {T: parts}, "arena_fronts": {T: {"dials": dials, "far": far}}}.__getitem__
-    )
-    page = arena_fronts.sections(data)
-    assert page[0] == "## What is possible, T = 10⁵"
-    assert "## In the long run, T = 10⁹" in page
-    for line in common.table_lines(arena_fronts.capped(parts, dials, T)):
-        assert line in page
+    page = arena_fronts.sections(results(parts, dials, far))
+    assert page[0] == "## What is possible, T = 10⁵" and "## In the long run, T = 10⁹" in page
     rows = arena_fronts.far_rows(far)
-    assert [row["algorithm"] for row in rows] == ["KL-SE", "CDP-MAB"]
+    assert [(row["algorithm"], row["epsilon of messages"]) for row in rows] == [
+        *(("KL-SE", "1"), ("CDP-MAB", "50"))
+    ]
     assert [row["regret at T"][0] for row in rows] == pytest.approx([30.0, 900.0])
-    assert [row["epsilon of messages"] for row in rows] == ["1", "50"]
-    for line in common.table_lines(rows):
-        assert line in page
-    most = max(
+    tables = [*common.table_lines(arena_fronts.capped(parts, dials, T)), *common.table_lines(rows)]
+    assert [line for line in tables if line not in page] == []
+    many = [
         len(arena_fronts.points(view, leak, parts["b"], dials))
         for view, leak, _ in arena_fronts.CAPS
-    )
-    assert f"among up to {most} configurations" in "\n".join(page)
+    ]
+    assert f"among up to {max(many)} configurations" in "\n".join(page)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
-from legibility import drawn, legible, words_of
+from legibility import drawn, readable, rows_of
 
 import fmab_jax as fmab
 from experiments import (
@@ -27,29 +27,6 @@ from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.sweeps.study import state
 
 HORIZON = 10**4
-# Part: algorithms, and what it sweeps or fixes besides 50 agents with 100 arms.
-SETTINGS = {
-    "gaps": (["cdp"], {"epsilon": 1, "rounds": [2, 3, 4, 5, 6], "participation": 1}),
-    "pairs": (
-        ["cdp"],
-        {
-            "epsilon": 1,
-            "participation": [0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1],
-            "rounds": [None, 2, 3, 4, 5, 6, 7, 8],
-            "schedule_gap": None,
-        },
-    ),
-    "leaks": (
-        ["cdp"],
-        {
-            "epsilon_message": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None],
-            "participation": [0.2, 1],
-        },
-    ),
-    "alone": (["single"], {"epsilon_message": [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None]}),
-    "peers": (["ddp", "hdp"], {"graph": "ring", "components": "5x10:star"}),
-    "diameters": (["ddp"], {"epsilon": 1}),
-}
 
 
 def stated(monkeypatch, part, horizon=HORIZON, seeds=3):
@@ -63,6 +40,20 @@ def stated(monkeypatch, part, horizon=HORIZON, seeds=3):
     monkeypatch.setattr(fmab, "sweep", record, raising=False)
     maps.PARTS[part][0](horizon, seeds, None)
     return found
+
+
+# Part: algorithms, and what it sweeps or fixes besides 50 agents with 100 arms.
+LEAKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, None]
+SETTINGS = {
+    "gaps": (["cdp"], {"epsilon": 1, "rounds": [2, 3, 4, 5, 6], "participation": 1}),
+    "pairs": (["cdp"], {
+        "epsilon": 1, "participation": [0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1],
+        "rounds": [None, 2, 3, 4, 5, 6, 7, 8], "schedule_gap": None}),
+    "leaks": (["cdp"], {"epsilon_message": LEAKS, "participation": [0.2, 1]}),
+    "alone": (["single"], {"epsilon_message": LEAKS}),
+    "peers": (["ddp", "hdp"], {"graph": "ring", "components": "5x10:star"}),
+    "diameters": (["ddp"], {"epsilon": 1}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("part", SETTINGS)
@@ -167,19 +158,13 @@ def test_sentences_hold_where_the_regrets_are_within_the_tolerance():
     close, alike = found.values()
     assert [round(each.estimate, 9) for each in close] == pytest.approx([0.5, 0, 0.01])
     assert [each.estimate for each in alike] == pytest.approx([1 / 3, 0.3, 3 / 101])
-    names = [*maps_gaps.SENTENCES, maps_gaps.BOTH]
-    wide = maps_gaps.held(found, 0.05)
-    assert [wide[name].tolist() for name in names] == [
-        [False, True, True],
-        [False, False, True],
-        [False, False, True],
-    ]
-    narrow = maps_gaps.held(found, 0.025)
-    assert [narrow[name].tolist() for name in names] == [
-        [False, True, True],
-        [False, False, False],
-        [False, False, False],
-    ]
+    for tolerance, wanted in (
+        (0.05, [[False, True, True], [False, False, True], [False, False, True]]),
+        (0.025, [[False, True, True], [False] * 3, [False] * 3]),
+    ):
+        held = maps_gaps.held(found, tolerance)
+        names = (*maps_gaps.SENTENCES, maps_gaps.BOTH)
+        assert [held[name].tolist() for name in names] == wanted
 
 
 def test_an_interval_has_to_lie_within_the_tolerance_not_only_the_mean():
@@ -226,7 +211,8 @@ def pairs_made_by_hand(seeds=5):
 
 
 def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
-    """Would catch a wrong reference, and cells that break Remark 2 counted where it is silent."""
+    """Would catch a wrong reference, T^(2/R) of another budget, p^(3/2) upside down, Remark 2 at
+    another p, and cells that break it counted where it is silent."""
     data, noise = pairs_made_by_hand()
     rows = maps_pairs.pair_rows(HORIZON, data, 30 * 100 * noise)
     ratios = {(row["p"], row["R"]): row["over R_C"][0] for row in rows}
@@ -234,6 +220,12 @@ def test_pairs_are_measured_against_all_agents_and_against_agents_alone():
     assert ratios[0.1, 2] == pytest.approx(400)
     assert ratios[0.5, 4] == pytest.approx(4)
     assert [row["agents alone over R_C"][0] for row in rows] == pytest.approx([30] * 9)
+    by = {(row["p"], row["R"]): row for row in rows}
+    assert by[0.5, 2]["T^(2/R) / p^(3/2)"] == pytest.approx(10**4 / 0.5**1.5)
+    assert by[0.1, "none"]["T^(2/R) / p^(3/2)"] == pytest.approx(0.1**-1.5)
+    assert by[0.5, 4]["R of Remark 2"] == pytest.approx(4 * math.log(10**4) / (3 * math.log(25)))
+    assert by[0.5, 4]["over agents alone"][0] == pytest.approx(400 / 3000)
+    assert "over agents alone" not in maps_pairs.pair_rows(HORIZON, data, None)[0]
     grid = np.array([[ratios[p, R] for R in (2, 4)] for p in (0.1, 0.5, 1)])
     told = maps_pairs._told_pairs(HORIZON, rows, grid, 30.0)
     # R = 2 has 400, 80 and 40 times R_C; M = 50. Remark 2 speaks at p = 1 and 0.5 for R = 4.
@@ -255,21 +247,6 @@ def test_borders_of_cells_lie_half_way():
 
 
 # --- regimes ------------------------------------------------------------------------------------
-
-
-def test_leaks_at_which_noise_doubles_the_regret():
-    """Would catch the smallest leak for the largest, and no noise taken for a leak."""
-    leaks = np.array([0.1, 1.0, 10.0, "none"], object)
-    means = np.array([400.0, 210.0, 110.0, 100.0])
-    regret = xr.DataArray(
-        means[:, None] * np.linspace(0.9, 1.1, 5),
-        dims=["epsilon_message", "seed"],
-        coords={"epsilon_message": leaks},
-    )
-    rows = maps_regimes.leak_rows(HORIZON, {"CDP, p = 1": regret})
-    assert [row["over no noise"][0] for row in rows] == pytest.approx([4, 2.1, 1.1, 1])
-    assert maps_regimes.doubled(rows) == 1
-    assert maps_regimes.doubled(rows[2:]) is None
 
 
 def exponents_made_by_hand(noise=0.01, seeds=4):
@@ -386,14 +363,6 @@ def test_single_runs_agree_by_their_own_regrets():
     assert maps_shares.judged(many[::-1], None) == verdicts.FAILS
 
 
-def test_shares_have_clopper_pearson_intervals():
-    """Would catch a share of the wrong seeds, or a normal interval beyond 0."""
-    share = maps_common.share_of([True, False, False, False])
-    assert share.estimate == 0.25
-    assert tuple(share)[1:] == pytest.approx(lost_interval(1, 4, 0.95))
-    assert maps_common.share_of([False] * 10).lower == 0
-
-
 def test_both_sentences_have_to_hold_of_the_same_instance():
     """Would catch shares multiplied, several runs judged by their mean alone, and an
     interval across the edge taken for one beyond it."""
@@ -420,47 +389,35 @@ def test_undecided_means_and_shares_disagree_with_nothing():
     """Would catch a sentence listed as a contradiction because one side of it is open."""
     most, few, half = (verdicts.Measured(m, m - 0.1, m + 0.1) for m in (0.9, 0.1, 0.5))
     assert maps_shares.opposed(verdicts.HOLDS, few) and maps_shares.opposed(verdicts.FAILS, most)
-    for means, share in (
-        (verdicts.HOLDS, most),
-        (verdicts.FAILS, few),
-        (verdicts.HOLDS, half),
-        (verdicts.FAILS, half),
-        (verdicts.OPEN, most),
-        (verdicts.OPEN, few),
-    ):
-        assert not maps_shares.opposed(means, share), (means, share)
+    for means, shares in (
+        (verdicts.HOLDS, (most, half)), (verdicts.FAILS, (few, half)), (verdicts.OPEN, (most, few)),
+    ):  # fmt: skip
+        assert not any(maps_shares.opposed(means, share) for share in shares), means
 
 
-def test_verdicts_compare_runs_and_means(monkeypatch):
-    """Would catch a sentence judged by another experiment's cells, or means for runs."""
-    noise = np.linspace(-60, 60, 40)
-    base = np.full(40, 1000.0)
+def test_verdicts_compare_runs_and_means():
+    """Would catch means for runs, and 1/M of another M than the experiment's."""
+    noise, base = np.linspace(-60, 60, 40), np.full(40, 1000.0)
 
-    class Made:
-        horizons, seeds = (HORIZON,), 40
+    def end(name, horizon, **cell):
+        if name == "fig10_graphs" and cell["graph"] == "ring":
+            return base + 500
+        if name == "fig08_heterogeneous_central" and cell["algorithm"] == "Single":
+            return 5 * base
+        return base + noise if cell.get("epsilon") == "none" else base
 
-        def load(self, name):
-            return {HORIZON: xr.Dataset(attrs={"agents": 5})}
-
-        def end(self, name, horizon, **cell):
-            if name == "fig10_graphs":
-                return base + (500 if cell["graph"] == "ring" else 0)
-            if name == "fig08_heterogeneous_central" and cell["algorithm"] == "Single":
-                return 5 * base
-            if cell.get("epsilon") == "none":
-                return base + noise
-            return base
-
-    rows = {row["sentence"]: row for row in maps_shares.verdict_rows(Made())}
-    assert rows["ring above star"]["share of single runs"][0] == 1
-    assert rows["ring above star"]["the means"] == verdicts.HOLDS
-    assert rows["less ε, more regret"]["share of single runs"][0] == 0
-    assert rows["1/M of agents alone within 5 %"]["share of single runs"][0] == 1
-    none = rows["ε = 1 within 5 % of no noise"]
-    true = np.abs(base / (base + noise) - 1) <= 0.05
-    assert 0 < none["share of single runs"][0] == true.mean() < 1
-    assert none["the means"] == verdicts.HOLDS
-    assert len(rows) == 10
+    load = lambda name: {HORIZON: xr.Dataset(attrs={"agents": 5})}  # noqa: E731
+    data = SimpleNamespace(horizons=(HORIZON,), seeds=40, load=load, end=end)
+    found = {
+        row["sentence"]: (row["share of single runs"][0], row["the means"])
+        for row in maps_shares.verdict_rows(data)
+    }
+    near = (np.abs(base / (base + noise) - 1) <= 0.05).mean()
+    assert 0 < near < 1 and len(found) == 10
+    assert found["ring above star"] == (1, verdicts.HOLDS)
+    assert found["less ε, more regret"][0] == 0
+    assert found["1/M of agents alone within 5 %"][0] == 1
+    assert found["ε = 1 within 5 % of no noise"] == (near, verdicts.HOLDS)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
@@ -516,9 +473,7 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
     (picture,) = (each for each in draw(results) if each.name == name)
     kept = drawn(monkeypatch)
     pictures.publish(picture, tmp_path)
-    legible(kept[name], 7.0)
-    legible(kept[f"{name}_column"], 8.5 / 2.54)
-    _, caption = words_of(tmp_path / f"{name}.md")
+    _, caption = readable(kept, name, tmp_path)
     if name != "maps_instances":  # of the runs that two other maps show
         # The sizes run in two groups, and have the first graph of the diameters; exponents have
         # one horizon of their own.
@@ -532,7 +487,6 @@ def test_maps_are_legible_and_say_what_went_wrong(monkeypatch, tmp_path, name, h
 @pytest.mark.as_users_see_it
 def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
     """Would catch names of sentences that are cut off, or written over each other."""
-    sentences = maps_shares._sentences()
     rows = [
         {
             "sentence": each.words,
@@ -540,21 +494,14 @@ def test_the_map_of_verdicts_is_legible(monkeypatch, tmp_path, horizons):
             "share of single runs": (0.2 * (i % 5), 0.15 * (i % 5), 0.2 * (i % 5) + 0.1),
             "the means": (verdicts.HOLDS, verdicts.FAILS, verdicts.OPEN)[i % 3],
         }
-        for i, each in enumerate(sentences)
+        for i, each in enumerate(maps_shares._sentences())
         for T in horizons
     ]
-
-    class Made:
-        seeds = 40
-
-    Made.horizons = horizons
     monkeypatch.setattr(maps_shares, "verdict_rows", lambda data: rows)
-    (picture,) = maps_shares.draw_verdicts(Made())
+    (picture,) = maps_shares.draw_verdicts(SimpleNamespace(seeds=40, horizons=horizons))
     kept = drawn(monkeypatch)
     pictures.publish(picture, tmp_path)
-    legible(kept["maps_verdicts"], 7.0)
-    legible(kept["maps_verdicts_column"], 8.5 / 2.54)
-    _, caption = words_of(tmp_path / "maps_verdicts.md")
+    _, caption = readable(kept, "maps_verdicts", tmp_path)
     # Only the first sentence holds of the means and of few runs; the third is open.
     contrary, _, open_ = caption.partition("The means decide nothing in: ")
     assert "disagree in: less ε, more regret (T = 10⁴: 0 %" in contrary
@@ -594,8 +541,7 @@ def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     (instances,) = maps_shares.draw_instances(results)
     written = {path.name for path in pictures.publish(gaps, tmp_path)}
     assert {"maps_gap_regret.png", "maps_gap_regret_column.pdf", "maps_gap_regret.md"} <= written
-    with (tmp_path / "maps_gap_regret.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "maps_gap_regret.csv")
     data = results[1000]["gaps"].isel(time=-1)
     without = maps_pairs.regret_without(results[1000]["pairs"])
     for row in rows:
@@ -651,12 +597,11 @@ def test_rows_of_gaps_have_their_cells_numbers():
     assert [row["commits to a worse arm"][0] for row in rows] == [0, 0, 0, 0, 0, 0.5]
     assert rows[2]["spends the budget"][1:] == lost_interval(1, 4, 0.95)
     assert rows[0]["regret"] == common.interval([690, 735, 765, 810])
-    assert [row["R = 5 close to no budget: excess"][0] for row in rows[1::2]] == pytest.approx(
-        [1, 0.2, 0.01]
-    )
-    assert [row["R = 4 and 5 alike: excess"][0] for row in rows[::2]] == pytest.approx(
-        [0.5, 0.25, 1 / 101]
-    )
+    for head, part, wanted in (
+        ("R = 5 close to no budget: excess", rows[1::2], [1, 0.2, 0.01]),
+        ("R = 4 and 5 alike: excess", rows[::2], [0.5, 0.25, 1 / 101]),
+    ):
+        assert [row[head][0] for row in part] == pytest.approx(wanted)
     for tolerance, wanted in (("2.5", [0, 0, 1]), ("5", [0, 0, 1]), ("10", [0, 0, 1])):
         assert [row[f"both, within {tolerance} %"] for row in rows[::2]] == wanted
     assert maps_gaps.held_rows(rows, 0.05)["both"].tolist() == [False, False, True]
@@ -727,16 +672,11 @@ def test_shares_of_instances_are_counted_from_their_runs():
 
 def test_sentences_compare_the_cells_that_they_name():
     """Would catch a sentence about single runs whose order is turned round, or another cell's."""
-
-    class Named:
-        seeds = 3
-
-        def end(self, name, horizon, **cell):
-            return name.partition("_")[0], *cell.values()
-
+    end = lambda name, horizon, **cell: (name.partition("_")[0], *cell.values())  # noqa: E731
+    named = SimpleNamespace(seeds=3, end=end)
     smallest = maps_shares.claims_measured.ORACLE
     found = {
-        each.words: (each.compared(Named(), HORIZON), each.tolerance)
+        each.words: (each.compared(named, HORIZON), each.tolerance)
         for each in maps_shares._sentences()
         if not each.words.startswith("1/M")
     }
@@ -790,17 +730,6 @@ def test_rows_of_waits_are_of_their_size(monkeypatch):
     )
 
 
-def test_pairs_tell_their_own_formulas():
-    """Would catch T^(2/R) of another budget, p^(3/2) upside down, and Remark 2 at another p."""
-    data, noise = pairs_made_by_hand()
-    rows = {(row["p"], row["R"]): row for row in maps_pairs.pair_rows(HORIZON, data, 50.0 * noise)}
-    assert rows[0.5, 2]["T^(2/R) / p^(3/2)"] == pytest.approx(10**4 / 0.5**1.5)
-    assert rows[0.1, "none"]["T^(2/R) / p^(3/2)"] == pytest.approx(0.1**-1.5)
-    assert rows[0.5, 4]["R of Remark 2"] == pytest.approx(4 * math.log(10**4) / (3 * math.log(25)))
-    assert rows[0.5, 4]["over agents alone"][0] == pytest.approx(8)
-    assert "over agents alone" not in maps_pairs.pair_rows(HORIZON, data, None)[0]
-
-
 def test_points_of_leaks_are_of_their_structure():
     """Would catch a structure drawn with another's runs, a factor over another one's runs without
     noise, and the edge at which noise doubles the regret."""
@@ -830,6 +759,8 @@ def test_points_of_leaks_are_of_their_structure():
     own = [row for row in rows if row["structure"] == "agents alone"]
     assert [row["over no noise"][0] for row in own] == pytest.approx([3, 2, 1])
     assert maps_regimes.doubled([row | {"over no noise": (2.0, 0, 0)} for row in own[:1]]) == 0.1
+    # The largest leak at which there is twice the regret; no noise is no leak.
+    assert maps_regimes.doubled(own) == 1 and maps_regimes.doubled(own[2:]) is None
     told = maps_regimes._told_alike({HORIZON: curves})
     assert told == (
         "At every leak and T, DDP, ring and HDP, ten stars of five lie within 25 % of the regret "

@@ -26,13 +26,10 @@ def test_blocks_say_what_the_tables_say(block):
 def test_speeds_say_what_the_benchmarks_measured():
     """Would catch a speed on the README or in docs/performance.md that was not measured."""
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text("utf-8"))
-    for page, wanted in (
-        ("README.md", report.short(results)),
-        ("docs/performance.md", report.text(results)),
-    ):
+    for page, write in (("README.md", report.short), ("docs/performance.md", report.text)):
         text = (ROOT / page).read_text("utf-8")
         inside = text.partition(report.BEGIN)[2].partition(report.END)[0]
-        assert inside.strip() == wanted, page
+        assert inside.strip() == write(results), page
 
 
 def test_a_block_is_replaced_and_nothing_else():
@@ -47,18 +44,18 @@ def test_a_block_is_replaced_and_nothing_else():
 
 def test_noise_doubles_the_regret_where_the_line_between_two_points_says(tmp_path):
     """Would catch a leak told as an epsilon, and the wrong pair of points."""
-    rows = [("10000", leak, times) for leak, times in (("0.5", 8), ("1", 4), ("2", 1), ("none", 1))]
-    with (tmp_path / "maps_leak.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["T", "structure", "leak", "over no noise"])
-        writer.writerows((T, "CDP, p = 1", leak, times) for T, leak, times in rows)
+    points = (("0.5", 8), ("1", 4), ("2", 1), ("none", 1))
+    rows = [(10_000, "CDP, p = 1", leak, times) for leak, times in points]
+    write_table(tmp_path / "maps_leak.csv", ["T", "structure", "leak", "over no noise"], rows)
     # Half way, in logarithms, between leaks of 1 and 2: an epsilon of sqrt(2) / 50.
     assert pages._noise_doubles(pages.Numbers(tmp_path)) == "at ε = 0.028 (T = 10⁴)"
 
 
 def test_numbers_are_written_with_the_digits_that_count():
     """Would catch lost digits, and a range told as one number."""
-    assert pages.short(0.0183) == "0.018" and pages.short(79794.32, 3) == "79,794"
+    told = {0: "0", 9.96: "10.0", 99.4: "99", 100: "100", -0.0123: "-0.012", 0.0183: "0.018"}
+    assert {value: pages.short(value) for value in told} == told
+    assert pages.short(79794.32, 3) == "79,794"
     assert pages.span([2.24, 3.64]) == "2.2 to 3.6" and pages.span([2.24, 2.24]) == "2.2"
     assert pages.bracketed(Measured(104.11, 13.669, 194.55)) == "104 [13.7, 195]"
 
@@ -90,6 +87,9 @@ QUOTES = {
 }
 
 
+ENDS = ("estimate", "lower", "upper")
+
+
 def write_table(path, heads, rows):
     """Writes a CSV file."""
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -103,21 +103,15 @@ def made_up_tables(folder):
     rows = []
     for T, far in ((10_000, 0), (100_000, 1)):
         for name, place in READINGS.items():
-            usual, other, more = (
-                1000.0 * place + far,
-                3000.0 * place + far,
-                100.0 * place + 10 * far,
-            )
+            usual, other = 1000.0 * place + far, 3000.0 * place + far
+            more = 100.0 * place + 10 * far
             low, high = more - 7, more + 9
             if "alike" in name and not far:  # whose interval holds 0, though its estimate is 400
                 low, high = -3.0, 803.0
             rows.append([T, name, usual, 1, 2, other, 3, 4, more, low, high])
     ends = ("", ", lower", ", upper")
-    heads = [
-        f"{name}{end}"
-        for name in ("regret, usual reading", "regret, other reading", "difference")
-        for end in ends
-    ]
+    names = ("regret, usual reading", "regret, other reading", "difference")
+    heads = [f"{name}{end}" for name in names for end in ends]
     write_table(folder / "readings.csv", ["T", "other reading", *heads], rows)
     claims = [
         # Row, quotation, condition, quantity, number with its interval, verdict.
@@ -138,16 +132,7 @@ def made_up_tables(folder):
         (6, "right", "T = 10⁴, gap 1/16", "R = 3", 0.97, 0.96, 0.98, "holds"),
         (6, "right", "T = 10⁴, gap 1/16", "largest regret of a worse arm", 7, 7, 7, "holds"),
         (7, "alone", "T = 10⁴, p = 1", "over agents alone", 0.4, -0.1, 0.9, "not decided"),
-        (
-            7,
-            "alone",
-            "T = 10⁴, p = 0.2 and R = 2",
-            "over agents alone",
-            1.23,
-            0.9,
-            1.5,
-            "does not hold",
-        ),
+        (7, "alone", "T = 10⁴, p = 0.2 and R = 2", "over agents alone", 1.23, 0.9, 1.5, "fails"),
         (7, "alone", "T = 10⁵, p = 1", "over agents alone", -0.3, -0.4, 0.2, "not decided"),
         (8, "epsilon", "T = 10⁴", "a", 1, 1, 1, "holds"),
         (8, "epsilon", "T = 10⁵", "a", 1, 1, 1, "holds"),
@@ -158,16 +143,7 @@ def made_up_tables(folder):
         (11, "other", "T = 10⁵", "R = 2: bound / regret", 11.6, 0.5, 12.0, "holds"),
         (11, "other", "T = 10⁶", "bound / regret", "", "", "", "holds"),
     ]
-    heads = [
-        "row",
-        "quote",
-        "condition",
-        "quantity",
-        "estimate",
-        "lower",
-        "upper",
-        "verdict at stated",
-    ]
+    heads = ["row", "quote", "condition", "quantity", *ENDS, "verdict at stated"]
     made = [[row, QUOTES.get(name, name), *others] for row, name, *others in claims]
     write_table(folder / "claims.csv", heads, made)
     pairs = [
@@ -240,22 +216,13 @@ def test_sentences_of_what_was_found_are_those_of_their_rows(tmp_path):
 
 def test_rows_with_one_quotation_are_told_apart(tmp_path):
     """Would catch the second row of a quotation told as the first, and a row that is not there."""
-    heads = ["row", "quote", "condition", "quantity", "estimate", "lower", "upper"]
-    write_table(
-        tmp_path / "claims.csv", heads, [(3, "q", "c", "x", 1, 0, 2), (5, "q", "c", "x", 7, 6, 8)]
-    )
+    rows = [(3, "q", "c", "x", 1, 0, 2), (5, "q", "c", "x", 7, 6, 8)]
+    write_table(tmp_path / "claims.csv", ["row", "quote", "condition", "quantity", *ENDS], rows)
     numbers = pages.Numbers(tmp_path)
     assert numbers.claim("q", "x") == {"c": Measured(1, 0, 2)}
     assert numbers.claim("q", "x", 1) == {"c": Measured(7, 6, 8)}
     with pytest.raises(LookupError, match="no row with"):
         numbers.claim("another", "x")
-    assert [pages.short(v) for v in (0, 9.96, 99.4, 100, -0.0123)] == [
-        "0",
-        "10.0",
-        "99",
-        "100",
-        "-0.012",
-    ]
 
 
 def test_goals_are_met_on_their_own_side():

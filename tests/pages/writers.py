@@ -20,6 +20,7 @@ import fmab_jax as fmab
 from experiments import (
     arena,
     arena_figures,
+    arena_fronts,
     arena_report,
     arena_settings,
     claims,
@@ -29,6 +30,8 @@ from experiments import (
     verdicts,
 )
 from experiments.verdicts import Finding, Measured, Misprint, Row, Settled, Unmeasured
+
+Replace = Callable[[Any, str, Any], None]
 
 # --- claims and their readings ------------------------------------------------------------------
 
@@ -171,10 +174,10 @@ MISPRINTS = [
 UNMEASURED = [Unmeasured("III-B", "we reasonably assume", "An assumption.")]
 
 
-def write_claims(folder: Path) -> None:
+def write_claims(folder: Path, replace: Replace) -> None:
     """Writes CLAIMS.md and multiverse.md, with all that stands beside them."""
     for name in ("ROWS", "BOUNDS", "SETTLED", "MISPRINTS", "UNMEASURED"):
-        setattr(claims, name, globals()[name])
+        replace(claims, name, globals()[name])
     data = multiverse.Data({"runs": {}}.__getitem__, HORIZONS, SEEDS, None)
     multiverse.judge(data, folder)
     own = verdicts.Data({"runs": {}}.__getitem__, HORIZONS, SEEDS, None)
@@ -183,7 +186,12 @@ def write_claims(folder: Path) -> None:
 
 # --- the arena ----------------------------------------------------------------------------------
 
-MANY = {"rounds": 60, "pooled": 30, "alone": 16, "talk": 10}
+MANY = {
+    **dict.fromkeys(("rounds", "together"), 60),
+    **dict.fromkeys(("pooled", "episodes"), 30),
+    **dict.fromkeys(("alone", "search"), 16),
+    **dict.fromkeys(("talk", "draws"), 10),
+}
 # Who is not run at the longer horizon, and who besides where agents differ.
 LONG = ("fed_ucb", "dducb", "gossip_ucb", "dec_ucb", "gosine", "dp_se", "thompson")
 SETTINGS = (
@@ -194,7 +202,7 @@ SETTINGS = (
 
 
 # Whose regret moves with that of another, seed by seed: a hundredth more is surely more.
-TWINS = {"hdp": "cdp", "fed_ucb": "ddp"}
+TWINS = {"hdp": "cdp", "fed_ucb": "ddp", "kl_se_graph": "kl_se", "kl_se_components": "kl_se_split"}
 
 
 def run_of(
@@ -211,6 +219,7 @@ def run_of(
         "links": (("seed", "time", "meter"), links * 1.0),
         "numbers_sent": ("seed", np.full(seeds, 100.0 * sent)),
         "agents_worse": ("seed", np.arange(seeds) % 5 * 1.0),
+        "best_arm_lost": ("seed", np.arange(seeds) % 7 == 0),
     }
     coords = {"time": slots, "meter": ["used"], "priced": ("meter", [True])}
     return xr.Dataset(data, coords, {"agents": 50})
@@ -224,6 +233,8 @@ def parts(horizon: int) -> dict[str, dict[Any, Any]]:
         # Neighbours are alike.
         regret[name] = horizon / 10 * 1.35 ** (i // 2 + 0.02 * (i % 2))
         sent[name] = 0.0 if entry.alone else 10.0 ** (i % 4 + 1)
+    # Two pairs of twins: who is surely worse than one of the best cannot be told from the other.
+    regret["kl_se_split"] = 0.998 * regret["kl_se"]
     regret |= {name: 1.01 * regret[other] for name, other in TWINS.items()}
     # The two least are of unlike trust.
     regret |= {"kl_ucb_pooled": horizon / 20, "dist_dp_se": horizon / 20.1}
@@ -250,7 +261,7 @@ def parts(horizon: int) -> dict[str, dict[Any, Any]]:
     return found
 
 
-def write_arena(folder: Path) -> None:
+def write_arena(folder: Path, replace: Replace) -> None:
     """Writes ARENA.md, with its parts, the words of its pictures, and all tables beside them."""
     every = arena_settings.settings()
     regrets = {"adap-AdaP-UCB": 700.0, "adap-DP-SE": 7000.0, "adap-tree": 1400.0}
@@ -261,9 +272,11 @@ def write_arena(folder: Path) -> None:
     results = {
         "arena": {horizon: parts(horizon) for horizon in (10**4, 10**5)},
         "arena_settings": {10**6: settings},
+        "arena_fronts": {10**5: {"dials": {}, "far": parts(10**9)["a"]}},
     }
     arena_figures.draw(results["arena"], folder)
     arena_settings.draw(results["arena_settings"], folder)
+    arena_fronts.judge(arena_fronts.Data(results.__getitem__), folder)
     arena_report.judge(arena_report.Data(results.__getitem__), folder)
 
 
@@ -278,15 +291,23 @@ class Blank(pictures.Page):
         return None
 
 
-def main(what: str, folder: Path) -> None:
-    """Writes the pages of claims or of the arena into a folder."""
+def write(what: str, folder: Path, replace: Replace = setattr) -> None:
+    """Writes the pages of claims or of the arena into a folder.
+
+    Args:
+        what: Which of both.
+        folder: Where.
+        replace: Puts something in the place of an attribute of a module.
+    """
     publish = pictures.publish
-    pictures.Page = Blank  # type: ignore[misc]
-    pictures.publish = lambda picture, into: publish(picture._replace(draw=lambda page: None), into)
-    common.disagreement = lambda *sizes: 0.7
-    fmab.save_figure = lambda figure, path, overwrite: path  # type: ignore[assignment]
-    {"claims": write_claims, "arena": write_arena}[what](folder)
+    replace(pictures, "Page", Blank)
+    replace(
+        pictures, "publish", lambda each, into: publish(each._replace(draw=lambda page: None), into)
+    )
+    replace(common, "disagreement", lambda *sizes: 0.7)
+    replace(fmab, "save_figure", lambda figure, path, overwrite: path)
+    {"claims": write_claims, "arena": write_arena}[what](folder, replace)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    write(sys.argv[1], Path(sys.argv[2]))
