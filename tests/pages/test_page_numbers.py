@@ -175,9 +175,10 @@ CONSTANTS: dict[str, tuple[tuple[str, str], ...]] = {
     SHARES: (
         (r"agents alike, p = 1, ", "a condition"),
         (
-            r"T = 10\^6, 2,048 seeds, one core,\s+26 microseconds a trial",
+            r"T = 10\^6, 2,048 seeds, one core\. It took\s+26 microseconds a trial",
             "one profile, kept nowhere",
         ),
+        (r"AMD EPYC,\s+24 November", "whose figure it is"),
         (r"\| (64|21|13|2) % \|", "shares of that profile; they add up to 100"),
     ),
     "docs/privacy.md: What epsilon promises": (
