@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import itertools
 import re
 import shlex
@@ -19,10 +20,12 @@ import pytest
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli import main, options
+from fmab_jax.parameters import parameters_of
 from fmab_jax.run.contract import PROMISES
 from fmab_jax.run.outputs import further
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps.study import Drawn
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -371,3 +374,14 @@ def test_the_note_for_print_is_that_of_the_page() -> None:
     for name in shown:
         digest.update((ROOT / f"figures/{name.decode()}.csv").read_bytes())
     assert f"<pdf:Keywords>{digest.hexdigest()}</pdf:Keywords>".encode() in pdf
+
+
+def test_the_docstring_of_sweep_names_parameters_that_exist() -> None:
+    """Would catch a parameter that was renamed, and is still told of under its old name."""
+    told = inspect.getdoc(fmab.sweep) or ""
+    (section,) = re.findall(r"^    parameters: (.*?)\n\n", told, re.M | re.S)
+    named = [name for part in re.findall(r"\(([^)]*)\)", section) for name in part.split(",")]
+    named = [name.strip(" .\n") for name in named]
+    owners = [*base.installed().values(), Drawn]
+    known = {name for owner in owners for name in parameters_of(owner)}
+    assert len(named) > 5 and set(named) <= known

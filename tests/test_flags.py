@@ -77,6 +77,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "Bernoulli.totals(small)": lambda v: totals(fmab.Bernoulli(), 0.5, small=v),
     "Gaussian.totals(small)": lambda v: totals(fmab.Gaussian(0.1), 0.5, 0.1, small=v),
     "Ratings.totals(small)": lambda v: totals(fmab.Ratings([0, 1]), 0.5, small=v),
+    "Output(coordinate)": lambda v: fmab.Output("x", "", "", len, coordinate=v),
     "parameter(keyword)": lambda v: fmab.parameter(Real(), "x", keyword=v),
     "simulate(sum_agents)": lambda v: doors.simulated(sum_agents=v),
     "simulate(progress)": lambda v: doors.simulated(progress=v),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import flag, refuse
 
 
 class Stretch(NamedTuple):
@@ -165,7 +166,8 @@ class Record:
         return np.broadcast_to(each, (len(each), self.agents, *each.shape[2:]))
 
 
-class Output(NamedTuple):
+@dataclass(frozen=True)
+class Output:
     """One variable of a result.
 
     Attributes:
@@ -178,6 +180,9 @@ class Output(NamedTuple):
         gauges: What the loops have to add up for it.
         coordinate: Whether it belongs to the seeds rather than to the results.
         source: Theorem, equation or paper that defines it; "" for what needs none.
+
+    Raises:
+        ValueError: If one of these is something else.
 
     Example:
         How many of its arms an agent has pulled at all, as an output of one's own:
@@ -204,7 +209,36 @@ class Output(NamedTuple):
     coordinate: bool = False
     source: str = ""
 
+    def __post_init__(self) -> None:
+        """Checks what is stated."""
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            refuse("name", self.name, "a short plain name", "such as 'arms_tried'")
+        for field in ("label", "units", "source"):
+            if not isinstance(value := getattr(self, field), str):
+                refuse(field, value, "a text", "write it in quotes")
+        if not callable(self.of):
+            refuse("of", self.of, "a function of a Record", "such as lambda record: ...")
+        _check_dims("dims", self.dims)
+        if not isinstance(self.gauges, tuple) or not all(
+            isinstance(each, Gauge) for each in self.gauges
+        ):
+            refuse("gauges", self.gauges, "a tuple of gauges", "such as PULLS.gauges")
+        for gauge in self.gauges:
+            if not isinstance(gauge.name, str) or not gauge.name.isidentifier():
+                refuse("gauge.name", gauge.name, "a short plain name", "rename it")
+            _check_dims("gauge.dims", gauge.dims)
+        if self.dtype not in (np.float64, np.int64, np.int32, np.bool_):
+            refuse("dtype", self.dtype, "numpy.float64", "leave it out")
+        flag("coordinate", self.coordinate)
+
     @property
     def attrs(self) -> dict[str, str]:
         """What a result says of it."""
         return {"long_name": self.label, "units": self.units}
+
+
+def _check_dims(field: str, dims: Any) -> None:
+    if not isinstance(dims, tuple) or not all(
+        isinstance(each, str) and each in DIMENSIONS for each in dims
+    ):
+        refuse(field, dims, f"a tuple of some of {DIMENSIONS}", "such as ('time', 'agent')")

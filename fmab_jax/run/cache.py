@@ -235,7 +235,7 @@ def _ours(kind: Any) -> str:
     found: Any = sys.modules.get(where)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not plain or found is not kind:
+    if not plain or where != "builtins" and found is not kind:
         raise _Foreign(kind)
     return f"{where}.{name}"
 

@@ -733,7 +733,8 @@ class _Lazy(BackendArray):
     def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
         output, picked = self.output, dict(zip(self.output.dims, rest, strict=True))
         columns = self.grid.columns(self.grid.cells[index], self.points)
-        if usual := output in USUAL:
+        # By name: another process has functions of its own.
+        if usual := output.name in {each.name for each in USUAL}:
             # Of these each slot is by itself.
             columns = columns[picked.pop("time")] if "time" in picked else columns
         else:

@@ -387,7 +387,7 @@ def test_loose_gossip_does_not_hide_in_the_noise_of_all() -> None:
 def test_the_examples_numbers_are_those_of_the_code() -> None:
     """Would catch a number in the docstring that the code no longer gives."""
     examples = doctest.DocTestFinder(recurse=False).find(privacy_ledger, "privacy_ledger", globs={})
-    assert [len(each.examples) for each in examples] == [5]
+    assert [len(each.examples) for each in examples] == [6]
     told: list[str] = []
     runner = doctest.DocTestRunner(verbose=False)
     assert runner.run(examples[0], out=told.append).failed == 0, "".join(told)

@@ -470,7 +470,7 @@ def test_a_template_asks_for_nothing_that_is_not_given() -> None:
         ("", "no command: must be one of adap_ucb, cdp, "),
         ("nobody", "nobody: must be one of "),
         ("missing.py", "missing.py: must be an existing .py file or a module"),
-        ("law.py", "law.py: must be a module that defines an algorithm or a reward law"),
+        ("law.py", "law.py: must be a module that defines an algorithm"),
         ("cdp --suite papr", "--suite papr: must be one of tiny; leave it out for all"),
         ("cdp --seeds 1", "--seeds 1: must be a whole number in [2, "),
         ("cdp --seeds x", "--seeds x: must be a whole number in [2, "),

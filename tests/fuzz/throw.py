@@ -503,6 +503,7 @@ def bases() -> dict[str, dict[str, Any]]:
     return {
         "Problem": {"means": [0.5, 0.1], "agents": 3},
         "Exchange": {"name": "x", "agents": 3, "reporting": 3, "weights": weights},
+        "Output": {"name": "x", "label": "", "units": "", "of": len},
         "Gaussian": {"sd": 0.5},
         "Ratings": {"levels": [0, 1]},
         "parameter": {"kind": Real(), "help": "x"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ def test_outputs_of_the_page_do_what_it_says() -> None:
     # The longest is the last one, in which all play the arm that is left.
     alone = (data.pulls[:, 0] - data.pulls[:, 1]) / AGENTS
     assert (data.longest_stretch[:, 0] == alone).all() and (alone < 10**4).all()
-    flat = own._replace(dims=())
+    flat = replace(own, dims=())
     with pytest.raises(ValueError, match=r"stretch\.of=an array \(2, 4\): must be \[seed\]"):
         fmab.simulate(fmab.cdp_mab(None), problem, 10**4, 2, outputs=[flat])
     given = dict(horizon=99, seeds=2, store="never", outputs=[own])

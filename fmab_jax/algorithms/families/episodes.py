@@ -259,7 +259,7 @@ class _Run(NamedTuple):
     rounds: Int[Array, ""]
     regret_curve: Float[Array, " time"]
     rounds_curve: Int[Array, " time"]
-    gauges: tuple[Any, ...]
+    gauges: tuple[Any, ...] = ()
 
 
 def _run(
