@@ -267,6 +267,58 @@ def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path: Any) -> None:
     assert joined.pulls_mean.sum() == pytest.approx(300)
 
 
+def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
+    """Would catch another seed's pulls where a part begins inside its chunk, and a chunk that is
+    too short for the larger of its cells."""
+    from fmab_jax.sweeps import results
+
+    given: dict[str, Any] = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
+    problem, store = fmab.Problem.uniform, tmp_path / "s"
+    data = fmab.sweep(
+        fmab.ucb1, problem, agents=[3, 5], store=store, progress=False, **given
+    ).load()
+    there = results.open_results(store)
+    (entry,), _ = there.source.entries()
+    arrays = there.chunk(entry)
+    asked = outputs.chosen(ALL)
+
+    def read(*ranges: tuple[int, int], **changed: np.ndarray) -> xr.Dataset:
+        kept = results.Memory()
+        entries = []
+        for start, stop in ranges:
+            own = {name: values[:, start:stop] for name, values in arrays.items()} | changed
+            facts = {**entry.facts, "seeds": [start, stop]}
+            entries.append(kept.put(f"{start}", own, facts))
+        return results.dataset(results.Results(there.header, kept, entries, asked), "here").load()
+
+    found = read((0, 6), (4, 10))
+    for name in ALL:
+        np.testing.assert_array_equal(found[name], data[name])
+    with pytest.raises(Damaged, match="regret_by_agent has 3 values over agent instead of 5"):
+        read((0, 10), regret_by_agent=arrays["regret_by_agent"][:, :, :3])
+
+
+def test_rows_of_padding_pull_nothing() -> None:
+    """Would catch pulls of agents that only fill an array: for 17 agents there are 18 rows."""
+    data = fmab.simulate(
+        fmab.ucb1(), fmab.Problem.uniform(17, 3), 40, 2, outputs=["pulls", "regret_by_agent"]
+    )
+    np.testing.assert_allclose(data.pulls.sum("arm"), 17 * 40)
+    assert data.sizes["agent"] == 17
+
+
+def test_another_gauge_is_another_output() -> None:
+    """Would catch a store that goes on with what a gauge that was mended has added up."""
+    of = lambda record: record["g"]  # noqa: E731
+    adds = [lambda had, stretch, grid: had, lambda had, stretch, grid: 2 * had]
+    gauges = [Gauge("g", ("arm",), len, add, len) for add in adds]
+    one, other, same = (
+        outputs.described(fmab.Output("x", "", "", of, ("arm",), gauges=(gauge,)))
+        for gauge in (*gauges, gauges[0])
+    )
+    assert one == same != other
+
+
 def test_memory_of_what_is_gauged_is_told() -> None:
     """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
     from fmab_jax.run import batches
