@@ -535,7 +535,8 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     own = _distinct(_defined(module, Law), spec)
     # What it imports from the package is none of its own.
     outputs = any(
-        isinstance(each, Output) and not each.of.__module__.startswith("fmab_jax.")
+        isinstance(each, Output)
+        and not str(getattr(each.of, "__module__", "")).startswith("fmab_jax.")
         for each in vars(module).values()
     )
     if not owners and not own and not outputs:

@@ -33,7 +33,7 @@ from fmab_jax.errors import Busy, Shown, count, did_you_mean, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import Config, Program
-from fmab_jax.run.outputs import gauges_of, of_study
+from fmab_jax.run.outputs import of_study
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import records, results
 from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, run_job
@@ -705,8 +705,7 @@ def _chunk_name(facts: Mapping[str, Any]) -> str:
 def _bytes_per_trial(config: Config) -> int:
     """Regret, rounds and perhaps regret while waiting at each slot; some numbers at the end."""
     waits = bool(getattr(config.trial, "waits", True))
-    gauges = sum(config.bytes_of(each.dims) for each in gauges_of(config.outputs))
-    return config.wanted * (9 + 8 * waits) + 32 + gauges
+    return config.wanted * (9 + 8 * waits) + 32 + config.gauge_bytes
 
 
 def _bytes_per_summary(config: Config) -> int:

@@ -322,6 +322,7 @@ def test_another_gauge_is_another_output() -> None:
 def test_memory_of_what_is_gauged_is_told() -> None:
     """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
     from fmab_jax.run import batches
+    from fmab_jax.sweeps import runner
 
     problem = fmab.Problem.uniform(50, 10)
     plain = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000)
@@ -332,6 +333,8 @@ def test_memory_of_what_is_gauged_is_told() -> None:
     assert with_it.bytes_per_seed - plain.bytes_per_seed == 3 * 8 * 52 * 100
     alike = batches.bound(fmab.cdp_mab(1.0), problem, 1000, asked=asked)
     assert alike.gauge_bytes == 8 * 100
+    told = runner._bytes_per_trial(with_it) - runner._bytes_per_trial(plain)
+    assert told == 8 * 52 * 100
 
 
 def named(name: str, dims: tuple[str, ...] = ("arm",)) -> Gauge:
@@ -387,13 +390,16 @@ def test_algorithms_that_gauge_nothing_refuse_by_name() -> None:
 
 
 PLUG = """
+import functools
+
 import fmab_jax as fmab
 from fmab_jax.run.outputs.pulls import PULLS
 
 TRIED = fmab.Output(
-    "arms_tried", "arms pulled", "arms", lambda r: 1.0 * (r["pulls"] > 0).sum(-1),
+    "arms_tried", "arms pulled", "arms", lambda r: (r["pulls"] > 0).sum(-1),
     gauges=PULLS.gauges,
 )
+PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r["rounds"], 0.5))
 """
 
 
@@ -407,6 +413,11 @@ def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path: Any) -> None:
     folder = tmp_path / "s"
     data = fmab.sweep(fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 3), store=folder, **given)
     assert data.arms_tried.values.tolist() == [3, 3, 3]
+    run = fmab.simulate(
+        fmab.cdp_mab(1.0), fmab.Problem.uniform(3, 3), 500, 3, outputs=["arms_tried", "part"]
+    )
+    assert run.arms_tried.dtype == data.arms_tried.dtype == np.float64
+    assert (run.part == 0.5 * run.rounds_made).all()
     assert fmab.open_sweep(folder).arms_tried.values.tolist() == [3, 3, 3]
     path.write_text(PLUG.replace("> 0", "> 1"))
     load_plugin(str(path))

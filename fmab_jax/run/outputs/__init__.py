@@ -190,4 +190,6 @@ def made(
     if found.ndim != 1 + len(wanted) or found.shape[1:] != wanted:
         allowed = f"[seed, {', '.join(map(str, wanted))}]" if wanted else "[seed]"
         refuse(f"{output.name}.of", Shown(f"an array {found.shape}"), allowed, "mend it")
-    return found
+    # Counts of one's own are kept as real numbers, which have a NaN.
+    counts = found.dtype.kind in "biu" and output.dtype == np.float64
+    return found.astype(np.float64) if counts else found
