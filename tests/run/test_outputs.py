@@ -15,6 +15,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import installed, load_plugin
+from fmab_jax.core import plugins
 from fmab_jax.core.outputs import Gauge, Record
 from fmab_jax.errors import Damaged
 from fmab_jax.parameters import UNSET, parameters_of
@@ -346,7 +347,7 @@ REFUSED = {
     "a text": ("pulls", "a list of outputs"),
     "a typing error": (["puls"], "did you mean 'pulls'"),
     "a usual one": (["regret"], "every result has it"),
-    "twice": (["pulls", "pulls"], "no other variable has"),
+    "twice": (["pulls", "pulls"], "outputs='pulls': must be named once"),
     "a number": ([3], "an fmab_jax.Output of one's own"),
     "a taken name": ([fmab.Output("regret", "", "", len)], "no other variable has"),
     "dimensions": ([fmab.Output("x", "", "", len, ("agent", "time"))], "in this order"),
@@ -403,9 +404,13 @@ PART = fmab.Output("part", "", "", functools.partial(lambda scale, r: scale * r[
 """
 
 
-def test_an_output_of_a_plug_in_is_known_by_its_name(tmp_path: Any) -> None:
+def test_an_output_of_a_plug_in_is_known_by_its_name(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Would catch a plug-in's output that only Python can ask for, and a store that is opened with
     another version of it."""
+    # Other tests know of no plug-in.
+    monkeypatch.setattr(plugins, "_sources", dict(plugins._sources))
     path = tmp_path / "tried.py"
     path.write_text(PLUG)
     assert load_plugin(str(path)) == []

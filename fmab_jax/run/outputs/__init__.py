@@ -90,6 +90,8 @@ def chosen(asked: Any) -> tuple[Output, ...]:
                     remedy = "leave it out: every result has it"
                 refuse("outputs", each, f"among {known}", remedy)
             each = further()[each]
+        if each in found:
+            refuse("outputs", each.name, "named once", "drop one of them")
         if not isinstance(each, Output):
             refuse("outputs", each, "names, or an fmab_jax.Output of one's own", remedy)
         _check(each, taken)
@@ -107,7 +109,7 @@ def _check(output: Output, taken: set[str]) -> None:
     """Refuses an output that results could not hold."""
     name = output.name
     if name in taken:
-        refuse("Output.name", name, _NAME_WANTED, "rename it, or ask for it once")
+        refuse("Output.name", name, _NAME_WANTED, "rename it")
     allowed = tuple(each for each in DIMENSIONS if each != "meter")
     if output.dims != tuple(each for each in allowed if each in output.dims):
         refuse("Output.dims", output.dims, f"some of {allowed} in this order", "reorder them")
