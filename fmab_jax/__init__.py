@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fmab_jax.analysis.bands import confidence_band, paired_difference
     from fmab_jax.analysis.comparisons import compare, compare_all
     from fmab_jax.analysis.conformance import check_algorithm
+    from fmab_jax.analysis.costs import communication_cost
     from fmab_jax.analysis.overview import overview
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.tables import final_table
@@ -62,11 +63,11 @@ if TYPE_CHECKING:
     from fmab_jax.reports.page import write_report
     from fmab_jax.run.cache import use_compilation_cache
     from fmab_jax.run.netcdf import load, save
-    from fmab_jax.run.simulate import communication_cost, simulate
     from fmab_jax.sweeps.exports import export
+    from fmab_jax.sweeps.precision import until_precise
     from fmab_jax.sweeps.results import open_sweep
     from fmab_jax.sweeps.runner import sweep
-    from fmab_jax.sweeps.study import until_precise
+    from fmab_jax.sweeps.simulate import simulate
 
 __version__ = "0.2.0"
 
@@ -84,8 +85,8 @@ _HOME = {
     "Ratings": "core.rewards",
     "parameter": "parameters",
     "list_algorithms": "algorithms.base",
-    "simulate": "run.simulate",
-    "communication_cost": "run.simulate",
+    "simulate": "sweeps.simulate",
+    "communication_cost": "analysis.costs",
     "check_algorithm": "analysis.conformance",
     "save": "run.netcdf",
     "load": "run.netcdf",
@@ -97,7 +98,7 @@ _HOME = {
     "confidence_band": "analysis.bands",
     "paired_difference": "analysis.bands",
     "sweep": "sweeps.runner",
-    "until_precise": "sweeps.study",
+    "until_precise": "sweeps.precision",
     "open_sweep": "sweeps.results",
     "final_table": "analysis.tables",
     "overview": "analysis.overview",

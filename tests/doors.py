@@ -213,7 +213,7 @@ def result() -> xr.Dataset:
     """Returns something in the shape of a result of `simulate`."""
     links = xr.DataArray(np.ones((4, 3, 2), int), dims=("seed", "time", "meter"))
     data = xr.Dataset(
-        {"regret": CURVES.copy(), "waiting_regret": CURVES.copy(), "links": links},
+        {"regret": CURVES.copy(), "waiting_regret": CURVES.copy(), "links": links, "seeds": 4},
         {
             "seed": np.arange(4),
             "time": [1, 2, 3],
@@ -258,13 +258,13 @@ def audited(**changes: Any) -> Any:
 @functools.cache
 def stored() -> str:
     """Returns a finished sweep's folder, made as it would be; nothing is compiled for it."""
-    from fmab_jax.sweeps import results, study
+    from fmab_jax.sweeps import grid, study
     from fmab_jax.sweeps.store import Store
 
     made = study.state(fmab.cdp_mab, PROBLEM, epsilon=[0.5, 1.0], horizon=3, seeds=4, times=3)
     store = Store("stored", create=True)
     with store.writing("main"):
-        store.write_header(results.header_of(made, study.made_with("cpu")))
+        store.write_header(grid.header_of(made, study.made_with("cpu")))
         for point in made.points:
             over = point.config.wanted
             arrays = {name: np.zeros((1, 4), "i4") for name in schema.FIELDS}

@@ -229,7 +229,7 @@ ARRAY = "must be an array of numbers; give one row per agent, all equally long"
 SHAPE = "must be an array shaped [arm] or [agent, arm], not empty; give one mean per agent and arm"
 HORIZON = "must be a whole number in [1, 1,000,000,000,000]; give the number of slots T"
 SEEDS = "must be a whole number in [1, 100,000,000]; give the number of seeds"
-LIST = "must be a number of seeds or a list of seeds; give a number such as 1000"
+LIST = "must be a whole number in [1, 100,000,000]; give the number of seeds"
 SEED = (
     "must be a whole number in [0, 4,294,967,295]; "
     "larger seeds would repeat the streams of smaller ones"

@@ -25,7 +25,7 @@ from fmab_jax.run.contract import PROMISES
 from fmab_jax.run.outputs import further
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.sweeps import study_file
-from fmab_jax.sweeps.study import Drawn
+from fmab_jax.sweeps.makers import Drawn
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import math
 import os
 import warnings
@@ -24,9 +23,9 @@ import xarray as xr
 from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question, cost_of
-from fmab_jax.analysis.tables import with_seeds
-from fmab_jax.core import laws
+from fmab_jax.analysis.tables import seeds_of
 from fmab_jax.errors import Refusal, real, refuse
+from fmab_jax.run.attributes import study_at
 
 ALL_PAIRS = 5
 """So many configurations are compared each with each; of more, one parameter at a time."""
@@ -134,7 +133,7 @@ def compare(
         remedy = "regret grows with time: compare runs of one horizon"
         refuse("second.time", finals[1].slot, f"{finals[0].slot}, the first's last slot", remedy)
     turned = _turned(*both)
-    _refuse_unlike(*(_asked_but_order(asked(data), turned) for data in both))
+    _refuse_unlike(*(_asked_but_order(question_of(data), turned) for data in both))
     return _compared(*finals, labels=(labels[0], labels[1]), level=level, turned=turned)
 
 
@@ -216,8 +215,8 @@ def reference(coordinate: xr.DataArray) -> int:
     return 0
 
 
-def asked(data: xr.Dataset) -> dict[str, Any]:
-    """Returns what a run was asked, as far as it says so: values by names of `QUESTIONS`.
+def question_of(data: xr.Dataset) -> dict[str, Any]:
+    """Returns what a run was asked, as its study states it: values by names of `QUESTIONS`.
 
     A ``problem`` is "drawn" by each seed, or known by a digest of its means or probabilities, or by
     the seed that drew it for all. ``means`` is a digest of the means that come along.
@@ -225,36 +224,19 @@ def asked(data: xr.Dataset) -> dict[str, Any]:
     Args:
         data: A result of one configuration.
     """
-    study = json.loads(data.attrs.get("study") or "{}")
-    config = json.loads(data.attrs.get("config") or "{}")
-    at = {
-        str(name): values.values.reshape(-1).tolist()[0]
-        for name, values in data.coords.items()
-        if name in QUESTIONS and values.size == 1
-    }
-    # A label stands for what the study states; two studies may give one label to two values.
-    for name, labels in json.loads(data.attrs.get("labels") or "{}").items():
-        if at.get(name) in labels and isinstance(study.get(name), list):
-            study[name] = study[name][labels.index(at[name])]
-            if isinstance(study[name], dict) or study[name] == "Drawn":
-                del at[name]
-    problem = study.get("problem", config.get("problem"))
-    known = {name: value for name, value in study.items() if name != "problem"}
+    study = study_at(data)
+    problem = study.pop("problem", None)
     if isinstance(problem, dict):
-        known |= problem
-        means = problem.get("means", problem.get("probabilities"))
-        if isinstance(means, list):  # runs keep the means, studies their digest
-            means = _digest(means)
-        known["problem"] = means or "drawn"
+        study |= problem
+        study["problem"] = problem.get("means", problem.get("probabilities", "drawn"))
     elif problem == "Drawn":
-        known["problem"] = "drawn"
-    known |= data.attrs | at
-    found = {name: known[name] for name in QUESTIONS if name in known}
-    found = {name: None if value == "none" else value for name, value in found.items()}
-    if found.get("problem") == "drawn" and found.get("fixed_instance") is not None:
-        if "root_seed" in known:
-            own = int(found["fixed_instance"]), int(known["root_seed"])
-            found["problem"] = f"{_ONE_INSTANCE}{own[0]} under root seed {own[1]}"
+        study["problem"] = "drawn"
+        if (seed := study.get("fixed_instance")) is not None:
+            study["problem"] = f"{_ONE_INSTANCE}{seed} under root seed {study['root_seed']}"
+    for name in ("agents", "arms"):  # a maker of one's own may choose them
+        if name in data.attrs or name in data.coords:
+            study[name] = int(data.coords.get(name, data.attrs.get(name)))
+    found = {name: study[name] for name in QUESTIONS if name in study}
     if "means" in data:
         found["means"] = _digest(data.means.values)
     slots = data["slot"] if "slot" in data.coords else data["time"]
@@ -263,7 +245,7 @@ def asked(data: xr.Dataset) -> dict[str, Any]:
 
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tells whether two runs were asked the same, as far as both say so; see `asked`."""
+    """Tells whether two runs were asked the same, as far as both say so; see `question_of`."""
     return not _unlike(one, other)
 
 
@@ -274,8 +256,6 @@ def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     mine, theirs = one[name], other[name]
-    if name == "rewards":
-        return mine != theirs and _other_law(_law(mine), _law(theirs))
     if name == "problem":
         drawn = [str(each).startswith(_ONE_INSTANCE) for each in (mine, theirs)]
         if drawn[0] != drawn[1] and "drawn" not in (mine, theirs):
@@ -311,32 +291,6 @@ def _digest(means: Any) -> str:
     rows = np.atleast_2d(np.asarray(means, "<f8"))
     rows = rows[:1] if (rows == rows[:1]).all() else rows
     return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
-
-
-def _law(said: Any) -> Any:
-    """Returns the table of a law of rewards; words that name none as they are."""
-    if isinstance(said, str):
-        try:
-            said = laws.law_of(said).describe()
-        except Refusal:
-            return said
-    return json.loads(json.dumps(said))
-
-
-def _other_law(mine: Any, theirs: Any) -> bool:
-    if isinstance(mine, dict) and isinstance(theirs, dict):
-        return mine != theirs
-    if isinstance(theirs, dict):
-        mine, theirs = theirs, mine
-    if not isinstance(mine, dict):
-        return bool(mine != theirs)
-    # One side states only a label, which cannot be compared if the law is not loaded here.
-    owner = laws.KNOWN.get(str(mine.get("law")))
-    fields = {name: value for name, value in mine.items() if name != "law"}
-    try:
-        return owner is not None and owner(**fields).label() != theirs
-    except (TypeError, ValueError):
-        return False
 
 
 def _refuse_unlike(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
@@ -381,7 +335,7 @@ def of_runs(runs: Mapping[str, xr.Dataset], level: float) -> tuple[list[Comparis
     """
     single = {label: _single(f"runs[{label!r}]", data) for label, data in runs.items()}
     finals = {label: _finals(f"runs[{label!r}]", data) for label, data in single.items()}
-    questions = {label: asked(data) for label, data in single.items()}
+    questions = {label: question_of(data) for label, data in single.items()}
 
     def same(one: str, other: str) -> bool:
         turned = _turned(single[one], single[other])
@@ -419,7 +373,6 @@ def compare_along(data: xr.Dataset, name: str, *, level: float = 0.95) -> list[C
 
 
 def _of_grid(data: xr.Dataset, level: float, along: str | None = None) -> list[Comparison]:
-    data = with_seeds(data)
     if "seeds" not in data:
         refuse("data", "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
@@ -490,7 +443,6 @@ def _single(field: str, data: Any) -> xr.Dataset:
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         remedy = "pass what simulate or sweep returned"
         refuse(field, type(data).__name__, "a Dataset with regret", remedy)
-    data = with_seeds(data)
     if "seeds" not in data or not {"seed", "time_2"} & set(data.sizes):
         refuse(field, "without seeds", "a result with seeds", "pass it unchanged")
     dims = [str(name) for name in data.seeds.dims]
@@ -505,7 +457,7 @@ def _single(field: str, data: Any) -> xr.Dataset:
 
 def _finals(field: str, data: xr.Dataset) -> _Finals:
     """Reads the regret at T of one configuration."""
-    number = int(data.seeds)
+    number = seeds_of(data)
     if number < 2:
         refuse(f"{field}.seeds", number, "at least 2", "run more seeds")
     slots = data["slot"] if "slot" in data.coords else data["time"]
@@ -515,7 +467,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
         mean = float(data.regret_mean.values[-1])
         error = math.sqrt(max(float(data.regret_covariance.values[-1, -1]), 0.0) / number)
         none = np.empty(0)
-        rest = _looks(data), cost_of(data), asked(data)
+        rest = _looks(data), cost_of(data), question_of(data)
         return _Finals(last, root, None, none, number, mean, error, *rest)
     values = np.asarray(data.regret.isel(seed=slice(number), time=-1).values, np.float64)
     if not np.isfinite(values).all():
@@ -525,7 +477,7 @@ def _finals(field: str, data: xr.Dataset) -> _Finals:
     error = math.sqrt(float(part.covariance[0]) / number)
     seeds = np.asarray(known[:number], np.int64)
     found = seeds, values, number, float(part.mean[0]), error
-    return _Finals(last, root, *found, _looks(data), cost_of(data), asked(data))
+    return _Finals(last, root, *found, _looks(data), cost_of(data), question_of(data))
 
 
 def _looks(data: xr.Dataset) -> int:

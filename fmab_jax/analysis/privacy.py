@@ -446,7 +446,7 @@ def merged(cells: Sequence[tuple[str, Mapping[str, Any], Iterable[Any]]]) -> lis
     """Returns one ledger of several configurations: what all say alike is said once.
 
     Args:
-        cells: Title, swept values, and rows of `fmab_jax.run.simulate.ledger_rows` of each.
+        cells: Title, swept values, and rows of `fmab_jax.run.facts.ledger_rows` of each.
 
     Returns:
         Rows of the same kind, with a ``title``. Of the pairs [epsilon, over], ``leaks`` has the

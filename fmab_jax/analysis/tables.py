@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 
@@ -11,9 +10,10 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
+from fmab_jax.analysis.costs import communication_cost, prices
 from fmab_jax.analysis.statements import leak_of
 from fmab_jax.errors import price, real, refuse
-from fmab_jax.run.simulate import communication_cost, prices
+from fmab_jax.run.attributes import said
 
 _ENDS = ("_lower", "_upper")
 _EVENTS = ("best_arm_lost", "worse_arm_played")
@@ -27,13 +27,6 @@ def look_band(
     # A look's level lies far out: the quantile needs draws beyond it.
     resamples = min(1_000_000, max(2000, math.ceil(200 / (1 - level))))
     return moments_band(seeds, mean, covariance, level, resamples=resamples)
-
-
-def with_seeds(data: xr.Dataset) -> xr.Dataset:
-    """Returns results with ``seeds``; a single run has as many as there are."""
-    if "seeds" not in data and "seed" in data.sizes:
-        return data.assign(seeds=((), data.sizes["seed"]))
-    return data
 
 
 def final_table(
@@ -74,8 +67,6 @@ def final_table(
         >>> table.regret.dims, bool((table.regret_lower < table.regret).all())
         (('epsilon',), True)
     """
-    if isinstance(data, xr.Dataset):
-        data = with_seeds(data)
     if not isinstance(data, xr.Dataset) or (
         "seeds" not in data or ("rounds_made" not in data and "rounds_made_mean" not in data)
     ):
@@ -93,12 +84,13 @@ def final_table(
     shape = data.seeds.shape
     table = {name: np.full(shape, np.nan) for name in [*names, "leak_epsilon"]}
     links = np.full((*shape, data.sizes["meter"]), np.nan)
+    used = np.zeros(shape, np.int64)
     events = {name: np.zeros(shape, np.int64) for name in (*_EVENTS, "undecided")}
     bounds = {f"{name}{end}": np.full(shape, np.nan) for name in _EVENTS for end in _ENDS}
     final = _final_curves if "regret" in data else _final_summary
     for place in np.ndindex(shape):
         cell = data.isel(dict(zip(dims, place, strict=True)))
-        seeds = int(cell.seeds)
+        used[place] = seeds = seeds_of(cell)
         table["leak_epsilon"][place], _ = leak_of(cell)
         if seeds < 2:
             continue
@@ -130,7 +122,7 @@ def final_table(
         {
             **{name: (dims, values) for name, values in table.items()},
             "links": ([*dims, "meter"], links),
-            "seeds": (dims, data.seeds.values),
+            "seeds": (dims, used),
             **{name: (dims, values) for name, values in events.items()},
             **{name: (dims, values) for name, values in bounds.items()},
         },
@@ -139,11 +131,16 @@ def final_table(
     )
 
 
+def seeds_of(cell: xr.Dataset) -> int:
+    """Returns how many seeds a configuration has: those that it says, or that were selected."""
+    stated = int(cell.seeds)
+    return min(stated, cell.sizes["seed"]) if "seed" in cell.sizes else stated
+
+
 def asked_numbers(data: xr.Dataset) -> list[str]:
     """Returns the outputs that results were asked for and that are a number of each seed."""
-    stated = json.loads(data.attrs.get("study") or data.attrs.get("config") or "{}")
-    names = [said.partition(" ")[0] for said in stated.get("outputs", ())]
-    over = {*with_seeds(data).seeds.dims, "seed"}
+    names = [each.partition(" ")[0] for each in said(data, "study").get("outputs", ())]
+    over = {*data.seeds.dims, "seed"}
     return [
         name
         for name in names

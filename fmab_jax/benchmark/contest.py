@@ -13,7 +13,7 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.benchmark.matching import NO_BOUND, at_value, matched, parameter_of
 from fmab_jax.benchmark.suites import Contestant, Suite
 from fmab_jax.errors import Refusal
-from fmab_jax.run.simulate import simulate
+from fmab_jax.sweeps.simulate import simulate
 
 # Why an algorithm has no seeds in a suite.
 _TOO_LONG = "because simulating it takes too long here"
@@ -135,5 +135,6 @@ def _played(data: xr.Dataset, algorithm: Algorithm, suite: Suite, agents: int) -
         bits=data.numbers_sent.values * float(algorithm.number_bits(suite.problem.arms)),
         lost=data.best_arm_lost.values | data.worse_arm_played.values,
         stand_ins=agents if times > 1 else 0,
-        trials_per_s=float(data.attrs["trials_per_s"]),
+        trials_per_s=data.sizes["seed"]
+        / max(data.attrs["elapsed_s"] - data.attrs["compile_s"], 1e-9),
     )

@@ -22,7 +22,7 @@ from fmab_jax.algorithms.families.episodes import Episodes
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.analysis.statements import Question
 from fmab_jax.core.problems import Problem
-from fmab_jax.sweeps.study import Drawn
+from fmab_jax.sweeps.makers import Drawn
 
 COSTS = ("rounds", "episodes", "shared", "slots")
 """What a seed costs: rounds of an elimination, episodes, slots of one policy, or of many."""

@@ -86,15 +86,15 @@ def execute(call: Call) -> None:
     from fmab_jax.core.problems import TIE
     from fmab_jax.core.rewards import Bernoulli
     from fmab_jax.errors import refuse
-    from fmab_jax.run.simulate import facts
-    from fmab_jax.sweeps import study_file
+    from fmab_jax.sweeps import grid, study_file
 
     options, owner = call.options, call.command.subject
     with spelt(options):
         document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
         document["root_seed"] = options.root_seed
         document |= stated.tables_of(options, owner, call.words)
-        config = study_file.study_of(document).points[0].config
+        study = study_file.study_of(document)
+        config = study.points[0].config
         algorithm: Any = config.algorithm  # one of the paper's family
         if algorithm.scale != 1.0:
             refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
@@ -112,7 +112,7 @@ def execute(call: Call) -> None:
             bound(gaps, config.exchange, config.horizon, epsilon, **how)
             for bound in (theory.bounds, theory.closed_form)
         ]
-    made = xr.Dataset(attrs={**facts(config), "root_seed": options.root_seed})
+    made = xr.Dataset(attrs=grid.attributes_of(study))
     print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
     table: list[tuple[str, ...]] = [("", "epoch by epoch", "closed form")]
     for name, values in _rows(found):

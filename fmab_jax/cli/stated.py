@@ -97,7 +97,7 @@ def command_of(
         called: What was typed in place of the algorithm's name; "" for the name itself.
     """
     from fmab_jax.algorithms import base as algorithms
-    from fmab_jax.sweeps.study import Drawn
+    from fmab_jax.sweeps.makers import Drawn
 
     known = dict(sorted((algorithms.known() if known is None else known).items()))
     first = words[0] if words else None
@@ -164,7 +164,7 @@ def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
 
 def tables_of(options: Any, owner: Any, words: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Returns the tables of a document: [parameters] and [problem]; arguments as in `document`."""
-    from fmab_jax.sweeps.study import Drawn
+    from fmab_jax.sweeps.makers import Drawn
 
     parameters = suggested(owner, _given(options, parameters_of(owner)))
     problem = _given(options, parameters_of(Drawn))
@@ -253,7 +253,7 @@ def file_name(
         identity: Hexadecimal digits that differ for different results.
         owner: The class of the algorithm, whose parameters are called by their symbols.
     """
-    from fmab_jax.sweeps.study import Drawn
+    from fmab_jax.sweeps.makers import Drawn
 
     known = {**parameters_of(Drawn), **parameters_of(owner)} if owner else {}
     symbols = [each.symbol for each in known.values()]

@@ -18,10 +18,10 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
+from fmab_jax.analysis.costs import communication_cost
 from fmab_jax.errors import array_of, price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style
-from fmab_jax.run.simulate import communication_cost
 
 # Filled circles are links to the server, open squares links between agents.
 _SIDES: dict[str, dict[str, Any]] = {

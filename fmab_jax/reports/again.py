@@ -1,19 +1,16 @@
-"""The command that makes results again: worked out from what they say of themselves, and checked.
+"""The command that makes results again: worked out from their study, and checked.
 
-A sweep's results hold their study, a run's its configuration. A file may say anything of itself, so
-every value is typed before it is written. The text is then read back, as its reader is going to
-type it, into a study, or into algorithm and problem: `checked` tells whether it came out the same.
+A file may say anything of itself, so every value is typed before it is written. The text is then
+read back, as its reader is going to type it, into a study: `checked` tells whether it is the same.
 """
 
 from __future__ import annotations
 
 import ast
-import json
-import math
 import os
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -22,31 +19,27 @@ import tomli_w
 import xarray as xr
 
 from fmab_jax.algorithms.base import named
-from fmab_jax.core import keys
-from fmab_jax.core.curves import time_grid
 from fmab_jax.core.laws import law_of
 from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import Refusal, count
 from fmab_jax.parameters import UNSET, parameters_of
-from fmab_jax.run.batches import MAX_HORIZON
-from fmab_jax.run.outputs import chosen, of_study
-from fmab_jax.run.outputs import stated as stated_outputs
-from fmab_jax.sweeps.study import Drawn, Precision, state
+from fmab_jax.run.attributes import said
+from fmab_jax.run.outputs import of_study
+from fmab_jax.sweeps.grid import SHARED, attributes_of
+from fmab_jax.sweeps.makers import Drawn
+from fmab_jax.sweeps.precision import Precision
+from fmab_jax.sweeps.study import Study, state
 from fmab_jax.sweeps.study_file import study_of
 
 # Of a study, what is no parameter of an algorithm or a problem.
 _SHARED = {
-    *("axes", "algorithm", "problem", "horizon", "seeds", "root_seed", "times", "spacing"),
-    *("sum_agents", "keep", "until", "outputs"),
-}
-# By the last word of their names.
-_MAKERS: dict[str, Callable[..., Any]] = {
-    **{"Problem": Problem, "uniform": Problem.uniform, "heterogeneous": Problem.heterogeneous}
+    *("axes", "algorithm", "problem", "horizon", "seeds", "listed", "root_seed", "times"),
+    *("spacing", "sum_agents", "keep", "until", "outputs"),
 }
 _BREAK = " \\\n  "
-# Times beyond that many are not written out.
-_MOST_TIMES = 200
+# More are not written out.
+_MOST_SEEDS = 200
 
 
 class Again(NamedTuple):
@@ -72,34 +65,28 @@ def again(data: xr.Dataset, path: str | None = None) -> Again:
         data: The results.
         path: Where they were read from: a command then writes there.
     """
+    study = said(data, "study")
     try:
-        if "study" in data.attrs:
-            return _of_study(json.loads(data.attrs["study"]), data, path)
-        if "config" in data.attrs:
-            return _of_run(json.loads(data.attrs["config"]), data)
-    except (Refusal, KeyError, TypeError, ValueError):
+        if study:
+            return _of_study(study, data, path)
+    except (Refusal, AttributeError, KeyError, TypeError, ValueError):
         pass  # Foreign algorithms, graphs and functions of one's own.
     note = "These results use code or data of your own that they do not hold."
-    if "study" not in data.attrs and "config" not in data.attrs:
-        note = "These results do not say how they were made."
-    return Again("", "", False, note)
+    return Again("", "", False, note if study else "These results do not say how they were made.")
 
 
 def described(data: xr.Dataset) -> dict[str, Any]:
     """Returns what results say of their problem, by the names of `Drawn`; {} where they do not."""
-    if "study" in data.attrs:
-        study = json.loads(data.attrs["study"])
-        problem = study.get("problem")
-        if problem == "Drawn":
-            return {"drawn": True, **{name: study.get(name) for name in parameters_of(Drawn)}}
-        return {"drawn": False, **(problem if isinstance(problem, dict) else {})}
-    if "config" in data.attrs:
-        problem = json.loads(data.attrs["config"])["problem"]
-        return {"drawn": "means" not in problem and "probabilities" not in problem, **problem}
-    return {}
+    study = said(data, "study")
+    problem = study.get("problem")
+    if problem == "Drawn":
+        return {"drawn": True, **{name: study.get(name) for name in parameters_of(Drawn)}}
+    return {"drawn": False, **(problem if isinstance(problem, dict) else {})} if study else {}
 
 
 def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> Again:
+    if not study["axes"] and ("means" in data or "listed" in study):
+        return _script(study, data)
     if study["problem"] != "Drawn":
         if (found := _of_means(study, path)) is not None:
             return found
@@ -125,7 +112,7 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
         values[name] = value
     shared = {name: study[name] for name in ("horizon", "seeds", "root_seed", "times", "spacing")}
     shared |= {name: study[name] for name in ("sum_agents", "keep")}
-    shared["asked"] = [each.name for each in of_study(study.get("outputs", []))]
+    shared["outputs"] = [each.name for each in of_study(study.get("outputs", []))]
     until = study["until"]
     # Whatever is not a study of these types is refused here, before anything of it is written.
     state(names, None, **shared, until=None if until is None else Precision(**until), **values)
@@ -140,14 +127,16 @@ def _of_study(study: Mapping[str, Any], data: xr.Dataset, path: str | None) -> A
         text = _toml(study, values, set(parameters_of(Drawn)))
         out = f" --out {shlex.quote(path)}" if path and not path.endswith(".nc") else ""
         note = f"Save it as study.toml, then run: fmab sweep study.toml{out}"
-        return Again("toml", text, _states(tomllib.loads(text), data), note)
+        return Again("toml", text, _same(study_of(tomllib.loads(text)), data), note)
     text = _command(study, values, path)
-    return Again("shell", text, _states(_typed(text), data), "")
+    return Again("shell", text, _same(study_of(_typed(text)), data), "")
 
 
-def _states(document: dict[str, Any], data: xr.Dataset) -> bool:
-    """Tells whether a study that was read back is the one of the results."""
-    return study_of(document).hash == data.attrs.get("study_hash")
+def _same(study: Study, data: xr.Dataset) -> bool:
+    """Tells whether a study is the one of some results, and they show what it says."""
+    shown = attributes_of(study)
+    agree = (data.attrs.get(name, shown.get(name)) == shown.get(name) for name in SHARED)
+    return study.hash == data.attrs.get("study_hash") and all(agree)
 
 
 def _typed(text: str) -> dict[str, Any]:
@@ -276,89 +265,59 @@ def _toml(study: Mapping[str, Any], values: Mapping[str, Any], problem: set[str]
     return tomli_w.dumps(document | tables)
 
 
-def _of_run(config: Mapping[str, Any], data: xr.Dataset) -> Again:
-    """Writes a script for what `simulate` returned."""
-    owner = named(config["algorithm"])
+def _script(study: Mapping[str, Any], data: xr.Dataset) -> Again:
+    """Writes a script for one configuration that no command states: fixed means, listed seeds."""
+    owner = named(study["algorithm"])
     given = {}
     for name, each in parameters_of(owner).items():
-        value = config[name]
         default = each.default
         plain = None if default is UNSET else each.kind.plain(each.check(default))
-        # Where a value must be given, None states "no noise"; elsewhere it is what is left out.
-        if value != plain or (default is UNSET and each.suggested is not UNSET):
-            given[name] = value
-    try:
-        owner(**given)
-    except Refusal:
-        # One of two that exclude each other, such as epsilon and epsilon_message.
-        given = {name: value for name, value in given.items() if value is not None}
-        owner(**given)
-    horizon = count("horizon", config["horizon"], 1, MAX_HORIZON, "make them again")
-    root_seed = keys.checked_seed("root_seed", config["root_seed"])
+        if name in study and (study[name] != plain or default is UNSET):
+            given[name] = study[name]
+    usual = {"times": 100, "spacing": "linear", "root_seed": 0, "sum_agents": True}
+    more = {name: study[name] for name, value in usual.items() if study[name] != value}
+    if "outputs" in study:
+        more["outputs"] = [each.name for each in of_study(study["outputs"])]
+    problem, horizon = _problem_of(study, data), study["horizon"]
+    # Whatever is not a study of these types is refused here, before anything of it is written.
+    _ = state(owner(**given), problem, horizon=horizon, seeds=1, **more).points
     home = owner.__module__.rpartition(".")
     imported = f"fmab.{home[2]}" if home[0] == "fmab_jax.algorithms" else owner.__name__
     lines = ["import fmab_jax as fmab", ""]
     if not imported.startswith("fmab."):
         lines.insert(0, f"from {owner.__module__} import {owner.__name__}")
-    stated = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    lines += ["data = fmab.simulate(", f"    {imported}({stated}),"]
-    lines += [f"    {_problem(config['problem'])},"]
-    lines += [f"    horizon={horizon},", f"    seeds={_seeds(data)},"]
-    times = _times(data, horizon)
-    lines += [f"    {times}," * bool(times)] * bool(times)
-    if root_seed:
-        lines.append(f"    root_seed={root_seed},")
-    if not config["sum_agents"]:
-        lines.append("    sum_agents=False,")
-    if "outputs" in config:
-        lines.append(f"    outputs={[each.name for each in of_study(config['outputs'])]!r},")
+    words = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    lines += ["data = fmab.simulate(", f"    {imported}({words}),", f"    {_problem(problem)},"]
+    lines += [f"    horizon={horizon!r},", f"    seeds={_seeds(data)},"]
+    lines += [f"    {name}={value!r}," for name, value in more.items()]
     text = "\n".join([*lines, ")"])
     try:
-        same = _says(text, owner, config, data)
+        same = _same(_read_back(text, owner), data)
     except (AttributeError, KeyError, TypeError, ValueError):
         same = False  # Means that are read from the file, or seeds too many to be written.
     return Again("python", text, same, "")
 
 
-def _says(text: str, owner: Any, config: Mapping[str, Any], data: xr.Dataset) -> bool:
-    """Tells whether a script, read as literals, states a run's configuration; nothing is run.
+def _read_back(text: str, owner: Any) -> Study:
+    """Returns the study that a script states; it is read as literals, not run.
 
     Raises:
         AttributeError, KeyError, TypeError, ValueError: If it holds more than literals.
     """
-    *imports, last = ast.parse(text).body
-    call: Any = last.value  # type: ignore[attr-defined]
-    made, problem = call.args
-    given = {each.arg: _literal(each.value) for each in call.keywords}
-    algorithm = owner(**{each.arg: _literal(each.value) for each in made.keywords})
-    words = {each.arg: _literal(each.value) for each in problem.keywords}
-    stated: Any = _MAKERS[problem.func.attr](*map(_literal, problem.args), **words)
-    seeds = given["seeds"]
-    seeds = range(seeds) if isinstance(seeds, int) else seeds
-    grid = time_grid(given["horizon"], given.get("times", 100), given.get("spacing", "linear"))
-    # The page shows the attributes: they must be those of the configuration.
-    leaks = algorithm.privacy(algorithm.exchange(stated.agents))
-    shown = {"algorithm": algorithm.name, "title": algorithm.title or algorithm.name, **leaks}
-    return (
-        all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in imports)
-        and all(_alike(data.attrs.get(name, value), value) for name, value in shown.items())
-        and (ast.unparse(call.func), made.args) == ("fmab.simulate", [])
-        and algorithm.plain() == {name: config[name] for name in parameters_of(owner)}
-        and stated.describe() == config["problem"]
-        and given["horizon"] == config["horizon"]
-        and given.get("root_seed", 0) == config["root_seed"]
-        and given.get("sum_agents", True) == config["sum_agents"]
-        and stated_outputs(chosen(given.get("outputs", []))).get("outputs") == config.get("outputs")
-        and np.array_equal(np.asarray(seeds), data.seed.values)
-        and np.array_equal(grid, data.time.values)
-    )
+    call: Any = ast.parse(text).body[-1].value  # type: ignore[attr-defined]
+    algorithm, problem = call.args
+    makers = {
+        "Problem": Problem,
+        "uniform": Problem.uniform,
+        "heterogeneous": Problem.heterogeneous,
+    }
 
+    def words(node: Any) -> dict[str, Any]:
+        return {each.arg: _literal(each.value) for each in node.keywords}
 
-def _alike(shown: Any, value: Any) -> bool:
-    """Tells whether an attribute says this, whose infinity is "none" or itself."""
-    if isinstance(value, float) and math.isinf(value):
-        return shown in ("none", value)
-    return bool(shown == value)
+    make: Any = makers[problem.func.attr]
+    made = make(*map(_literal, problem.args), **words(problem))
+    return state(owner(**words(algorithm)), made, **words(call))
 
 
 def _literal(node: Any) -> Any:
@@ -368,28 +327,36 @@ def _literal(node: Any) -> Any:
     return ast.literal_eval(node)
 
 
-def _problem(described: Mapping[str, Any]) -> str:
+def _problem_of(study: Mapping[str, Any], data: xr.Dataset) -> Problem:
+    """Returns the problem of one configuration: of means that come along, or that seeds draw."""
+    about = study if study["problem"] == "Drawn" else study["problem"]
+    law = _law(about["rewards"])
+    if "probabilities" in about or study.get("fixed_instance") is not None:
+        raise ValueError("ratings are not kept, nor does simulate draw for a seed")
+    agents = count("agents", about["agents"], 1, MAX_AGENTS, "make them again")
+    if "means" in data:
+        rows = data.means.values
+        return Problem(rows[0] if len(rows) == 1 else rows, agents, law)
+    size = agents, about["arms"], about["spread"], about["instance_gap"]
+    return Problem.heterogeneous(*size, rewards=law)
+
+
+def _problem(made: Problem) -> str:
     """Writes a problem in Python."""
-    law = law_of(":".join(str(each) for each in described["rewards"].values()), "rewards")
-    text = ":".join(str(each) for each in described["rewards"].values())
-    rewards = f", rewards={text!r}" * (text != "bernoulli")
-    agents = count("agents", described["agents"], 1, MAX_AGENTS, "make them again")
-    if "probabilities" in described:
-        raise ValueError("ratings are not kept")
-    if "means" in described:
-        rows = np.asarray(described["means"])
+    law = _law(made.rewards.describe())
+    rewards = f", rewards={law!r}" * (law != "bernoulli")
+    if made.means is not None:
+        rows = np.asarray(made.means)
         if rows.size > 60:
-            return f'fmab.Problem(fmab.load("run.nc").means.values, agents={agents})'
-        shared = f", agents={agents}" * (len(rows) == 1 and agents > 1)
-        means = rows[0].tolist() if len(rows) == 1 else rows.tolist()
-        Problem(means, agents if len(rows) == 1 else None, law)  # or it is refused
-        return f"fmab.Problem({means}{shared}{rewards})"
-    arms, spread, gap = (described[name] for name in ("arms", "spread", "instance_gap"))
-    Problem.heterogeneous(agents, arms, spread, gap, rewards=law)  # or it is refused
-    if not spread and gap is None:
-        return f"fmab.Problem.uniform(agents={agents}, arms={arms}{rewards})"
-    how = f", spread={spread!r}" + f", instance_gap={gap!r}" * (gap is not None)
-    return f"fmab.Problem.heterogeneous(agents={agents}, arms={arms}{how}{rewards})"
+            row = "[0]" * (len(rows) == 1)
+            return f'fmab.Problem(fmab.load("run.nc").means.values{row}, agents={made.agents})'
+        shared = f", agents={made.agents}" * (len(rows) == 1 and made.agents > 1)
+        return f"fmab.Problem({(rows[0] if len(rows) == 1 else rows).tolist()}{shared}{rewards})"
+    size, gap = f"agents={made.agents}, arms={made.arms}", made.instance_gap
+    if not made.spread and gap is None:
+        return f"fmab.Problem.uniform({size}{rewards})"
+    how = f", spread={made.spread!r}" + f", instance_gap={gap!r}" * (gap is not None)
+    return f"fmab.Problem.heterogeneous({size}{how}{rewards})"
 
 
 def _seeds(data: xr.Dataset) -> str:
@@ -397,20 +364,7 @@ def _seeds(data: xr.Dataset) -> str:
     first, last = int(seeds[0]), int(seeds[-1])
     if np.array_equal(seeds, np.arange(first, first + len(seeds))):
         return f"range({first}, {last + 1})" if first else str(len(seeds))
-    return str(seeds.tolist()) if len(seeds) <= _MOST_TIMES else "..."
-
-
-def _times(data: xr.Dataset, horizon: int) -> str | None:
-    """Writes the recorded slots as `simulate` is told of them; None where they are too many."""
-    slots = data.time.values
-    for spacing in ("linear", "log"):
-        for number in {100, len(slots), *range(len(slots), len(slots) + 30)}:
-            grid = time_grid(horizon, number, spacing)
-            if np.array_equal(grid, slots):
-                told = f"times={number}, " * (number != 100)
-                told += f'spacing="{spacing}"' * (spacing != "linear")
-                return told.rstrip(", ")
-    return f"times={slots.tolist()}" if len(slots) <= _MOST_TIMES else None
+    return str(seeds.tolist()) if len(seeds) <= _MOST_SEEDS else "..."
 
 
 def where_from(path: str | os.PathLike[str]) -> str:

@@ -14,13 +14,13 @@ import xarray as xr
 from fmab_jax.algorithms import base
 from fmab_jax.analysis import comparisons, privacy, statements, words
 from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
+from fmab_jax.analysis.costs import prices
 from fmab_jax.analysis.overview import overview
 from fmab_jax.analysis.statements import Comparison
-from fmab_jax.analysis.tables import final_table, with_seeds
+from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import refuse
 from fmab_jax.plots import captions
 from fmab_jax.reports.again import Again, again, described
-from fmab_jax.run.simulate import prices
 
 MOST_CELLS = 1000
 """Configurations of one report."""
@@ -32,7 +32,7 @@ _SLOTS, _FEWEST = 200, 20
 _CURVES = 256
 _SIGNIFICANT = 6
 _NOT_LABELS = ("epsilon", "epsilon_message")
-_VERSIONS = ("fmab_jax", "jax", "jaxlib", "numpy", "python")
+_VERSIONS = ("fmab_jax", "jax", "jaxlib", "numpy")
 _MOST_COMPARED = 40
 
 
@@ -158,7 +158,7 @@ def gathered(
         options: What a command adds to the paths of the results, to make the same report.
     """
     several = len(results) > 1
-    labelled = {label: (with_seeds(given), path) for label, (given, path) in results.items()}
+    labelled = dict(results)
     number = sum(int(data.seeds.size) for data, _ in labelled.values())
     if number > MOST_CELLS:
         remedy = "select fewer: --select NAME=VALUE, or .sel(...)"
@@ -294,7 +294,7 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     {name: float(row[name]) for name in names},
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
                     _worst(cell),
-                    comparisons.asked(cell),
+                    comparisons.question_of(cell),
                     statements.leak_text(statements.cost_of(cell)),
                 )
             )
@@ -553,7 +553,7 @@ def versions(data: xr.Dataset) -> list[tuple[str, str]]:
     attrs = data.attrs
     rows = []
     for name in _VERSIONS:
-        version = attrs.get(f"{name}_version", attrs.get(name))
+        version = attrs.get(f"{name}_version")
         if version:
             rows.append((name, str(version)))
     for name in ("platform_version", "device"):

@@ -123,19 +123,12 @@ def _leak(value: Any) -> bool:
 
 
 _ROW = {name: text for name in ("who", "what", "why", "source")} | {"leaks": listed(_leak, 1)}
-_ROW_MAY = {"title": text, "where": text, "fixed": optional(flag), "waits": flag}
-
-texts: Check = in_json(by_text(text))
-"""Tells whether a text is a JSON object of texts."""
+_ROW_MAY = {"title": text, "where": text, "law": text, "fixed": optional(flag), "waits": flag}
 
 
-def _rows(value: Any) -> bool:
+def ledger_rows(value: Any) -> bool:
     """Tells whether a value is the rows of a ledger; of several algorithms all have a title."""
     return listed(record(_ROW, _ROW_MAY), 1)(value) and len({"title" in row for row in value}) == 1
-
-
-ledger: Check = in_json(_rows)
-"""Tells whether a text is a privacy ledger in JSON."""
 
 
 def _array(value: Any) -> bool:
@@ -154,10 +147,6 @@ _PROBLEM = record(
     {"rewards": record({"law": text})},
     {**_SIZES, **_DRAWN, "means": _array, "probabilities": _array},
 )
-_CONFIG = record(
-    {"problem": _PROBLEM, "horizon": whole(1), "root_seed": whole(0), "sum_agents": flag},
-    {"outputs": listed(text, 1)},
-)
 _UNTIL = record({"relative": number, "level": share, "max_seeds": whole(1)})
 _SHARED = {
     "axes": listed(text),
@@ -171,7 +160,7 @@ _OTHERS = {
     **{name: either(check, listed(check, 1)) for name, check in _SWEPT.items()},
     **{"seeds": whole(1), "spacing": text, "sum_agents": flag, "keep": text},
     **{"times": either(number, listed(number, 1)), "until": optional(_UNTIL)},
-    **{"outputs": listed(text, 1)},
+    **{"outputs": listed(text, 1), "listed": text},
 }
 
 
@@ -191,13 +180,12 @@ _ATTRIBUTES: dict[str, Check] = {
     **{name: share for name in ("look_level", "until_level")},
     **{name: title for name in ("algorithm", "title")},
     **{name: title for name in ("keep", "study_hash", "device")},
-    **{name: title for name in ("fmab_jax", "jax", "jaxlib", "numpy", "python")},
-    **{"settings": texts, "settings_by": in_json(by_text(by_text(by_text(text))))},
+    **{"settings": in_json(by_text(text)), "settings_by": in_json(by_text(by_text(by_text(text))))},
     **{
         "labels": in_json(by_text(listed(plain))),
-        "ledger": in_json(either(_rows, lambda value: value == [])),
+        "ledger": in_json(either(ledger_rows, lambda value: value == [])),
     },
-    **{"study": in_json(study), "config": in_json(_CONFIG)},
+    **{"study": in_json(study)},
 }
 # Of coordinates and series.
 _WORDS = ("long_name", "units", "symbol", "none")
@@ -230,3 +218,25 @@ def fault(data: xr.Dataset) -> str | None:
 def _python(value: Any) -> Any:
     """Returns a number as Python's; files hold them as NumPy's."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def said(data: xr.Dataset, name: str) -> Any:
+    """Returns what an attribute in JSON says; {} where it is missing."""
+    return json.loads(data.attrs.get(name) or "{}")
+
+
+def study_at(data: xr.Dataset) -> dict[str, Any]:
+    """Returns what the study of a result says, by name; {} where it has none.
+
+    Of a parameter that was swept, it is the value at the result's coordinate, if that is one.
+    """
+    study, labels = said(data, "study"), said(data, "labels")
+    for name in study.get("axes", ()):
+        if name in data.coords and data[name].size == 1:
+            label = data[name].values.reshape(-1).tolist()[0]
+            # Labels of one's own stand for values that the study states.
+            if label in labels.get(name, ()):
+                study[name] = study[name][labels[name].index(label)]
+            else:
+                study[name] = None if label == "none" else label
+    return study

@@ -12,19 +12,19 @@ from typing import Any, NoReturn
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import refuse
+from fmab_jax.errors import number_of, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.run import attributes
 from fmab_jax.run.schema import VERSION
 
-_DIGEST, _SCHEMA = "sha256", "schema"
+_DIGEST, _SCHEMA, _MIXED = "sha256", "schema", "mixed"
 
 
 def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Writes a result as netCDF-4, without loss and whole or not at all.
 
     Args:
-        data: From `fmab_jax.simulate`.
+        data: From `simulate` or `sweep`.
         path: A name ending in .nc.
         overwrite: Whether a file of that name may be replaced.
 
@@ -52,7 +52,7 @@ def save(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = Fa
         for name, variable in data.variables.items()
         if variable.ndim
     }
-    versioned = data.assign_attrs({_SCHEMA: VERSION})
+    versioned = _with_texts(data).assign_attrs({_SCHEMA: VERSION})
     marked = versioned.assign_attrs({_DIGEST: _digest(versioned)})
     # HDF5 dies on a full disk; in memory it cannot, and plain bytes fail with a plain error.
     whole = io.BytesIO()
@@ -106,6 +106,24 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         remedy = f"its attribute {wrong!r} is none that this package writes"
         refuse("path", str(path), "a result of fmab_jax.save", remedy)
     data.attrs[_SCHEMA] = int(found)
+    return _with_numbers(data)
+
+
+def _with_texts(data: xr.Dataset) -> xr.Dataset:
+    """Returns results whose labels of mixed kinds, such as "none" beside numbers, are texts."""
+    mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
+    return data.assign_coords({n: c.assign_attrs({_MIXED: 1}) for n, c in mixed.items()})
+
+
+def _with_numbers(data: xr.Dataset) -> xr.Dataset:
+    """Returns results whose labels are again what `_with_texts` was given."""
+    for name, coordinate in data.coords.items():
+        if _MIXED in coordinate.attrs:
+            texts = coordinate.values.tolist()
+            labels = np.empty(len(texts), object)
+            labels[:] = [text if (x := number_of(text)) is None else x for text in texts]
+            attrs = {n: value for n, value in coordinate.attrs.items() if n != _MIXED}
+            data = data.assign_coords({name: (name, labels, attrs)})
     return data
 
 

@@ -11,7 +11,7 @@ from fmab_jax.core.exchanges import Exchange, Meter
 from fmab_jax.core.outputs import FIELDS as FIELDS
 from fmab_jax.core.outputs import Output
 
-VERSION = 4
+VERSION = 5
 """Of files that hold results; a file of another version is refused."""
 
 

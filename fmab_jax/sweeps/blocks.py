@@ -30,12 +30,14 @@ class Job(NamedTuple):
         start: First seed.
         stop: End of the seeds.
         root_seed: Selects all randomness.
+        listed: The seeds, of which [start, stop) are those of the block; None for 0, 1, ...
     """
 
     configs: tuple[Config, ...]
     start: int
     stop: int
     root_seed: int
+    listed: range | np.ndarray | None = None
 
     @property
     def trials(self) -> int:
@@ -73,10 +75,11 @@ def run_job(
         advanced: Is told of each batch how many trials it had.
     """
     seeds = job.stop - job.start
+    whole = range(job.stop) if job.listed is None else job.listed
     work = Work(
         job.configs,
         np.repeat(np.arange(len(job.configs), dtype=np.int32), seeds),
-        np.tile(np.arange(job.start, job.stop), len(job.configs)),
+        np.tile(whole[job.start : job.stop], len(job.configs)),
         job.root_seed,
     )
     points = max(config.wanted for config in job.configs)

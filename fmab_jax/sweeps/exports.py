@@ -38,12 +38,12 @@ _ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Writes the results of `simulate` or `sweep` into a file, whole or not at all.
 
-    netCDF and Zarr keep every variable with its dimensions; labels of mixed kinds, such as "none"
-    beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and slot:
-    the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``leak_epsilon`` as in
-    `final_table`, ``seed``, ``time`` and the series, with per-seed values repeated in each row; of
-    a summary, a row for each configuration and slot with means, variances and counts. Both are
-    written a configuration at a time. Floats in CSV read back to the same bits.
+    netCDF and Zarr keep every variable with its dimensions; in Zarr labels of mixed kinds, such as
+    "none" beside numbers, become texts. CSV and Parquet hold a row for each configuration, seed and
+    slot: the algorithm, agents, arms, horizon and epsilon, the swept parameters, ``leak_epsilon``
+    as in `final_table`, ``seed``, ``time`` and the series, with per-seed values repeated in each
+    row; of a summary, a row for each configuration and slot with means, variances and counts. Both
+    are written a configuration at a time. Floats in CSV read back to the same bits.
 
     Args:
         data: The results.
@@ -77,7 +77,7 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     if ending != ".zarr" or not (overwrite and (path / "zarr.json").is_file()):
         refuse_taken(path, overwrite)
     if ending == ".nc":
-        return save(_plain_labels(data), path, overwrite=overwrite)
+        return save(data, path, overwrite=overwrite)
     if ending == ".zarr":
         return _zarr(_plain_labels(data), path)
     if ending == ".csv":

@@ -48,13 +48,14 @@ class Plan(NamedTuple):
 class Progress:
     """What a sweep tells while it runs; without a place it only warns, of what needs somebody."""
 
+    _noun, _timed = "trials", True
     _bar = Bar("trials", 0, "")
     _cells = 0
     _waited = False
 
     def __init__(self, where: str = "") -> None:
         """Tells it at a place, see `fmab_jax.progress.place`."""
-        self._bar = Bar("trials", 0, where, timed=True)
+        self._bar = Bar(self._noun, 0, where, timed=self._timed)
 
     def __enter__(self) -> Progress:
         self._bar.__enter__()
@@ -120,7 +121,29 @@ class Progress:
         )
 
 
-def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
+class Brief(Progress):
+    """What a run of one configuration tells: how many seeds are done."""
+
+    _noun, _timed = "seeds", False
+
+    def planned(self, plan: Plan) -> None:
+        """Is told the plan."""
+        self._bar.expect(plan.missing)
+
+    def compiling(self, layout: int, layouts: int) -> None:
+        """Is told that its program is about to be compiled."""
+
+    def calibrated(self, seconds: float) -> None:
+        """Is told how long the rest will take, about."""
+        self._bar.began = time.perf_counter()
+
+    def written(self, cells_done: int, widest: float) -> None:
+        """Is told that all is there."""
+
+
+def teller_of(
+    progress: Progress | bool | None, keeps: bool, kind: type[Progress] = Progress
+) -> Progress:
     """Returns who is told: a `Progress` as it is; True for a bar or lines.
 
     None means a bar on terminals and in notebooks.
@@ -129,7 +152,7 @@ def teller_of(progress: Progress | bool | None, keeps: bool) -> Progress:
         return progress
     if progress is not None:
         flag("progress", progress, "or a Progress")
-    return Progress(place(progress) if keeps else "")
+    return kind(place(progress) if keeps else "")
 
 
 def describe_plan(plan: Plan) -> str:

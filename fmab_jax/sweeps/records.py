@@ -21,7 +21,7 @@ from fmab_jax.run.attributes import (
     by_text,
     either,
     flag,
-    ledger,
+    ledger_rows,
     listed,
     missing,
     number,
@@ -30,7 +30,6 @@ from fmab_jax.run.attributes import (
     share,
     study,
     text,
-    texts,
     whole,
 )
 from fmab_jax.run.outputs import gauges_of
@@ -38,7 +37,7 @@ from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.run.resources import MAX_SEEDS
 from fmab_jax.sweeps.store import Entry, Store
 
-FORMAT = 3
+FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 
 _KEEPS = ("curves", "summary")
@@ -77,8 +76,8 @@ _CELL = {
     "reporting": whole(1),
     "wait": whole(0),
     "title": text,
-    "settings": texts,
-    "ledger": ledger,
+    "settings": by_text(text),
+    "ledger": ledger_rows,
     "links": lambda value: (
         isinstance(value, dict) and all(map(text, value)) and all(map(whole(0), value.values()))
     ),

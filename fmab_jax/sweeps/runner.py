@@ -37,11 +37,13 @@ from fmab_jax.run.outputs import of_study
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import records, results
 from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, run_job
+from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.cluster import Cluster, Task
-from fmab_jax.sweeps.progress import Plan, Progress, size_text, teller_of
-from fmab_jax.sweeps.results import Memory, Results
+from fmab_jax.sweeps.grid import header_of
+from fmab_jax.sweeps.precision import Precision
+from fmab_jax.sweeps.progress import Brief, Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
-from fmab_jax.sweeps.study import Point, Precision, Study, provenance, state
+from fmab_jax.sweeps.study import Point, Study, provenance, state
 
 # A chunk is about a second of two cores' work, and at most so many bytes of curves.
 _CHUNK_ELEMENTS = {"cpu": 6_400_000}
@@ -107,7 +109,7 @@ def sweep(
     problem: Any = None,
     *,
     horizon: Any,
-    seeds: int,
+    seeds: int | Sequence[int],
     store: str | os.PathLike[str] | None = None,
     root_seed: int = 0,
     times: Any = 100,
@@ -139,7 +141,8 @@ def sweep(
             left out, each seed draws its means, with agents=50, arms=100, spread=0, instance_gap
             and fixed_instance.
         horizon: T, as in `simulate`.
-        seeds: Seeds 0, 1, ..., seeds - 1 of each configuration; with ``until``, of the first look.
+        seeds: As in `simulate`, of each configuration; with ``until``, how many at the first look.
+            Which ones they are can be stated for curves in memory.
         store: Folder to keep the results in, made if missing. What is there already is not computed
             again: an interrupted sweep goes on, a sweep with more seeds computes the difference.
             Without a store results stay in memory.
@@ -201,7 +204,7 @@ def sweep(
         sum_agents=sum_agents,
         keep=keep,
         until=until,
-        asked=outputs,
+        outputs=outputs,
         **parameters,
     )
     return run(
@@ -230,6 +233,7 @@ def run(
     progress: Progress | bool | None = None,
     dry: bool = False,
     calibrate: bool = True,
+    whole: bool = False,
 ) -> xr.Dataset:
     """Runs a study; arguments as in `sweep`.
 
@@ -245,6 +249,7 @@ def run(
         progress: Who is told.
         dry: Plan, check and tell only; the Dataset is empty.
         calibrate: Whether a dry run measures how long it will take.
+        whole: Take all seeds of a configuration for one chunk, as far as a chunk can be that large.
     """
     started = time.perf_counter()
     cluster = None if client is None else _checked_cluster(client, worker, devices)
@@ -257,24 +262,35 @@ def run(
     if store is not None:
         store = checked_path("store", store)
     worker = _checked_worker(worker, store)
+    if study.listed is not None and not (store is None and client is None):
+        remedy = "a list of seeds is for results in memory"
+        refuse("seeds", Shown("..."), "a number of seeds with a store or a client", remedy)
     allow_changes = [allow_changes] if isinstance(allow_changes, str) else allow_changes
     listed = isinstance(allow_changes, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(name, str) for name in allow_changes):
         refuse("allow_changes", allow_changes, "a list of fields", "such as ['epsilon']")
-    compiled = batches.executable.cache_info().misses
     # Of several processes with common devices, the first keeps the results.
     keeps = not resources.spans_processes(used) or jax.process_index() == 0
-    with teller_of(progress, keeps) as teller, ExitStack() as stack:
+    needs = study.points[0].config.needs(study.seeds, used, batch) if whole else None
+    kind = Brief if whole else Progress
+    # A run that is one batch has nothing to tell.
+    shows = keeps and (needs is None or needs.batches > 1)
+    with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
         made_by = provenance(used) if cluster is None else cluster.agree(teller)
+        if whole:
+            chunk = min(study.seeds, MOST_BYTES // _bytes_per_trial(study.points[0].config))
         work = _Work(study, used, made_by["platform"], chunk, batch, worker, cluster)
-        header = results.header_of(study, made_by)
+        header = header_of(study, made_by)
         found = Results(header, Memory(), [], study.outputs)
         if store is not None and keeps:
             found = _look(store, header, allow_changes)
         # The others' disks, and their memory, hold no results.
         plan = work.plan(found, store if keeps else None, in_memory=store is None)
         teller.planned(plan)
-        _refuse_what_does_not_fit(plan, study)
+        if needs is not None:
+            resources.refuse_what_does_not_fit(needs)
+        else:
+            _refuse_what_does_not_fit(plan, study)
         if dry:
             if calibrate:
                 work.calibrate(found, teller)
@@ -288,6 +304,7 @@ def run(
             found = Results(header, folder, _intact(folder, work.hashes, teller), study.outputs)
         else:
             found = Results(header, folder, [], study.outputs)
+        compiled = batches.executable.cache_info().misses
         work.compute(found, folder if keeps or store is None else None, teller)
         if isinstance(folder, Store) and worker is not None:
             # What the others have done meanwhile counts as well.
@@ -301,6 +318,11 @@ def run(
     data.attrs["elapsed_s"] = time.perf_counter() - started
     misses = batches.executable.cache_info().misses - compiled
     data.attrs["compilations"] = misses if cluster is None else work.compilations
+    data.attrs["compile_s"] = work.compile_s
+    if used:
+        data.attrs["device"] = f"{len(used)} x {used[0].platform} ({used[0].device_kind})"
+    if study.listed is not None and study.keep == "curves":
+        data = data.assign_coords(seed=np.asarray(study.listed, np.int64))
     return data
 
 
@@ -319,6 +341,7 @@ class _Work:
     ) -> None:
         self.study, self.devices, self.worker = study, devices, worker
         self.platform, self.cluster, self.compilations = platform, cluster, 0
+        self.compile_s = 0.0
         self.points: dict[str, Point] = {point.hash: point for point in study.points}
         self.hashes = list(self.points)
         self.programs: dict[_Sort, list[str]] = {}
@@ -336,7 +359,7 @@ class _Work:
         """Returns, by cell, how many trials are missing, as far as is known."""
         missing = {}
         for name in self.hashes:
-            wanted, complete = results.judged(found, name)
+            wanted, complete = found.judged(name)
             gaps = () if complete else found.gaps(name, 0, wanted)
             missing[name] = sum(stop - start for start, stop in gaps)
         return missing
@@ -352,7 +375,7 @@ class _Work:
                 # Which seeds a cell needs can depend on its own: then it stays with one worker.
                 if self.study.until is not None and not self._mine(place[name]):
                     continue
-                stop, complete = results.judged(found, name)
+                stop, complete = found.judged(name)
                 if complete:
                     done.add(name)
                 if self.study.until is None or not complete:
@@ -569,6 +592,7 @@ class _Work:
                 if (program, batch) not in self.compiled:
                     ready(place - 1, functools.partial(teller.compiling, place, len(programs)))
                     self.compiled.add((program, batch))
+                    self.compile_s += time.perf_counter() - started
                     if not self.timed and planned >= 8 * batch * lanes:
                         compile_s = time.perf_counter() - started
                         self._calibrate(own[0], batch, blocks, compile_s * len(programs), teller)
@@ -619,7 +643,7 @@ class _Work:
 
     def _job(self, block: Block) -> Job:
         configs = tuple(self.points[name].config for name in block.cells)
-        return Job(configs, block.start, block.stop, self.study.root_seed)
+        return Job(configs, block.start, block.stop, self.study.root_seed, self.study.listed)
 
     def _elements(self, block: Block) -> int:
         """Returns what a block's cost goes with."""
@@ -659,7 +683,7 @@ class _Work:
         steps: list[tuple[int, float]] = []
         for horizon in _horizons(config):
             stop = block.start + trials
-            job = Job((_cut(config, horizon),), block.start, stop, self.study.root_seed)
+            job = self._job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
             run_job(job, batch, self.devices)
             steps.append((horizon, time.perf_counter() - started))
@@ -844,6 +868,7 @@ def _free_bytes(store: str | os.PathLike[str]) -> int:
 
 
 def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
+    """Refuses a plan that disk or memory cannot hold."""
     needs = (
         ("disk", plan.disk_bytes, plan.free_bytes),
         ("memory", plan.memory_bytes, plan.available_bytes),

@@ -34,7 +34,9 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.errors import Shown, did_you_mean, number_of, refuse
 from fmab_jax.files import read_input, whole_file
 from fmab_jax.parameters import Parameter, parameters_of
-from fmab_jax.sweeps.study import Drawn, Precision, Study, state, until_precise
+from fmab_jax.sweeps.makers import Drawn
+from fmab_jax.sweeps.precision import Precision, until_precise
+from fmab_jax.sweeps.study import Study, state
 
 _MAX_BYTES = 1 << 16
 # A document, a table, labels, values, components, a pair.
@@ -153,9 +155,7 @@ def study_of(document: Mapping[str, Any]) -> Study:
             refuse("until.relative", None, "given", "such as relative = 0.01 in [until]")
         until = until_precise(**until)
     made = _from_files(problem) if "means" in problem else None
-    asked = given.pop("outputs", ())
-    stated = {"asked": asked, "until": until, **given}
-    return state(stated.pop("algorithm"), made, **stated, **problem, **parameters)
+    return state(given.pop("algorithm"), made, until=until, **given, **problem, **parameters)
 
 
 def _from_files(problem: dict[str, Any]) -> Any:

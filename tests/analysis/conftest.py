@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ import xarray as xr
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.run import batches
-from fmab_jax.sweeps import results
+from fmab_jax.sweeps import chunks, grid, results
+from fmab_jax.sweeps.store import Store
 from fmab_jax.sweeps.study import state
 
 
@@ -24,14 +26,14 @@ def uncomputed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
         fields = dict.fromkeys(Outcome._fields, flat) | {"regret": curves, "rounds_by": curves}
         yield 0, Outcome(**(fields | {"waiting_regret": None, "gauged": None}))
 
-    monkeypatch.setattr(batches, "executable", lambda *_: None)
+    monkeypatch.setattr(batches, "executable", functools.lru_cache(lambda *_: None))
     monkeypatch.setattr(batches, "run_trials", nothing)
 
     def swept(*given: Any, **options: Any) -> xr.Dataset:
         store: Any = options.pop("store", None)
-        header = results.header_of(state(*given, **options), {"jax": "1"})
+        header = grid.header_of(state(*given, **options), {"jax": "1"})
         if store is not None:
-            results.Store(store, create=True).write_header(header)
-        return results.dataset(results.Results(header, results.Memory(), []), "", partial=True)
+            Store(store, create=True).write_header(header)
+        return results.dataset(chunks.Results(header, chunks.Memory(), []), "", partial=True)
 
     return swept

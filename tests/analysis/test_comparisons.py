@@ -22,7 +22,7 @@ def run(values, root_seed=0, seeds=None, slot=1000, **attrs):
     values = np.asarray(values, float)
     curves = values[:, None] * np.linspace(0.5, 1, 3)
     return xr.Dataset(
-        {"regret": (("seed", "time"), curves)},
+        {"regret": (("seed", "time"), curves), "seeds": len(values)},
         {"seed": np.arange(len(values)) if seeds is None else seeds, "time": [10, 20, slot]},
         {"root_seed": root_seed, "title": "CDP-MAB", **attrs},
     )
@@ -394,16 +394,16 @@ def test_a_problem_is_known_by_its_means(uncomputed):
     how = {"horizon": 2000, "seeds": 2, "times": 3}
     runs = [fmab.simulate(fmab.cdp_mab(1), problem, **how) for problem in problems]
     sweeps = [uncomputed("cdp", problem, epsilon=1, **how) for problem in problems]
-    runs, sweeps = ([comparisons.asked(each) for each in both] for both in (runs, sweeps))
+    runs, sweeps = ([comparisons.question_of(each) for each in both] for both in (runs, sweeps))
     same = [[comparisons.alike(one, other) for other in sweeps] for one in runs]
     assert same == np.eye(3, dtype=bool).tolist()
 
 
-def with_means(values, means, **more):
+def with_means(values, means, law="bernoulli", **more):
     """A run on fixed means."""
     means = np.asarray(means, float)
-    config = {"problem": {"kind": "fixed", "means": means.tolist()}}
-    made = run(values, config=json.dumps(config), **more)
+    problem = {"means": comparisons._digest(means), "rewards": {"law": law}}
+    made = run(values, study=json.dumps({"problem": problem}), **more)
     return made.assign(means=(("row", "arm"), means))
 
 
@@ -420,9 +420,9 @@ def test_only_runs_on_the_same_means_are_paired():
     half = stats.t.ppf(0.975, 39) * (stats.sem(a) + stats.sem(b))
     assert turned.upper - turned.difference == pytest.approx(half, rel=1e-9)
     # In another order, and of another law of rewards.
-    noisy = with_means(b, means[[2, 0, 1]], rewards="gaussian:0.1")
-    with pytest.raises(ValueError, match=r"^second\.rewards='gaussian:0.1': must be bernoulli"):
-        fmab.compare(with_means(a, means, rewards="bernoulli"), noisy)
+    noisy = with_means(b, means[[2, 0, 1]], law="gaussian")
+    with pytest.raises(ValueError, match=r"^second\.rewards=.*gaussian"):
+        fmab.compare(with_means(a, means), noisy)
     # The same rewards of an agent, but not of all of them together.
     other = means.copy()
     other[0] = [0.1, 0.9]
@@ -521,24 +521,15 @@ def test_laws_are_known_by_what_they_are(uncomputed):
     how = {"epsilon": None, "horizon": 1000, "seeds": 2, "times": 3, "agents": 4, "arms": 3}
     swept = uncomputed("cdp", rewards=["gaussian:0.1", "gaussian:0.2", "bernoulli"], **how)
     narrow, wide, coins = (of_sweep(swept, regrets(20, 40, 1, 0.8), rewards=i) for i in range(3))
-    table = {"kind": "uniform", "rewards": {"law": "gaussian", "sd": 0.1}}
-    told = run(regrets(12, 40, 2, 0.8), config=json.dumps({"problem": table}))
-    worded = run(regrets(12, 40, 2, 0.8), rewards="gaussian:0.1")
-    # A file of before: the label alone.
-    label = str(swept.rewards.values[0])
-    old = run(regrets(12, 40, 2, 0.8)).assign_coords(rewards=label)
-    for other in (told, worded, old):
-        assert fmab.compare(narrow, other).method == "paired"
-        for unlike in (wide, coins):
+    for law, same in (("gaussian:0.1", narrow), ("gaussian:0.2", wide), ("bernoulli", coins)):
+        alone = uncomputed("cdp", rewards=law, **how)
+        other = run(regrets(12, 40, 2, 0.8), **alone.attrs)
+        assert fmab.compare(same, other).method == "paired"
+        for unlike in (each for each in (narrow, wide, coins) if each is not same):
             with pytest.raises(ValueError, match=r"^second\.rewards="):
                 fmab.compare(unlike, other)
             with pytest.raises(ValueError, match=r"^second\.rewards="):
                 fmab.compare(other, unlike)
-    # What a plug-in that is not loaded calls its law is not known to be another.
-    foreign = run(regrets(12, 40, 2, 0.8)).assign_attrs(rewards="three points")
-    table["rewards"] = {"law": "three-point", "middle": 0.5}
-    unloaded = run(regrets(12, 40, 2, 0.8), config=json.dumps({"problem": table}))
-    assert fmab.compare(foreign, unloaded).method == "paired"
 
 
 def test_a_fixed_instance_is_known_by_its_seeds_and_by_its_means(uncomputed):

@@ -303,7 +303,7 @@ def test_rows_are_sorted_by_the_column_that_is_named(sort, name, descending):
 
 def decided(undecided: int, rounds: int) -> xr.Dataset:
     """Returns a result of 200 seeds, so many of which still explore."""
-    data = result().isel(participation=0, epsilon=0, seed=np.zeros(200, int)).drop_vars("seeds")
+    data = result().isel(participation=0, epsilon=0, seed=np.zeros(200, int)).assign(seeds=200)
     data = data.assign_coords(seed=np.arange(200), best_arm_lost=("seed", np.zeros(200, bool)))
     chosen = np.where(np.arange(200) < undecided, -1, 0)
     return data.assign(chosen_arm=("seed", chosen), rounds_made=("seed", np.full(200, rounds)))

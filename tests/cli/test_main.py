@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import errno
 import io
 import json
@@ -41,7 +42,7 @@ from fmab_jax.run import batches, resources
 from fmab_jax.run.batches import bound
 from fmab_jax.run.cache import use_compilation_cache
 from fmab_jax.sweeps import exports, runner
-from fmab_jax.sweeps.study import Drawn
+from fmab_jax.sweeps.makers import Drawn
 
 NAMES = sorted(base.known())
 COMMANDS = (
@@ -754,6 +755,7 @@ def test_doctor_and_simulate_agree_on_what_fits(
     class Started(Exception):
         """The run got past the memory check."""
 
+    @functools.lru_cache
     def executable(*_: Any) -> None:
         raise Started
 

@@ -23,7 +23,8 @@ from fmab_jax.plots import captions, style
 from fmab_jax.plots import runs as plots
 from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.plots.style import COLOURS
-from fmab_jax.run import batches, simulate
+from fmab_jax.sweeps.grid import attributes_of
+from fmab_jax.sweeps.study import state
 
 LINEAR = 100 * np.arange(1, 101)
 LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
@@ -246,20 +247,19 @@ VARIANTS: dict[str, Callable[[], tuple[fmab.Algorithm, fmab.Problem, int]]] = {
 
 def test_no_two_different_runs_carry_the_same_caption():
     """Would catch a setting that a run has and its caption does not tell."""
-    found, base = {}, None
+
+    def of(algorithm, problem, horizon, **more):
+        return attributes_of(state(algorithm, problem, horizon=horizon, seeds=2, **more))
+
+    found = {}
     for name, make in VARIANTS.items():
-        algorithm, problem, horizon = make()
-        config = batches.bound(
-            algorithm, problem, horizon, times=3, spacing="linear", sum_agents=True
-        )
-        found[name] = result().assign_attrs(simulate.facts(config))
-        base = config if name == "plain" else base
+        found[name] = result().assign_attrs(of(*make()))
     plain = result().assign_attrs(found["plain"].attrs)
     laws = ("Gaussian rewards, sd 0.1", "Gaussian rewards, sd 0.2", "ratings of 5 levels")
     for law in laws:
         found[law] = plain.assign_attrs(settings=json.dumps({"rewards": law}))
     found["root"] = plain.assign_attrs(root_seed=7)
-    found["by agent"] = plain.assign_attrs(simulate.facts(base, sum_agents=False))
+    found["by agent"] = plain.assign_attrs(of(*VARIANTS["plain"](), sum_agents=False))
     found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
     band = confidence_band(plain.regret, kind="pointwise")
     captions = {

@@ -27,13 +27,13 @@ from fmab_jax.cli.main import main
 from fmab_jax.cli.options import parse
 from fmab_jax.cli.run import Options as RunOptions
 from fmab_jax.cli.stated import command_of, study_of
-from fmab_jax.core.curves import time_grid
 from fmab_jax.reports import again as again_
 from fmab_jax.reports import content, page, pictures
 from fmab_jax.reports.again import again
-from fmab_jax.run import batches
 from fmab_jax.sweeps import study_file
+from fmab_jax.sweeps.grid import attributes_of
 from fmab_jax.sweeps.results import read
+from fmab_jax.sweeps.study import state
 
 SMALL = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 20, "times": 8}
 
@@ -660,7 +660,6 @@ def test_all_seeds_are_written(seeds, text):
 
 
 RUNS = {
-    "plain": (fmab.cdp_mab(1), fmab.Problem.uniform(3, 4), {}),
     "budget": (
         fmab.cdp_mab(None, rounds=2),
         fmab.Problem.uniform(3, 4),
@@ -676,9 +675,18 @@ RUNS = {
     "apart": (
         fmab.cdp_mab(epsilon_message=3.0, participation=0.5),
         fmab.Problem.heterogeneous(3, 4, 0.3, 0.05),
-        {"seeds": 20, "times": 8, "spacing": "log", "sum_agents": False},
+        {"seeds": range(2, 20), "times": 8, "spacing": "log", "sum_agents": False},
     ),
 }
+
+
+def run_of(algorithm, problem, **how):
+    """What says of itself what a run does, though nothing was computed."""
+    study = state(algorithm, problem, **({"horizon": 2000, "seeds": 2} | how))
+    attrs = attributes_of(study)
+    seeds = range(study.seeds) if study.listed is None else study.listed
+    data = xr.Dataset(coords={"seed": list(seeds)}, attrs=attrs)
+    return data if problem.means is None else data.assign(means=(("row", "arm"), problem.means))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -686,15 +694,7 @@ def test_the_script_states_the_same_run(name, monkeypatch):
     """Would catch an argument of `simulate` that is lost, or that says something else: the last
     seed, the root seed, slots, agents drawn one by one, a law, the agents of shared means."""
     algorithm, problem, how = RUNS[name]
-    how = {"seeds": 2, "times": 100, "spacing": "linear", "root_seed": 0, "sum_agents": True} | how
-    seeds = range(how["seeds"]) if isinstance(how["seeds"], int) else how["seeds"]
-    slots = {key: how[key] for key in ("times", "spacing", "sum_agents")}
-    grid = batches.bound(algorithm, problem, 2000, **slots)
-    times = grid.grid[: grid.points]
-    config = {**algorithm.describe(), "problem": problem.describe(), "horizon": 2000}
-    config |= {key: how[key] for key in ("root_seed", "sum_agents")}
-    attrs = {"config": json.dumps(config)}
-    data = xr.Dataset(coords={"seed": list(seeds), "time": times}, attrs=attrs)
+    data = run_of(algorithm, problem, **how)
     found = again(data)
     assert found.kind == "python" and found.checked
     stated = []
@@ -707,15 +707,11 @@ def test_the_script_states_the_same_run(name, monkeypatch):
     exec(found.text, {})
     (call,) = stated
     call.apply_defaults()
-    given = call.arguments
-    assert given["algorithm"] == algorithm and given["problem"] == problem
-    assert given["horizon"] == 2000 and given["root_seed"] == how["root_seed"]
-    assert given["sum_agents"] is how["sum_agents"]
-    told = given["seeds"]
-    assert list(range(told) if isinstance(told, int) else told) == list(seeds)
-    slots = {key: given[key] for key in ("times", "spacing")}
-    again_grid = batches.bound(algorithm, problem, 2000, **slots)
-    assert again_grid.grid[: again_grid.points].tolist() == times.tolist()
+    usual_how = {"seeds": 2, "times": 100, "spacing": "linear", "root_seed": 0, "sum_agents": True}
+    wanted = usual_how | how | {"algorithm": algorithm, "problem": problem, "horizon": 2000}
+    given = {name: call.arguments[name] for name in wanted}
+    assert list(np.atleast_1d(given.pop("seeds"))) == list(np.atleast_1d(wanted.pop("seeds")))
+    assert given == wanted
 
 
 def test_a_value_that_is_whole_in_one_result_is_the_same_in_another():
@@ -752,29 +748,23 @@ EVIL = "1); __import__('os').system('touch owned')  #"
 @pytest.mark.parametrize(
     "where",
     [
-        *("horizon", "root_seed", "sum_agents", "algorithm", "epsilon"),
-        *("problem.agents", "problem.arms", "problem.spread", "problem.instance_gap"),
-        *("problem.rewards.law", "problem.means"),
+        *("horizon", "root_seed", "sum_agents", "algorithm", "epsilon", "times", "spacing"),
+        *("agents", "arms", "spread", "instance_gap", "rewards", "problem.agents"),
+        *("problem.rewards", "problem.means"),
     ],
 )
 @pytest.mark.parametrize("value", [EVIL, [EVIL], {"law": EVIL}], ids=str)
 def test_code_in_a_forged_run_is_not_handed_on(where, value):
     """Would catch a value of a file that is written into a script as it stands, or under
     "Checked" though the script, read back, is not the run that the file tells of."""
-    algorithm, problem = fmab.cdp_mab(1), fmab.Problem.uniform(3, 4)
-    config = {**algorithm.describe(), "problem": problem.describe(), "horizon": 2000}
-    config |= {"root_seed": 0, "sum_agents": True}
-    *path, last = where.split(".")
-    changed = config
-    for each in path:
-        changed = changed[each]
-    if last == "means":
-        changed |= {"agents": value, "means": [[0.5] * 70]}
-    changed[last] = value if last != "means" else [[0.5] * 70]
-    grid = np.linspace(20, 2000, 100).astype(int)
-    data = xr.Dataset(coords={"seed": [0, 1], "time": grid}, attrs={"config": json.dumps(config)})
-    found = again(data)
-    assert "owned" not in found.text and not found.checked
+    drawn, fixed = fmab.Problem.uniform(3, 4), fmab.Problem([[0.5, 0.4], [0.1, 0.2]])
+    *inside, last = where.split(".")
+    data = run_of(fmab.cdp_mab(1), fixed if inside else drawn, seeds=[3, 5])
+    study = json.loads(data.attrs["study"])
+    (study["problem"] if inside else study)[last] = value
+    found = again(data.assign_attrs(study=json.dumps(study)))
+    # A digest of means is told by none of the script.
+    assert "owned" not in found.text and (where == "problem.means" or not found.checked)
 
 
 @pytest.mark.parametrize(
@@ -784,9 +774,10 @@ def test_code_in_a_forged_run_is_not_handed_on(where, value):
     ],
     ids=str,
 )
-def test_a_script_is_checked_against_what_the_page_shows(changed):
-    """Would catch "Checked" beside epsilon = 0.5 over a script of epsilon = 0.7."""
-    data = fmab.simulate(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), 100, seeds=2)
+@pytest.mark.parametrize("seeds", [2, [4, 9]], ids=["command", "script"])
+def test_it_is_checked_against_what_the_page_shows(changed, seeds):
+    """Would catch "Checked" beside epsilon = 0.5 over a command or script of epsilon = 0.7."""
+    data = run_of(fmab.cdp_mab(0.5), fmab.Problem.uniform(3, 4), seeds=seeds)
     assert again(data).checked
     assert not again(data.assign_attrs(changed)).checked
 
@@ -811,19 +802,11 @@ def test_a_command_is_checked_by_what_it_says(grid, monkeypatch):
 
 @pytest.mark.parametrize(
     "part, told",
-    [
-        ("_problem", "fmab.Problem.uniform(agents=4, arms=4)"),
-        ("_seeds", "3"),
-        ("_times", "times=50"),
-    ],
+    [("_problem", "fmab.Problem.uniform(agents=4, arms=4)"), ("_seeds", "3")],
 )
 def test_a_script_is_checked_by_what_it_says(part, told, monkeypatch):
     """Would catch a script called checked for the values that it was made from."""
-    algorithm, problem = fmab.cdp_mab(1), fmab.Problem.uniform(3, 4)
-    config = {**algorithm.describe(), "problem": problem.describe(), "horizon": 2000}
-    config |= {"root_seed": 0, "sum_agents": True}
-    slots = time_grid(2000, 100, "linear")
-    data = xr.Dataset(coords={"seed": [0, 1], "time": slots}, attrs={"config": json.dumps(config)})
+    data = run_of(fmab.cdp_mab(1), fmab.Problem.uniform(3, 4), seeds=[3, 5])
     assert again(data).checked
     monkeypatch.setattr(again_, part, lambda *_: told)
     assert told in again(data).text and not again(data).checked
@@ -836,7 +819,7 @@ def test_a_script_is_checked_by_what_it_says(part, told, monkeypatch):
         lambda: fmab.simulate(
             fmab.cdp_mab(None, rounds=2), uniform(), 10**4, [3, 7, 9], root_seed=5, times=[10, 200]
         ),
-        (lambda: fmab.simulate(fmab.ddp_mab(0.5, graph="ring"), uniform(), 10**4, 20, times=8)),
+        (lambda: fmab.simulate(fmab.ddp_mab(0.5, graph="ring"), uniform(), 10**4, [1, 4], times=8)),
         (
             lambda: fmab.simulate(
                 fmab.cdp_mab(1), fmab.Problem([0.9, 0.5, 0.1], agents=4), 10**4, 20, times=8
@@ -864,7 +847,7 @@ def test_the_script_makes_a_run_again(make):
     space: dict = {}
     exec(found.text, space)
     xr.testing.assert_identical(space["data"].drop_attrs(), data.drop_attrs())
-    assert space["data"].attrs["config"] == data.attrs["config"]
+    assert space["data"].attrs["study_hash"] == data.attrs["study_hash"]
 
 
 def uniform():

@@ -24,7 +24,7 @@ def result(**attrs: Any) -> xr.Dataset:
     return xr.Dataset(
         {"regret": (("seed", "time"), values, {"units": "reward"})},
         {"time": [1, 5, 9]},
-        {"algorithm": "cdp", "epsilon": 0.5, "schema": 4, **attrs},
+        {"algorithm": "cdp", "epsilon": 0.5, "schema": 5, **attrs},
     )
 
 
@@ -80,7 +80,7 @@ def test_an_edited_attribute_does_not_load(tmp_path: Path, where: str) -> None:
         (1, "it is of schema 1: run it again and save it anew, or read it with the package"),
         (2, "it is of schema 2: run it again and save it anew"),
         (3, "it is of schema 3: run it again and save it anew"),
-        (5, "it is of schema 5: use the newer package that wrote it"),
+        (6, "it is of schema 6: use the newer package that wrote it"),
         ([3, 3], "it is of no known schema: run it again"),
         ("two", "it is of no known schema: run it again"),
     ],
@@ -91,14 +91,14 @@ def test_a_file_of_another_schema_is_refused_by_name(
     """Would catch a file whose variables mean something else, read as if they did not."""
     path = fmab.save(result(), tmp_path / "x.nc")
     with h5py.File(path, "r+") as file:
-        assert file.attrs["schema"].tolist() == [4]
+        assert file.attrs["schema"].tolist() == [5]
         del file.attrs["schema"]
         if version is not None:
             file.attrs["schema"] = version
     with pytest.raises(Refusal) as caught:
         fmab.load(path)
     said = str(caught.value)
-    assert f": must be a result of schema 4; {words}" in said and "\n" not in said
+    assert f": must be a result of schema 5; {words}" in said and "\n" not in said
 
 
 def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
@@ -147,8 +147,7 @@ def test_nothing_temporary_is_left_by_an_error(tmp_path: Path) -> None:
 LEDGER = [{"who": "x", "what": "y", "leaks": [[1.0, 1]], "why": "z", "source": ""}]
 STUDY = {"axes": ["spread"], "spread": [0, 1], "algorithm": "cdp", "problem": "Drawn"}
 STUDY |= {"root_seed": 0, "horizon": 9, "until": None, "rewards": {"law": "bernoulli"}}
-CONFIG = {"problem": {"rewards": {"law": "x"}, "means": [[0.5, 0.1]]}, "horizon": 9}
-CONFIG |= {"root_seed": 0, "sum_agents": True}
+TABLE = {"rewards": {"law": "x"}}
 # What no result of the package has under these names; JSON of it, but for texts.
 FORGED: dict[str, tuple[str, Any]] = {
     "agents that are a text": ("agents", "many"),
@@ -176,13 +175,13 @@ FORGED: dict[str, tuple[str, Any]] = {
     "a law without a name": ("study", {**STUDY, "rewards": {"sd": 1}}),
     "an instance of no seed": ("study", {**STUDY, "fixed_instance": {}}),
     "a precision without a level": ("study", {**STUDY, "until": {"relative": 0.1}}),
-    "a run of no problem": ("config", {**CONFIG, "problem": 5}),
-    "means that are no table": ("config", {**CONFIG, "problem": {"means": [[1], [1, 2]]}}),
-    "a run without a seed": ("config", {**CONFIG, "root_seed": None}),
+    "a study of no problem": ("study", {**STUDY, "problem": 5}),
+    "means that are no table": ("study", {**STUDY, "problem": {**TABLE, "means": 5}}),
+    "a study without a root seed": ("study", {**STUDY, "root_seed": None}),
     "a version that is a number": ("jax_version", 5),
 }
 GOOD = {"agents": 5, "epsilon": np.inf, "title": "CDP", "settings": '{"a": "b"}'}
-GOOD |= {"study": json.dumps(STUDY), "config": json.dumps(CONFIG), "ledger": json.dumps(LEDGER)}
+GOOD |= {"study": json.dumps(STUDY), "ledger": json.dumps(LEDGER)}
 GOOD |= {"labels": '{"spread": [0, 1]}'}
 
 

@@ -230,19 +230,19 @@ def test_one_configuration_and_short_horizons_are_summarised() -> None:
 
 def test_what_is_missing_of_a_sweep_has_no_output(tmp_path: Any) -> None:
     """Would catch an index of 1, or 0 arms tried, for seeds that nobody has run."""
-    from fmab_jax.sweeps import results, study
+    from fmab_jax.sweeps import chunks, grid, results, study
 
     asked = [*ALL, page()["TRIED"]]
     fmab.sweep(
         fmab.cdp_mab, epsilon=[0.5], outputs=ALL, horizon=300, seeds=4, store=tmp_path / "s", **ONE
     )
     stated = study.state(
-        fmab.cdp_mab, ONE["problem"], epsilon=[0.5, 1.0], asked=ALL, horizon=300, seeds=6
+        fmab.cdp_mab, ONE["problem"], epsilon=[0.5, 1.0], outputs=ALL, horizon=300, seeds=6
     )
     there = results.open_results(tmp_path / "s")
-    header = results.header_of(stated, study.made_with("cpu"))
+    header = grid.header_of(stated, study.made_with("cpu"))
     entries, _ = there.source.entries()
-    begun = results.Results(header, there.source, entries, outputs.chosen(asked))
+    begun = chunks.Results(header, there.source, entries, outputs.chosen(asked))
     data = results.dataset(begun, "s", partial=True)
     for name in (*ALL, "arms_tried"):
         # TRIED counts what is gauged, of which the store has pulls.
@@ -271,7 +271,7 @@ def test_cells_are_joined_from_chunks_of_other_sizes(tmp_path: Any) -> None:
 def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
     """Would catch another seed's pulls where a part begins inside its chunk, and a chunk that is
     too short for the larger of its cells."""
-    from fmab_jax.sweeps import results
+    from fmab_jax.sweeps import chunks, results
 
     given: dict[str, Any] = dict(arms=3, horizon=60, seeds=10, times=3, outputs=ALL)
     problem, store = fmab.Problem.uniform, tmp_path / "s"
@@ -284,13 +284,13 @@ def test_seeds_are_found_where_chunks_overlap(tmp_path: Any) -> None:
     asked = outputs.chosen(ALL)
 
     def read(*ranges: tuple[int, int], **changed: np.ndarray) -> xr.Dataset:
-        kept = results.Memory()
+        kept = chunks.Memory()
         entries = []
         for start, stop in ranges:
             own = {name: values[:, start:stop] for name, values in arrays.items()} | changed
             facts = {**entry.facts, "seeds": [start, stop]}
             entries.append(kept.put(f"{start}", own, facts))
-        return results.dataset(results.Results(there.header, kept, entries, asked), "here").load()
+        return results.dataset(chunks.Results(there.header, kept, entries, asked), "here").load()
 
     found = read((0, 6), (4, 10))
     for name in ALL:
@@ -440,10 +440,12 @@ def test_a_report_makes_a_run_with_outputs_again() -> None:
 
     problem = fmab.Problem.uniform(3, 3)
     run = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, 4, outputs=["fairness"])
+    alone = fmab.simulate(fmab.cdp_mab(1.0), problem, 300, [5, 7], outputs=["fairness"])
     grid = fmab.sweep(
         fmab.cdp_mab, problem, epsilon=[0.5, 1.0], horizon=300, seeds=4, outputs=["fairness"]
     )
-    for data, line in ((run, "outputs=['fairness'],"), (grid, "--outputs fairness")):
+    command, script = "--outputs fairness", "outputs=['fairness'],"
+    for data, line in ((run, command), (grid, command), (alone, script)):
         found = again(data, None)
         assert line in found.text and found.checked, found
 

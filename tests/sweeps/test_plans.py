@@ -12,11 +12,12 @@ import pytest
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal
-from fmab_jax.sweeps import cluster, progress, results, runner
+from fmab_jax.sweeps import chunks, cluster, grid, progress, runner
 from fmab_jax.sweeps.blocks import Chunk
+from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.progress import Plan
 from fmab_jax.sweeps.store import Store
-from fmab_jax.sweeps.study import made_with, state, until_precise
+from fmab_jax.sweeps.study import made_with, state
 
 
 def study(cells: int = 5, **changes: Any) -> Any:
@@ -64,7 +65,7 @@ def test_a_share_is_rounded_up(cells: int, seeds: int, workers: int, most: int) 
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     made = study(cells, seeds=seeds)
     assert work(made, (1, workers))._share == most
-    found = results.Results(results.header_of(made, {}), results.Memory(), [])
+    found = chunks.Results(grid.header_of(made, {}), chunks.Memory(), [])
     blocks = [work(made, (i + 1, workers)).todo(found) for i in range(workers)]
     every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
     trials = sum(stop - start for _, start, stop in every)
@@ -84,7 +85,7 @@ def test_a_share_is_rounded_up(cells: int, seeds: int, workers: int, most: int) 
 def test_how_many_workers_have_something_to_do(changes: Any, chunk: Any, workers: int) -> None:
     """Would catch a plan that asks for workers that would idle, or for too few."""
     made = work(study(**changes), None, chunk)
-    found = results.Results(results.header_of(made.study, {}), results.Memory(), [])
+    found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
     assert made._useful_workers(made.todo(found)) == workers
 
 
@@ -124,14 +125,14 @@ def test_a_plan_tells_the_disk_of_all_workers(
     made = work(study(keep=keep), worker, chunk)
     # No program is compiled for its memory.
     made.cluster = object.__new__(cluster.Cluster)
-    found = results.Results(results.header_of(made.study, {}), results.Memory(), [])
+    found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
     assert made.plan(found, tmp_path, in_memory=False).disk_bytes == disk
 
 
 def test_a_worker_with_an_older_study_takes_no_seeds_away(tmp_path: Path) -> None:
     """Would catch a header with fewer seeds than another worker is computing."""
     store = Store(tmp_path / "s", create=True)
-    headers = {n: results.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
+    headers = {n: grid.header_of(study(seeds=n), {"jax": "1"}) for n in (4, 5, 6)}
     wanted = [(5, False, 5), (4, False, 5), (6, False, 6), (5, False, 6), (4, True, 4)]
     for seeds, alone, kept in wanted:
         runner._claim(store, headers[seeds], (), alone=alone)

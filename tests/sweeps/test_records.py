@@ -18,7 +18,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms import base
 from fmab_jax.cli import stated
 from fmab_jax.errors import Damaged, Refusal
-from fmab_jax.sweeps import records, results
+from fmab_jax.sweeps import grid, records
 from fmab_jax.sweeps.progress import Progress
 from fmab_jax.sweeps.store import Entry, Store
 from fmab_jax.sweeps.study import state
@@ -116,7 +116,7 @@ def test_no_header_with_a_right_seal_ends_in_a_traceback(
     [
         (("cells", 0, "grid"), 1, "grid"),
         (("cells", 0, "slots"), 7, "grid"),
-        (("cells", 0, "ledger"), "[]", "cells"),
+        (("cells", 0, "ledger"), [], "cells"),
         (("dims", 0, 1), [1], "cells"),
         (("dims", 0, 0), "seed", "dims"),
         (("look_level",), None, "look_level"),
@@ -143,10 +143,10 @@ def test_whatever_a_study_writes_can_be_read(tmp_path: Path, name: str, until: A
     """Would catch a check that is too strict: no parameters, no noise, no links, no rounds."""
     owner = base.known()[name]
     algorithm = owner(**stated.suggested(owner, {}))
-    grid: dict[str, Any] = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
-    grid |= {"until": until, "keep": "summary" if until else "curves"}
-    study = state(algorithm, fixed_instance=[None, 7], **grid)
-    header = results.header_of(study, {"jax": "1"})
+    how: dict[str, Any] = {"agents": 12, "arms": 3, "horizon": 50, "times": 4, "seeds": 2}
+    how |= {"until": until, "keep": "summary" if until else "curves"}
+    study = state(algorithm, fixed_instance=[None, 7], **how)
+    header = grid.header_of(study, {"jax": "1"})
     store = Store(tmp_path / "s", create=True)
     store.write_header(header)
     assert records.header_in(store) == json.loads(json.dumps(header))
@@ -162,7 +162,7 @@ def test_whatever_a_study_writes_can_be_read(tmp_path: Path, name: str, until: A
         (1, "it is of the first version: run the sweep again"),
         ("2", "it is of the first version"),
         (2, "it is of format 2: run the sweep again into another folder"),
-        (4, "it is of format 4: use the newer package that made it"),
+        (5, "it is of format 5: use the newer package that made it"),
     ],
 )
 def test_a_store_of_another_format_is_refused_by_name(
@@ -172,12 +172,12 @@ def test_a_store_of_another_format_is_refused_by_name(
     shutil.copytree(stores / "curves", tmp_path / "s")
     store = Store(tmp_path / "s")
     header = store.header()
-    assert header is not None and header["format"] == 3
+    assert header is not None and header["format"] == 4
     store.write_header(changed(header, ("format",), version))
     # The first version kept its chunks elsewhere.
     (store.path / "chunks").rename(store.path / "units")
     for use in (lambda: fmab.open_sweep(store.path), lambda: swept(store.path, "curves")):
-        with pytest.raises(Refusal, match=f"must be of format 3; {words}") as caught:
+        with pytest.raises(Refusal, match=f"must be of format 4; {words}") as caught:
             use()
         assert "\n" not in str(caught.value)
     assert not (store.path / "chunks").exists()

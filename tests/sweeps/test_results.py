@@ -26,9 +26,10 @@ from fmab_jax.analysis import bands, summary, words
 from fmab_jax.analysis.bands import moments_band
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import Damaged
-from fmab_jax.sweeps import results
+from fmab_jax.sweeps import chunks, results
 from fmab_jax.sweeps import runner as sweeps
-from fmab_jax.sweeps.results import Memory, Results, open_results, open_sweep
+from fmab_jax.sweeps.chunks import Memory, Results
+from fmab_jax.sweeps.results import open_results, open_sweep
 from fmab_jax.sweeps.store import Entry, Store
 
 # Bits of other processes are compared with those of this one.
@@ -141,7 +142,7 @@ def test_the_store_opens_as_what_sweep_returned(stores: Path) -> None:
     """Would catch labels, attributes or types that do not survive the store."""
     for keep in ("curves", "summary"):
         data = fmab.sweep("cdp", seeds=20, keep=keep, **PARAMETERS, **GRID, **SMALL)
-        for name in ("elapsed_s", "compilations"):
+        for name in ("elapsed_s", "compilations", "compile_s", "device"):
             del data.attrs[name]
         xr.testing.assert_identical(data.load(), open_sweep(stores / keep).load())
 
@@ -617,14 +618,14 @@ def header(**facts: list[Any]) -> dict[str, Any]:
     plain = dict(
         algorithm="cdp", agents=4, arms=3, horizon=10, epsilon=1.0, epsilon_message=4.0, grid=0
     )
-    plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings="{}")
-    plain |= dict(vectors=4, numbers=0, ledger="[]")
+    plain |= dict(reporting=4, wait=0, links={"server": 4}, title="CDP-MAB", settings={})
+    plain |= dict(vectors=4, numbers=0, ledger=[])
     cells = [
         {**plain, "slots": 2, "hash": f"{i}", **{name: facts[name][i] for name in facts}}
         for i in range(4)
     ]
     return {
-        "format": 3,
+        "format": 4,
         "hash": "h",
         "study": {"root_seed": 3},
         "made_by": {"numpy": "2"},
@@ -648,7 +649,7 @@ def test_facts_lie_over_the_dimensions_that_change_them() -> None:
         algorithm=["cdp", "ddp", "cdp", "ddp"],
         title=["CDP-MAB", "DDP-MAB"] * 2,
         links=[{"server": 4}, {"bound": 6}] * 2,
-        settings=[json.dumps({"a": "1", "b": "2"}), json.dumps({"a": "1"})] * 2,
+        settings=[{"a": "1", "b": "2"}, {"a": "1"}] * 2,
     )
     data = results.dataset(Results(made, Memory(), []), "here", partial=True)
     assert data.epsilon.dims == ("x",) and data.epsilon.values.tolist() == [1.0, math.inf]
@@ -805,7 +806,7 @@ def test_a_band_reads_each_chunk_a_few_times(
     """Would catch a stream that reads whole curves for every block, and passes nobody told of."""
     pytest.importorskip("dask", reason="needs fmab_jax[dask]")
     monkeypatch.setattr(bands, "_CHUNK", 80)  # as many as a chunk holds
-    monkeypatch.setattr(results, "_AT_HAND", 1)
+    monkeypatch.setattr(chunks, "_AT_HAND", 1)
     data = open_sweep(stores / "curves", chunks="store")
     regret = data.regret.isel(epsilon=0, rounds=1)
     assert reads == []
@@ -851,13 +852,13 @@ from pathlib import Path
 import numpy as np
 import fmab_jax as fmab
 from fmab_jax.analysis import bands
-from fmab_jax.sweeps import results, runner
+from fmab_jax.sweeps import grid, results, runner
 from fmab_jax.sweeps.store import Store
 
 folder, seeds, size = sys.argv[1], 200_000, 5000
 study = runner.state("cdp", agents=4, arms=3, epsilon=[0.5, 1], horizon=20_000, seeds=seeds)
 made_by = {"fmab_jax": "test", "platform": "cpu"}
-header = results.header_of(study, made_by)
+header = grid.header_of(study, made_by)
 draw = np.random.default_rng(0)
 store = Store(folder, create=True)
 with store.writing():

@@ -24,7 +24,8 @@ from fmab_jax.cli import stated
 from fmab_jax.core import exchanges, graphs
 from fmab_jax.run import batches, cache
 from fmab_jax.sweeps import study, study_file
-from fmab_jax.sweeps.study import Study, state, until_precise
+from fmab_jax.sweeps.precision import until_precise
+from fmab_jax.sweeps.study import Study, state
 
 BASE: dict[str, Any] = dict(horizon=50, seeds=2, times=5, agents=2, arms=2, epsilon=1)
 
@@ -593,7 +594,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: small(horizon=[10, 10**16]), "horizon=10000000000000000: must be a whole number in"),
     (lambda: small(horizon=None), "horizon=None: must be a whole number in"),
     (lambda: small(seeds=0), "seeds=0: must be a whole number in [1, 100,000,000]; "),
-    (lambda: small(seeds=[1, 2]), "seeds=[1, 2]: must be a whole number in"),
+    (lambda: small(seeds=[1, 1]), "seeds=[1, 1]: must be distinct"),
+    (lambda: small(seeds=[1, 2], keep="summary"), "seeds=...: must be a number with keep"),
     (lambda: small(times=0), "times=0: must be a whole number in [1, 100,000]; "),
     (lambda: small(times=[5, 4]), "times=[5, 4]: must be increasing; "),
     (lambda: small(times=None), "times=None: must be a whole number in"),

@@ -1,0 +1,63 @@
+"""What results say of each configuration: names, sizes, privacy, settings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fmab_jax.algorithms.base import ledger_of
+from fmab_jax.algorithms.families.elimination import Elimination
+from fmab_jax.core.plugins import source_digest
+from fmab_jax.run.batches import Config
+
+
+def facts(config: Config, *, sum_agents: bool = True) -> dict[str, Any]:
+    """Returns what a result says of a configuration, for tables, figures and files.
+
+    Besides the parameters, the settings tell of foreign source, and of agents drawn one by one.
+    """
+    algorithm, problem = config.algorithm, config.problem
+    settings = algorithm.settings() | problem.settings()
+    for name in ("epsilon", "epsilon_message"):
+        settings.pop(name, None)
+    # No parameter has a name with a space.
+    if code := source_digest(type(algorithm)):
+        settings["source code"] = f"code {code[:8]}"
+    if not sum_agents:
+        settings["sum agents"] = "agents drawn one by one"
+    return {
+        "algorithm": algorithm.name,
+        "title": algorithm.title or algorithm.name,
+        **algorithm.privacy(config.exchange),
+        "agents": problem.agents,
+        "arms": problem.arms,
+        "horizon": config.horizon,
+        "reporting": config.exchange.reporting,
+        "wait": config.exchange.wait,
+        "settings": settings,
+        "ledger": ledger_rows(config),
+    }
+
+
+def ledger_rows(config: Config) -> list[dict[str, Any]]:
+    """Returns the privacy ledger of a configuration, as JSON can hold it.
+
+    A row has the fields of a `Seen`, with pairs [epsilon, over], of which there is one here, under
+    ``leaks`` (and the law of the noises that add up); an epsilon that bounds nothing is None.
+    ``fixed`` tells that an epoch fixes how often an arm is pulled, ``waits`` that rounds have a
+    wait.
+    """
+    fixed, waits = isinstance(config.algorithm, Elimination), config.exchange.wait > 0
+    return [
+        {
+            "who": row.who,
+            "what": row.what,
+            "leaks": [[float(row.epsilon) if math.isfinite(row.epsilon) else None, row.over]],
+            "why": row.why,
+            "source": row.source,
+            "law": row.law,
+            "fixed": fixed,
+            "waits": waits,
+        }
+        for row in ledger_of(config.algorithm, config.exchange)
+    ]

@@ -1,0 +1,331 @@
+"""The chunks of a study, and which of them make up a cell.
+
+A *chunk* holds some cells for one range of seeds. Chunks lie in a `store.Store`, or in memory;
+which of them make up a cell is worked out from their facts alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from fmab_jax.analysis import summary
+from fmab_jax.core.outputs import Gauge, Output
+from fmab_jax.errors import Damaged
+from fmab_jax.sweeps import records
+from fmab_jax.sweeps.precision import Precision, relative_width
+from fmab_jax.sweeps.store import Entry
+
+# Chunks that a reader keeps at hand.
+_AT_HAND = 4
+_MOMENTS = ("anchor", "offset", "scatter")
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where chunks are read from."""
+
+    def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
+        """Returns a chunk's arrays."""
+
+
+class Part(NamedTuple):
+    """A cell's seeds [start, stop) in one chunk, in its row ``row``."""
+
+    entry: Entry
+    row: int
+    start: int
+    stop: int
+
+
+class Results:
+    """The chunks of a study, by cell.
+
+    Attributes:
+        header: What `header_of` returned when the study began.
+        parts: By the cell's hash, its parts.
+        narrow: By cell and look, whether the band was narrow enough.
+        outputs: That the study asks for besides the usual ones.
+    """
+
+    def __init__(
+        self,
+        header: Mapping[str, Any],
+        source: Source,
+        entries: Iterable[Entry],
+        outputs: tuple[Output, ...] = (),
+    ) -> None:
+        self.header = header
+        self.source = source
+        self.outputs = outputs
+        self.parts: dict[str, list[Part]] = {}
+        self.narrow: dict[tuple[str, int], bool] = {}
+        self._chunks: OrderedDict[str, Mapping[str, np.ndarray]] = OrderedDict()
+        self._reading: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._facts = {
+            cell["hash"]: {
+                "slots": len(header["grids"][cell["grid"]]),
+                "agents": cell["agents"],
+                "arms": cell["arms"],
+            }
+            for cell in header.get("cells", ())
+        }
+        for entry in entries:
+            self.add(entry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Where it is read by another process, that one has its own chunks at hand.
+        return {n: v for n, v in vars(self).items() if n not in ("_chunks", "_reading", "_lock")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._chunks, self._reading, self._lock = OrderedDict(), {}, threading.Lock()
+
+    @property
+    def curves(self) -> bool:
+        """Whether single seeds are kept."""
+        return bool(self.header["keep"] == "curves")
+
+    def add(self, entry: Entry) -> bool:
+        """Takes note of one more chunk, if its facts are those of a chunk of such results."""
+        if not records.fit(entry.facts) or entry.facts["keep"] != self.header["keep"]:
+            return False
+        start, stop = entry.facts["seeds"]
+        for row, cell in enumerate(entry.facts["cells"]):
+            self.parts.setdefault(cell, []).append(Part(entry, row, start, stop))
+        return True
+
+    def chain(self, cell: str, stop: int) -> list[Part]:
+        """Returns parts that cover the cell's seeds from 0 on, without gap, as far as possible.
+
+        Of single seeds, a part of a chunk can be used; of a summary only the whole.
+
+        Args:
+            cell: The cell's hash.
+            stop: Where to end at the latest.
+        """
+        return self._linked(cell, 0, stop)
+
+    def _linked(self, cell: str, start: int, stop: int) -> list[Part]:
+        """Returns what `chain` does, from ``start`` on."""
+        parts = sorted(self.parts.get(cell, ()), key=lambda part: (part.start, part.stop))
+        chosen: list[Part] = []
+        if self.curves:
+            furthest = None
+            for part in parts:
+                if part.start > start and furthest is not None and furthest.stop > start:
+                    chosen.append(furthest._replace(start=start))
+                    start = furthest.stop
+                if part.start > start or start >= stop:
+                    break
+                if furthest is None or part.stop > furthest.stop:
+                    furthest = part
+            if furthest is not None and start < min(stop, furthest.stop):
+                chosen.append(furthest._replace(start=start))
+            return [part._replace(stop=min(part.stop, stop)) for part in chosen]
+        # From each seed, how far the parts lead, and the first of them.
+        reach: dict[int, tuple[int, Part]] = {}
+        for part in reversed(parts):
+            if part.stop <= stop:
+                end = reach[part.stop][0] if part.stop in reach else part.stop
+                if part.start not in reach or end > reach[part.start][0]:
+                    reach[part.start] = end, part
+        while start in reach:
+            chosen.append(reach[start][1])
+            start = chosen[-1].stop
+        return chosen
+
+    def seeds(self, cell: str, stop: int) -> int:
+        """Returns how many of the cell's first ``stop`` seeds are there, without a gap."""
+        chain = self.chain(cell, stop)
+        return chain[-1].stop if chain else 0
+
+    def gaps(
+        self, cell: str, start: int, stop: int, wanted: int | None = None
+    ) -> list[tuple[int, int]]:
+        """Returns the ranges of seeds in [start, stop) that are still to be computed.
+
+        Args:
+            cell: The cell's hash.
+            start: First seed of the range.
+            stop: Its end.
+            wanted: How many seeds the cell is to have; ``stop`` by default.
+        """
+        missing, at = [], start
+        if not self.curves:
+            # The parts before `start` may be somebody else's, or may lead beyond it.
+            for first in (0, start):
+                chain = self._linked(cell, first, stop if wanted is None else wanted)
+                at = max(at, chain[-1].stop if chain else 0)
+            return [(at, stop)] if at < stop else []
+        for part in sorted(self.parts.get(cell, ()), key=lambda part: part.start):
+            if part.stop <= at or part.start >= stop:
+                continue
+            if part.start > at:
+                missing.append((at, part.start))
+            at = max(at, part.stop)
+        if at < stop:
+            missing.append((at, stop))
+        return missing
+
+    def made_by(self, stops: Mapping[str, int]) -> dict[str, str]:
+        """Returns the versions that the parts of these cells were computed with."""
+        used: dict[str, dict[str, None]] = {}
+        for cell, stop in stops.items():
+            for part in self.chain(cell, stop):
+                for name, version in part.entry.facts["made_by"].items():
+                    used.setdefault(name, {})[version] = None
+        listed = {name: ", ".join(sorted(versions)) for name, versions in used.items()}
+        return {**self.header["made_by"], **listed}
+
+    def chunk(self, entry: Entry) -> Mapping[str, np.ndarray]:
+        """Reads a chunk, or finds it at hand; for several threads at once.
+
+        Raises:
+            Damaged: If it is not what its facts say.
+        """
+        with self._lock:
+            reading = self._reading.setdefault(entry.chunk, threading.Lock())
+        # Whoever else wants it waits, and finds it at hand.
+        with reading:
+            with self._lock:
+                if entry.chunk in self._chunks:
+                    self._chunks.move_to_end(entry.chunk)
+                    return self._chunks[entry.chunk]
+            arrays = self.source.read(entry)
+            if wrong := records.fault(entry, arrays, self._facts, self.outputs):
+                folder = getattr(self.source, "path", Path())
+                raise Damaged(folder / "chunks" / f"{entry.chunk}.npz", wrong)
+            with self._lock:
+                self._chunks[entry.chunk] = arrays
+                while len(self._chunks) > _AT_HAND:
+                    old, _ = self._chunks.popitem(last=False)
+                    self._reading.pop(old, None)
+            return arrays
+
+    def values(
+        self, cell: str, name: str, seeds: np.ndarray, columns: np.ndarray | None, dtype: Any
+    ) -> np.ndarray:
+        """Returns an array of a cell; what is missing is NaN, or 0 for whole numbers.
+
+        Args:
+            cell: Its hash.
+            name: Of the array.
+            seeds: Rows.
+            columns: Recorded slots; None for an array that has none.
+            dtype: To return.
+        """
+        parts = self.chain(cell, int(seeds.max(initial=-1)) + 1)
+        if len(parts) == 1 and np.array_equal(seeds, np.arange(parts[0].start, parts[0].stop)):
+            # All of one chunk is not copied.
+            entry, row, start, stop = parts[0]
+            first = entry.facts["seeds"][0]
+            found = self.chunk(entry)[name][row][start - first : stop - first]
+            if columns is not None and not np.array_equal(columns, np.arange(found.shape[1])):
+                found = found[:, columns]
+            return found.astype(dtype, copy=False)
+        dtype = np.dtype(dtype)
+        size = () if columns is None else (len(columns),)
+        out = np.full((len(seeds), *size), np.nan if dtype.kind == "f" else 0, dtype)
+        for part in parts:
+            inside = (seeds >= part.start) & (seeds < part.stop)
+            if inside.any():
+                first = part.entry.facts["seeds"][0]
+                rows = self.chunk(part.entry)[name][part.row][seeds[inside] - first]
+                out[inside] = rows if columns is None else rows[:, columns]
+        return out
+
+    def has(self, cell: str, name: str, seed: int = 0) -> bool:
+        """Tells whether the cell's chunks, that of a seed if there is one, hold an array."""
+        parts = self.parts.get(cell)
+        if not parts:
+            return True
+        holding = next((part for part in parts if part.start <= seed < part.stop), parts[0])
+        return name in self.chunk(holding.entry)
+
+    def moments(
+        self, cell: str, name: str, stop: int, sizes: Sequence[int] | None = None
+    ) -> summary.Moments:
+        """Returns the merged moments of a summarised series; with ``sizes``, of so many, in a row.
+
+        What is stored beside cells of more agents, arms or slots is padded.
+        """
+
+        def read(part: Part, kind: str) -> np.ndarray:
+            values = self.chunk(part.entry)[f"{name}_{kind}"][part.row]
+            return values if sizes is None else values[tuple(map(slice, sizes))].reshape(-1)
+
+        return summary.merged(
+            summary.Moments(part.stop - part.start, *(read(part, kind) for kind in _MOMENTS))
+            for part in self.chain(cell, stop)
+        )
+
+    def gauge(
+        self, cell: str, gauge: Gauge, seeds: np.ndarray, sizes: Mapping[str, int]
+    ) -> np.ndarray:
+        """Returns a gauge of some seeds of a cell, of each agent; what is missing is NaN.
+
+        Args:
+            cell: Its hash.
+            gauge: Which.
+            seeds: Of the cell.
+            sizes: The cell's own, by dimension.
+        """
+        wanted = [sizes[dim] for dim in gauge.dims]
+        out = np.full((len(seeds), *wanted), np.nan)
+        for part in self.chain(cell, int(seeds.max(initial=-1)) + 1):
+            inside = (seeds >= part.start) & (seeds < part.stop)
+            first = part.entry.facts["seeds"][0]
+            # One row stands for all agents; others may be padding.
+            values = self.chunk(part.entry)[gauge.name][part.row][seeds[inside] - first]
+            values = values[(slice(None), *map(slice, wanted))]
+            out[inside] = np.broadcast_to(values, (len(values), *wanted))
+        return out
+
+    def counts(self, cell: str, name: str, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the merged (values, counts) of a summarised whole number."""
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        for part in self.chain(cell, stop):
+            chunk = self.chunk(part.entry)
+            own = chunk[f"{name}_row"] == part.row
+            found.append((chunk[f"{name}_value"][own], chunk[f"{name}_count"][own]))
+        return summary.add_counts(found)
+
+    def judged(self, cell: str) -> tuple[int, bool]:
+        """Returns (seeds, True) where a cell has all it needs, else (seeds to have next, False)."""
+        header = self.header
+        if header["until"] is None:
+            return header["seeds"], self.seeds(cell, header["seeds"]) == header["seeds"]
+        until = Precision(**header["until"])
+        looks = until.looks(header["seeds"])
+        for look in looks:
+            if self.seeds(cell, look) < look:
+                return look, False
+            if (cell, look) not in self.narrow:
+                width = relative_width(self.moments(cell, "regret", look), header["look_level"])
+                self.narrow[cell, look] = width <= until.relative
+            if self.narrow[cell, look]:
+                break
+        return look, True
+
+
+class Memory:
+    """Chunks of a sweep without a store; what a folder does, in a dictionary."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, dict[str, np.ndarray]] = {}
+
+    def put(self, chunk: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Entry:
+        """Keeps a chunk."""
+        self._chunks[chunk] = dict(arrays)
+        return Entry(chunk, 0, "", dict(facts))
+
+    def read(self, entry: Entry) -> Mapping[str, np.ndarray]:
+        """Returns a chunk's arrays."""
+        return self._chunks[entry.chunk]

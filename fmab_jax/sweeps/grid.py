@@ -1,0 +1,244 @@
+"""The labelled grid of a study: what its results are called, whoever computed them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from fmab_jax.analysis import privacy, words
+from fmab_jax.core.exchanges import Meter
+from fmab_jax.run import schema
+from fmab_jax.run.batches import Config
+from fmab_jax.run.facts import facts
+from fmab_jax.sweeps import records
+from fmab_jax.sweeps.precision import Precision
+from fmab_jax.sweeps.study import Study
+
+# Facts of a configuration that all may share.
+SHARED = (
+    *("algorithm", "title", "epsilon", "epsilon_message", "agents", "arms", "horizon"),
+    *("reporting", "wait"),
+)
+# Axes whose labels stand for values that only the study states.
+_WORDED = ("problem", "rewards", "algorithm")
+# What outputs are made of besides what trials record.
+_FACTS = ("agents", "arms", "vectors", "numbers", "number_bits")
+
+
+def header_of(study: Study, made_by: Mapping[str, str]) -> dict[str, Any]:
+    """Returns all that is needed, besides the chunks, to label a study's results."""
+    grids: dict[str, list[int]] = {}
+    places: dict[str, int] = {}
+    cells = []
+    for point in study.points:
+        slots = point.described["slots"]
+        if slots not in grids:
+            places[slots] = len(grids)
+            grids[slots] = point.config.grid[: point.config.wanted].tolist()
+        cells.append({"hash": point.hash, **_facts(point.config, study), "grid": places[slots]})
+    until = study.until
+    exchanges = [point.config.exchange for point in study.points]
+    return {
+        "format": records.FORMAT,
+        "hash": study.hash,
+        "study": study.describe(),
+        "made_by": dict(made_by),
+        "dims": [[axis.name, list(axis.labels), axis.words] for axis in study.axes],
+        "meters": [list(meter) for meter in schema.meters_of(exchanges)],
+        "keep": study.keep,
+        "seeds": study.seeds,
+        "until": None if until is None else until._asdict(),
+        "look_level": None if until is None else until.look_level(study.seeds),
+        "cells": cells,
+        "grids": list(grids.values()),
+    }
+
+
+def _facts(config: Config, study: Study) -> dict[str, Any]:
+    """Returns what results say of one configuration, as JSON has it."""
+    told = facts(config, sum_agents=study.sum_agents)
+    for name in ("epsilon", "epsilon_message"):
+        told[name] = None if math.isinf(told[name]) else told[name]
+    links = {meter.name: number for meter, number in config.exchange.links}
+    more: dict[str, Any] = {"links": links, "slots": config.points}
+    if study.outputs:
+        more["number_bits"] = config.facts["number_bits"]
+    return told | more | schema.costs_of(config.exchange)
+
+
+def attributes_of(study: Study) -> dict[str, Any]:
+    """Returns what results of a study say of all of it."""
+    return Grid(header_of(study, {})).attrs()
+
+
+class Grid:
+    """The labelled dimensions of a study."""
+
+    def __init__(self, header: Mapping[str, Any]) -> None:
+        self.header = header
+        self.dims = [name for name, _, _ in header["dims"]]
+        self.shape = tuple(len(labels) for _, labels, _ in header["dims"])
+        self.cells: list[dict[str, Any]] = header["cells"]
+        self.hashes = [cell["hash"] for cell in self.cells]
+        self.meters = [Meter(*each) for each in header["meters"]]
+
+    def coordinates(self) -> dict[str, Any]:
+        """Returns the dimensions' coordinates; labels of mixed kinds stay what they are."""
+        found = {}
+        for name, labels, about in self.header["dims"]:
+            kinds = {isinstance(label, str) for label in labels}
+            if len(kinds) > 1:
+                values = np.empty(len(labels), object)
+                values[:] = labels
+            else:
+                values = np.array(labels)
+            found[name] = (name, values, about)
+        return found
+
+    def links(self) -> np.ndarray:
+        """Returns the links that a completed round of each cell builds: int64 [cell, meter]."""
+        rows = [[cell["links"].get(m.name, 0) for m in self.meters] for cell in self.cells]
+        return np.array(rows, np.int64).reshape(len(self.cells), len(self.meters))
+
+    def sizes(self, points: int) -> dict[str, int]:
+        """Returns the lengths of the dimensions that outputs may have."""
+        agents, arms = (max(cell[name] for cell in self.cells) for name in ("agents", "arms"))
+        return {"time": points, "meter": len(self.meters), "agent": agents, "arm": arms}
+
+    def own_sizes(self, index: int) -> dict[str, int]:
+        """Returns the same of one cell."""
+        cell = self.cells[index]
+        own = {"agent": cell["agents"], "arm": cell["arms"], "time": cell["slots"]}
+        return own | {"meter": len(self.meters)}
+
+    def facts(self, index: int) -> dict[str, Any]:
+        """Returns what outputs of a cell are made of besides what its trials record."""
+        known = {name: self.cells[index].get(name) for name in _FACTS}
+        return known | {"links": self.links()[index]}
+
+    def table(self, values: Sequence[Any]) -> np.ndarray:
+        """Arranges one value per cell over the dimensions."""
+        return np.array(values).reshape((*self.shape, *np.shape(values[0])))
+
+    def reduced(self, name: str) -> tuple[list[str], np.ndarray]:
+        """Returns a fact of the cells over only those dimensions along which it changes."""
+        values = [cell[name] for cell in self.cells]
+        if name.startswith("epsilon"):
+            values = [math.inf if value is None else value for value in values]
+        return self.least(self.table(values))
+
+    def least(self, table: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Drops the dimensions along which a table is constant."""
+        dims = list(self.dims)
+        for place, name in reversed(list(enumerate(self.dims))):
+            first = np.take(table, [0], axis=place)
+            if (table == first).all():
+                table = np.asarray(np.take(table, 0, axis=place))
+                dims.remove(name)
+        return dims, table
+
+    def time(self) -> tuple[int, dict[str, Any]]:
+        """Returns the number of recorded slots, and their coordinate.
+
+        A grid that is shorter than another repeats its last slot.
+        """
+        used = {cell["grid"] for cell in self.cells}
+        attrs = {"long_name": "slot", "units": "slot"}
+        if len(used) == 1:
+            points = self.cells[0]["slots"]
+            slots = np.array(self.header["grids"][self.cells[0]["grid"]][:points])
+            return points, {"time": ("time", slots, attrs)}
+        points = max(len(self.header["grids"][place]) for place in used)
+        grids = [np.array(self.header["grids"][cell["grid"]]) for cell in self.cells]
+        slots = np.array(
+            [grid[self.columns(cell, points)] for grid, cell in zip(grids, self.cells, strict=True)]
+        )
+        dims, table = self.least(slots.reshape(*self.shape, -1))
+        return points, {"slot": ([*dims, "time"], table, attrs)}
+
+    def columns(self, cell: Mapping[str, Any], points: int) -> np.ndarray:
+        """Returns where a cell's arrays hold the recorded slots."""
+        return np.minimum(np.arange(points), len(self.header["grids"][cell["grid"]]) - 1)
+
+    def attrs(self, made_by: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Returns what all cells share, and all that is needed to run them again."""
+        made_by = self.header["made_by"] if made_by is None else made_by
+        shared: dict[str, Any] = {}
+        for name in SHARED:
+            dims, value = self.reduced(name)
+            if not dims:
+                shared[name] = value.item()
+        for name in ("algorithm", "title"):
+            if name not in shared:
+                shared[name] = ", ".join(dict.fromkeys(cell[name] for cell in self.cells))
+        common, by = self._settings()
+        shared["settings"] = json.dumps(common)
+        if by:
+            shared["settings_by"] = json.dumps(by)
+        shared["ledger"] = json.dumps(self._ledger())
+        labels = {name: labels for name, labels, _ in self.header["dims"] if name in _WORDED}
+        if labels:
+            shared["labels"] = json.dumps(labels)
+        made_by = {f"{name}_version": version for name, version in made_by.items()}
+        return {
+            **shared,
+            "root_seed": self.header["study"]["root_seed"],
+            "keep": self.header["keep"],
+            "schema": schema.VERSION,
+            "study": json.dumps(self.header["study"]),
+            "study_hash": self.header["hash"],
+            **self._looks(),
+            **made_by,
+        }
+
+    def _settings(self) -> tuple[dict[str, str], dict[str, dict[str, dict[str, str]]]]:
+        """Returns the words that all cells share, and those that go with an algorithm or a problem.
+
+        What only some algorithms have, or one problem of several, goes with its label.
+        """
+        told = []
+        for cell in self.cells:
+            epsilon = math.inf if cell["epsilon"] is None else cell["epsilon"]
+            own = {"title": cell["title"], "epsilon": words.privacy(epsilon)}
+            told.append(own | cell["settings"])
+        labels = {name: [str(label) for label in labels] for name, labels, _ in self.header["dims"]}
+        common: dict[str, str] = {}
+        by: dict[str, dict[str, dict[str, str]]] = {}
+        for name in dict.fromkeys(name for own in told for name in own):
+            if name in self.dims:
+                continue
+            values = np.empty(len(told), object)
+            values[:] = [own.get(name) for own in told]
+            dims, table = self.least(values.reshape(self.shape))
+            if not dims and name not in SHARED:
+                common[name] = table.item()
+            elif dims in (["algorithm"], ["problem"]):
+                owners = by.setdefault(dims[0], {label: {} for label in labels[dims[0]]})
+                for label, said in zip(labels[dims[0]], table.tolist(), strict=True):
+                    if said is not None:
+                        owners[label][name] = said
+        return common, by
+
+    def _ledger(self) -> list[dict[str, Any]]:
+        """Returns the privacy ledger of all cells together."""
+        labels = product(*(labels for _, labels, _ in self.header["dims"]))
+        swept = [dict(zip(self.dims, each, strict=True)) for each in labels]
+        told = [(cell["title"], cell["ledger"]) for cell in self.cells]
+        return privacy.merged(
+            [(title, own, rows) for (title, rows), own in zip(told, swept, strict=True)]
+        )
+
+    def _looks(self) -> dict[str, Any]:
+        if self.header["until"] is None:
+            return {}
+        until = Precision(**self.header["until"])
+        return {
+            "look_level": self.header["look_level"],
+            "looks": len(until.looks(self.header["seeds"])),
+            "until_level": until.level,
+        }

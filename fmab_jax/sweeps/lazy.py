@@ -1,0 +1,163 @@
+"""Outputs that are read from chunks when they are used, and as Dask reads them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from fmab_jax.core.outputs import Output
+from fmab_jax.errors import count, did_you_mean, refuse
+from fmab_jax.run import schema
+from fmab_jax.run.outputs import gauges_of, made
+from fmab_jax.run.outputs.usual import USUAL
+from fmab_jax.sweeps.chunks import Results
+from fmab_jax.sweeps.grid import Grid
+
+# Dask chunks of a variable.
+_MOST_PARTS = 100_000
+
+
+class Lazy(BackendArray):
+    """An output over cells, seeds and its own dimensions, read from chunks when indexed."""
+
+    def __init__(
+        self, results: Results, grid: Grid, output: Output, stop: int, points: int, dtype: Any
+    ) -> None:
+        self.results, self.grid, self.output, self.points = results, grid, output, points
+        self.sizes = grid.sizes(points)
+        self.shape = (*grid.shape, stop, *(self.sizes[dim] for dim in output.dims))
+        self.dtype = np.dtype(dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> np.typing.ArrayLike:
+        if not isinstance(key, indexing.VectorizedIndexer):
+            return self._read(key.tuple)
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER, self._read
+        )
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        picked = [
+            np.atleast_1d(np.arange(size)[item]) for item, size in zip(key, self.shape, strict=True)
+        ]
+        over = len(self.grid.dims)
+        cells, seeds, rest = picked[:over], picked[over], picked[over + 1 :]
+        if not over and not any(np.ndim(item) == 0 and not isinstance(item, slice) for item in key):
+            return self._cell(0, seeds, *rest).astype(self.dtype, copy=False)
+        out = np.empty([len(each) for each in picked], self.dtype)
+        for place in np.ndindex(*(len(each) for each in cells)):
+            at = [int(each[i]) for each, i in zip(cells, place, strict=True)]
+            index = int(np.ravel_multi_index(at, self.grid.shape)) if at else 0
+            out[place] = self._cell(index, seeds, *rest)
+        scalars = [
+            i for i, item in enumerate(key) if np.ndim(item) == 0 and not isinstance(item, slice)
+        ]
+        return out.reshape([n for i, n in enumerate(out.shape) if i not in scalars])
+
+    def _cell(self, index: int, seeds: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+        output, picked = self.output, dict(zip(self.output.dims, rest, strict=True))
+        columns = self.grid.columns(self.grid.cells[index], self.points)
+        # By name: another process has functions of its own.
+        if usual := output.name in {each.name for each in USUAL}:
+            # Of these each slot is by itself.
+            columns = columns[picked.pop("time")] if "time" in picked else columns
+        else:
+            columns = columns[: self.grid.cells[index]["slots"]]
+        own = self.grid.own_sizes(index) | {"time": len(columns)}
+        stored, facts = _Stored(self, index, seeds, columns), self.grid.facts(index)
+        values = made(output, stored, facts, own.__getitem__)
+        if not usual:
+            # What is made of no numbers is none.
+            there = self.results.seeds(self.grid.hashes[index], int(seeds.max(initial=-1)) + 1)
+            absent = (seeds >= there).reshape(-1, *[1] * (values.ndim - 1))
+            values = np.where(absent, np.nan, values)
+        for axis, dim in enumerate(output.dims, 1):
+            if dim in picked:
+                values = self._taken(values, axis, dim, picked[dim])
+        return values
+
+    def _taken(self, values: np.ndarray, axis: int, dim: str, places: np.ndarray) -> np.ndarray:
+        """Returns values at some places of a dimension, of which other cells may have more."""
+        more = self.sizes[dim] - values.shape[axis]
+        if more and dim == "time":  # a grid that is shorter repeats its last slot
+            places = np.minimum(places, values.shape[axis] - 1)
+        elif more:
+            wide = [(0, 0)] * values.ndim
+            wide[axis] = (0, more)
+            values = np.pad(values.astype(np.float64), wide, constant_values=math.nan)
+        return np.take(values, places, axis=axis)
+
+
+class _Stored:
+    """What some seeds of a cell have recorded, read when it is asked for."""
+
+    def __init__(self, lazy: Lazy, index: int, seeds: np.ndarray, columns: np.ndarray) -> None:
+        self.results, self.cell = lazy.results, lazy.grid.hashes[index]
+        self.seeds, self.columns = seeds, columns
+        self.sizes = lazy.grid.own_sizes(index) | {"time": len(columns)}
+        # Of an unfinished sweep what is missing is NaN; of a finished one nothing is.
+        self.real = lazy.dtype.kind == "f"
+        self.gauges = {each.name: each for each in gauges_of([lazy.output])}
+
+    def __call__(self, name: str) -> np.ndarray:
+        """Returns a field or a gauge."""
+        if name in self.gauges:
+            return self.results.gauge(self.cell, self.gauges[name], self.seeds, self.sizes)
+        kept, over_time = schema.FIELDS[name]
+        dtype = np.float64 if self.real else kept
+        # Where nobody waits there is no such series: zero wherever there is anything.
+        seed = int(self.seeds[0]) if len(self.seeds) else 0
+        absent = name == "waiting_regret" and not self.results.has(self.cell, name, seed)
+        stored = "rounds_by" if absent else name
+        columns = self.columns if over_time else None
+        found = self.results.values(self.cell, stored, self.seeds, columns, dtype)
+        if not absent:
+            return found
+        # Of a finished sweep it takes no memory.
+        gaps = self.real and np.isnan(found).any()
+        return found * 0 if gaps else np.broadcast_to(0.0, found.shape)
+
+
+class Slices:
+    """A lazy variable as Dask reads it: by slices, in any thread or process."""
+
+    def __init__(self, lazy: Lazy) -> None:
+        self.lazy, self.shape, self.dtype = lazy, lazy.shape, lazy.dtype
+        self.ndim = len(lazy.shape)
+
+    def __getitem__(self, key: tuple[Any, ...]) -> np.ndarray:
+        return self.lazy._read(key)
+
+
+def chunk_sizes(
+    results: Results,
+    grid: Grid,
+    stops: Mapping[str, int],
+    points: int,
+    wanted: Mapping[str, int],
+) -> dict[str, tuple[int, ...]]:
+    """Returns the sizes of the Dask chunks along each dimension."""
+    lengths = {**dict(zip(grid.dims, grid.shape, strict=True)), "seed": max(stops.values())}
+    lengths |= grid.sizes(points)
+    # The fewest parts of a whole cell: then few chunks of the store lie in two of Dask's.
+    chains = [results.chain(cell, stop) for cell, stop in stops.items() if stop == lengths["seed"]]
+    ends = [part.stop for part in min(chains, key=len)]
+    sizes = {name: (1,) * length for name, length in lengths.items() if name in grid.dims}
+    sizes["seed"] = tuple(b - a for a, b in zip([0, *ends[:-1]], ends, strict=True)) or (0,)
+    for name, size in wanted.items():
+        if name not in lengths:
+            remedy = did_you_mean(name, lengths, "name a dimension of the sweep")
+            refuse("chunks", name, "sizes by dimension of the sweep", remedy)
+        length = lengths[name]
+        size = min(count(f"chunks[{name!r}]", size, 1, 2**62, "give a size"), max(length, 1))
+        whole, rest = divmod(length, size)
+        sizes[name] = (size,) * whole + (rest,) * (rest > 0)
+        if math.prod(map(len, sizes.values())) > _MOST_PARTS:
+            # Each is a task of Dask's, for each variable.
+            remedy = "use larger sizes"
+            refuse("chunks", dict(wanted), f"such that there are at most {_MOST_PARTS:,}", remedy)
+    return sizes

@@ -1,0 +1,81 @@
+"""When a sweep has seeds enough: at looks that double them, until its bands are narrow."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from fmab_jax.analysis.summary import Moments
+from fmab_jax.analysis.tables import look_band
+from fmab_jax.errors import count, real
+from fmab_jax.run.resources import MAX_SEEDS
+
+
+class Precision(NamedTuple):
+    """When a configuration of a sweep has seeds enough; made by `until_precise`.
+
+    Attributes:
+        relative: Largest half-width of the band at the horizon, as a share of the mean.
+        level: Confidence level, over all looks together.
+        max_seeds: Where to stop in any case.
+    """
+
+    relative: float
+    level: float
+    max_seeds: int
+
+    def looks(self, seeds: int) -> list[int]:
+        """Returns the numbers of seeds at which a configuration is judged: doubling."""
+        looks = [min(seeds, self.max_seeds)]
+        while looks[-1] < self.max_seeds:
+            looks.append(min(2 * looks[-1], self.max_seeds))
+        return looks
+
+    def look_level(self, seeds: int) -> float:
+        """Returns the confidence level of one look, Bonferroni's share of all."""
+        return 1 - (1 - self.level) / len(self.looks(seeds))
+
+
+def until_precise(relative: float, *, level: float = 0.95, max_seeds: int = 10**6) -> Precision:
+    """States when a sweep has seeds enough: ``sweep(..., until=until_precise(relative=0.01))``.
+
+    A configuration starts with the sweep's ``seeds`` and doubles them until the half-width of its
+    simultaneous band of regret, at the horizon, is at most ``relative`` times the mean, or
+    ``max_seeds`` is reached. Looking several times and stopping at a narrow band would make bands
+    cover less than they say; so every look uses the level 1 - (1 - level) / looks, with the number
+    of looks that ``max_seeds`` allows, and the band at the stop covers at least ``level`` whenever
+    it stops (Bonferroni).
+
+    Args:
+        relative: Half-width over mean, in (0, 1).
+        level: Confidence level over all looks, in (0, 1).
+        max_seeds: Most seeds of a configuration.
+
+    Raises:
+        ValueError: If a value is out of range.
+
+    Example:
+        At most 40 seeds are not enough for half a per cent, so the sweep ends with 40:
+
+        >>> import fmab_jax as fmab
+        >>> data = fmab.sweep(
+        ...     fmab.cdp_mab, fmab.Problem.uniform(agents=5, arms=10), epsilon=[0.1, 1],
+        ...     horizon=10**4, seeds=20, keep="summary",
+        ...     until=fmab.until_precise(relative=0.005, max_seeds=40),
+        ... )
+        >>> data.seeds.values.tolist(), bool((data.relative_width > 0.005).all())
+        ([40, 40], True)
+    """
+    return Precision(
+        real("relative", relative, 0, 1, "use 0.01 for 1 %", open_low=True, open_high=True),
+        real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True),
+        count("max_seeds", max_seeds, 2, MAX_SEEDS, "give the most seeds of a configuration"),
+    )
+
+
+def relative_width(regret: Moments, level: float) -> float:
+    """Returns the half-width of the simultaneous band at the last slot over the mean there."""
+    if regret.seeds < 2:
+        return math.nan
+    mean, half = look_band(regret.seeds, regret.mean, regret.covariance, level)
+    return float(half[-1] / abs(mean[-1])) if half[-1] else 0.0
