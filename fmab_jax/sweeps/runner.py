@@ -16,11 +16,11 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -32,76 +32,31 @@ from fmab_jax.core.outputs import Output
 from fmab_jax.errors import Busy, Shown, count, did_you_mean, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.run import batches, resources
-from fmab_jax.run.batches import Config, Program
+from fmab_jax.run.batches import Config
 from fmab_jax.run.outputs import of_study
 from fmab_jax.run.resources import Estimate
 from fmab_jax.sweeps import records, results
-from fmab_jax.sweeps.blocks import Chunk, Job, Series, chunk_of, run_job
+from fmab_jax.sweeps.blocks import Chunk, Series, chunk_of, run_job
 from fmab_jax.sweeps.chunks import Memory, Results
 from fmab_jax.sweeps.cluster import Cluster, Task
 from fmab_jax.sweeps.grid import header_of
+from fmab_jax.sweeps.layout import (
+    FEWEST,
+    Block,
+    Layout,
+    Sort,
+    bytes_per_summary,
+    bytes_per_trial,
+    sort_of,
+)
 from fmab_jax.sweeps.precision import Precision
 from fmab_jax.sweeps.progress import Brief, Plan, Progress, size_text, teller_of
 from fmab_jax.sweeps.store import MOST_BYTES, Entry, Store
-from fmab_jax.sweeps.study import Point, Study, provenance, state
+from fmab_jax.sweeps.study import Study, provenance, state
 
-# A chunk is about a second of two cores' work, and at most so many bytes of curves.
-_CHUNK_ELEMENTS = {"cpu": 6_400_000}
-_CHUNK_BYTES = 64_000_000
-# So many trials a batch has at least: fewer of them would not be computed faster.
-_FEWEST = 8
 # Slots at which a configuration is timed first, and how long a step to eightfold ones may take.
 _FIRST_STEP = 1000
 _LONGEST_STEP_S = 1.0
-
-
-class Block(NamedTuple):
-    """Cells of one program times seeds [start, stop)."""
-
-    cells: tuple[str, ...]
-    start: int
-    stop: int
-
-
-def _horizons(config: Config) -> list[int]:
-    """Returns the horizons at which a configuration is timed: ever longer ones, its own last."""
-    if not hasattr(config.trial, "horizon"):
-        return [config.horizon]  # somebody's own loop
-    steps = [min(config.horizon, _FIRST_STEP)]
-    while steps[-1] < config.horizon:
-        steps.append(min(config.horizon, 8 * steps[-1]))
-    return steps
-
-
-def _cut(config: Config, horizon: int) -> Config:
-    """Returns a configuration of the same program that ends sooner."""
-    if horizon == config.horizon:
-        return config
-    trial: Any = config.trial
-    shorter = dataclasses.replace(trial, horizon=np.int64(horizon))
-    return config._replace(trial=shorter, grid=np.minimum(config.grid, horizon))
-
-
-def _expected(steps: Sequence[tuple[int, float]], horizon: int) -> float:
-    """Returns how long a horizon takes, in seconds, after what ever longer ones took.
-
-    Time grows with a power of the horizon between 0, of epochs, and 1, of slots.
-    """
-    far, last = steps[-1]
-    before, first = steps[-2] if len(steps) > 1 else (far, last)
-    power = math.log(last / first) / math.log(far / before) if far > before else 1.0
-    return last * (horizon / far) ** min(1.0, max(0.0, power))
-
-
-class _Sort(NamedTuple):
-    """What configs of one chunk share: their program, and how many slots are kept."""
-
-    program: Program
-    wanted: int
-
-
-def _sort(config: Config) -> _Sort:
-    return _Sort(config.program, config.wanted)
 
 
 def sweep(
@@ -278,8 +233,9 @@ def run(
     with teller_of(progress, shows, kind) as teller, ExitStack() as stack:
         made_by = provenance(used) if cluster is None else cluster.agree(teller)
         if whole:
-            chunk = min(study.seeds, MOST_BYTES // _bytes_per_trial(study.points[0].config))
-        work = _Work(study, used, made_by["platform"], chunk, batch, worker, cluster)
+            chunk = min(study.seeds, MOST_BYTES // bytes_per_trial(study.points[0].config))
+        layout = Layout(study, made_by["platform"], chunk, worker)
+        work = _Work(layout, used, batch, cluster)
         header = header_of(study, made_by)
         found = Results(header, Memory(), [], study.outputs)
         if store is not None and keeps:
@@ -301,7 +257,7 @@ def run(
             name = "main" if worker is None else f"worker-{worker[0]}-of-{worker[1]}"
             stack.enter_context(folder.writing(name))
             _claim(folder, header, allow_changes, alone=worker is None)
-            found = Results(header, folder, _intact(folder, work.hashes, teller), study.outputs)
+            found = Results(header, folder, _intact(folder, layout.hashes, teller), study.outputs)
         else:
             found = Results(header, folder, [], study.outputs)
         compiled = batches.executable.cache_info().misses
@@ -311,7 +267,7 @@ def run(
             found = Results(header, folder, folder.entries()[0], study.outputs)
     if store is not None and not keeps:
         return xr.Dataset()
-    missing = sum(work.missing(found).values())
+    missing = sum(layout.missing(found).values())
     if missing:
         return xr.Dataset(attrs={"missing_trials": missing})
     data = results.dataset(found, str(store))
@@ -331,121 +287,17 @@ class _Work:
 
     def __init__(
         self,
-        study: Study,
+        layout: Layout,
         devices: tuple[jax.Device, ...],
-        platform: str,
-        chunk: int | None,
         batch: int | None,
-        worker: tuple[int, int] | None,
         cluster: Cluster | None,
     ) -> None:
-        self.study, self.devices, self.worker = study, devices, worker
-        self.platform, self.cluster, self.compilations = platform, cluster, 0
-        self.compile_s = 0.0
-        self.points: dict[str, Point] = {point.hash: point for point in study.points}
-        self.hashes = list(self.points)
-        self.programs: dict[_Sort, list[str]] = {}
-        for name, point in self.points.items():
-            self.programs.setdefault(_sort(point.config), []).append(name)
-        if chunk is not None:
-            chunk = count("chunk", chunk, 1, resources.MAX_SEEDS, "give the trials of a chunk")
-        self.chunk, self.batch = chunk, batch
+        self.layout, self.study, self.devices, self.batch = layout, layout.study, devices, batch
+        self.cluster, self.compilations, self.compile_s = cluster, 0, 0.0
         self.shared = resources.spans_processes(devices)
         self.final: dict[str, summary.Moments] = {}
-        self.compiled: set[tuple[_Sort, int]] = set()
+        self.compiled: set[tuple[Sort, int]] = set()
         self.timed = False
-
-    def missing(self, found: Results) -> dict[str, int]:
-        """Returns, by cell, how many trials are missing, as far as is known."""
-        missing = {}
-        for name in self.hashes:
-            wanted, complete = found.judged(name)
-            gaps = () if complete else found.gaps(name, 0, wanted)
-            missing[name] = sum(stop - start for start, stop in gaps)
-        return missing
-
-    def todo(self, found: Results) -> list[Block]:
-        """Returns the blocks that this process shall compute next; none when it is done."""
-        blocks, number = [], 0
-        place = {name: index for index, name in enumerate(self.hashes)}
-        for program, cells in self.programs.items():
-            wanted: dict[int, list[str]] = {}
-            done = set()
-            for name in cells:
-                # Which seeds a cell needs can depend on its own: then it stays with one worker.
-                if self.study.until is not None and not self._mine(place[name]):
-                    continue
-                stop, complete = found.judged(name)
-                if complete:
-                    done.add(name)
-                if self.study.until is None or not complete:
-                    wanted.setdefault(stop, []).append(name)
-            for stop, names in sorted(wanted.items()):
-                # Laid out with what is done, so that blocks have the same numbers for all workers.
-                for block in self._laid_out(program, names, stop):
-                    if self.study.until is not None or self._mine(number):
-                        left = tuple(name for name in block.cells if name not in done)
-                        blocks += _left(block._replace(cells=left), stop, found)
-                    number += 1
-        return blocks
-
-    def _mine(self, number: int) -> bool:
-        return self.worker is None or number % self.worker[1] == self.worker[0] - 1
-
-    def _laid_out(self, program: _Sort, cells: list[str], stop: int) -> Iterator[Block]:
-        """Cuts cells x seeds [0, stop) into blocks, the same whoever does it."""
-        trials, most_cells = self._chunk_size(program)
-        if stop >= trials:
-            for name in cells:
-                for start in range(0, stop, trials):
-                    yield Block((name,), start, min(start + trials, stop))
-            return
-        # With a precision, which cells need more seeds differs from look to look.
-        together = 1 if self.study.until is not None else min(trials // stop, most_cells)
-        for first in range(0, len(cells), together):
-            yield Block(tuple(cells[first : first + together]), 0, stop)
-
-    def _some(self, program: _Sort) -> Config:
-        """Returns one of a program's configs; they have the same sizes."""
-        return self.points[self.programs[program][0]].config
-
-    def _chunk_size(self, program: _Sort) -> tuple[int, int]:
-        """Returns the most trials and the most cells of a chunk."""
-        some = self._some(program)
-        elements = some.placed(self.platform).elements
-        trials = _CHUNK_ELEMENTS.get(self.platform, 256_000_000) // elements
-        cells = 2**31
-        if self.study.keep == "curves":
-            trials = min(trials, _CHUNK_BYTES // _bytes_per_trial(some))
-        else:
-            # Held in memory while it is computed, but not written.
-            trials = min(trials, 4 * _CHUNK_BYTES // _bytes_per_trial(some))
-            cells = max(1, _CHUNK_BYTES // _bytes_per_summary(some))
-        trials = self.chunk if self.chunk is not None else max(trials, 16)
-        if self.worker is not None and self.chunk is None:
-            trials = min(trials, self._share)
-        kept = _bytes_per_trial(some) * trials
-        if self.study.keep == "summary":
-            kept = _bytes_per_summary(some)
-        if kept > MOST_BYTES:
-            field, value = ("chunk", trials) if self.chunk is not None else ("times", some.wanted)
-            refuse(field, value, f"such that a chunk has at most {MOST_BYTES:,} bytes", "use fewer")
-        return max(1, trials), cells
-
-    @functools.cached_property
-    def _share(self) -> int:
-        """Returns the most trials of a chunk with which each of the workers gets one.
-
-        It depends on the study and the number of workers alone: all of them lay out the same.
-        """
-        assert self.worker is not None
-        if self.study.until is not None:  # Whole configurations are shared out.
-            return resources.MAX_SEEDS
-        alone, seeds = self._alone(), self.study.seeds
-        laid_out = (alone._laid_out(each, cells, seeds) for each, cells in self.programs.items())
-        if sum(1 for blocks in laid_out for _ in blocks) >= self.worker[1]:
-            return resources.MAX_SEEDS
-        return max(_FEWEST, -(-len(self.hashes) * seeds // self.worker[1]))
 
     def plan(self, found: Results, store: Any, *, in_memory: bool) -> Plan:
         """Returns what is to be done and what it takes, before anything is allocated.
@@ -455,67 +307,48 @@ class _Work:
             store: Where it is kept, or None.
             in_memory: Whether this process holds all results.
         """
-        todo = self.todo(found)
+        layout = self.layout
+        todo = layout.todo(found)
         largest, working = 0, 0
         for block in todo:
-            some = self.points[block.cells[0]].config
+            some = layout.points[block.cells[0]].config
             trials = len(block.cells) * (block.stop - block.start)
             # The products behind a scatter, and the chunk's bytes, are copies; one chunk is
             # written while the next is computed.
             copies = 10 if self.study.keep == "summary" else 4
-            own = copies * self._kept_bytes(block)
-            largest = max(largest, trials * (_bytes_per_trial(some) + 4 * some.wanted) + own)
+            own = copies * layout.kept_bytes(block)
+            largest = max(largest, trials * (bytes_per_trial(some) + 4 * some.wanted) + own)
         # Batches of a cluster take its workers' memory.
         available = resources.available_bytes()
-        for program in self.programs if self.cluster is None else ():
+        for program in layout.programs if self.cluster is None else ():
             working = max(working, self._needs(program, todo).working_bytes)
-        everybody = todo if self.worker is None else self._alone().todo(found)
-        disk = sum(self._kept_bytes(block) + 2000 for block in everybody)
+        everybody = todo if layout.worker is None else layout.alone().todo(found)
+        disk = sum(layout.kept_bytes(block) + 2000 for block in everybody)
         memory = working + largest + disk * in_memory
         if self.study.keep == "summary":
-            memory += 4 * sum(_bytes_per_summary(point.config) for point in self.study.points)
+            memory += 4 * sum(bytes_per_summary(point.config) for point in self.study.points)
         return Plan(
             cells=len(self.study.points),
             seeds=self.study.seeds,
             until=self.study.until is not None,
-            distinct=len(self.points),
-            layouts=len({_sort(self.points[block.cells[0]].config).program for block in todo}),
-            trials=len(self.points) * self.study.seeds,
+            distinct=len(layout.points),
+            layouts=layout.layouts(todo),
+            trials=len(layout.points) * self.study.seeds,
             missing=sum((block.stop - block.start) * len(block.cells) for block in todo),
             blocks=len(todo),
             disk_bytes=0 if store is None else disk,
             free_bytes=0 if store is None else _free_bytes(store),
             memory_bytes=memory,
             available_bytes=available,
-            workers=self._useful_workers(todo),
+            workers=layout.useful_workers(todo),
         )
-
-    def _useful_workers(self, todo: Sequence[Block]) -> int:
-        """Returns how many workers can have something to compute, chunks being cut for them."""
-        if self.study.until is not None:
-            return len({name for block in todo for name in block.cells})
-        if self.chunk is not None:
-            return len(todo)
-        trials = sum((block.stop - block.start) * len(block.cells) for block in todo)
-        return max(len(todo), -(-trials // _FEWEST))
-
-    def _alone(self) -> _Work:
-        return _Work(
-            self.study, self.devices, self.platform, self.chunk, self.batch, None, self.cluster
-        )
-
-    def _kept_bytes(self, block: Block) -> int:
-        some = self.points[block.cells[0]].config
-        if self.study.keep == "curves":
-            return len(block.cells) * (block.stop - block.start) * _bytes_per_trial(some)
-        return len(block.cells) * _bytes_per_summary(some)
 
     def calibrate(self, found: Results, teller: Progress) -> None:
         """Tells how long what is missing will take; compiles one program for it."""
-        todo = self.todo(found)
+        todo = self.layout.todo(found)
         if todo and not self.shared and self.cluster is None:
-            program = _sort(self.points[todo[0].cells[0]].config)
-            programs = len({_sort(self.points[block.cells[0]].config).program for block in todo})
+            program = sort_of(self.layout.points[todo[0].cells[0]].config)
+            programs = self.layout.layouts(todo)
             batch = self._needs(program, todo).batch
             started = time.perf_counter()
             with batches.telling(functools.partial(teller.compiling, 1, programs)):
@@ -523,26 +356,18 @@ class _Work:
             compile_s = time.perf_counter() - started
             self._calibrate(todo[0], batch, todo, compile_s * programs, teller)
 
-    def _most_trials(self, program: _Sort, todo: Sequence[Block]) -> int:
-        """Returns the trials of a program's largest block, which its batch is chosen for."""
-        own = self._own(program, todo)
-        trials = max([len(b.cells) * (b.stop - b.start) for b in own], default=1)
-        if self.study.until is not None:
-            # Looks double the seeds; one size of batch for all of them compiles once.
-            most = len(self.programs[program]) * self.study.until.max_seeds
-            trials = max(trials, min(self._chunk_size(program)[0], most))
-        return trials
-
-    def _needs(self, program: _Sort, todo: Sequence[Block]) -> Estimate:
-        return self._some(program).needs(self._most_trials(program, todo), self.devices, self.batch)
+    def _needs(self, program: Sort, todo: Sequence[Block]) -> Estimate:
+        trials = self.layout.most_trials(program, todo)
+        return self.layout.some(program).needs(trials, self.devices, self.batch)
 
     def compute(self, found: Results, folder: Any, teller: Progress) -> None:
         """Computes what is missing; each block is written as soon as it is there."""
         planned = 0
-        while blocks := [Block(tuple(c), a, b) for c, a, b in self._agreed(self.todo(found))]:
+        layout = self.layout
+        while blocks := [Block(tuple(c), a, b) for c, a, b in self._agreed(layout.todo(found))]:
             planned += sum((b.stop - b.start) * len(b.cells) for b in blocks)
             teller.extended(planned)
-            left = self.missing(found) if folder is not None else {}
+            left = self.layout.missing(found) if folder is not None else {}
             here = self._computed_here if self.cluster is None else self._computed_there
             # Closed as soon as writing fails, so that nobody computes in vain.
             made_by = found.header["made_by"]
@@ -583,12 +408,12 @@ class _Work:
         self, blocks: list[Block], planned: int, wanted: bool, teller: Progress
     ) -> Generator[tuple[Block, Chunk], None, None]:
         """Yields blocks with their chunks, one after the other, as this process computes them."""
-        lanes, programs = resources.threads(self.devices), self._programs_of(blocks)
-        sizes = [self._needs(each, self._own(each, blocks)).batch for each in programs]
+        lanes, programs = resources.threads(self.devices), self.layout.programs_of(blocks)
+        sizes = [self._needs(each, self.layout.own(each, blocks)).batch for each in programs]
         pairs = [(each.program, batch) for each, batch in zip(programs, sizes, strict=True)]
         with batches.ahead(pairs, self.devices, one_by_one=self.shared) as ready:
             for place, (program, batch) in enumerate(zip(programs, sizes, strict=True), 1):
-                own, started = self._own(program, blocks), time.perf_counter()
+                own, started = self.layout.own(program, blocks), time.perf_counter()
                 if (program, batch) not in self.compiled:
                     ready(place - 1, functools.partial(teller.compiling, place, len(programs)))
                     self.compiled.add((program, batch))
@@ -600,7 +425,7 @@ class _Work:
                 for block in own:
                     series = self._run(block, batch, teller)
                     if wanted:
-                        configs = self._job(block).configs
+                        configs = self.layout.job(block).configs
                         yield block, chunk_of(series, configs, self.study.keep, threads=lanes)
 
     def _computed_there(
@@ -611,44 +436,27 @@ class _Work:
         # Fewer blocks than threads are cut to pieces, whose results are joined to the same chunks.
         pieces = max(1, self.cluster.threads // len(blocks))
         tasks, ordered = [], []
-        for program in self._programs_of(blocks):
-            own = self._own(program, blocks)
-            trials = self._most_trials(program, own)
+        for program in self.layout.programs_of(blocks):
+            own = self.layout.own(program, blocks)
+            trials = self.layout.most_trials(program, own)
             for block in own:
-                job = self._job(block)
-                cut = min(pieces, -(-job.trials // _FEWEST))
+                job = self.layout.job(block)
+                cut = min(pieces, -(-job.trials // FEWEST))
                 tasks.append(Task(job, self.study.keep, -(-trials // cut), self.batch, cut))
                 ordered.append(block)
-        left = sum(self._elements(block) for block in blocks)
+        left = sum(self.layout.elements(block) for block in blocks)
         with closing(self.cluster.compute(tasks, teller)) as found:
             for done in found:
                 block = ordered[done.number]
                 self.compilations += done.compilations
-                left -= self._elements(block)
+                left -= self.layout.elements(block)
                 teller.advanced(len(block.cells) * (block.stop - block.start))
                 if not self.timed and left and self.cluster.threads:
-                    per_element = done.seconds / self._elements(block)
+                    per_element = done.seconds / self.layout.elements(block)
                     teller.calibrated(left * per_element / self.cluster.threads)
                 self.timed = True
                 yield block, done.chunk
                 del done
-
-    def _programs_of(self, blocks: Sequence[Block]) -> list[_Sort]:
-        ahead = {block.cells[0] for block in blocks}
-        return [each for each, cells in self.programs.items() if ahead & set(cells)]
-
-    def _own(self, program: _Sort, blocks: Sequence[Block]) -> list[Block]:
-        cells = set(self.programs[program])
-        return [block for block in blocks if block.cells[0] in cells]
-
-    def _job(self, block: Block) -> Job:
-        configs = tuple(self.points[name].config for name in block.cells)
-        return Job(configs, block.start, block.stop, self.study.root_seed, self.study.listed)
-
-    def _elements(self, block: Block) -> int:
-        """Returns what a block's cost goes with."""
-        elements = self.points[block.cells[0]].config.placed(self.platform).elements
-        return (block.stop - block.start) * len(block.cells) * elements
 
     def _agreed(self, blocks: list[Block]) -> list[Block]:
         """Has all processes do what the first has found to be missing."""
@@ -661,7 +469,7 @@ class _Work:
         return [Block(*block) for block in json.loads(np.asarray(text, np.uint8).tobytes())]
 
     def _run(self, block: Block, batch: int, teller: Progress) -> Series:
-        return run_job(self._job(block), batch, self.devices, advanced=teller.advanced)
+        return run_job(self.layout.job(block), batch, self.devices, advanced=teller.advanced)
 
     def _calibrate(
         self,
@@ -679,11 +487,11 @@ class _Work:
         trials = min(batch * resources.threads(self.devices), block.stop - block.start)
         if self.shared:
             return
-        config = self.points[block.cells[0]].config
+        config = self.layout.points[block.cells[0]].config
         steps: list[tuple[int, float]] = []
         for horizon in _horizons(config):
             stop = block.start + trials
-            job = self._job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
+            job = self.layout.job(block)._replace(configs=(_cut(config, horizon),), stop=stop)
             started = time.perf_counter()
             run_job(job, batch, self.devices)
             steps.append((horizon, time.perf_counter() - started))
@@ -692,9 +500,10 @@ class _Work:
         # A program's cost goes with its elements; batches are padded to a whole, and where a block
         # is less than one, so will be the others.
         ran = trials if trials < batch else -(-trials // batch) * batch
-        ran *= config.placed(self.platform).elements
+        ran *= config.placed(self.layout.platform).elements
         work = sum(
-            self._elements(each) * _expected(steps, self.points[each.cells[0]].config.horizon)
+            self.layout.elements(each)
+            * _expected(steps, self.layout.points[each.cells[0]].config.horizon)
             for each in blocks
         )
         teller.calibrated(work / ran + compiling_s)
@@ -712,30 +521,39 @@ class _Work:
         return max(widths, default=math.nan)
 
 
-def _left(block: Block, wanted: int, found: Results) -> list[Block]:
-    """Returns the parts of a block that are not there yet."""
-    gaps: dict[tuple[int, int], list[str]] = {}
-    for name in block.cells:
-        for gap in found.gaps(name, block.start, block.stop, wanted):
-            gaps.setdefault(gap, []).append(name)
-    return [Block(tuple(cells), *gap) for gap, cells in sorted(gaps.items())]
+def _horizons(config: Config) -> list[int]:
+    """Returns the horizons at which a configuration is timed: ever longer ones, its own last."""
+    if not hasattr(config.trial, "horizon"):
+        return [config.horizon]  # somebody's own loop
+    steps = [min(config.horizon, _FIRST_STEP)]
+    while steps[-1] < config.horizon:
+        steps.append(min(config.horizon, 8 * steps[-1]))
+    return steps
+
+
+def _cut(config: Config, horizon: int) -> Config:
+    """Returns a configuration of the same program that ends sooner."""
+    if horizon == config.horizon:
+        return config
+    trial: Any = config.trial
+    shorter = dataclasses.replace(trial, horizon=np.int64(horizon))
+    return config._replace(trial=shorter, grid=np.minimum(config.grid, horizon))
+
+
+def _expected(steps: Sequence[tuple[int, float]], horizon: int) -> float:
+    """Returns how long a horizon takes, in seconds, after what ever longer ones took.
+
+    Time grows with a power of the horizon between 0, of epochs, and 1, of slots.
+    """
+    far, last = steps[-1]
+    before, first = steps[-2] if len(steps) > 1 else (far, last)
+    power = math.log(last / first) / math.log(far / before) if far > before else 1.0
+    return last * (horizon / far) ** min(1.0, max(0.0, power))
 
 
 def _chunk_name(facts: Mapping[str, Any]) -> str:
     named = json.dumps([facts["cells"], facts["seeds"], facts["keep"]])
     return hashlib.sha256(named.encode()).hexdigest()[:32]
-
-
-def _bytes_per_trial(config: Config) -> int:
-    """Regret, rounds and perhaps regret while waiting at each slot; some numbers at the end."""
-    waits = bool(getattr(config.trial, "waits", True))
-    return config.wanted * (9 + 8 * waits) + 32 + config.gauge_bytes
-
-
-def _bytes_per_summary(config: Config) -> int:
-    """Moments of the curves, and a histogram of, typically, a thousand bins."""
-    further = 3 * sum(config.bytes_of(each.dims) for each in config.outputs)
-    return 8 * config.wanted * (config.wanted + 8) + 24_000 + further
 
 
 def _checked_worker(worker: Any, store: Any) -> tuple[int, int] | None:
@@ -879,7 +697,7 @@ def _refuse_what_does_not_fit(plan: Plan, study: Study) -> None:
         remedy = "record fewer times or sweep fewer values"
         if study.keep == "curves" and (field == "disk" or not plan.disk_bytes):
             remedy = "use keep='summary', which does not grow with the seeds"
-            each = sum(_bytes_per_trial(point.config) for point in study.points)
+            each = sum(bytes_per_trial(point.config) for point in study.points)
             if seeds := int(0.9 * there / each):
                 remedy += f", or at most {seeds:,} seeds"
         elif field == "memory" and study.keep == "curves":

@@ -323,7 +323,7 @@ def test_another_gauge_is_another_output() -> None:
 def test_memory_of_what_is_gauged_is_told() -> None:
     """Would catch a run that dies where it should refuse: gauges are held for all seeds."""
     from fmab_jax.run import batches
-    from fmab_jax.sweeps import runner
+    from fmab_jax.sweeps import layout
 
     problem = fmab.Problem.uniform(50, 10)
     plain = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000)
@@ -334,7 +334,7 @@ def test_memory_of_what_is_gauged_is_told() -> None:
     assert with_it.bytes_per_seed - plain.bytes_per_seed == 3 * 8 * 52 * 100
     alike = batches.bound(fmab.cdp_mab(1.0), problem, 1000, asked=asked)
     assert alike.gauge_bytes == 8 * 100
-    told = runner._bytes_per_trial(with_it) - runner._bytes_per_trial(plain)
+    told = layout.bytes_per_trial(with_it) - layout.bytes_per_trial(plain)
     assert told == 8 * 52 * 100
 
 

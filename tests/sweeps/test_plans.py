@@ -12,7 +12,7 @@ import pytest
 
 from fmab_jax.analysis import summary
 from fmab_jax.errors import Refusal
-from fmab_jax.sweeps import chunks, cluster, grid, progress, runner
+from fmab_jax.sweeps import chunks, cluster, grid, layout, progress, runner
 from fmab_jax.sweeps.blocks import Chunk
 from fmab_jax.sweeps.precision import until_precise
 from fmab_jax.sweeps.progress import Plan
@@ -27,7 +27,7 @@ def study(cells: int = 5, **changes: Any) -> Any:
 
 
 def work(made: Any, worker: tuple[int, int] | None = None, chunk: int | None = None) -> Any:
-    return runner._Work(made, (), "cpu", chunk, 4, worker, None)
+    return runner._Work(layout.Layout(made, "cpu", chunk, worker), (), 4, None)
 
 
 # --- workers of a cluster ---
@@ -64,9 +64,9 @@ def test_workers_of_mixed_platforms_are_refused(others: list[str]) -> None:
 def test_a_share_is_rounded_up(cells: int, seeds: int, workers: int, most: int) -> None:
     """Would catch a worker without a chunk, or one chunk more than there are workers."""
     made = study(cells, seeds=seeds)
-    assert work(made, (1, workers))._share == most
+    assert work(made, (1, workers)).layout._share == most
     found = chunks.Results(grid.header_of(made, {}), chunks.Memory(), [])
-    blocks = [work(made, (i + 1, workers)).todo(found) for i in range(workers)]
+    blocks = [work(made, (i + 1, workers)).layout.todo(found) for i in range(workers)]
     every = [(name, b.start, b.stop) for each in blocks for b in each for name in b.cells]
     trials = sum(stop - start for _, start, stop in every)
     assert len(every) == len(set(every)) and trials == cells * seeds
@@ -86,7 +86,7 @@ def test_how_many_workers_have_something_to_do(changes: Any, chunk: Any, workers
     """Would catch a plan that asks for workers that would idle, or for too few."""
     made = work(study(**changes), None, chunk)
     found = chunks.Results(grid.header_of(made.study, {}), chunks.Memory(), [])
-    assert made._useful_workers(made.todo(found)) == workers
+    assert made.layout.useful_workers(made.layout.todo(found)) == workers
 
 
 @pytest.mark.parametrize(
