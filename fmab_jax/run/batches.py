@@ -34,7 +34,8 @@ from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
 from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse, whole_class
-from fmab_jax.run import cache, contract, outputs, resources, schema
+from fmab_jax.run import cache, contract, resources, schema
+from fmab_jax.run import outputs as record
 from fmab_jax.run.resources import Estimate, spans_processes, threads
 
 MAX_HORIZON = 10**12
@@ -136,7 +137,7 @@ class Config(NamedTuple):
         trial: Any = self.trial
         rows = getattr(trial, "gauge_rows", 1)
         sizes = {"agent": rows, "time": len(self.grid), "arm": self.problem.arms}
-        gauges = outputs.gauges_of(self.outputs)
+        gauges = record.gauges_of(self.outputs)
         return sum(8 * math.prod(sizes[dim] for dim in each.dims) for each in gauges)
 
     @property
@@ -210,7 +211,7 @@ def bound(
     sum_agents: bool = True,
     room: int | None = None,
     quick: bool = False,
-    asked: Sequence[Output] = (),
+    outputs: Sequence[Output] = (),
 ) -> Config:
     """Checks one configuration and binds it to arrays; arguments as in `simulate`.
 
@@ -225,7 +226,7 @@ def bound(
             nearby numbers of agents share.
         quick: Prefer a program that compiles quickly to one that runs quickly, where the algorithm
             offers both; their bits are equal.
-        asked: Outputs besides the usual ones.
+        outputs: Outputs besides the usual ones.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -246,7 +247,7 @@ def bound(
         trial = algorithm.bind(
             problem, horizon, exchange=exchange, sum_agents=sum_agents, room=room
         )
-        trial = outputs.gauging(trial, asked, algorithm.title or algorithm.name)
+        trial = record.gauging(trial, outputs, algorithm.title or algorithm.name)
         soon = False
         if quick and hasattr(trial, "quick"):
             trial = trial.quick()
@@ -260,7 +261,7 @@ def bound(
     padded = np.pad(grid, (0, _padded_points(wanted) - len(grid)), mode="edge")
     arrays = problem.bind(room)
     grids = padded, len(grid), wanted
-    more = soon, tuple(asked)
+    more = soon, tuple(outputs)
     return Config(algorithm, problem, exchange, horizon, trial, arrays, *grids, *more)
 
 
@@ -588,10 +589,10 @@ class Collected:
         over_time: Gauges that have a value at each of them.
     """
 
-    def __init__(self, trials: int, points: int, asked: Sequence[Output] = ()) -> None:
+    def __init__(self, trials: int, points: int, outputs: Sequence[Output] = ()) -> None:
         self.trials, self.points = trials, points
         self.arrays: dict[str, np.ndarray] = {}
-        gauges = outputs.gauges_of(asked)
+        gauges = record.gauges_of(outputs)
         self.over_time = {each.name for each in gauges if "time" in each.dims}
 
     def put(self, start: int, outcome: Outcome) -> None:

@@ -213,7 +213,7 @@ class Study:
             sum_agents=self.sum_agents,
             room=room,
             quick=self.until is None and self.seeds * math.prod(self.shape) <= FEW_TRIALS,
-            asked=self.outputs,
+            outputs=self.outputs,
         )
         # All that recorded slots depend on, besides what configs share, is the horizon.
         grid = config.points, config.horizon

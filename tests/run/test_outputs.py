@@ -328,11 +328,11 @@ def test_memory_of_what_is_gauged_is_told() -> None:
     problem = fmab.Problem.uniform(50, 10)
     plain = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000)
     asked = outputs.chosen(["fairness"])
-    with_it = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000, asked=asked)
+    with_it = batches.bound(fmab.ddp_mab(1.0, "ring"), problem, 1000, outputs=asked)
     assert with_it.gauge_bytes == 8 * 52 * 100
     assert with_it.result_bytes - plain.result_bytes == 8 * 52 * 100 + 8
     assert with_it.bytes_per_seed - plain.bytes_per_seed == 3 * 8 * 52 * 100
-    alike = batches.bound(fmab.cdp_mab(1.0), problem, 1000, asked=asked)
+    alike = batches.bound(fmab.cdp_mab(1.0), problem, 1000, outputs=asked)
     assert alike.gauge_bytes == 8 * 100
     told = layout.bytes_per_trial(with_it) - layout.bytes_per_trial(plain)
     assert told == 8 * 52 * 100
