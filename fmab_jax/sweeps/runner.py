@@ -396,6 +396,9 @@ class _Work:
                     "keep": self.study.keep,
                     "made_by": made_by,
                 }
+                if isinstance(folder, Memory):
+                    yield block, chunk, folder.put(_chunk_name(facts), chunk.arrays, facts)
+                    continue
                 if last is not None:
                     yield *last[:2], last[2].result()
                 put = pool.submit(folder.put, _chunk_name(facts), chunk.arrays, facts)
