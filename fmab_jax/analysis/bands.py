@@ -29,6 +29,13 @@ EVENTS = ("best_arm_lost", "worse_arm_played")
 _CHUNK = 1 << 23
 
 
+def checked_band(level: Any, kind: Any) -> float:
+    """Returns the level of a band; refuses one that is none, and another kind than there is."""
+    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
+    choice("kind", kind, KINDS, 'use "simultaneous"')
+    return level
+
+
 def confidence_band(
     values: xr.DataArray | xr.Dataset,
     level: float = 0.95,
@@ -104,8 +111,7 @@ def confidence_band(
     if "seed" not in dims:
         refuse("values.dims", dims, 'dimensions with "seed"', "pass data.regret, not a mean")
     seeds = count("seeds", values.sizes["seed"], 2, 2**63 - 1, "a band needs at least 2 seeds")
-    level = real("level", level, 0, 1, "use 0.95", open_low=True, open_high=True)
-    choice("kind", kind, KINDS, 'use "simultaneous"')
+    level = checked_band(level, kind)
     resamples = count("resamples", resamples, 100, 1_000_000, "use 2000")
     seed = count("seed", seed, 0, 2**32 - 1, "use 0")
     if values.dtype.kind not in "biuf":

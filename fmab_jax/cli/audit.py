@@ -16,15 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from tyro.conf import arg
+from typing import Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, Contradicted, Count, Number, Off, shown, spelt
+from fmab_jax.cli.options import Call, Command, Contradicted, called, option
 from fmab_jax.cli.tables import plain_table, show_table
 from fmab_jax.files import checked_path, refuse_taken
-from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parameters import UNSET, Real, Whole, parameters_of
 
 _LEGEND = """\
 claim         of the privacy ledger, or of `privacy` where no ledger is stated, for
@@ -40,21 +38,21 @@ if exact      about what noise exactly as claimed would show, where that is know
 class Options(stated.Plugged):
     """An empirical lower bound on epsilon, beside the claim."""
 
-    agents: Annotated[Count, shown("as for fmab run")] = None
+    agents: Any = option(None, kind=Whole(), shown="as for fmab run")
     """M, agents."""
-    view: Annotated[str | None, arg(metavar="VIEW"), shown("all of them")] = None
+    view: str | None = option(None, metavar="VIEW", shown="all of them")
     """What is seen: messages, sums or actions."""
-    delta: Annotated[Number, shown("0")] = 0.0
+    delta: Any = option(0.0, kind=Real(), shown="0")
     """Of (epsilon, delta): the bound is on epsilon up to delta; 0 for pure privacy."""
-    runs: Annotated[Count, shown("2000000")] = 2_000_000
+    runs: Any = option(2000000, kind=Whole(), shown="2000000")
     """Runs of each of the two data sets."""
-    level: Annotated[Number, shown("1e-6")] = 1e-6
+    level: Any = option(1e-06, kind=Real(), shown="1e-6")
     """Chance that any lower bound is wrong."""
-    root_seed: Count = 0
+    root_seed: Any = option(0, kind=Whole())
     """Selects all randomness."""
-    out: Annotated[str | None, arg(metavar="NAME"), shown("no figure")] = None
+    out: str | None = option(None, metavar="NAME", shown="no figure")
     """Write a figure of the two distributions: NAME.png, or with its own ending."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace an older file."""
 
 
@@ -72,7 +70,7 @@ def execute(call: Call) -> None:
     values = {name: getattr(options, name) for name in parameters_of(owner)}
     given = {name: value for name, value in values.items() if value is not UNSET}
     path = None if options.out is None else _figure_path(options.out)
-    with spelt(options, path="out"):
+    with called(path="out"):
         if path is not None:
             refuse_taken(checked_path("path", path), options.overwrite)
         algorithm = owner(**stated.suggested(owner, given))
@@ -110,7 +108,7 @@ def execute(call: Call) -> None:
         from fmab_jax.plots.audit import plot_audit
         from fmab_jax.plots.runs import save_figure
 
-        with spelt(options, path="out"):
+        with called(path="out"):
             figure = plot_audit(found)
             call.written.append(save_figure(figure, path, overwrite=options.overwrite))
         print("wrote", path)

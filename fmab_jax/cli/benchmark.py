@@ -15,33 +15,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from tyro.conf import arg
+from typing import Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, Count, Off, chosen, shown, spelt, visible
+from fmab_jax.cli.options import Call, Command, chosen, option, visible
 from fmab_jax.cli.tables import plain_table, show_table
 from fmab_jax.errors import Refusal
 from fmab_jax.files import told
-from fmab_jax.parameters import UNSET, parameters_of
+from fmab_jax.parameters import UNSET, Whole, parameters_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(stated.Plugged):
     """A card that says where an algorithm stands."""
 
-    algorithm: Annotated[str | None, arg(metavar="NAME"), shown("the only one")] = None
+    algorithm: str | None = option(None, metavar="NAME", shown="the only one")
     """Which algorithm of a file that holds several."""
-    suite: Annotated[tuple[str, ...], arg(metavar="NAME"), shown("all")] = ()
+    suite: tuple[str, ...] = option((), metavar="NAME", shown="all")
     """Only these suites."""
-    seeds: Annotated[Count, shown("the suite's")] = None
+    seeds: Any = option(None, kind=Whole(), shown="the suite's")
     """How many trials of each suite."""
-    quick: Annotated[bool, Off] = False
+    quick: bool = option(False)
     """Take 10 seeds of a suite at most, for a first look; the card says so."""
-    out: Annotated[str, arg(metavar="BASE")] = "card"
+    out: str = option("card", metavar="BASE")
     """Write BASE.html and BASE.md."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace older files."""
 
 
@@ -112,19 +110,18 @@ def execute(call: Call) -> None:
     def tell(line: str) -> None:
         told().write(f"{line}\n")
 
-    with spelt(options):
-        paths = page.checked_paths(options.out, options.overwrite)
-        every = suites.shipped()
-        contestant = card.contestant_of(owner, given)
-        found = card.made(
-            contestant,
-            every,
-            standings.shipped(every.digest),
-            only=options.suite,
-            seeds=options.seeds,
-            quick=options.quick,
-            tell=tell,
-        )
+    paths = page.checked_paths(options.out, options.overwrite)
+    every = suites.shipped()
+    contestant = card.contestant_of(owner, given)
+    found = card.made(
+        contestant,
+        every,
+        standings.shipped(every.digest),
+        only=options.suite,
+        seeds=options.seeds,
+        quick=options.quick,
+        tell=tell,
+    )
     _print(found.ranks)
     page.write(found, *paths)
     call.written.extend(paths)

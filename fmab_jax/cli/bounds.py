@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from tyro.conf import arg
+from typing import Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, Count, shown, spelt
+from fmab_jax.cli.options import Call, Command, option
+from fmab_jax.parameters import Whole
 
 _LEGEND = """\
 Numbers of the table are upper bounds. Regret is expected, summed over agents;
@@ -45,11 +44,11 @@ large T (Lai and Robbins): a yardstick, not a bound at this T."""
 class Options(stated.Plugged):
     """What the theorems guarantee, with explicit constants, for one instance."""
 
-    horizon: Annotated[Count, shown("100000")] = 100_000
+    horizon: Any = option(100000, kind=Whole(), shown="100000")
     """T, slots."""
-    means: Annotated[str | None, arg(metavar="FILE"), shown("drawn")] = None
+    means: str | None = option(None, metavar="FILE", shown="drawn")
     """Fixed means, .csv or .npz."""
-    root_seed: Count = 0
+    root_seed: Any = option(0, kind=Whole())
     """Selects all randomness."""
 
 
@@ -89,29 +88,28 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import grid, study_file
 
     options, owner = call.options, call.command.subject
-    with spelt(options):
-        document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
-        document["root_seed"] = options.root_seed
-        document |= stated.tables_of(options, owner, call.words)
-        study = study_file.study_of(document)
-        config = study.points[0].config
-        algorithm: Any = config.algorithm  # one of the paper's family
-        if algorithm.scale != 1.0:
-            refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
-        problem = config.problem
-        instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
-        means = np.asarray(instance.means).mean(axis=0)
-        gaps = means.max() - means
-        gaps[gaps < TIE] = 0.0
-        smallest = float(gaps[gaps > 0].min(initial=1.0))
-        how: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
-        if algorithm.rounds is not None:
-            how |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
-        epsilon = algorithm.privacy(config.exchange)["epsilon"]
-        found = [
-            bound(gaps, config.exchange, config.horizon, epsilon, **how)
-            for bound in (theory.bounds, theory.closed_form)
-        ]
+    document = {"algorithm": owner.name, "horizon": options.horizon, "seeds": 1, "times": 1}
+    document["root_seed"] = options.root_seed
+    document |= stated.tables_of(options, owner, call.typed)
+    study = study_file.study_of(document)
+    config = study.points[0].config
+    algorithm: Any = config.algorithm  # one of the paper's family
+    if algorithm.scale != 1.0:
+        refuse("scale", algorithm.scale, "1 for the theorems", "leave it out")
+    problem = config.problem
+    instance = problem if problem.means is not None else problem.fixed(0, options.root_seed)
+    means = np.asarray(instance.means).mean(axis=0)
+    gaps = means.max() - means
+    gaps[gaps < TIE] = 0.0
+    smallest = float(gaps[gaps > 0].min(initial=1.0))
+    how: dict[str, Any] = {"heterogeneous": not instance.homogeneous}
+    if algorithm.rounds is not None:
+        how |= {"rounds": algorithm.rounds, "schedule_gap": algorithm.schedule_gap}
+    epsilon = algorithm.privacy(config.exchange)["epsilon"]
+    found = [
+        bound(gaps, config.exchange, config.horizon, epsilon, **how)
+        for bound in (theory.bounds, theory.closed_form)
+    ]
     made = xr.Dataset(attrs=grid.attributes_of(study))
     print(", ".join([*words.facts(made, leaks=True), f"smallest gap {smallest:.4g}"]) + "\n")
     table: list[tuple[str, ...]] = [("", "epoch by epoch", "closed form")]

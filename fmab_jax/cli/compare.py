@@ -16,14 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tyro.conf import Positional, arg
-
-from fmab_jax.cli.options import Call, Number, shown, spelt, visible
+from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.tables import opened_at, plain_table, selected, show_table
 from fmab_jax.errors import Refusal
 from fmab_jax.files import same_file
+from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,17 +45,15 @@ class Options:
     """The regret of one run beside another's."""
 
     words: ClassVar[dict[str, str]] = {"results": "PATH..."}
-    results: Annotated[
-        Positional[tuple[str, ...]], arg(metavar="PATH..."), shown("must be given")
-    ] = ()
+    results: tuple[str, ...] = option((), metavar="PATH...", shown="must be given")
     """One or two: sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
-    where: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    where: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Values of the first configuration."""
-    against: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    against: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Values of the second one; what is not named here is as in --where."""
-    level: Number = 0.95
+    level: Any = option(0.95, kind=Real())
     """Confidence level of the intervals."""
-    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
     """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
@@ -83,12 +80,11 @@ def execute(call: Call) -> None:
         raise Refusal.line(f"--where {given}: must be given with --against; add it")
     if len(data) == 1 and not options.against:
         _refuse_alone(data[0], options)
-        with spelt(options):
-            found = comparisons.compare_all(data[0], level=options.level)
+        found = comparisons.compare_all(data[0], level=options.level)
         _print(found, ", ".join(facts(data[0], data[0].seeds.dims)), options, data[0])
         return
     pair = _pair(data, options)
-    with spelt(options, first="where", second="against"):
+    with called(first="where", second="against"):
         found = [comparisons.compare(*pair, level=options.level)]
     shared = [fact for fact in facts(pair[0]) if fact in facts(pair[1])]
     _print(found, ", ".join(shared), options)
@@ -118,14 +114,14 @@ def _pair(data: Sequence[xr.Dataset], options: Any) -> list[xr.Dataset]:
         selected(first, where, "--where"),
         selected(second, [*options.against, *inherited], "--against"),
     ]
-    for each, option in zip(pair, ("--where", "--against"), strict=True):
+    for each, flag in zip(pair, ("--where", "--against"), strict=True):
         left = [str(name) for name in each.seeds.dims if each.sizes[name] > 1]
         if left:
             many = ", ".join(f"{name} ({each.sizes[name]} values)" for name in left)
             example = " ".join(f"{n}={label_text(each[n].values.tolist()[0])}" for n in left)
-            option_ = option if option == "--where" or len(data) == 2 else "--where"
-            told = f"must leave no parameter open, but {many}; add {option_} {example}"
-            raise Refusal.line(f"{option}: {told}")
+            added = flag if len(data) == 2 else "--where"
+            told = f"must leave no parameter open, but {many}; add {added} {example}"
+            raise Refusal.line(f"{flag}: {told}")
     return pair
 
 

@@ -14,54 +14,52 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Any
 
-from tyro.conf import arg
-
-from fmab_jax.cli.options import Call, Count, spelt
+from fmab_jax.cli.options import Call, option
 from fmab_jax.errors import count
+from fmab_jax.parameters import Whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Versions, devices and caches, and what a run would need."""
 
-    algorithm: Annotated[str, arg(metavar="NAME")] = "cdp"
+    algorithm: str = option("cdp", metavar="NAME")
     """Whose run."""
-    agents: Count = 50
+    agents: Any = option(50, kind=Whole())
     """M, agents."""
-    arms: Count = 100
+    arms: Any = option(100, kind=Whole())
     """K, arms."""
-    horizon: Count = 100_000
+    horizon: Any = option(100000, kind=Whole())
     """T, slots."""
-    seeds: Count = 1000
+    seeds: Any = option(1000, kind=Whole())
     """How many independent trials."""
-    times: Count = 100
+    times: Any = option(100, kind=Whole())
     """How many slots to record."""
 
 
 def execute(call: Call) -> None:
     """Prints versions, devices and the memory of a run."""
     options = call.options
-    with spelt(options):
-        import jax
+    import jax
 
-        from fmab_jax.algorithms.base import named
-        from fmab_jax.cli.stated import suggested
-        from fmab_jax.core.problems import Problem
-        from fmab_jax.run.batches import MAX_HORIZON, bound
-        from fmab_jax.run.resources import MAX_SEEDS, versions
+    from fmab_jax.algorithms.base import named
+    from fmab_jax.cli.stated import suggested
+    from fmab_jax.core.problems import Problem
+    from fmab_jax.run.batches import MAX_HORIZON, bound
+    from fmab_jax.run.resources import MAX_SEEDS, versions
 
-        owner = named(options.algorithm)
-        horizon = count("horizon", options.horizon, 1, MAX_HORIZON, "give T, such as 1e6")
-        seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
-        devices = jax.local_devices()
-        algorithm = owner(**suggested(owner, {}))
-        needs = {}
-        for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
-            problem = Problem.heterogeneous(options.agents, options.arms, spread)
-            config = bound(algorithm, problem, horizon, times=options.times)
-            needs[case] = config.needs(seeds, tuple(devices), None)
+    owner = named(options.algorithm)
+    horizon = count("horizon", options.horizon, 1, MAX_HORIZON, "give T, such as 1e6")
+    seeds = count("seeds", options.seeds, 1, MAX_SEEDS, "give the number of seeds")
+    devices = jax.local_devices()
+    algorithm = owner(**suggested(owner, {}))
+    needs = {}
+    for case, spread in (("agents alike", 0.0), ("agents apart", 1.0)):
+        problem = Problem.heterogeneous(options.agents, options.arms, spread)
+        config = bound(algorithm, problem, horizon, times=options.times)
+        needs[case] = config.needs(seeds, tuple(devices), None)
     with jax.enable_x64(True):
         inside = jax.numpy.zeros(()).dtype
     outside = jax.numpy.zeros(()).dtype

@@ -14,11 +14,9 @@ Examples:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from tyro.conf import Positional, arg
-
-from fmab_jax.cli.options import Call, Off, spelt
+from fmab_jax.cli.options import Call, called, option
 from fmab_jax.cli.tables import Source, opened
 from fmab_jax.files import told
 from fmab_jax.sweeps.progress import size_text
@@ -32,9 +30,9 @@ class Options(Source):
     """Results as netCDF, Zarr, CSV or Parquet."""
 
     words: ClassVar[dict[str, str]] = {"folder": "FOLDER", "file": "FILE"}
-    file: Annotated[Positional[str], arg(metavar="FILE")]
+    file: str = option(metavar="FILE")
     """A new name ending in .nc, .zarr, .csv or .parquet."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace an older file."""
 
 
@@ -50,6 +48,6 @@ def execute(call: Call) -> None:
             f"about {size_text(size)} of CSV, {rows}; fmab show --format csv writes a row for each "
             "configuration\n"
         )
-    with spelt(options, path="file"):
+    with called(path="file"):
         call.written.append(exports.export(data, options.file, overwrite=options.overwrite))
     print("wrote", options.file)

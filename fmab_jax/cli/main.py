@@ -16,9 +16,12 @@ from fmab_jax.cli.options import (
     Call,
     Command,
     Contradicted,
+    OutOfSpace,
+    Stopped,
     answer,
     chosen,
     parse,
+    spelt,
     visible,
     wants_help,
 )
@@ -61,22 +64,6 @@ Examples:
   fmab report runs/eps"""
 
 
-class Stopped(BaseException):
-    """Ctrl-C, or a request to end, during a sweep.
-
-    Attributes:
-        signal: Its number.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.signal = number
-
-
-class OutOfSpace(Exception):
-    """A disk or file gave out during a sweep; says what to do."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line.
 
@@ -100,9 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(words: list[str], ours: bool) -> int:
     written: list[Path] = []
+    call: Call | None = None
     try:
         module, command = find(words)
-        call = Call(parse(command), command, words, written)
+        options, typed = parse(command)
+        call = Call(options, command, words, typed, written)
         if ours:
             if isinstance(sys.stdout, io.TextIOWrapper):
                 # A path may hold letters that the output's encoding lacks.
@@ -115,7 +104,7 @@ def _main(words: list[str], ours: bool) -> int:
     except Answered:
         return 0
     except Refusal as error:
-        line = str(error)
+        line = spelt(error, call)
         return _fail(2, f"{line}; {_kept(written)}" if written else line)
     except Stopped as stopped:
         return 128 + stopped.signal

@@ -6,23 +6,24 @@ What a value may be is decided, and refused, where the package checks it. Nothin
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
-import io
+import inspect
+import itertools
 import os
-import re
 import shlex
+import shutil
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-import tyro
-from tyro.conf import arg
-from tyro.constructors import PrimitiveConstructorSpec
+from typing import Any, NamedTuple
 
 from fmab_jax.errors import Refusal, did_you_mean, number_of
 from fmab_jax.parameters import UNSET, Flag, Kind, Parameter, Real, Whole, parameters_of
+
+_TEXT = Kind()
 
 
 class Answered(Exception):
@@ -31,6 +32,22 @@ class Answered(Exception):
 
 class Contradicted(Exception):
     """What was claimed is wrong, and all that was asked for is printed; says what."""
+
+
+class Stopped(BaseException):
+    """Ctrl-C, or a request to end, during a sweep.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+class OutOfSpace(Exception):
+    """A disk or file gave out during a sweep; says what to do."""
 
 
 class Command(NamedTuple):
@@ -59,12 +76,14 @@ class Call(NamedTuple):
         options: Its options.
         command: The command.
         words: All words after ``fmab``.
+        typed: Names of the options that are given, in their order.
         written: Paths of files that are written and whole; the command adds its own.
     """
 
     options: Any
     command: Command
     words: list[str]
+    typed: list[str]
     written: list[Path]
 
 
@@ -83,26 +102,41 @@ def read(kind: Kind, text: str) -> Any:
     return text
 
 
-def typed(kind: Kind) -> Any:
-    """Returns a type for tyro whose values `read` reads."""
-    spec = PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=kind.metavar,
-        instance_from_str=lambda texts: read(kind, texts[0]),
-        is_instance=lambda value: True,
-        str_from_instance=lambda value: [str(value)],
-    )
-    return Annotated[Any, spec]
+class About(NamedTuple):
+    """What is known of an option besides its name and default.
+
+    Attributes:
+        help: A sentence for people; "" where it stands below the field.
+        kind: How its words are read; a `Kind` itself takes any text.
+        metavar: What stands for a value in help.
+        shown: How help tells the default; "" for the default itself.
+    """
+
+    help: str
+    kind: Kind
+    metavar: str
+    shown: str
 
 
-def shown(default: str) -> Any:
-    """Has help tell a default in these words."""
-    return arg(help_behavior_hint=f"(default: {default})")
+def option(
+    default: Any = MISSING,
+    *,
+    kind: Kind = _TEXT,
+    metavar: str = "",
+    shown: str = "",
+    help: str = "",
+) -> Any:
+    """Declares a field that is an option; its help is the text below it.
 
-
-Number = typed(Real())
-Count = typed(Whole())
-Off = tyro.conf.FlagCreatePairsOff
+    Args:
+        default: () for one or more values, a truth value for an option without any.
+        kind: How a value is read.
+        metavar: What stands for a value in help.
+        shown: How help tells the default.
+        help: In place of a text below it.
+    """
+    about = About(help, kind, metavar or kind.metavar, shown)
+    return dataclasses.field(default=default, metadata={"about": about})
 
 
 def with_parameters(
@@ -129,17 +163,13 @@ def with_parameters(
                 told = f"{owner.__name__}.{name}: must have a name of its own; rename the parameter"
                 raise Refusal.line(told)
             taken.add(name)
-            value = typed(each.kind)
-            about = arg(
-                help=each.help,
-                metavar=each.kind.metavar,
-                help_behavior_hint=f"(default: {_default_text(each, usual)})",
-            )
-            kind: Any = tuple[value, ...] if several else value  # type: ignore[valid-type]
-            field = dataclasses.field(default=() if several else UNSET)
-            made.append((name, Annotated[kind, about], field))
-    own = dataclasses.make_dataclass("Own", made, frozen=True, kw_only=True)
+            default = () if several else UNSET
+            told = _default_text(each, usual)
+            field = option(default, kind=each.kind, shown=told, help=each.help)
+            made.append((name, Any, field))
     space = {"command": command}
+    own = dataclasses.make_dataclass("Own", made, frozen=True, kw_only=True)
+    # The parameters come first.
     return dataclasses.make_dataclass(
         "Options", [], bases=(base, own), namespace=space, frozen=True, kw_only=True
     )
@@ -183,53 +213,26 @@ def answer(name: str, usage: str, text: str) -> None:
     raise Answered
 
 
-def parse(command: Command) -> Any:
-    """Returns the options that the words state.
+def parse(command: Command) -> tuple[Any, list[str]]:
+    """Returns the options that the words state, and the names of those given, in their order.
 
     Raises:
-        Refusal: One line for words that make no sense.
+        Refusal: One line for unknown and repeated options, missing and surplus values.
         Answered: If help was asked for.
     """
-    rest = command.rest
-    if wants_help(rest):
-        rest = ["--help"]
-    else:
-        _check_words(command)
-    # Whatever tyro still has to say goes into one line as well.
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            return tyro.cli(
-                command.options,
-                prog=command.name,
-                # tyro keeps the line breaks before indented lines only.
-                description=textwrap.indent(command.help.rstrip(), "  ", lambda line: True),
-                args=rest,
-                config=(tyro.conf.OmitArgPrefixes,),
-            )
-    except SystemExit as end:
-        if not end.code:
-            raise Answered from None
-        told = re.sub(r"\x1b\[[0-9;]*m|[^\x20-\x7e]+", " ", said.getvalue())
-        raise Refusal.line(f"{command.name}: must be words that make sense; {told}") from None
-
-
-def _check_words(command: Command) -> None:
-    """Refuses unknown and repeated options, missing and surplus values."""
+    if wants_help(command.rest):
+        print(_help(command), end="")
+        raise Answered
     name = command.name
-    takes = {name: "options only"}
     wanted: dict[str, str] = getattr(command.options, "words", {})
-    for field in dataclasses.fields(command.options):
+    fields = {field.name: field for field in dataclasses.fields(command.options)}
+    takes, named = {name: "options only"}, {}
+    for field in fields.values():
         if field.name in wanted:
             continue
-        option = "--" + field.name.replace("_", "-")
-        if isinstance(field.default, bool):
-            takes[option] = "no value"
-            if field.default:
-                takes["--no-" + option[2:]] = "no value"
-        else:
-            several = isinstance(field.default, tuple)
-            takes[option] = "one or more values" if several else "one value"
+        spelling = field.name.replace("_", "-")
+        for flag in (f"--{spelling}", f"--no-{spelling}")[: 1 + (field.default is True)]:
+            takes[flag], named[flag] = _takes(field.default), field.name
     # Every option with the words after it; words before any option belong to the command.
     given = [[name]]
     for word in command.rest:
@@ -243,20 +246,24 @@ def _check_words(command: Command) -> None:
             raise Refusal.line(f"{visible(word)}: must be an option of {name}; {remedy}")
         else:
             given[-1].append(word)
+    found: dict[str, Any] = {}
     if wanted:
-        named, given[0] = given[0][1:], [name]
+        words, given[0] = given[0][1:], [name]
         # The last may stand several times: "PATH...".
         repeated = list(wanted.values())[-1].endswith("...")
-        if len(named) < len(wanted) or (len(named) > len(wanted) and not repeated):
-            told = " ".join([name, *map(visible, named)])
+        if len(words) < len(wanted) or (len(words) > len(wanted) and not repeated):
+            told = " ".join([name, *map(visible, words)])
             listed = " and ".join(wanted.values())
             raise Refusal.line(f"{told}: must be given {listed}; see {name} --help")
-    for place, (option, *values) in enumerate(given):
+        *ones, last = wanted
+        found = dict(zip(ones, words, strict=False))
+        found[last] = tuple(words[len(ones) :]) if repeated else words[-1]
+    for option, *values in given:
         if option not in takes:
             near = [known for known in takes if known.startswith(option)]
             remedy = did_you_mean(option, near or takes, f"see {name} --help", str)
             raise Refusal.line(f"{visible(option)}: must be an option of {name}; {remedy}")
-        if any(option == other for other, *_ in given[:place]):
+        if named.get(option) in found:
             remedy = f"several values go after one {option}"
             if takes[option] != "one or more values":
                 remedy = "drop one of them"
@@ -265,6 +272,59 @@ def _check_words(command: Command) -> None:
         if not fits.get(takes[option], not values):
             told = " ".join([option, *map(visible, values)])
             raise Refusal.line(f"{told}: must be given with {takes[option]}; see {name} --help")
+        if option in named:
+            field = fields[named[option]]
+            several = tuple(read(field.metadata["about"].kind, value) for value in values)
+            if isinstance(field.default, tuple):
+                found[field.name] = several
+            else:
+                found[field.name] = several[0] if values else not option.startswith("--no-")
+    return command.options(**found), list(found)
+
+
+def _texts(options: type) -> dict[str, str]:
+    """Returns the texts below the fields of a dataclass and its bases."""
+    found: dict[str, str] = {}
+    for owner in options.__mro__[::-1]:
+        with contextlib.suppress(OSError, TypeError):  # of a class that no file holds
+            body: Any = ast.parse(inspect.getsource(owner)).body[0]
+            for field, text in itertools.pairwise(body.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    said = ast.literal_eval(text.value)
+                    found[ast.unparse(field.target)] = " ".join(said.split())
+    return found
+
+
+def _takes(default: Any) -> str:
+    if isinstance(default, bool):
+        return "no value"
+    return "one or more values" if isinstance(default, tuple) else "one value"
+
+
+def _help(command: Command) -> str:
+    """Returns a command's description and its options."""
+    wanted: dict[str, str] = getattr(command.options, "words", {})
+    rows = [("-h, --help", "show this help message and exit")]
+    texts = _texts(command.options)
+    for field in dataclasses.fields(command.options):
+        about: About = field.metadata["about"]
+        said = about.help or texts[field.name]
+        flag, many = "--" + field.name.replace("_", "-"), isinstance(field.default, tuple)
+        if field.name in wanted:
+            rows.append((wanted[field.name], said))
+        elif isinstance(field.default, bool):
+            rows.append((f"{flag}, --no-{flag[2:]}" if field.default else flag, said))
+        else:
+            told = about.shown or str(field.default)
+            value = f"{about.metavar} [{about.metavar} ...]" if many else about.metavar
+            rows.append((f"{flag} {value}", f"{said} (default: {told})"))
+    width = min(100, shutil.get_terminal_size().columns)
+    lines = [" ".join(["usage:", command.name, *wanted.values(), "[options]"]), ""]
+    lines += [textwrap.indent(command.help.rstrip(), "  "), "", "options:"]
+    for left, right in rows:
+        lines.append(f"  {left}")
+        lines += textwrap.wrap(right, width, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    return "\n".join(lines) + "\n"
 
 
 def as_word(path: str) -> str:
@@ -278,22 +338,30 @@ def visible(word: str) -> str:
 
 
 @contextlib.contextmanager
-def spelt(options: Any, **other: str) -> Iterator[None]:
-    """Spells the fields in the package's refusals as options: ``--horizon 0`` for ``horizon=0``.
+def called(**names: str) -> Iterator[None]:
+    """Has refusals name the options of fields that the command calls otherwise.
 
     Args:
-        options: Whose fields are options.
-        other: The option of a field that is called otherwise.
+        names: The option of each field.
     """
-    names = {field.name: field.name for field in dataclasses.fields(options)} | other
     try:
         yield
     except Refusal as error:
-        field = error.field.removeprefix("problem.").removeprefix("parameters.")
-        if field not in names:
-            raise
-        name = names[field]
-        # A word of the command's own has no option before it.
-        option = "" if name in getattr(options, "words", {}) else f"--{name.replace('_', '-')}"
-        command = getattr(options, "command", "")
-        raise Refusal.line(error.spelt(option, names, command)) from None
+        raise error.renamed(names.get(error.field, error.field)) from None
+
+
+def spelt(error: Refusal, call: Call | None) -> str:
+    """Says a refusal in the words of the command line: ``--horizon 0`` for ``horizon=0``.
+
+    Args:
+        error: Of whatever the package refuses.
+        call: The command; None where there is none yet.
+    """
+    names = [field.name for field in dataclasses.fields(call.options)] if call else []
+    field = error.field.removeprefix("problem.").removeprefix("parameters.")
+    if call is None or field not in names:
+        return str(error)
+    # A word of the command's own has no option before it.
+    word = field in getattr(call.options, "words", {})
+    option = "" if word else f"--{field.replace('_', '-')}"
+    return error.spelt(option, names, getattr(call.options, "command", ""))

@@ -15,14 +15,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from tyro.conf import arg
-
-from fmab_jax.cli.options import Call, Off, shown, spelt, visible
-from fmab_jax.cli.run import MOST_CURVES, curves
+from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.stated import file_name, identity
-from fmab_jax.cli.tables import Reading, default_figure, opened, selected
+from fmab_jax.cli.tables import MOST_CURVES, Reading, curves, default_figure, opened, selected
 from fmab_jax.errors import Refusal, refuse
 
 if TYPE_CHECKING:
@@ -33,21 +30,21 @@ if TYPE_CHECKING:
 class Options(Reading):
     """A metric against parameters, curves, or regret against cost."""
 
-    x: Annotated[str | None, arg(metavar="PARAMETER"), shown("off")] = None
+    x: str | None = option(None, metavar="PARAMETER", shown="off")
     """Parameter on the horizontal axis."""
-    y: Annotated[str | None, arg(metavar="PARAMETER"), shown("off")] = None
+    y: str | None = option(None, metavar="PARAMETER", shown="off")
     """Second parameter: a heat map over --x and --y."""
-    hue: Annotated[str | None, arg(metavar="PARAMETER"), shown("off")] = None
+    hue: str | None = option(None, metavar="PARAMETER", shown="off")
     """Parameter told apart by colour."""
-    metric: Annotated[str, arg(metavar="{regret,cost,rounds}")] = "regret"
+    metric: str = option("regret", metavar="{regret,cost,rounds}")
     """What is drawn against --x."""
-    curves: Annotated[bool, Off] = False
+    curves: bool = option(False)
     """Regret and links over time, a curve for each configuration."""
-    pareto: Annotated[bool, Off] = False
+    pareto: bool = option(False)
     """Regret against communication cost, with the front of what none beats in both."""
-    out: Annotated[str | None, arg(metavar="FILE"), shown("FOLDER-KIND.png")] = None
+    out: str | None = option(None, metavar="FILE", shown="FOLDER-KIND.png")
     """Where to write, .png or .pdf."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace an older file."""
 
 
@@ -69,7 +66,7 @@ def execute(call: Call) -> None:
         path = file_name("-".join(named), options, _UNNAMED, settings) + ".png"
     data = selected(opened(options), options.select)
     _check_dims(options, data)
-    with spelt(options, path="out"):
+    with called(path="out"):
         figure = _drawn(options, data)
         call.written.append(plots.save_figure(figure, Path(path), overwrite=options.overwrite))
     print("wrote", path)
@@ -109,10 +106,10 @@ def _check_dims(options: Any, data: xr.Dataset) -> None:
         swept = f"--x may be {' or '.join(dims)}" if dims else "nothing is swept for --x"
         raise Refusal.line(f"fmab plot: must be given one of --x, --curves, --pareto; {swept}")
     chosen = {"x": options.x, "y": options.y, "hue": options.hue}
-    for option, name in chosen.items():
+    for flag, name in chosen.items():
         if name is not None and name not in dims:
             allowed = "one of " + ", ".join(dims) if dims else "left out, as nothing is swept"
-            raise Refusal.line(f"--{option} {visible(name)}: must be {allowed}; see --help")
+            raise Refusal.line(f"--{flag} {visible(name)}: must be {allowed}; see --help")
     left = [name for name in dims if data.sizes[name] > 1 and name not in chosen.values()]
     if options.x is not None and left:
         many = ", ".join(f"{name} ({data.sizes[name]} values)" for name in left)

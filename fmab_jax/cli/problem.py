@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from tyro.conf import Positional, arg
+from fmab_jax.cli.options import Call, as_word, called, option
+from fmab_jax.parameters import Real, Whole
 
-from fmab_jax.cli.options import Call, Count, Number, Off, as_word, shown, spelt
-
-_OWN = shown("the layout's own")
-_BESIDE = shown("the layout's file in the same folder")
+_OWN = "the layout's own"
+_BESIDE = "the layout's file in the same folder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,48 +30,48 @@ class Options:
     """A problem of observed ratings."""
 
     words: ClassVar[dict[str, str]] = {"file": "FILE"}
-    file: Annotated[Positional[str], arg(metavar="FILE")]
+    file: str = option(metavar="FILE")
     """One rating a row: .csv, .tsv, .dat, .data, .txt (also .gz), .parquet."""
-    agent: Annotated[str | None, arg(metavar="COLUMN"), _OWN] = None
+    agent: str | None = option(None, metavar="COLUMN")
     """Column of the agents, of the ratings or of --users."""
-    arm: Annotated[str | None, arg(metavar="COLUMN"), _OWN] = None
+    arm: str | None = option(None, metavar="COLUMN")
     """Column of the arms, of the ratings or of --items."""
-    value: Annotated[str | None, arg(metavar="COLUMN"), _OWN] = None
+    value: str | None = option(None, metavar="COLUMN")
     """Column of the ratings."""
-    layout: Annotated[str | None, arg(metavar="NAME"), shown("recognised, or none")] = None
+    layout: str | None = option(None, metavar="NAME", shown="recognised, or none")
     """Layout of the file: movielens, movielens-1m, movielens-100k, amazon-2014, amazon-2018 or
     amazon-2023."""
-    items: Annotated[str | None, arg(metavar="FILE"), _BESIDE] = None
+    items: str | None = option(None, metavar="FILE")
     """Table about what is rated; it shares one column with the ratings."""
-    users: Annotated[str | None, arg(metavar="FILE"), _BESIDE] = None
+    users: str | None = option(None, metavar="FILE")
     """Table about who rates; it shares one column with the ratings."""
-    split: Annotated[str, arg(metavar="TEXT")] = "|"
+    split: str = option("|", metavar="TEXT")
     """What separates several arms of one rating; none for nothing."""
-    groups: Annotated[Count, shown("an agent for each value")] = None
+    groups: Any = option(None, kind=Whole(), shown="an agent for each value")
     """Cluster the values of --agent into so many groups."""
-    groups_seed: Count = 0
+    groups_seed: Any = option(0, kind=Whole())
     """Of the clustering."""
-    levels: Annotated[tuple[Number, ...], arg(metavar="X"), shown("all that occur")] = ()
+    levels: tuple[Any, ...] = option((), kind=Real(), metavar="X", shown="all that occur")
     """The possible ratings, increasing."""
-    most_arms: Annotated[Count, shown("all")] = None
+    most_arms: Any = option(None, kind=Whole(), shown="all")
     """Keep so many arms, the most rated."""
-    least_per_agent: Count = 1
+    least_per_agent: Any = option(1, kind=Whole())
     """Leave out values of --agent with fewer ratings."""
-    least_per_arm: Count = 1
+    least_per_arm: Any = option(1, kind=Whole())
     """Leave out arms with fewer ratings."""
-    least_per_cell: Count = 1
+    least_per_cell: Any = option(1, kind=Whole())
     """With fewer ratings, an agent and an arm are without data."""
-    smoothing: Number = 0
+    smoothing: Any = option(0, kind=Real())
     """Ratings to add to every agent and arm."""
-    toward: Annotated[str, arg(metavar="{arm,uniform}")] = "arm"
+    toward: str = option("arm", metavar="{arm,uniform}")
     """What added ratings are like: the arm's by all agents, or uniform over the levels."""
-    fill: Annotated[str | None, arg(metavar="{arm,none}"), shown("none, which refuses")] = None
+    fill: str | None = option(None, metavar="{arm,none}", shown="none, which refuses")
     """What agents and arms without data become: arm for the arm's ratings by all agents."""
-    uneven_rows: Annotated[str, arg(metavar="{refuse,drop}")] = "refuse"
+    uneven_rows: str = option("refuse", metavar="{refuse,drop}")
     """What becomes of rows that have more or fewer cells than there are columns."""
-    out: Annotated[str | None, arg(metavar="FILE.npz"), shown("nothing")] = None
+    out: str | None = option(None, metavar="FILE.npz", shown="nothing")
     """Write the problem, with the names of agents and arms."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace an older file."""
 
 
@@ -82,7 +81,7 @@ def execute(call: Call) -> None:
     from fmab_jax.ratings import from_table
 
     options = call.options
-    with spelt(options, path="out"):
+    with called(path="out"):
         if options.out is not None:
             # Before a large file is read.
             refuse_taken(checked_path("path", options.out), options.overwrite)
@@ -92,10 +91,10 @@ def execute(call: Call) -> None:
         for each in dataclasses.fields(options)
         if each.name not in own
     }
-    with spelt(options, path="file"):
+    with called(path="file"):
         found = from_table(options.file, levels=list(options.levels) or None, **given)
     if options.out is not None:
-        with spelt(options, path="out"):
+        with called(path="out"):
             call.written.append(found.save(options.out, options.overwrite))
     print(found)
     if options.out is not None:

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tyro.conf import Positional, arg
-
-from fmab_jax.cli.options import Call, Number, Off, shown, spelt
+from fmab_jax.cli.options import Call, called, option
 from fmab_jax.cli.tables import selected
+from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,25 +29,23 @@ class Options:
     """One HTML page about results."""
 
     words: ClassVar[dict[str, str]] = {"sources": "PATH..."}
-    sources: Annotated[
-        Positional[tuple[str, ...]], arg(metavar="PATH..."), shown("must be given")
-    ] = ()
+    sources: tuple[str, ...] = option((), metavar="PATH...", shown="must be given")
     """Sweeps' folders, or .nc files of fmab run, fmab export or fmab_jax.save."""
-    out: Annotated[str, arg(metavar="FILE.html")] = "report.html"
+    out: str = option("report.html", metavar="FILE.html")
     """Where to write."""
-    title: Annotated[str | None, arg(metavar="TEXT"), shown("the algorithms' titles")] = None
+    title: str | None = option(None, metavar="TEXT", shown="the algorithms' titles")
     """Heading of the page."""
-    select: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Only configurations with these values."""
-    level: Number = 0.95
+    level: Any = option(0.95, kind=Real())
     """Confidence level of intervals and bands."""
-    server_price: Number = 1
+    server_price: Any = option(1, kind=Real())
     """c1, price of a link between agent and server."""
-    peer_price: Number = 1
+    peer_price: Any = option(1, kind=Real())
     """c2, price of a link between agents."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace an older file."""
-    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
     """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
@@ -57,7 +54,7 @@ def execute(call: Call) -> None:
     from fmab_jax.reports import page
 
     options = call.options
-    with spelt(options, path="sources", store="sources"):
+    with called(path="sources", store="sources"):
         page.checked_out(options.out, options.overwrite)
         results = page.results_of(list(options.sources))
         if options.select:

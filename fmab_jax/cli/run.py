@@ -18,46 +18,42 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from tyro.conf import arg
+from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.options import Call, Command, Number, Off, shown, spelt
-from fmab_jax.cli.tables import arms_run, print_ledger, print_results
+from fmab_jax.cli.options import Call, Command, called, option
+from fmab_jax.cli.tables import MOST_CURVES, arms_run, curves, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
 from fmab_jax.files import refuse_taken, told
+from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from fmab_jax.sweeps.study import Study
 
-# Curves in one figure; of more, the ends are drawn against the parameters.
-MOST_CURVES = 28
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options(stated.Stated):
     """What all runs share."""
 
-    level: Number = 0.95
+    level: Any = option(0.95, kind=Real())
     """Confidence level of band and intervals."""
-    band: Annotated[str, arg(metavar="{simultaneous,pointwise,quantile}")] = "simultaneous"
+    band: str = option("simultaneous", metavar="{simultaneous,pointwise,quantile}")
     """Kind of band in the figure."""
-    server_price: Number = 1
+    server_price: Any = option(1, kind=Real())
     """c1, price of a link between agent and server."""
-    peer_price: Number = 1
+    peer_price: Any = option(1, kind=Real())
     """c2, price of a link between agents."""
-    out: Annotated[str | None, arg(metavar="BASE"), shown("fmab-NAME-SETTINGS, here")] = None
+    out: str | None = option(None, metavar="BASE", shown="fmab-NAME-SETTINGS, here")
     """Write BASE.png and BASE.nc."""
-    overwrite: Annotated[bool, Off] = False
+    overwrite: bool = option(False)
     """Replace older files."""
-    dry_run: Annotated[bool, Off] = False
+    dry_run: bool = option(False)
     """Say what would be done and what it takes, and stop."""
-    figure: bool = True
+    figure: bool = option(True)
     """Draw the figure."""
-    data: bool = True
+    data: bool = option(True)
     """Write the results."""
 
 
@@ -75,8 +71,8 @@ def execute(call: Call) -> None:
     from fmab_jax.sweeps import runner
 
     options, owner = call.options, call.command.subject
-    _, study = stated.study_of(options, owner, call.words)
-    with spelt(options, kind="band", **stated.RENAMED):
+    _, study = stated.study_of(options, owner, call.typed)
+    with called(kind="band", **stated.RENAMED):
         _check(options)
         drawn = _drawn(options, study)
         figure_path, data_path = _paths(options, owner, study)
@@ -124,17 +120,13 @@ def _simulated(study: Study) -> xr.Dataset:
 
 def _check(options: Any) -> None:
     """Refuses what is used only after the simulation."""
-    import numpy as np
-    import xarray as xr
-
-    from fmab_jax.analysis.bands import confidence_band
+    from fmab_jax.analysis.bands import checked_band
     from fmab_jax.run.resources import MAX_SEEDS
 
     count("seeds", options.seeds, 2, MAX_SEEDS, "an interval needs at least 2 seeds")
     for field in ("server_price", "peer_price"):
         price(field, getattr(options, field))
-    nothing = xr.DataArray(np.zeros((2, 1)), dims=("seed", "time"))
-    confidence_band(nothing, options.level, options.band)
+    checked_band(options.level, options.band)
 
 
 def _drawn(options: Any, study: Study) -> str:
@@ -171,17 +163,6 @@ def _figure(data: xr.Dataset, options: Any, drawn: str) -> Any:
     return plot_parameter(table, x, hue[0] if hue else None)
 
 
-def curves(data: xr.Dataset, **how: Any) -> Any:
-    """Draws regret and links over time, a curve for each configuration."""
-    from fmab_jax.plots import runs as plots
-
-    runs = plots.cells(data)
-    for label, cell in runs.items():
-        if "slot" in cell.coords:  # configurations with slots of their own
-            runs[label] = cell.assign_coords(time=("time", cell.slot.values))
-    return plots.plot_runs(runs, **how)
-
-
 def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     """Returns where figure and results shall stand, having made sure that they can.
 
@@ -203,7 +184,7 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     for path in [figure_path] * options.figure + [data_path] * options.data:
         if os.path.isdir(path):
             refuse("out", base, allowed, f"{path} is a folder")
-        with spelt(options, path="out"):
+        with called(path="out"):
             refuse_taken(path, options.overwrite)
         try:
             # Written as files.whole_file will: in the folder, under a longer name.

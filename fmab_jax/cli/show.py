@@ -15,11 +15,8 @@ Examples:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from tyro.conf import arg
-
-from fmab_jax.cli.options import Call, Off, shown, spelt
+from fmab_jax.cli.options import Call, option
 from fmab_jax.cli.tables import Reading, arms_of, opened, print_results, selected
 
 
@@ -27,20 +24,20 @@ from fmab_jax.cli.tables import Reading, arms_of, opened, print_results, selecte
 class Options(Reading):
     """A table of what was found, with intervals."""
 
-    sort: Annotated[str | None, arg(metavar="COLUMN"), shown("order of the grid")] = None
+    sort: str | None = option(None, metavar="COLUMN", shown="order of the grid")
     """A swept parameter, or regret, rounds, cost, seeds, lost, worse."""
-    descending: Annotated[bool, Off] = False
+    descending: bool = option(False)
     """Largest first."""
-    where: Annotated[tuple[str, ...], arg(metavar="CONDITION"), shown("all")] = ()
+    where: tuple[str, ...] = option((), metavar="CONDITION", shown="all")
     """Only rows of which this holds, such as "links<=500" or "regret<1e5": a column as in --sort,
     leak, links or links_METER; one of < <= > >=; a number."""
-    columns: Annotated[tuple[str, ...], arg(metavar="COLUMN"), shown("all")] = ()
+    columns: tuple[str, ...] = option((), metavar="COLUMN", shown="all")
     """Only these columns: swept parameters, leak, regret, interval, percent, rounds, links, cost,
     seeds, lost, worse, arm. csv has all of them."""
-    means: Annotated[str | None, arg(metavar="FILE.npz"), shown("arms have no names")] = None
+    means: str | None = option(None, metavar="FILE.npz", shown="arms have no names")
     """The ratings that were run on, of fmab problem: the table says by name what most seeds play at
     T."""
-    format: Annotated[str, arg(metavar="{text,latex,html,markdown,csv}")] = "text"
+    format: str = option("text", metavar="{text,latex,html,markdown,csv}")
     """How to write the table. latex needs the package booktabs, and has its legend in a comment;
     csv has all digits, and the ends of every interval."""
 
@@ -49,8 +46,7 @@ def execute(call: Call) -> None:
     """Prints the table."""
     options = call.options
     data = opened(options)
-    with spelt(options):
-        arms = arms_of(options.means, data) if options.means is not None else None
+    arms = arms_of(options.means, data) if options.means is not None else None
     print_results(
         selected(data, options.select),
         options,

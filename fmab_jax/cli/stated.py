@@ -9,26 +9,21 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from tyro.conf import arg
+from typing import Any
 
 from fmab_jax.cli.options import (
     Command,
-    Count,
-    Number,
-    Off,
     answer,
+    called,
     chosen,
     default_of,
-    shown,
-    spelt,
+    option,
     visible,
     wants_help,
     with_parameters,
 )
 from fmab_jax.errors import Refusal
-from fmab_jax.parameters import UNSET, Parameter, parameters_of
+from fmab_jax.parameters import UNSET, Parameter, Real, Whole, parameters_of
 
 _USUAL = {"horizon": 100_000, "times": 100}
 # Letters that settings may take in the name of a file.
@@ -39,7 +34,7 @@ _LONGEST = 120
 class Plugged:
     """What every command takes that looks up algorithms."""
 
-    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
     """Load algorithms of one's own: a .py file or a module; may be given several times."""
 
 
@@ -47,27 +42,27 @@ class Plugged:
 class Stated(Plugged):
     """What every study has, besides the parameters of its algorithm and problem."""
 
-    horizon: Annotated[tuple[Count, ...], arg(metavar="N"), shown("100000")] = ()
+    horizon: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100000")
     """T, slots that every agent plays; such as 1e6."""
-    means: Annotated[tuple[str, ...], arg(metavar="FILE"), shown("each seed draws its own")] = ()
+    means: tuple[str, ...] = option((), metavar="FILE", shown="each seed draws its own")
     """Fixed means, .csv (a row per agent, a column per arm) or .npz; with --agents M, one row is
     shared by M agents."""
-    seeds: Count = 1000
+    seeds: Any = option(1000, kind=Whole())
     """How many trials of each configuration; with --until, how many at first."""
-    root_seed: Count = 0
+    root_seed: Any = option(0, kind=Whole())
     """Selects all randomness."""
-    times: Annotated[tuple[Count, ...], arg(metavar="N"), shown("100")] = ()
+    times: tuple[Any, ...] = option((), kind=Whole(), metavar="N", shown="100")
     """How many slots to record; two or more numbers are the slots themselves."""
-    log_time: Annotated[bool, Off] = False
+    log_time: bool = option(False)
     """Space the recorded slots evenly in log t."""
-    outputs: Annotated[tuple[str, ...], arg(metavar="OUTPUT"), shown("the usual ones")] = ()
+    outputs: tuple[str, ...] = option((), metavar="OUTPUT", shown="the usual ones")
     """What comes out besides, such as regret_by_agent; fmab outputs lists them."""
-    keep: Annotated[str, arg(metavar="{curves,summary}")] = "curves"
+    keep: str = option("curves", metavar="{curves,summary}")
     """Keep every seed's curve, or moments, a histogram and counts of very many seeds."""
-    until: Annotated[Number, arg(metavar="RELATIVE"), shown("off")] = None
+    until: Any = option(None, kind=Real(), metavar="RELATIVE", shown="off")
     """Double the seeds of each configuration until its band's half-width is at most this share of
     the mean; needs --keep summary."""
-    max_seeds: Annotated[Count, shown("1000000")] = None
+    max_seeds: Any = option(None, kind=Whole(), shown="1000000")
     """Most seeds of a configuration, with --until."""
 
 
@@ -131,13 +126,13 @@ def _help(owner: Any, name: str, examples: Sequence[str]) -> str:
     return told + "\n\nExamples:\n" + "\n".join(f"  {name} {each}".rstrip() for each in examples)
 
 
-def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
+def document(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, Any]:
     """Returns the study file that says the same as options.
 
     Args:
         options: A `Stated` with the parameters of the algorithm and of a drawn problem.
         owner: The algorithm's class.
-        words: As typed; dimensions have the order of their options.
+        typed: Names of the options given; dimensions have their order.
     """
     made: dict[str, Any] = {
         "algorithm": owner.name,
@@ -151,7 +146,7 @@ def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
         made["outputs"] = list(options.outputs)
     if options.times:
         made["times"] = _one_or_more(options.times)
-    made |= tables_of(options, owner, words)
+    made |= tables_of(options, owner, typed)
     if options.until is not None:
         made["until"] = {"relative": options.until}
         if options.max_seeds is not None:
@@ -162,7 +157,7 @@ def document(options: Any, owner: Any, words: Sequence[str]) -> dict[str, Any]:
     return made
 
 
-def tables_of(options: Any, owner: Any, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+def tables_of(options: Any, owner: Any, typed: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Returns the tables of a document: [parameters] and [problem]; arguments as in `document`."""
     from fmab_jax.sweeps.makers import Drawn
 
@@ -174,7 +169,7 @@ def tables_of(options: Any, owner: Any, words: Sequence[str]) -> dict[str, dict[
         # Written out, so that a saved study does not depend on defaults.
         plain = {n: default_of(p, usual(owner)) for n, p in parameters_of(Drawn).items()}
         problem = {n: value for n, value in plain.items() if value is not None} | problem
-    return {"parameters": _as_typed(parameters, words), "problem": _as_typed(problem, words)}
+    return {"parameters": _ordered(parameters, typed), "problem": _ordered(problem, typed)}
 
 
 def suggested(owner: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,12 +181,12 @@ def suggested(owner: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def study_of(options: Any, owner: Any, words: Sequence[str]) -> tuple[dict[str, Any], Any]:
+def study_of(options: Any, owner: Any, typed: Sequence[str]) -> tuple[dict[str, Any], Any]:
     """Returns a document and its study, whose combinations of values are all checked."""
     from fmab_jax.sweeps import study_file
 
-    with spelt(options, **RENAMED):
-        stated = document(options, owner, words)
+    with called(**RENAMED):
+        stated = document(options, owner, typed)
         study = study_file.study_of(stated)
         _ = study.points  # refuses what does not go together
     return stated, study
@@ -225,12 +220,10 @@ def _one_or_more(values: Any) -> Any:
     return values[0] if len(values) == 1 else list(values)
 
 
-def _as_typed(parameters: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+def _ordered(parameters: dict[str, Any], typed: Sequence[str]) -> dict[str, Any]:
     """Returns parameters in the order of their options, which is that of the dimensions."""
-    options = (word.partition("=")[0] for word in words if word.startswith("--"))
-    typed = [option[2:].replace("-", "_") for option in options]
-    place = {name: typed.index(name) if name in typed else len(typed) for name in parameters}
-    return dict(sorted(parameters.items(), key=lambda item: place[item[0]]))
+    first = [name for name in typed if name in parameters]
+    return {name: parameters[name] for name in [*first, *parameters]}
 
 
 def identity(content: str, options: Any, names: Iterable[str]) -> str:

@@ -25,17 +25,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-from tyro.conf import Positional, arg
+from typing import Any, ClassVar
 
 from fmab_jax.cli import stated
-from fmab_jax.cli.main import OutOfSpace, Stopped
-from fmab_jax.cli.options import Call, Command, Count, Off, as_word, shown, spelt
-from fmab_jax.cli.show import Options as Show
-from fmab_jax.cli.tables import arms_run, print_results
+from fmab_jax.cli.options import Call, Command, OutOfSpace, Stopped, as_word, called, option
+from fmab_jax.cli.tables import Reading, arms_run, print_results
 from fmab_jax.errors import Refusal, refuse
 from fmab_jax.files import told
+from fmab_jax.parameters import Whole
 from fmab_jax.sweeps.progress import Plan, Progress, workers_text
 
 # How long a batch may take to end after Ctrl-C or a request to stop.
@@ -58,21 +55,21 @@ Examples:
 class Storing:
     """How a sweep is run and where it is kept."""
 
-    out: Annotated[str | None, arg(metavar="FOLDER"), shown("runs/NAME")] = None
+    out: str | None = option(None, metavar="FOLDER", shown="runs/NAME")
     """Where the results are kept; what is there already is not computed again."""
-    worker: Annotated[str | None, arg(metavar="I/N"), shown("alone")] = None
+    worker: str | None = option(None, metavar="I/N", shown="alone")
     """This process is the I-th of N that share the folder, such as 3/16."""
-    scheduler: Annotated[str | None, arg(metavar="ADDRESS"), shown("none")] = None
+    scheduler: str | None = option(None, metavar="ADDRESS", shown="none")
     """Compute on the workers of a Dask scheduler: tcp://HOST:PORT, or the .json file it wrote."""
-    dry_run: Annotated[bool, Off] = False
+    dry_run: bool = option(False)
     """Say what would be done and what it takes, and stop."""
-    plan: Annotated[bool, Off] = False
+    plan: bool = option(False)
     """Print what would be done as one line of JSON, and stop; nothing is compiled."""
-    allow_changes: Annotated[tuple[str, ...], arg(metavar="FIELD"), shown("none")] = ()
+    allow_changes: tuple[str, ...] = option((), metavar="FIELD", shown="none")
     """Fields in which the study, or the versions, may differ from the folder's."""
-    chunk: Annotated[Count, shown("about a second's work")] = None
+    chunk: Any = option(None, kind=Whole(), shown="about a second's work")
     """Trials of a chunk: what a kill loses at most."""
-    save_study: Annotated[str | None, arg(metavar="FILE.toml"), shown("off")] = None
+    save_study: str | None = option(None, metavar="FILE.toml", shown="off")
     """Write the study to a file as well; it runs again to the same results."""
 
 
@@ -86,7 +83,7 @@ class FileOptions(Storing, stated.Plugged):
     """A study file, with the options of how it is run."""
 
     words: ClassVar[dict[str, str]] = {"study": "STUDY"}
-    study: Annotated[Positional[str], arg(metavar="STUDY.toml")]
+    study: str = option(metavar="STUDY.toml")
     """The study, a .toml file."""
 
 
@@ -104,37 +101,35 @@ def execute(call: Call) -> None:
 
     options = call.options
     if call.command.subject is None:
-        with spelt(options):
-            document = study_file.read_study(options.study)
+        document = study_file.read_study(options.study)
         label = Path(options.study).stem
         if options.out is None and not re.fullmatch(r"\w[\w.-]{0,99}", label, re.ASCII):
             refuse("out", None, "given for a study of such a name", "it would name the folder")
-        with spelt(options, store="out"):
+        with called(store="out"):
             try:
                 study = study_file.study_of(document)
                 points = study.points  # refuses what does not go together
             except Refusal as error:
                 raise error.in_study() from None
     else:
-        document, study = stated.study_of(options, call.command.subject, call.words)
+        document, study = stated.study_of(options, call.command.subject, call.typed)
         points = study.points
         # Another study gets another folder; the same one goes on in its own.
         label = f"{call.command.subject.name}-{study.hash[:8]}"
-    with spelt(options):
-        worker = _worker(options.worker)
-        if options.out == "":
-            refuse("out", "", "the name of a folder", "leave it out for the default")
-        out = os.path.join("runs", label) if options.out is None else options.out
-        if worker is not None and options.scheduler is not None:
-            remedy = "the scheduler's workers share the work by themselves; drop one"
-            refuse("worker", options.worker, "left out with a scheduler", remedy)
-        if options.save_study is not None:
-            wrote = f"wrote {study_file.write_study(document, options.save_study)}\n"
-            # Standard output of a plan is its JSON alone.
-            (told() if options.plan else sys.stdout).write(wrote)
+    worker = _worker(options.worker)
+    if options.out == "":
+        refuse("out", "", "the name of a folder", "leave it out for the default")
+    out = os.path.join("runs", label) if options.out is None else options.out
+    if worker is not None and options.scheduler is not None:
+        remedy = "the scheduler's workers share the work by themselves; drop one"
+        refuse("worker", options.worker, "left out with a scheduler", remedy)
+    if options.save_study is not None:
+        wrote = f"wrote {study_file.write_study(document, options.save_study)}\n"
+        # Standard output of a plan is its JSON alone.
+        (told() if options.plan else sys.stdout).write(wrote)
     planned = _Planned()
     with ExitStack() as stack:
-        stack.enter_context(spelt(options, **stated.RENAMED))
+        stack.enter_context(called(**stated.RENAMED))
         stack.enter_context(_stoppable(call.words))
         client = None
         if options.scheduler is not None:
@@ -164,7 +159,7 @@ def execute(call: Call) -> None:
     if data.seeds.size <= _MOST_ROWS and int(data.seeds.min()) > 1:
         stated_means = document.get("problem", {}).get("means")
         means = [stated_means] if isinstance(stated_means, str) else []
-        print_results(data, Show(folder=out), arms=arms_run(means, data))
+        print_results(data, Reading(folder=out), arms=arms_run(means, data))
     print(f"next: fmab show {as_word(out)}, fmab plot {as_word(out)} --help")
 
 

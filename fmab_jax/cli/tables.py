@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tyro.conf import Positional, arg
-
-from fmab_jax.cli.options import Number, shown, spelt, visible
+from fmab_jax.cli.options import called, option, visible
 from fmab_jax.errors import Refusal, Shown, number_of, refuse
+from fmab_jax.parameters import Real
 
 if TYPE_CHECKING:
     import xarray as xr
 
 # Columns of plain output where there is no terminal to ask; wider where numbers need it.
 _WIDTH = 100
+# Curves in one figure; of more, the ends are drawn against the parameters.
+MOST_CURVES = 28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +28,9 @@ class Source:
     """What the commands share that read results."""
 
     words: ClassVar[dict[str, str]] = {"folder": "FOLDER"}
-    folder: Annotated[Positional[str], arg(metavar="FOLDER")]
+    folder: str = option(metavar="FOLDER")
     """A sweep's folder, or a .nc file of fmab run, fmab export or fmab_jax.save."""
-    plugin: Annotated[str | None, arg(metavar="FILE|MODULE"), shown("none")] = None
+    plugin: str | None = option(None, metavar="FILE|MODULE", shown="none")
     """Load outputs of one's own, which a folder's results have; a .nc file holds them itself."""
 
 
@@ -37,13 +38,13 @@ class Source:
 class Reading(Source):
     """What the commands share that make a table or a figure of results."""
 
-    level: Annotated[Number, shown("0.95")] = None
+    level: Any = option(None, kind=Real(), shown="0.95")
     """Confidence level of intervals and bands; after --until, over all looks together."""
-    server_price: Number = 1
+    server_price: Any = option(1, kind=Real())
     """c1, price of a link between agent and server."""
-    peer_price: Number = 1
+    peer_price: Any = option(1, kind=Real())
     """c2, price of a link between agents."""
-    select: Annotated[tuple[str, ...], arg(metavar="NAME=VALUE"), shown("all")] = ()
+    select: tuple[str, ...] = option((), metavar="NAME=VALUE", shown="all")
     """Only configurations with these values."""
 
 
@@ -56,7 +57,7 @@ def opened_at(options: Any, path: str, field: str, *, partial: bool = True) -> x
     """Returns the results at a path, which the command calls ``field``."""
     from fmab_jax.sweeps import results
 
-    with spelt(options, store=field, path=field):
+    with called(store=field, path=field):
         try:
             return results.read(path, partial=partial)
         except Refusal as error:
@@ -140,6 +141,17 @@ def arms_run(means: Sequence[str], data: xr.Dataset) -> tuple[str, ...] | None:
     return None
 
 
+def curves(data: xr.Dataset, **how: Any) -> Any:
+    """Draws regret and links over time, a curve for each configuration."""
+    from fmab_jax.plots import runs as plots
+
+    runs = plots.cells(data)
+    for label, cell in runs.items():
+        if "slot" in cell.coords:  # configurations with slots of their own
+            runs[label] = cell.assign_coords(time=("time", cell.slot.values))
+    return plots.plot_runs(runs, **how)
+
+
 def show_table(table: Any, *, whole: bool = True) -> None:
     """Prints a table as wide as the terminal; elsewhere in plain lines.
 
@@ -196,18 +208,17 @@ def print_results(
     from fmab_jax.analysis.overview import overview
 
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    with spelt(options):
-        how: dict[str, Any] = {"sort": sort, "descending": descending}
-        how |= {"where": where, "columns": columns, "arms": arms}
-        found = overview(data, level=level, **how, **prices)
-        if where and not found.rows:
-            told = Shown(" ".join(map(visible, where)))
-            refuse("where", told, "true of at least one row", "loosen it")
-        if form != "text":
-            print(found.write(form))
-            if found.remarks:
-                print("\n".join(found.remarks), file=sys.stderr)
-            return
+    how: dict[str, Any] = {"sort": sort, "descending": descending}
+    how |= {"where": where, "columns": columns, "arms": arms}
+    found = overview(data, level=level, **how, **prices)
+    if where and not found.rows:
+        told = Shown(" ".join(map(visible, where)))
+        refuse("where", told, "true of at least one row", "loosen it")
+    if form != "text":
+        print(found.write(form))
+        if found.remarks:
+            print("\n".join(found.remarks), file=sys.stderr)
+        return
     shown = plain_table(found.title)
     for heading in found.headings:
         shown.add_column(heading, justify="right", overflow="fold")

@@ -781,7 +781,7 @@ def test_help_describes_and_its_examples_parse(
     for example in examples:
         words = shlex.split(example)
         module, found = cli.find(words[1:])
-        options = cli.parse(found)
+        options = cli.parse(found)[0]
         assert words[0] == "fmab" and module.__name__ == f"fmab_jax.cli.{words[1]}"
         assert f"fmab {command.removesuffix(' STUDY.toml')}".strip() in example
         for option in (word for word in words if word.startswith("--") and word != "--plugin"):
@@ -983,7 +983,7 @@ def test_figures_that_differ_have_names_that_differ() -> None:
 def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
-    options = parse(command)
+    options = parse(command)[0]
     _, study = stated.study_of(options, command.subject, shlex.split(words))
     return str(module._paths(options, command.subject, study)[0])
 

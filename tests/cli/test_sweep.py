@@ -532,7 +532,8 @@ def test_a_saved_study_states_the_same(
     out, _ = said(capsys, f"{words} --save-study st.toml --out a --dry-run")
     assert out == "wrote st.toml\n"
     _, command = cli.find(shlex.split(words))
-    _, expected = stated.study_of(cli.parse(command), command.subject, shlex.split(words))
+    options, typed = cli.parse(command)
+    _, expected = stated.study_of(options, command.subject, typed)
     document = study_file.read_study("st.toml")
     assert study_file.study_of(document).hash == expected.hash
     assert (document["problem"]["agents"], document["problem"]["arms"]) == (4, 3)
