@@ -99,12 +99,7 @@ def judge(
             ),
             _rows(MISPRINTS, [each.meant for each in MISPRINTS], misprints),
         ),
-        _section(
-            "Not judged, and why",
-            "",
-            ("section", "the paper's words", "why"),
-            [(each.section, quoted(each.quote), each.why) for each in UNMEASURED],
-        ),
+        _unmeasured(),
     ]
     lines = [*_head(data), *_summary(found), *itertools.chain(*sections)]
     with whole_file(page) as temporary:
@@ -204,6 +199,11 @@ def _rows(
         (row.section, quoted(row.quote), what, lines_of(findings, "<br>"), verdict_of(findings))
         for row, what, findings in zip(rows, whats, found, strict=True)
     ]
+
+
+def _unmeasured() -> list[str]:
+    rows = [(each.section, quoted(each.quote), each.why) for each in UNMEASURED]
+    return _section("Not judged, and why", "", ("section", "the paper's words", "why"), rows)
 
 
 def quoted(words: str) -> str:
