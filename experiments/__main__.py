@@ -47,6 +47,8 @@ NAMES = (
     "ratings",
     "pages",
 )
+# What is drawn elsewhere than it is simulated.
+FIGURES = {name: f"{name}_figures" for name in ("arena", "arena_fronts", "multiverse")}
 QUICK_HORIZON, QUICK_SEEDS, QUICK_FOLDER = 10**4, 20, "runs/quick"
 
 
@@ -131,7 +133,7 @@ def run(
 ) -> None:
     """Runs one experiment and says what it wrote."""
     began = time.perf_counter()
-    experiment = import_module(f"experiments.{name}")
+    experiment = import_module(f"experiments.{FIGURES.get(name, name)}")
     if name in ("maps", "multiverse", "claims"):
         # They judge what the others have simulated, and some sweeps of their own.
         data = experiment.Data(
@@ -141,7 +143,7 @@ def run(
         if name == "claims":
             more = (import_module("experiments.multiverse").shares(folder),)
         elif quick and name == "multiverse":
-            more = (experiment.QUICK,)
+            more = (import_module("experiments.multiverse").QUICK,)
         simulated, written = 0.0, experiment.judge(data, folder, *more)
     elif name == "pages":
         # Only what was drawn into figures/ is told on the pages.

@@ -496,13 +496,6 @@ def tails(regret: np.ndarray) -> dict[str, str]:
     }
 
 
-def draw(results: Mapping[int, Mapping[str, Mapping[str, Any]]], folder: Path) -> list[Path]:
-    """Draws the figures, with a table beside each."""
-    from experiments import arena_figures  # which imports who takes part from here
-
-    return arena_figures.draw(results, folder)
-
-
 def seeds_in_words(parts: Mapping[str, Any]) -> str:
     """Returns how many seeds were run, of whom."""
     numbers = {name: data.sizes["seed"] for name, data in parts.items()}

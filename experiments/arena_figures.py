@@ -39,6 +39,7 @@ from experiments.arena import (
     seeds_in_words,
     trusted_as_well,
 )
+from experiments.notes import Note, write_beside
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
@@ -211,7 +212,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
 
     def page(page: pictures.Page) -> None:
         panels = page.places(len(sent), across=2, height=3.4)
-        notes: list[list[pictures.Note]] = []
+        notes: list[list[Note]] = []
         bars: list[list[Any]] = []
         for panel, meter in zip(panels, sent, strict=True):
             notes.append([])
@@ -243,7 +244,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
 
         def fit() -> None:
             for panel, words, drawn in zip(panels, notes, bars, strict=True):
-                pictures.write_beside(panel, words, drawn, crowded=True)
+                write_beside(panel, words, drawn, crowded=True)
 
         page.fit = fit
         shown = {LINE_UP[each].trust for each in parts}
@@ -302,7 +303,7 @@ def _draw_sent(parts: Mapping[str, Any], horizon: int, folder: Path, name: str) 
     return pictures.publish(pictures.Picture(name, page, caption, alt, table, table), folder)
 
 
-def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[pictures.Note]:
+def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[Note]:
     """Returns names with the epsilon of their messages; those of markers on each other as one.
 
     Where nothing is sent, names have room below each other.
@@ -320,7 +321,7 @@ def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[pictures.N
         else:
             found.append((at, name, [name]))
     return [
-        pictures.Note(at, f"{_label(names)}{_told(first)}", COLOUR[LINE_UP[first].trust])
+        Note(at, f"{_label(names)}{_told(first)}", COLOUR[LINE_UP[first].trust])
         for at, first, names in found
     ]
 

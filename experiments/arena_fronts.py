@@ -49,6 +49,9 @@ _REPORTING = {"participation": (0.1, 0.2, 0.5)}
 _RADII = {"scale": (0.1, 0.15, 0.2, 0.5, 0.7)}
 
 
+LOST = "seeds that lost the best arm"
+
+
 class Dial(NamedTuple):
     """A contestant that is run at several places of its dial.
 
@@ -134,6 +137,17 @@ class Point(NamedTuple):
     def mean(self) -> float:
         """Of the regret."""
         return float(self.regret.mean())
+
+    @property
+    def cells(self) -> dict[str, Any]:
+        """What every table has of it."""
+        return {
+            "seeds": len(self.regret),
+            "regret at T": common.interval(self.regret),
+            **tails(self.regret),
+            LOST: self.lost,
+            "links at T": common.interval(self.links),
+        }
 
 
 class Data:
@@ -263,21 +277,6 @@ def front(found: Sequence[Point], sent: str) -> list[Point]:
     return best
 
 
-def judge(data: Data, folder: Path) -> list[Path]:
-    """Draws the fronts, the front over the years and what a radius costs, a table beside each."""
-    from experiments import arena_fronts_figures  # which imports points and fronts from here
-
-    written: list[Path] = []
-    for horizon, own in data.own.items():
-        parts, dials = data.arena[horizon], own["dials"]
-        written += arena_fronts_figures.draw(parts, dials, horizon, folder)
-        rows = capped(parts, dials, horizon)
-        written += common.save_table(rows, folder, "arena_caps", _below(parts, dials))
-        if own["far"]:
-            written += common.save_table(far_rows(own["far"]), folder, "arena_far", FAR_NOTE)
-    return written
-
-
 def front_rows(
     view: str, parts: Mapping[str, Any], dials: Mapping[Any, Any]
 ) -> list[dict[str, Any]]:
@@ -293,11 +292,7 @@ def front_rows(
                     "ε": f"{leak:g}",
                     "algorithm": LINE_UP[each.name].label,
                     "settings": each.settings,
-                    "seeds": len(each.regret),
-                    "regret at T": common.interval(each.regret),
-                    **tails(each.regret),
-                    "seeds that lost the best arm": each.lost,
-                    "links at T": common.interval(each.links),
+                    **each.cells,
                     "bits sent": common.interval(each.bits),
                     "on the front of": " and ".join(fronts),
                 }
@@ -390,11 +385,7 @@ def capped(
                 "ε": f"{leak:g}",
                 "links, at most": f"{cap:,}",
                 "least regret": least.label,
-                "seeds": len(least.regret),
-                "regret at T": common.interval(least.regret),
-                **tails(least.regret),
-                "seeds that lost the best arm": least.lost,
-                "links at T": common.interval(least.links),
+                **least.cells,
                 LINE_UP[REFERENCE].label: f"{theirs[0].mean:,.0f} with "
                 f"{theirs[0].links.mean():,.0f} links"
                 if theirs
@@ -405,7 +396,7 @@ def capped(
     return rows
 
 
-def _below(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> str:
+def below(parts: Mapping[str, Any], dials: Mapping[Any, Any]) -> str:
     """Returns how the table of caps is read."""
     most = max(len(points(view, leak, parts["b"], dials)) for view, leak, _ in CAPS)
     return (
@@ -445,7 +436,7 @@ def sections(data: Data) -> list[str]:
     lines: list[str] = []
     for horizon, own in data.own.items():
         parts = data.arena[horizon]
-        below = capped(parts, own["dials"], horizon)
+        rows = capped(parts, own["dials"], horizon)
         lines += [f"## What is possible, T = {whole(horizon)}", ""]
         lines += [
             "Fronts of regret, links and bits at matched trust: "
@@ -457,9 +448,9 @@ def sections(data: Data) -> list[str]:
             "[table](arena_years.md). What a smaller radius of CDP-MAB brings and costs: "
             "[figure](arena_radius.png), [table](arena_radius.md).",
             "",
-            _below(parts, own["dials"]),
+            below(parts, own["dials"]),
             "",
-            *common.table_lines(below),
+            *common.table_lines(rows),
             "",
         ]
         if own["far"]:

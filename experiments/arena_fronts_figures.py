@@ -24,15 +24,22 @@ from experiments.arena import (
     tails,
 )
 from experiments.arena_fronts import (
+    FAR_NOTE,
+    LOST,
     NOW,
+    Data,
     Point,
+    below,
     best_by_year,
     by_trust,
+    capped,
+    far_rows,
     front,
     front_rows,
     points,
     radii,
 )
+from experiments.notes import Note, write_beside
 from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -40,9 +47,21 @@ from fmab_jax.plots.style import FONT
 # As a lower bound is drawn.
 BOUND: Any = (0, (4, 1.5))
 BARS = "bars: pointwise 95 % confidence intervals (Student t)"
-LOST = "seeds that lost the best arm"
 # Who is drawn beside CDP-MAB's radii.
 BESIDE = ("kl_se", "kl_se_split")
+
+
+def judge(data: Data, folder: Path) -> list[Path]:
+    """Draws the fronts, the front over the years and what a radius costs, a table beside each."""
+    written: list[Path] = []
+    for horizon, own in data.own.items():
+        parts, dials = data.arena[horizon], own["dials"]
+        written += draw(parts, dials, horizon, folder)
+        rows = capped(parts, dials, horizon)
+        written += common.save_table(rows, folder, "arena_caps", below(parts, dials))
+        if own["far"]:
+            written += common.save_table(far_rows(own["far"]), folder, "arena_far", FAR_NOTE)
+    return written
 
 
 def draw(
@@ -153,11 +172,7 @@ def radius_rows(
                     "ε": f"{leak:g}",
                     "algorithm": LINE_UP[each.name if factor == "" else REFERENCE].label,
                     "factor of the radius": factor,
-                    "seeds": len(each.regret),
-                    "regret at T": common.interval(each.regret),
-                    **tails(each.regret),
-                    "seeds that lost the best arm": each.lost,
-                    "links at T": common.interval(each.links),
+                    **each.cells,
                     "lower bound": f"{least_possible(leak, horizon):,.0f}",
                 }
             )
@@ -246,7 +261,7 @@ def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Pa
 
     def page(page: pictures.Page) -> None:
         (panel,) = page.places(1, height=3.4)
-        notes: list[pictures.Note] = []
+        notes: list[Note] = []
         lines: list[list[tuple[float, float]]] = []
         for index, (told, steps) in enumerate(best.items()):
             own = style.look(index)
@@ -257,8 +272,7 @@ def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Pa
             lines.append([end for a, b, mean in at for end in ((a, mean), (b, mean))])
             panel.plot(years, means, style.MARKERS[index], ms=3, color=own["color"])
             notes += [
-                pictures.Note((when, mean), LINE_UP[name].label, own["color"])
-                for when, name, mean in steps
+                Note((when, mean), LINE_UP[name].label, own["color"]) for when, name, mean in steps
             ]
             own |= {"marker": style.MARKERS[index], "markersize": 3, "label": told}
             page.handles = [*page.handles, Line2D([], [], **own)]
@@ -276,7 +290,7 @@ def _draw_years(parts: Mapping[str, Any], horizon: int, folder: Path) -> list[Pa
         ends = first - 1, NOW + 1
         for epsilon in bounds.values():
             lines.append([(x, least_possible(epsilon, horizon)) for x in ends])
-        page.fit = lambda: pictures.write_beside(panel, notes, lines, crowded=True)
+        page.fit = lambda: write_beside(panel, notes, lines, crowded=True)
 
     rows = []
     for told, steps in best.items():

@@ -2,13 +2,14 @@
 
 Five lists: what is measured, bounds, what arithmetic settles, misprints, and what is not judged.
 `verdicts` has the rule; `claims_theory` and `claims_measured` have the measured rows,
-`claims_bounds`, `claims_settled` and `claims_misprints` the others. Page, table and counts are made
-here, from the findings alone.
+`claims_bounds`, `claims_settled` and `claims_misprints` the others, `claims_runs` what they run
+besides sweeps. Page, table and counts are made here, from the findings alone.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -71,24 +72,38 @@ def judge(
     folder.mkdir(parents=True, exist_ok=True)
     page, table = folder / "CLAIMS.md", folder / "claims.csv"
     measured, bounds, settled, misprints = found.values()
-    lines = [
-        *_head(data),
-        *_summary(found),
-        "## Measured",
-        "",
-        *_table(ROWS, measured, readings),
-        "## Bounds with explicit constants",
-        "",
-        "The paper's orders have no constants. These are the provable ones of docs/theory.md: a bound below the regret would "
-        "be an error, and how far it lies above says how loose it is. They are no support for the paper's printed constants.",
-        "",
-        *_table(BOUNDS, bounds),
-        *_settled(settled),
-        *_misprints(misprints),
-        *_unmeasured(),
+    sections = [
+        _section("Measured", "", *_table(ROWS, measured, readings)),
+        _section(
+            "Bounds with explicit constants",
+            "The paper's orders have no constants. These are the provable ones of docs/theory.md: a bound below the regret would "
+            "be an error, and how far it lies above says how loose it is. They are no support for the paper's printed constants.",
+            *_table(BOUNDS, bounds),
+        ),
+        _section(
+            "Settled by arithmetic",
+            "Nothing is measured here: these follow from definitions, or contradict them. They are computed exactly.",
+            ("section", "the paper's words", "what settles it", "computed", "verdict"),
+            _rows(SETTLED, [each.why for each in SETTLED], settled),
+        ),
+        _section(
+            "Misprints",
+            "Slips of the print: typing errors, lost factors, conditions that contradict each other. They are no failures: what "
+            "is meant is judged in the other lists, or follows all the same.",
+            (
+                "section",
+                "the paper's words",
+                "what is meant",
+                "printed, and what follows",
+                "verdict",
+            ),
+            _rows(MISPRINTS, [each.meant for each in MISPRINTS], misprints),
+        ),
+        _unmeasured(),
     ]
+    lines = [*_head(data), *_summary(found), *itertools.chain(*sections)]
     with whole_file(page) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        temporary.write_text("\n".join(lines), encoding="utf-8")
     judged = [
         Judged(name, row, findings)
         for name, listed in rows.items()
@@ -144,73 +159,51 @@ def _summary(found: dict[str, list[list[Finding]]]) -> list[str]:
     ]
 
 
+def _section(
+    title: str, words: str, heads: Sequence[str], rows: Iterable[Sequence[str]]
+) -> list[str]:
+    """Returns a list of sentences: its heading, what it is, and a table."""
+    return [
+        *(f"## {title}", ""),
+        *([words, ""] if words else []),
+        *(f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)),
+        *(f"| {' | '.join(cells)} |" for cells in rows),
+        "",
+    ]
+
+
 def _table(
     rows: list[Row],
     found: list[list[Finding]],
     readings: Mapping[tuple[str, str, str], Any] | None = None,
-) -> list[str]:
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Returns heads and cells of sentences that runs judge."""
     heads = ["section", "the paper's words", "measured", "found", "verdict", "see"]
     heads += ["[readings](multiverse.md)"] if readings else []
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    for row, findings in zip(rows, found, strict=True):
-        told = lines_of(findings, "<br>")
-        note = f"<br>{row.note}" if row.note else ""
-        cells = (
-            row.section,
-            quoted(row.quote),
-            f"{row.measured}{note}",
-            told,
-            verdict_of(findings),
-            row.see,
-        )
+    whats = [row.measured + f"<br>{row.note}" * bool(row.note) for row in rows]
+    told = []
+    for row, findings, cells in zip(rows, found, _rows(rows, whats, found), strict=True):
+        cells += (row.see,)
         if readings:
             share = readings.get((row.section, row.quote, row.measured))
             cells += (share.beside(findings) if share else "",)
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+        told.append(cells)
+    return heads, told
 
 
-def _settled(settled: list[list[Finding]]) -> list[str]:
-    lines = [
-        "## Settled by arithmetic",
-        "",
-        "Nothing is measured here: these follow from definitions, or contradict them. They are computed exactly.",
-        "",
-        "| section | the paper's words | what settles it | computed | verdict |",
-        "|---|---|---|---|---|",
+def _rows(
+    rows: Sequence[Any], whats: Sequence[str], found: Sequence[list[Finding]]
+) -> list[tuple[str, ...]]:
+    """Returns the cells of judged sentences; `whats` says of each what it is judged by."""
+    return [
+        (row.section, quoted(row.quote), what, lines_of(findings, "<br>"), verdict_of(findings))
+        for row, what, findings in zip(rows, whats, found, strict=True)
     ]
-    for each, findings in zip(SETTLED, settled, strict=True):
-        told = lines_of(findings, "<br>")
-        cells = (each.section, quoted(each.quote), each.why, told, verdict_of(findings))
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _misprints(misprints: list[list[Finding]]) -> list[str]:
-    lines = [
-        "## Misprints",
-        "",
-        "Slips of the print: typing errors, lost factors, conditions that contradict each other. They are no failures: what "
-        "is meant is judged in the other lists, or follows all the same.",
-        "",
-        "| section | the paper's words | what is meant | printed, and what follows | verdict |",
-        "|---|---|---|---|---|",
-    ]
-    for each, findings in zip(MISPRINTS, misprints, strict=True):
-        told = lines_of(findings, "<br>")
-        cells = (each.section, quoted(each.quote), each.meant, told, verdict_of(findings))
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
 
 
 def _unmeasured() -> list[str]:
-    lines = [
-        "## Not judged, and why",
-        "",
-        "| section | the paper's words | why |",
-        "|---|---|---|",
-    ]
-    return lines + [f"| {u.section} | {quoted(u.quote)} | {u.why} |" for u in UNMEASURED]
+    rows = [(each.section, quoted(each.quote), each.why) for each in UNMEASURED]
+    return _section("Not judged, and why", "", ("section", "the paper's words", "why"), rows)
 
 
 def quoted(words: str) -> str:

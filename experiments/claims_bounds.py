@@ -13,15 +13,8 @@ from typing import Any
 import fmab_jax as fmab
 from experiments import fig06_rounds, fig12_heterogeneous_structures
 from experiments.claims_measured import SHORT, Judge, over_horizons, slots
-from experiments.claims_theory import (
-    AGENTS,
-    COMPONENTS,
-    GRAPH,
-    gaps_of,
-    spread_out,
-    structure,
-    uniform,
-)
+from experiments.claims_runs import AGENTS, gaps_of, uniform
+from experiments.claims_theory import COMPONENTS, GRAPH, spread_out, structure
 from experiments.verdicts import LOOSENESS, Data, Finding, Row, at_least, ratio
 from fmab_jax.analysis import theory
 from fmab_jax.core import exchanges as exchange

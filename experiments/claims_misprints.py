@@ -15,7 +15,8 @@ import numpy as np
 
 from experiments import table2_fig11_hybrid as table2
 from experiments.claims_measured import slots
-from experiments.claims_theory import AGENTS, ARMS, gaps_of, pulls_of_arms, uniform, walk
+from experiments.claims_runs import AGENTS, ARMS, gaps_of, pulls_of_arms, uniform
+from experiments.claims_theory import walk
 from experiments.verdicts import (
     MISPRINT,
     Data,

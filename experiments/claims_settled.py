@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -103,7 +104,7 @@ def _constants() -> list[Finding]:
         ends = [horizon ** (power / math.log(horizon)) for horizon in (10**4, 10**6)]
         name = f"T^({power}/R)"
         finding = alike(f"R = log T, {name}", **{"T = 10⁶ over 10⁴": _more(ends[1], ends[0])})
-        found.append(finding._replace(told=f"{finding.told}; {name} is {ends[1]:.3g} at both"))
+        found.append(finding.adding(f"; {name} is {ends[1]:.3g} at both"))
     return found
 
 
@@ -132,8 +133,7 @@ def _table_one() -> list[Finding]:
     for graph, links in printed.items():
         table = _flooding(graph)
         finding = at_most(graph, links, **{"diameter x edges": exact(table.on("bound"))})
-        carry = f"; edges that carry data {table.on('used'):,}"
-        found.append(finding._replace(told=finding.told + carry))
+        found.append(finding.adding(f"; edges that carry data {table.on('used'):,}"))
     return found
 
 
@@ -152,7 +152,7 @@ def _star_is_cheapest() -> list[Finding]:
     for graph in ("random", "complete", "ring"):
         links = _flooding(graph).on("bound")
         finding = ordered(graph, **{"links a round over the star's": _more(links, star)})
-        found.append(finding._replace(told=f"{finding.told} ({links:,} over {star})"))
+        found.append(finding.adding(f" ({links:,} over {star})"))
     return found
 
 
@@ -167,7 +167,7 @@ def _no_repeats() -> list[Finding]:
         gis = fmab.ddp_mab(1, name).exchange(AGENTS).vectors
         plain = fmab.ddp_mab(1, name, protocol="flooding").exchange(AGENTS).vectors
         finding = ordered(name, **{"vectors a round, flooding over GIS": _more(plain, gis)})
-        finding = finding._replace(told=f"{finding.told} ({plain:,} over {gis:,})")
+        finding = finding.adding(f" ({plain:,} over {gis:,})")
         if name == "complete":
             finding = finding.uncounted("all is said in one slot: there is nothing to repeat")
         found.append(finding)
@@ -193,7 +193,7 @@ def _sparse_builds_fewer() -> list[Finding]:
         for name in ("star", "ring"):
             links, complete = count(name), count("complete")
             finding = ordered(f"{words}, {name}", **{"complete over it": _more(complete, links)})
-            found.append(finding._replace(told=f"{finding.told} ({complete:,} over {links:,})"))
+            found.append(finding.adding(f" ({complete:,} over {links:,})"))
     return found
 
 
@@ -253,33 +253,24 @@ def _in_order(more: tuple[int, ...], less: tuple[int, ...], halved: bool = False
                 if halved
                 else ordered(condition, _=_more(costs[m], costs[k]))
             )
-            told = f"{finding.told} ({costs[m]:,} over {costs[k]:,})"
-            finding = finding._replace(told=told)
+            finding = finding.adding(f" ({costs[m]:,} over {costs[k]:,})")
             found.append(finding if meter == "edges" else finding.uncounted(_OTHER_METER))
     return found
+
+
+_GRADUALLY = functools.partial(_in_order, (2, 3), (1, 2))
 
 
 def _two_meters() -> list[Finding]:
     """Whether both of the paper's meters put cases 1, 2 and 3 into the same order."""
     return [
-        each._replace(counted=True, told=each.told.partition(" (not")[0]) for each in _gradually()
+        each._replace(counted=True, told=each.told.partition(" (not")[0]) for each in _GRADUALLY()
     ]
 
 
-def _gradually() -> list[Finding]:
-    return _in_order((2, 3), (1, 2))
-
-
-def _stars() -> list[Finding]:
-    return _in_order((1, 4), (5, 5))
-
-
-def _against_server() -> list[Finding]:
-    return _in_order((6, 6, 6), (1, 4, 5), halved=True)
-
-
-def _against_graph() -> list[Finding]:
-    return _in_order((3, 3, 3), (1, 4, 5), halved=True)
+def _half_of(more: int) -> Callable[[], list[Finding]]:
+    """Whether a case costs at least double of those with small components."""
+    return functools.partial(_in_order, (more,) * 3, (1, 4, 5), halved=True)
 
 
 def _same_regret() -> list[Finding]:
@@ -326,7 +317,7 @@ def _one_component() -> list[Finding]:
 def _uplink() -> list[Finding]:
     links = {case: _case(case).on("server") for case in (1, 6)}
     finding = at_least("", 2, **{"case 6 over 1, times": exact(links[6] / links[1])})
-    return [finding._replace(told=f"{finding.told} ({links[6]} server links over {links[1]})")]
+    return [finding.adding(f" ({links[6]} server links over {links[1]})")]
 
 
 def _one_way() -> list[Finding]:
@@ -334,7 +325,7 @@ def _one_way() -> list[Finding]:
     graph = graphs.make("complete", 20)
     sac, gis = exchange.sinks([graph]).on("sac"), exchange.flooding(graph).on("bound")
     finding = ordered("complete component of 20", **{"GIS over SAC": _more(gis, sac)})
-    return [finding._replace(told=f"{finding.told} ({gis} links a round over {sac})")]
+    return [finding.adding(f" ({gis} links a round over {sac})")]
 
 
 def _near_the_centre() -> list[Finding]:
@@ -348,8 +339,7 @@ def _near_the_centre() -> list[Finding]:
         for name in ("ring", "complete"):
             more = _more(links[name], links["star"])
             finding = ordered(f"{words}, {name} over star", _=more)
-            told = f"{finding.told} ({links[name]} over {links['star']})"
-            found.append(finding._replace(told=told))
+            found.append(finding.adding(f" ({links[name]} over {links['star']})"))
     return found
 
 
@@ -359,7 +349,7 @@ def _slowest() -> list[Finding]:
         for spec in ("20x5:ring", "53,24,10,6,7:ring")
     ]
     finding = ordered("rings", **{"unbalanced over balanced": _more(waits[1], waits[0])})
-    return [finding._replace(told=f"{finding.told} ({waits[1]} slots of waiting over {waits[0]})")]
+    return [finding.adding(f" ({waits[1]} slots of waiting over {waits[0]})")]
 
 
 def _linear() -> list[Finding]:
@@ -393,12 +383,12 @@ SETTLED = [
     Settled("VII-B1", "has the smallest communication cost", "Links of a round, M = 50.", _star_is_cheapest),
     Settled("VII-B1", "which introduces a huge communication cost", "Against the star; huge: at least double.", _huge),
     Settled("VII-C1", "can finally achieve similar per-agent regrets", "Complete components have no wait.", _same_regret),
-    Settled("VII-C1", "the communication cost gradually increases", "Cases 1, 2, 3.", _gradually),
+    Settled("VII-C1", "the communication cost gradually increases", "Cases 1, 2, 3.", _GRADUALLY),
     Settled("VII-C1", "requires us to establish more agent-to-agent links", "The reason counts edges, and so does figure 11. Theorem 4 counts hops to the sinks, by which the costs of cases 1, 2 and 3 do not "
         "increase: the paper has two meters.", _two_meters),
-    Settled("VII-C1", "(like star graph) achieve smaller communication cost", "Cases 1 and 4 against 5.", _stars),
-    Settled("VII-C1", "significantly reduces the communication cost compared with the centralized setting", "Case 6 against 1, 4 and 5; significantly: to half at most.", _against_server),
-    Settled("VII-C1", "or the fully-decentralized setting(case 3)", "Case 3 against 1, 4 and 5.", _against_graph),
+    Settled("VII-C1", "(like star graph) achieve smaller communication cost", "Cases 1 and 4 against 5.", functools.partial(_in_order, (1, 4), (5, 5))),
+    Settled("VII-C1", "significantly reduces the communication cost compared with the centralized setting", "Case 6 against 1, 4 and 5; significantly: to half at most.", _half_of(6)),
+    Settled("VII-C1", "or the fully-decentralized setting(case 3)", "Case 3 against 1, 4 and 5.", _half_of(3)),
 ]  # fmt: skip
 
 UNMEASURED = [

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 
@@ -17,12 +15,20 @@ from experiments import common, fig12_heterogeneous_structures, table1_graphs
 from experiments.claims_measured import (
     FEWEST,
     ORACLE,
-    SHORT,
     Judge,
     largest,
     less,
+    over_gaps,
     over_horizons,
     slots,
+)
+from experiments.claims_runs import (
+    AGENTS,
+    events_failed,
+    fixed,
+    gaps_of,
+    slots_to_tell_all,
+    uniform,
 )
 from experiments.verdicts import (
     ALIKE,
@@ -60,9 +66,8 @@ from fmab_jax.analysis import theory
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.words import written
 from fmab_jax.core import exchanges as exchange
-from fmab_jax.core import graphs, keys, problems
+from fmab_jax.core import graphs
 
-AGENTS, ARMS = 50, 100
 # Times the seeds of a figure: they look for lost best arms, and for E_R itself, where it can be
 # decided and where it cannot.
 MANY, EVENTS, FEW_EVENTS = 1000, 100, 10
@@ -73,30 +78,6 @@ AMPLE = (20, 40)
 GRAPH, COMPONENTS = "ring", "5x10:ring"  # ten rings of five agents
 # Repetitions of gossiping.
 GOSSIPS = 100
-
-
-@functools.cache
-def uniform(agents: int = AGENTS, arms: int = ARMS) -> problems.Problem:
-    """Returns the paper's instance."""
-    return fmab.Problem.uniform(agents, arms)
-
-
-@functools.cache
-def fixed() -> problems.Problem:
-    """Returns one instance, small enough for horizons at which orders show."""
-    return fmab.Problem.with_gap(50, 10, 0.1).fixed(0)
-
-
-@functools.cache
-def gaps_of(problem: problems.Problem, instances: int) -> np.ndarray:
-    """Returns [seed, arm] gaps of the instances that the first seeds draw."""
-    with jax.enable_x64(True):
-
-        def one(seed: Any) -> Any:
-            return bound.draw(keys.seed_key(jnp.uint32(0), seed)).gaps
-
-        bound = problem.bind(problem.agents)
-        return np.asarray(jax.vmap(one)(jnp.arange(instances, dtype=jnp.uint32)))
 
 
 # --- the good event and the rounds --------------------------------------------------------------
@@ -139,85 +120,12 @@ def _rounds_identify(data: Data, horizon: int) -> Finding:
     return finding.adding(words, most_rounds_over_allowed=most, one_arm_left=decided)
 
 
-class Epochs(NamedTuple):
-    """What Algorithm 1 did on some instances.
-
-    Attributes:
-        gone: [instance, arm] pulls of an agent when the arm left; 0 if it did not.
-        regret: [instance] at T, summed over agents.
-        failed: [instance] whether an aggregate was ever farther than C(r) from its arm's mean.
-    """
-
-    gone: np.ndarray
-    regret: np.ndarray
-    failed: np.ndarray
-
-
-def epochs_of(
-    means: np.ndarray, horizon: int, rng: np.random.Generator, epsilon: float = 1.0
-) -> Epochs:
-    """Runs Algorithm 1 on [instance, arm] means: a few lines of NumPy, all instances at once.
-
-    It is for what results do not keep: pulls of single arms, and the event of the proofs.
-    """
-    count, M = len(means), AGENTS
-    gaps = means.max(axis=1, keepdims=True) - means
-    active = np.ones(means.shape, bool)
-    total, gone = np.zeros(means.shape), np.zeros(means.shape)
-    pulls, left = np.zeros(count), np.full(count, float(horizon))
-    regret, failed, running = np.zeros(count), np.zeros(count, bool), np.ones(count, bool)
-    for r in range(1, 64):
-        arms = active.sum(axis=1)
-        width = np.log(8 * arms * r * r * horizon)
-        noisy = r * math.sqrt(2 * math.log(8 * ARMS * r * r * horizon))
-        target = 2.0**-r
-        need = np.maximum(8 * width / (M * target**2), 8 * noisy / (M**1.5 * epsilon * target))
-        fresh = np.maximum(np.ceil(need), pulls + 1) - pulls
-        running &= (arms * fresh <= left) & (arms > 1)
-        if not running.any():
-            break
-        fresh = np.where(running, fresh, 0.0)
-        left -= arms * fresh
-        pulls += fresh
-        regret += M * fresh * np.where(active, gaps, 0.0).sum(axis=1)
-        i, k = np.nonzero(active & running[:, None])
-        total[i, k] += rng.binomial((M * fresh[i]).astype(np.int64), means[i, k])
-        # A sum of M Laplace draws is the difference of two gamma draws of shape M.
-        total[i, k] += (rng.gamma(M, size=len(i)) - rng.gamma(M, size=len(i))) / (M * epsilon)
-        each = np.where(active, total / (M * pulls[:, None]), -np.inf)
-        radius = np.sqrt(width / (2 * M * pulls)) + 2 * noisy / (M**1.5 * epsilon * pulls)
-        off = np.abs(np.where(active, each - means, 0.0)) > radius[:, None]
-        failed |= off.any(axis=1) & running
-        leaves = active & running[:, None] & (each <= (each.max(axis=1) - 2 * radius)[:, None])
-        gone[leaves] = np.broadcast_to(pulls[:, None], gone.shape)[leaves]
-        active &= ~leaves
-    regret += M * left * np.where(active, gaps, 0.0).sum(axis=1) / active.sum(axis=1)
-    return Epochs(gone, regret, failed)
-
-
-def events_failed(horizon: int, seeds: int, seed: int = 0) -> int:
-    """Returns in how many seeds E_R fails, each with its own means from U[0, 1]."""
-    rng = np.random.default_rng(seed)
-    failed = 0
-    for start in range(0, seeds, 1000):
-        means = rng.random((min(1000, seeds - start), ARMS))
-        failed += int(epochs_of(means, horizon, rng).failed.sum())
-    return failed
-
-
-def pulls_of_arms(horizon: int, instances: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Returns pulls [instance, arm] of an agent when the arm left, 0 if it did not, and regret."""
-    means = 1 - gaps_of(uniform(), instances)
-    found = epochs_of(means, horizon, np.random.default_rng(seed))
-    return found.gone, found.regret
-
-
 # --- orders in T, epsilon, M and p --------------------------------------------------------------
 
 LONG = [10**5, 10**7, 10**9, 10**11]
 EPSILONS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, None]
 FAR = 10**10
-Exponents = Callable[[Data], list[tuple[str, Measured]]]
+Powers = Callable[[Data], list[tuple[str, Measured]]]
 # Epsilon, in units of the printed crossover.
 RANGE = [2.0 ** (power / 2) for power in range(-14, 11)]
 
@@ -344,17 +252,6 @@ def _log_powers(data: Data) -> list[tuple[str, Measured]]:
     return found
 
 
-def _log_power_at_most(data: Data) -> list[Finding]:
-    return [at_most(words, 1.5, **{"power of log T": power}) for words, power in _log_powers(data)]
-
-
-def _log_power_attained(data: Data) -> list[Finding]:
-    return [
-        attained(valued(words, 1.5, **{"power of log T": power}))
-        for words, power in _log_powers(data)
-    ]
-
-
 def _agents_exponents(data: Data) -> list[tuple[str, Measured]]:
     numbers = [10, 100, 1000]
     means = fixed().means[0]
@@ -369,15 +266,15 @@ def _agents_exponents(data: Data) -> list[tuple[str, Measured]]:
     return found
 
 
-def _bound(exponents: Exponents, most: float) -> Judge:
+def _bound(powers: Powers, most: float, name: str = "exponent") -> Judge:
     """A bound's term: towards few agents, or much privacy, regret grows no faster than it."""
-    return lambda data: [at_most(words, most, exponent=power) for words, power in exponents(data)]
+    return lambda data: [at_most(words, most, **{name: power}) for words, power in powers(data)]
 
 
-def _reaches(exponents: Exponents, value: float) -> Judge:
+def _reaches(powers: Powers, value: float, name: str = "exponent") -> Judge:
     """Regret grows just as the bound's term."""
     return lambda data: [
-        attained(valued(words, value, exponent=power)) for words, power in exponents(data)
+        attained(valued(words, value, **{name: power})) for words, power in powers(data)
     ]
 
 
@@ -501,14 +398,6 @@ def _m_times(data: Data) -> list[tuple[str, Measured]]:
     ]
 
 
-def _at_most_m_times(data: Data) -> list[Finding]:
-    return [at_most(words, float(AGENTS), times=times) for words, times in _m_times(data)]
-
-
-def _just_m_times(data: Data) -> list[Finding]:
-    return [attained(valued(words, float(AGENTS), times=times)) for words, times in _m_times(data)]
-
-
 def _constant(data: Data) -> list[Finding]:
     """Regret under ample budgets over that without one: by what share it changes with T."""
     found = []
@@ -569,22 +458,19 @@ def _worst_case(data: Data) -> list[Finding]:
     return found
 
 
-def _fewer_rounds_cost(data: Data) -> list[Finding]:
-    found = []
-    for gap, words in SHORT.items():
-        for horizon in data.horizons:
-            cells = [
-                data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (2, "none")
-            ]
-            condition = f"{slots(horizon)}, {words}"
-            finding = ordered(condition, **{"R = 2 over no budget": excess(*cells)})
-            found.append(_of_the_theorem(finding, gap))
-    return found
+def _by_gap(one: Callable[[Data, int, str, str], Finding]) -> Judge:
+    """Returns who judges with both gaps; one with another than Theorem 2's is only told."""
+
+    def of_theorem(data: Data, horizon: int, gap: str, condition: str) -> Finding:
+        finding = one(data, horizon, gap, condition)
+        return finding if gap == ORACLE else finding.uncounted("another Δ than the theorem's")
+
+    return over_gaps(of_theorem)
 
 
-def _of_the_theorem(finding: Finding, gap: str) -> Finding:
-    """Returns the finding; one with another gap than Theorem 2's is told, but not judged."""
-    return finding if gap == ORACLE else finding.uncounted("another Δ than the theorem's")
+def _fewer_rounds_cost(data: Data, horizon: int, gap: str, condition: str) -> Finding:
+    cells = [data.end("fig06_rounds", horizon, schedule_gap=gap, rounds=r) for r in (2, "none")]
+    return ordered(condition, **{"R = 2 over no budget": excess(*cells)})
 
 
 def _spent(data: Data, horizon: int, gap: str) -> tuple[Any, np.ndarray]:
@@ -616,37 +502,28 @@ def _of_all(condition: str, cells: Any, good: np.ndarray) -> Finding:
     )
 
 
-def _commits(data: Data) -> list[Finding]:
+def _commits(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     """Of the runs that have spent their budget, those that play a best arm."""
-    found = []
-    for gap, words in SHORT.items():
-        for horizon in data.horizons:
-            cells, spent = _spent(data, horizon, gap)
-            wrong = cells.worse_arm_played.values.astype(bool) & spent
-            finding = _of_spent(f"{slots(horizon)}, {words}", cells, spent, ~wrong)
-            if wrong.any():
-                most = largest(cells.regret.values[wrong])
-                lost = int(cells.best_arm_lost.values[wrong].sum())
-                told = (
-                    f"; of {int(wrong.sum()):,} others {lost} lost the best arm, their "
-                    f"regret is up to {most.estimate:,.0f}"
-                )
-                finding = finding.adding(told, largest_regret_of_a_worse_arm=most)
-            found.append(_of_the_theorem(finding, gap))
-    return found
+    cells, spent = _spent(data, horizon, gap)
+    wrong = cells.worse_arm_played.values.astype(bool) & spent
+    finding = _of_spent(condition, cells, spent, ~wrong)
+    if not wrong.any():
+        return finding
+    most = largest(cells.regret.values[wrong])
+    lost = int(cells.best_arm_lost.values[wrong].sum())
+    told = (
+        f"; of {int(wrong.sum()):,} others {lost} lost the best arm, their "
+        f"regret is up to {most.estimate:,.0f}"
+    )
+    return finding.adding(told, largest_regret_of_a_worse_arm=most)
 
 
-def _commits_in_all(data: Data) -> list[Finding]:
+def _commits_in_all(data: Data, horizon: int, gap: str, condition: str) -> Finding:
     """Of all runs, those that identify a best arm: by their budget's last round, or before it."""
-    found = []
-    for gap, words in SHORT.items():
-        for horizon in data.horizons:
-            cells, spent = _spent(data, horizon, gap)
-            wrong = cells.worse_arm_played.values | cells.best_arm_lost.values
-            good = (spent | (cells.active_arms.values == 1)) & ~wrong.astype(bool)
-            finding = reached(_of_all(f"{slots(horizon)}, {words}", cells, good))
-            found.append(_of_the_theorem(finding, gap))
-    return found
+    cells, spent = _spent(data, horizon, gap)
+    wrong = cells.worse_arm_played.values | cells.best_arm_lost.values
+    good = (spent | (cells.active_arms.values == 1)) & ~wrong.astype(bool)
+    return reached(_of_all(condition, cells, good))
 
 
 def _removed_by_the_last_round(data: Data, horizon: int) -> Finding:
@@ -756,43 +633,6 @@ def _table_ones(*named: str) -> Judge:
     ]
 
 
-def slots_to_tell_all(graph: Any, runs: int, whole: bool, seed: int = 0) -> np.ndarray:
-    """Returns in how many slots everybody has heard of everybody, by the paper's gossiping.
-
-    In each slot an agent sends to one neighbour, drawn anew: all that it has heard, or, as in the
-    SPIN papers, each message goes on alone, from the agent that it reached last.
-
-    Args:
-        graph: Of the agents.
-        runs: Independent repetitions.
-        whole: All that was heard, rather than each message alone.
-        seed: Of the draws.
-    """
-    rng = np.random.default_rng(seed)
-    agents = graph.number_of_nodes()
-    near = [np.fromiter(graph[node], np.int64) for node in sorted(graph)]
-    most = max(map(len, near))
-    table = np.stack([np.resize(each, most) for each in near])
-    degree = np.array([len(each) for each in near])
-    slots_ = np.zeros(runs, np.int64)
-    known = np.broadcast_to(np.eye(agents, dtype=bool), (runs, agents, agents)).copy()
-    place = np.broadcast_to(np.arange(agents), (runs, agents)).copy()
-    open_ = np.arange(runs)
-    while len(open_):
-        slots_[open_] += 1
-        who = np.broadcast_to(np.arange(agents), (len(open_), agents)) if whole else place[open_]
-        to = table[who, (rng.random(who.shape) * degree[who]).astype(np.int64)]
-        if whole:  # [run, agent, message]
-            sent = np.zeros((len(open_), agents, agents), np.float32)
-            np.put_along_axis(sent, to[:, None, :], 1.0, axis=1)
-            known[open_] |= (sent @ known[open_].astype(np.float32)) > 0
-        else:
-            place[open_] = to
-            known[open_[:, None], to, np.arange(agents)] = True
-        open_ = open_[~known[open_].all(axis=(1, 2))]
-    return slots_
-
-
 def _gossip_is_slow(data: Data) -> list[Finding]:
     """Slots until all have heard all, gossiping over GIS."""
     found, averaged = [], []
@@ -893,7 +733,7 @@ ROWS = [
     Row("IV-A, Theorem 1", r"\frac{K\log T \sqrt{\log(KT\log T)}}{\sqrt{M}\epsilon}", "e in R(M) = R(10 M) 10^e at ε = 10⁻⁶, one instance: at most 1/2.",
         _bound(_agents_exponents, 0.5), "maps"),
     Row("IV-A, Theorem 1", r"\frac{K\log T \sqrt{\log(KT\log T)}}{\sqrt{M}\epsilon}", "The same: is it attained, e = 1/2?", _reaches(_agents_exponents, 0.5), "maps"),
-    Row("IV-A, Remark 1", "may bring the performance loss", "Regret at R = 2 over that without a budget: above 0.", _fewer_rounds_cost, "fig06"),
+    Row("IV-A, Remark 1", "may bring the performance loss", "Regret at R = 2 over that without a budget: above 0.", _by_gap(_fewer_rounds_cost), "fig06"),
     Row("IV-A, Remark 1", r"until reaching $O(\frac{K\log(KT\log T)}{\Delta})$", "One instance, T = 10¹⁰. Regret falls as ε grows until it reaches the first term, that of no noise: not more at ε = 1.", _until_reaching, "maps",
         "Read the other way, regret would stop growing as ε falls: it does not, and a maximum of two terms says that it does not."),
     Row("IV-A, proof outline", "communication rounds are needed to identify the suboptimal arm",
@@ -901,9 +741,9 @@ ROWS = [
     Row("Appendix B, step 1", r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$", "Seeds in which an aggregate is farther than C(r) from its arm's mean: at most 1/T. Algorithm 1 in NumPy.", _good_event, "epochs_of",
         "Who loses no best arm need not have E_R: that is a consequence. The steps of the proof are another question: see below."),
     Row("IV-B", "identify the best arm after the $R$-th communication round with high probability",
-        "Of the runs that have made R rounds, those that play a best arm: high probability.", _commits, "fig06, maps"),
+        "Of the runs that have made R rounds, those that play a best arm: high probability.", _by_gap(_commits), "fig06, maps"),
     Row("IV-B", "identify the best arm after the $R$-th communication round with high probability",
-        "Of all runs, those that within R rounds have only a best arm left, or play one after round R: high probability.", _commits_in_all, "fig06, maps",
+        "Of all runs, those that within R rounds have only a best arm left, or play one after round R: high probability.", _by_gap(_commits_in_all), "fig06, maps",
         _WHETHER_REACHED),
     Row("Appendix C, step 2", "is removed from the active arm set after the $R-$th communication",
         f"Of the runs that have made R rounds, those with one arm left: high probability. {_OWN}", over_horizons(_removed_by_the_last_round), "fig06",
@@ -917,8 +757,8 @@ ROWS = [
         "O(.) leaves room for a constant: that of the bound. No step of the proof produces the M."),
     Row("IV-B, Remark 2", "we can recover $R_{C}(T)$", f"R = 20 and 40, p = 1, over no budget: recovered. {_OWN}", over_horizons(_recovers_server), "cdp_mab",
         "A budget of so many rounds looks more often than the doubling schedule, so arms leave earlier."),
-    Row("IV-B, Remark 2", "we can obtain $MR_C(T)$ regret", "As an upper bound: agents alone, summed over agents, over CDP-MAB: at most M.", _at_most_m_times, "single_mab"),
-    Row("IV-B, Remark 2", "we can obtain $MR_C(T)$ regret", "As an equality: the same ratio is M.", _just_m_times, "single_mab",
+    Row("IV-B, Remark 2", "we can obtain $MR_C(T)$ regret", "As an upper bound: agents alone, summed over agents, over CDP-MAB: at most M.", _bound(_m_times, float(AGENTS), "times"), "single_mab"),
+    Row("IV-B, Remark 2", "we can obtain $MR_C(T)$ regret", "As an equality: the same ratio is M.", _reaches(_m_times, float(AGENTS), "times"), "single_mab",
         "A short horizon ends before either has left its first epochs."),
     Row("IV-B, Remark 2", "not worse than the non-communication case", f"(p, R) over agents alone, at the least R that is at least 4 log T / (3 log pM), the remark's own condition: not worse. {_OWN}", _not_worse, "fig07, maps",
         "R = 2 is shown to tell what the condition is good for."),
@@ -926,8 +766,8 @@ ROWS = [
         "e in R(ε) ~ ε^-e over the whole range, one instance, T = 10¹⁰; the printed crossover is at ε = Δ sqrt(log(T) / M) = 0.068. Well below it e is at least 1/2, "
         "above it at most 1/2.", _crossover, "maps",
         "Three crossings: the printed one; where noise ceases to decide, by the exponent; where the two terms of S(r) are equal, which moves with the epoch."),
-    Row("IV-C1", r"a $O(\frac{\log ^{1.5} T}{\epsilon \sqrt{M}})$ regret", "One instance, ε = 10⁻⁴: e in R ~ (log T)^e: at most 1.5.", _log_power_at_most, "maps"),
-    Row("IV-C1", r"a $O(\frac{\log ^{1.5} T}{\epsilon \sqrt{M}})$ regret", "The same: is it attained, e = 1.5?", _log_power_attained, "maps",
+    Row("IV-C1", r"a $O(\frac{\log ^{1.5} T}{\epsilon \sqrt{M}})$ regret", "One instance, ε = 10⁻⁴: e in R ~ (log T)^e: at most 1.5.", _bound(_log_powers, 1.5, "power of log T"), "maps"),
+    Row("IV-C1", r"a $O(\frac{\log ^{1.5} T}{\epsilon \sqrt{M}})$ regret", "The same: is it attained, e = 1.5?", _reaches(_log_powers, 1.5, "power of log T"), "maps",
         "On a fixed instance the number of rounds stops growing, and only the root of log T is left."),
     Row("IV-C2", "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved", f"e in R(p = 0.2) = R_C 5^e, R = 20 and 40: at most 3/2. {_OWN}", over_horizons(_participation_at_most), "maps"),
     Row("IV-C2", "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved", "One instance, no budget: is it attained, e = 3/2?", _participation_attained, "maps"),

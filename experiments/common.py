@@ -126,13 +126,10 @@ def leaks(members: Mapping[str, Any], agents: int) -> str:
     return f"Leak of one reward to whoever sees the messages of its agent: {seen.grouped(said)}"
 
 
-def level_at_end(where: str, regret: Mapping[int, xr.DataArray]) -> str:
+def level_at_end(where: str, means: Mapping[int, float]) -> str:
     """Says the mean regret at each horizon that differences are to be compared with."""
-    means = [
-        f"{float(curve.isel(time=-1).mean()):,.0f} (T = {whole(horizon)})"
-        for horizon, curve in regret.items()
-    ]
-    return f"Mean regret {where} at T: {', '.join(means)}"
+    told = [f"{mean:,.0f} (T = {whole(horizon)})" for horizon, mean in means.items()]
+    return f"Mean regret {where} at T: {', '.join(told)}"
 
 
 def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Dataset]:
@@ -150,18 +147,31 @@ def renamed(results: Results, **names: Mapping[str, str]) -> dict[int, xr.Datase
 
 def caption(setting: str, results: Results, *sentences: str, bars: str = "") -> str:
     """Returns setting, horizons, seeds, band (or bars), further sentences, what went wrong."""
-    horizons = [whole(horizon) for horizon in results]
-    listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
     shown = f"Lines: means over the seeds; shaded: {describe(LEVEL, 'simultaneous')}"
     if bars:
         shown = f"{bars}: pointwise {100 * LEVEL:g} % confidence interval (Student t)"
     parts = [
-        f"{setting}, T = {listed} slots, {seeds_of({T: [d] for T, d in results.items()})}",
+        setting_of(setting, {T: [data] for T, data in results.items()}),
         shown,
         *sentences,
         *_went_wrong(results),
     ]
     return ". ".join(parts) + "."
+
+
+def listed(horizons: Iterable[int]) -> str:
+    """Writes horizons: "10⁴, 10⁵ and 10⁶"."""
+    return seen.listed(map(whole, horizons))
+
+
+def setting_of(setting: str, results: Mapping[int, Sequence[xr.Dataset]]) -> str:
+    """Writes what all runs share, their horizons and their seeds.
+
+    Args:
+        setting: What they share.
+        results: All that is drawn, by horizon.
+    """
+    return f"{setting}, T = {listed(results)} slots, {seeds_of(results)}"
 
 
 def seeds_of(results: Mapping[int, Sequence[xr.Dataset]]) -> str:

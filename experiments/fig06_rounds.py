@@ -9,10 +9,8 @@ picture of its own, whose second row is the paired difference to no budget.
 
 from pathlib import Path
 
-import xarray as xr
-
 import fmab_jax as fmab
-from experiments import common, pictures, seen
+from experiments import common, differences, pictures
 
 AGENTS, ARMS = 50, 100
 EPSILON = 1
@@ -23,20 +21,14 @@ FILES = dict(zip(GAPS, ("_smallest_gap", ""), strict=True))
 NO_BUDGET = "no budget"
 NEAR = 1000  # differences below it lie on a linear scale where the others are logarithmic
 
-
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
-    """Runs every R with both gaps, at p = 1."""
-    return fmab.sweep(
-        fmab.cdp_mab,
-        fmab.Problem.uniform(AGENTS, ARMS),
-        epsilon=EPSILON,
-        schedule_gap=GAPS,
-        rounds=ROUNDS,
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
-        store=store,
-    )
+# Every R with both gaps, at p = 1.
+sweep = differences.swept(
+    fmab.cdp_mab,
+    fmab.Problem.uniform(AGENTS, ARMS),
+    epsilon=EPSILON,
+    schedule_gap=GAPS,
+    rounds=ROUNDS,
+)
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
@@ -47,33 +39,12 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
 def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
     """Draws regret over time, and what a budget costs over the logarithm of time."""
     results = {horizon: data.sel(schedule_gap=gap) for horizon, data in results.items()}
-    regret, more = {}, {}
-    for horizon, data in results.items():
-        curves = {name_of(r): data.regret.isel(rounds=i) for i, r in enumerate(ROUNDS)}
-        regret[horizon] = common.paired_bands(curves, NO_BUDGET)
-        more[horizon] = common.difference_bands(curves, NO_BUDGET)
-
-    references = {T: float(each[NO_BUDGET]["mean"][-1]) for T, each in regret.items()}
+    found = differences.beside(
+        results,
+        NO_BUDGET,
+        lambda data: {name_of(r): data.regret.isel(rounds=i) for i, r in enumerate(ROUNDS)},
+    )
     linear = GAPS[gap] is not None
-
-    def page(page: pictures.Page) -> None:
-        labels = ["regret, sum over agents", "more than with no budget, paired"]
-        axes = page.panels(labels, common.titles(results))
-        for (top, bottom), horizon in zip(axes.T, results, strict=True):
-            page.handles = common.draw_bands(top, regret[horizon])
-            pictures.draw_difference(bottom, more[horizon])
-            if not linear:  # the curves are orders of magnitude apart
-                top.set(xlim=0, yscale="log")
-                bottom.set_yscale("symlog", linthresh=NEAR, linscale=0.4)
-                least = min(float(band["lower"].min()) for band in more[horizon].values())
-                bottom.set_ylim(min(-0.3 * NEAR, 1.5 * least))
-            else:
-                top.set(xlim=0, ylim=0)
-        if linear:
-            page.percent(
-                list(axes[1]), references.values(), [pictures.ends(b) for b in more.values()]
-            )
-
     caption = common.caption(
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1",
         results,
@@ -81,19 +52,16 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
         common.PAIRED.format(NO_BUDGET),
         "More than with no budget: difference of regret, seed by seed, over the logarithm of time"
         + f"; linear up to {NEAR}, logarithmic beyond" * (not linear)
-        + pictures.in_percent(references.values(), more.values(), "the regret at T of no budget")
-        * linear,
+        + found.in_percent("the regret at T of no budget") * linear,
         common.leaks({"CDP-MAB": fmab.cdp_mab(EPSILON)}, AGENTS),
     )
-    last = max(results)
-    found = {label: pictures.end_of(band) for label, band in more[last].items()}
-    listed = ", ".join(f"{mean:+,.0f} at {label}" for label, (mean, _, _) in found.items())
     alt = (
-        f"Regret at T = {common.whole(last)}, beside the "
-        f"{references[last]:,.0f} of no budget: {listed}. From the smallest R "
-        f"to the largest, the difference {seen.course(list(found.values()))}."
+        f"Regret at T = {common.whole(found.last)}, beside the {found.references[found.last]:,.0f} "
+        f"of no budget: {found.told('{mean:+,.0f} at {label}')}. From the smallest R to the "
+        f"largest, the difference {found.course()}."
     )
-    rows = pictures.curve_rows({"regret": regret, "difference to no budget": more})
+    rows = pictures.curve_rows({"regret": found.regret, "difference to no budget": found.more})
+    page = found.below_regret("more than with no budget, paired", near=None if linear else NEAR)
     name = f"fig06_rounds{FILES[gap]}"
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
 

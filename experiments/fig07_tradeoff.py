@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import common, pictures, seen
+from experiments import common, differences, pictures, seen
 from experiments.fig06_rounds import FILES, GAPS, ROUNDS, budget_in_words, name_of
+from experiments.notes import Note, write_beside
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 50, 100
@@ -30,21 +31,15 @@ OPEN = {"markerfacecolor": "none", "markeredgewidth": 0.8}
 TOLD = 1  # the p whose budgets are told beside the markers
 HEIGHT = 2.1
 
-
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
-    """Runs every pair with both gaps."""
-    return fmab.sweep(
-        fmab.cdp_mab,
-        fmab.Problem.uniform(AGENTS, ARMS),
-        epsilon=EPSILON,
-        schedule_gap=GAPS,
-        participation=PARTICIPATIONS,
-        rounds=ROUNDS,
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
-        store=store,
-    )
+# Every pair with both gaps.
+sweep = differences.swept(
+    fmab.cdp_mab,
+    fmab.Problem.uniform(AGENTS, ARMS),
+    epsilon=EPSILON,
+    schedule_gap=GAPS,
+    participation=PARTICIPATIONS,
+    rounds=ROUNDS,
+)
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
@@ -81,7 +76,7 @@ def _draw(gap: str, results: common.Results, folder: Path) -> list[Path]:
 
         def fit() -> None:
             for panel, words, lines in zip(axes, notes, places, strict=True):
-                pictures.write_beside(panel, words, lines)
+                write_beside(panel, words, lines)
 
         page.fit = fit
         page.handles = [
@@ -220,12 +215,12 @@ def _drawn(table: xr.Dataset) -> list[list[tuple[float, float]]]:
     return lines
 
 
-def _numbers(table: xr.Dataset) -> list[pictures.Note]:
+def _numbers(table: xr.Dataset) -> list[Note]:
     """Returns the budgets that are told beside the markers of one line."""
     row, colour = table.sel(participation=TOLD), COLOURS[PARTICIPATIONS.index(TOLD)]
     places = zip(row.cost.values.tolist(), row.regret.values.tolist(), strict=True)
     return [
-        pictures.Note(at, str(rounds), colour)
+        Note(at, str(rounds), colour)
         for at, rounds in zip(places, ROUNDS, strict=True)
         if rounds is not None
     ]

@@ -9,10 +9,8 @@ are alike; where they differ, single agents settle on their local best arms and 
 from itertools import product
 from pathlib import Path
 
-import xarray as xr
-
 import fmab_jax as fmab
-from experiments import common, pictures, seen
+from experiments import common, differences, pictures, seen
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 5, 10
@@ -31,21 +29,15 @@ LOOKS = (
     {"color": "black", "linestyle": style.STROKES[2]},
 )
 
-
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
-    """Runs both algorithms on both reward structures."""
-    return fmab.sweep(
-        ALGORITHMS,
-        fmab.Problem.heterogeneous,
-        agents=AGENTS,
-        arms=ARMS,
-        epsilon=EPSILON,
-        spread=SPREADS,
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
-        store=store,
-    )
+# Both algorithms on both reward structures.
+sweep = differences.swept(
+    ALGORITHMS,
+    fmab.Problem.heterogeneous,
+    agents=AGENTS,
+    arms=ARMS,
+    epsilon=EPSILON,
+    spread=SPREADS,
+)
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:

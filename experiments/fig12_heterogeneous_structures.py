@@ -6,14 +6,15 @@ section has 100 agents, the others 100 arms, and the remark on delays needs grap
 one ring of 100 against five rings of 20.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 import fmab_jax as fmab
-from experiments import common, pictures, seen
+from experiments import common, differences, pictures, seen
 from fmab_jax.plots import style
 
 AGENTS, ARMS = 100, 100
@@ -31,89 +32,82 @@ LOOKS = [
 ]
 
 
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
-    """Runs every structure on both reward structures, paired."""
-    return fmab.sweep(
-        ALGORITHMS,
+def study(algorithms: Mapping[str, Any], spreads: Any) -> Callable[..., xr.Dataset]:
+    """Returns a sweep of structures over spreads of the means, paired."""
+    return differences.swept(
+        algorithms,
         fmab.Problem.heterogeneous,
         agents=AGENTS,
         arms=ARMS,
         epsilon=EPSILON,
         graph=GRAPH,
         components=COMPONENTS,
-        spread=SPREADS,
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
+        spread=spreads,
         sum_agents=False,
-        store=store,
     )
+
+
+sweep = study(ALGORITHMS, SPREADS)
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the difference to CDP-MAB on the same rewards over the logarithm of time."""
-    more: dict[int, dict[str, xr.Dataset]] = {}
-    levels = []
-    for spread in SPREADS:
-        for horizon, data in results.items():
-            curves = {name: data.regret.sel(algorithm=name, spread=spread) for name in ALGORITHMS}
-            found = common.difference_bands(curves, "CDP")
-            labelled = {f"{NAMES[name]}, {spread}": band for name, band in found.items()}
-            more.setdefault(horizon, {}).update(labelled)
-        server = {T: d.regret.sel(algorithm="CDP", spread=spread) for T, d in results.items()}
-        levels.append(common.level_at_end(f"of CDP-MAB, {spread},", server))
-
+    rewards = {
+        spread: differences.beside(
+            results, "CDP", functools.partial(_curves, spread=spread), regret=False
+        )
+        for spread in SPREADS
+    }
     server = {T: d.regret.sel(algorithm="CDP").isel(time=-1) for T, d in results.items()}
-    # Of both reward structures, whose means are close.
-    references = {T: float(each.mean()) for T, each in server.items()}
-
-    def page(page: pictures.Page) -> None:
-        labels = ["regret minus that of CDP-MAB, paired"]
-        axes = page.panels(labels, common.titles(results), height=1.9)[0]
-        for panel, horizon in zip(axes, results, strict=True):
-            page.handles = []
-            for (label, band), own in zip(more[horizon].items(), LOOKS, strict=True):
-                page.handles += pictures.draw_difference(panel, {label: band}, **own)
-        page.percent(list(axes), references.values(), [pictures.ends(b) for b in more.values()])
+    found = differences.Differences(
+        results,
+        {
+            T: {
+                f"{NAMES[name]}, {spread}": band
+                for spread, each in rewards.items()
+                for name, band in each.more[T].items()
+            }
+            for T in results
+        },
+        # Of both reward structures, whose means are close.
+        {T: float(each.mean()) for T, each in server.items()},
+    )
 
     share = common.disagreement(AGENTS, ARMS, SPREADS["heterogeneous"])
     caption = common.caption(
         f"M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, {STRUCTURES}",
         common.renamed(results, algorithm=NAMES),
         "Differences to CDP-MAB on the same rewards, seed by seed, over the logarithm of time"
-        + pictures.in_percent(
-            references.values(), more.values(), "the mean regret of CDP-MAB at T on both rewards"
+        + found.in_percent("the mean regret of CDP-MAB at T on both rewards"),
+        *(
+            common.level_at_end(f"of CDP-MAB, {spread},", each.references)
+            for spread, each in rewards.items()
         ),
-        *levels,
         f"Heterogeneous: {common.DIFFER}; the local best arm of {100 * share:.0f} % of the agents "
         "is not the global best",
         leaks(ALGORITHMS),
     )
-    last = max(results)
-    found = {
-        T: {label: pictures.end_of(band) for label, band in each.items()}
-        for T, each in more.items()
-    }
-    listed = ", ".join(
-        f"{mean:+,.0f}, {seen.percent(mean, references[last])} ({label})"
-        for label, (mean, _, _) in found[last].items()
-    )
+    listed = found.told("{mean:+,.0f}, {share} ({label})")
     alike, apart = SPREADS
     larger = [
         each[f"{NAMES[name]}, {apart}"][1] > each[f"{NAMES[name]}, {alike}"][2]
-        for each in found.values()
+        for each in found.ends().values()
         for name in ALGORITHMS
         if name != "CDP"
     ]
-    every = [point for each in found.values() for point in each.values()]
     alt = (
-        f"Regret beside CDP-MAB, at T = {common.whole(last)}: {listed}. "
-        f"{seen.sides(every, 'differences at T')}. Where agents differ it is larger, beyond both "
-        f"bands, in {seen.tally(larger, 'pairs of a structure and a T')}."
+        f"Regret beside CDP-MAB, at T = {common.whole(found.last)}: {listed}. "
+        f"{seen.sides(found.every(), 'differences at T')}. Where agents differ it is larger, "
+        f"beyond both bands, in {seen.tally(larger, 'pairs of a structure and a T')}."
     )
-    rows = pictures.curve_rows({"difference to CDP-MAB": more})
+    rows = pictures.curve_rows({"difference to CDP-MAB": found.more})
+    page = found.alone("regret minus that of CDP-MAB, paired", looks=LOOKS)
     name = "fig12_heterogeneous_structures"
     return pictures.publish(pictures.Picture(name, page, caption, alt, rows), folder)
+
+
+def _curves(data: xr.Dataset, spread: str) -> dict[str, xr.DataArray]:
+    return {name: data.regret.sel(algorithm=name, spread=spread) for name in ALGORITHMS}
 
 
 def leaks(algorithms: Mapping[str, Any]) -> str:

@@ -4,22 +4,18 @@ Its axis is what the spread of the means does: the share of agents whose own bes
 best on average. The setting is that of figure 12, with agents alone besides.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-
-import xarray as xr
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen
 from experiments.fig12_heterogeneous_structures import (
     AGENTS,
     ARMS,
-    COMPONENTS,
     EPSILON,
-    GRAPH,
     NAMES,
     STRUCTURES,
     leaks,
+    study,
 )
 from fmab_jax.plots import style
 
@@ -32,34 +28,16 @@ ALGORITHMS = {
 WAITING = ("DDP", "HDP")
 SPREADS = (0, 0.25, 0.5, 0.75, 1)
 # Quickly, those of figure 12: their programs are compiled already.
-QUICK = (0, 1)
+QUICK = {"spread": [0, 1]}
 
-
-def sweep(
-    horizon: int, seeds: int, store: Path | None = None, spreads: Sequence[float] = SPREADS
-) -> xr.Dataset:
-    """Runs every structure at every spread."""
-    return fmab.sweep(
-        ALGORITHMS,
-        fmab.Problem.heterogeneous,
-        agents=AGENTS,
-        arms=ARMS,
-        epsilon=EPSILON,
-        graph=GRAPH,
-        components=COMPONENTS,
-        spread=list(spreads),
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
-        sum_agents=False,
-        store=store,
-    )
+# Every structure at every spread.
+sweep = study(ALGORITHMS, list(SPREADS))
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
     """Draws the difference to CDP-MAB on the same rewards, with its interval at each spread."""
     drawn = next(iter(results.values())).sizes["spread"]
-    spreads = SPREADS if drawn == len(SPREADS) else QUICK
+    spreads = SPREADS if drawn == len(SPREADS) else QUICK["spread"]
     shares = [100 * common.disagreement(AGENTS, ARMS, spread) for spread in spreads]
     more, levels, references = {}, [], {}
     for horizon, data in results.items():

@@ -25,7 +25,12 @@ TIMES = 8
 
 
 def run_paper(
-    algorithm: Any, horizon: int, seeds: int, store: Path | None, problem: Any = None, **given: Any
+    algorithm: Any,
+    horizon: int | list[int],
+    seeds: int,
+    store: Path | None,
+    problem: Any = None,
+    **given: Any,
 ) -> xr.Dataset:
     """Runs an algorithm on the paper's instance, or on another problem."""
     problem = fmab.Problem.uniform(AGENTS, ARMS) if problem is None else problem
@@ -43,10 +48,8 @@ def caption(setting: str, data: Mapping[int, Sequence[xr.Dataset]], *sentences: 
         data: Every result that is drawn, by horizon.
         *sentences: What else is to be said; "" for nothing.
     """
-    horizons = [common.whole(T) for T in data]
-    listed = " and ".join(filter(None, [", ".join(horizons[:-1]), horizons[-1]]))
     parts = [
-        f"{setting}, T = {listed} slots, {common.seeds_of(data)}",
+        common.setting_of(setting, data),
         *(text for text in sentences if text),
         *went_wrong([(T, each) for T, found in data.items() for each in found]),
     ]

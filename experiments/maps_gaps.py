@@ -20,11 +20,10 @@ from experiments import common, pictures, seen, verdicts
 from experiments.maps_common import (
     AGENTS,
     ARMS,
-    BATCH,
     EPSILON,
-    TIMES,
     caption,
     name_ticks,
+    run_paper,
     share_of,
 )
 from experiments.maps_pairs import regret_without
@@ -47,18 +46,9 @@ BOTH = "both"
 
 def sweep_gaps(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     """Runs every budget with every gap that a schedule is built for, and with the oracle's."""
-    return fmab.sweep(
-        fmab.cdp_mab,
-        fmab.Problem.uniform(AGENTS, ARMS),
-        epsilon=EPSILON,
-        schedule_gap={ORACLE: None} | {f"{gap:g}": gap for gap in GAPS},
-        rounds=list(BUDGETS),
-        horizon=horizon,
-        seeds=seeds,
-        times=TIMES,
-        batch=BATCH,
-        store=store,
-    )
+    gaps = {ORACLE: None} | {f"{gap:g}": gap for gap in GAPS}
+    own = {"epsilon": EPSILON, "schedule_gap": gaps, "rounds": list(BUDGETS)}
+    return run_paper(fmab.cdp_mab, horizon, seeds, store, **own)
 
 
 def sentences(cells: xr.DataArray, without: np.ndarray) -> dict[str, list[Measured]]:

@@ -18,7 +18,7 @@ from matplotlib.patheffects import withStroke
 
 import fmab_jax as fmab
 from experiments import common, pictures, seen, verdicts
-from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, caption
+from experiments.maps_common import AGENTS, ARMS, EPSILON, caption, run_paper
 from fmab_jax.plots import style
 
 PARTICIPATIONS = (0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
@@ -27,18 +27,8 @@ ROUNDS = (None, 2, 3, 4, 5, 6, 7, 8)
 
 def sweep_pairs(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     """Runs every participation with every budget, and with none, under the oracle's gap."""
-    return fmab.sweep(
-        fmab.cdp_mab,
-        fmab.Problem.uniform(AGENTS, ARMS),
-        epsilon=EPSILON,
-        participation=list(PARTICIPATIONS),
-        rounds=list(ROUNDS),
-        horizon=horizon,
-        seeds=seeds,
-        times=TIMES,
-        batch=BATCH,
-        store=store,
-    )
+    own = {"epsilon": EPSILON, "participation": list(PARTICIPATIONS), "rounds": list(ROUNDS)}
+    return run_paper(fmab.cdp_mab, horizon, seeds, store, **own)
 
 
 def regret_without(pairs: xr.Dataset) -> np.ndarray:

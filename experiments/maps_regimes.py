@@ -12,8 +12,8 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims_theory, common, pictures, seen, verdicts
-from experiments.maps_common import AGENTS, ARMS, BATCH, TIMES, caption, name_ticks, run_paper
+from experiments import claims_runs, common, pictures, seen, verdicts
+from experiments.maps_common import AGENTS, ARMS, caption, name_ticks, run_paper
 from fmab_jax.analysis import theory
 from fmab_jax.analysis.words import written
 from fmab_jax.plots import style
@@ -210,18 +210,14 @@ def sweep_exponents(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     """Runs every epsilon with few and with many agents, at three horizons of its own."""
     means = instance().means[0]
     problems = {str(agents): fmab.Problem(means, agents) for agents in (FEW, AGENTS, MANY)}
-    return fmab.sweep(
-        fmab.cdp_mab, problems, epsilon=list(EPSILONS), horizon=[FAR[0], HORIZON, FAR[1]],
-        seeds=seeds, times=TIMES, batch=BATCH, store=store,
-    )  # fmt: skip
+    far = [FAR[0], HORIZON, FAR[1]]
+    return run_paper(fmab.cdp_mab, far, seeds, store, problems, epsilon=list(EPSILONS))
 
 
 def sweep_shares(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     """Runs every epsilon with a part of the agents reporting."""
-    return fmab.sweep(
-        fmab.cdp_mab, instance(), epsilon=list(EPSILONS), participation=PART, horizon=HORIZON,
-        seeds=seeds, times=TIMES, batch=BATCH, store=store,
-    )  # fmt: skip
+    own = {"epsilon": list(EPSILONS), "participation": PART}
+    return run_paper(fmab.cdp_mab, HORIZON, seeds, store, instance(), **own)
 
 
 def exponent_rows(found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
@@ -269,7 +265,7 @@ def exponent_rows(found: Mapping[str, xr.Dataset]) -> list[dict[str, Any]]:
 def crossovers() -> tuple[float, tuple[float, float]]:
     """Returns the epsilon at which the regimes meet: printed; derived, over the epochs made."""
     problem = instance()
-    gap = float(np.sort(claims_theory.gaps_of(problem, 1)[0])[1])
+    gap = float(np.sort(claims_runs.gaps_of(problem, 1)[0])[1])
     printed = gap * math.sqrt(math.log(HORIZON) / AGENTS)
     derived = [
         theory.crossover_epsilon(r, 2, arms=problem.arms, reporting=AGENTS, horizon=HORIZON)

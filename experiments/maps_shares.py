@@ -24,7 +24,15 @@ from experiments import (
     seen,
     verdicts,
 )
-from experiments.maps_common import AGENTS, ARMS, BATCH, EPSILON, TIMES, dots, end, share_of
+from experiments.maps_common import (
+    AGENTS,
+    ARMS,
+    EPSILON,
+    dots,
+    end,
+    run_paper,
+    share_of,
+)
 from experiments.maps_gaps import BOTH, ORACLE, SENTENCES, TOLERANCES
 from experiments.verdicts import LEVEL, TOLERANCE, Data
 
@@ -147,7 +155,7 @@ def draw_verdicts(data: Data) -> list[pictures.Picture]:
     never = [name for name, largest in most.items() if largest < 0.01]
     told += f". True of less than 1 % of the runs at every T: {', '.join(never)}" if never else ""
     caption = (
-        f"Single instances in a single run each, T = {_horizons(data.horizons)} slots, "
+        f"Single instances in a single run each, T = {common.listed(data.horizons)} slots, "
         f"{common.whole(data.seeds)} seeds. The settings are those of figures 4, 5, 6, 7, 8, 10 "
         "and 12 (a budget's gap is the oracle's). Points: share of the runs of which the sentence "
         "is true; bars: 95 % Clopper–Pearson interval. Full points: it holds of the means over the "
@@ -181,11 +189,6 @@ def _shares(rows: Sequence[Mapping[str, Any]], share: str) -> str:
         at = f"T = {common.whole(row['T'])}: {100 * row[share][0]:.0f} %"
         found.setdefault(row["sentence"], []).append(at)
     return "; ".join(f"{name} ({', '.join(at)})" for name, at in found.items())
-
-
-def _horizons(horizons: Sequence[int]) -> str:
-    told = [common.whole(T) for T in horizons]
-    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
 
 
 def _dotted(
@@ -228,17 +231,9 @@ def sweep_instances(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
     A mapping of problems is one axis: they differ in values alone, so that all share a program.
     """
     uniform = fmab.Problem.uniform(AGENTS, ARMS)
-    return fmab.sweep(
-        fmab.cdp_mab,
-        {str(i): uniform.fixed(i) for i in range(INSTANCES)},
-        epsilon=EPSILON,
-        rounds=[4, 5, None],
-        horizon=horizon,
-        seeds=min(seeds, RUNS),
-        times=TIMES,
-        batch=BATCH,
-        store=store,
-    )
+    problems = {str(i): uniform.fixed(i) for i in range(INSTANCES)}
+    own = {"epsilon": EPSILON, "rounds": [4, 5, None]}
+    return run_paper(fmab.cdp_mab, horizon, min(seeds, RUNS), store, problems, **own)
 
 
 def verdicts_of(regrets: Mapping[Any, np.ndarray], tolerance: float) -> dict[str, np.ndarray]:
@@ -336,7 +331,7 @@ def draw_instances(results: Mapping[int, Mapping[str, xr.Dataset]]) -> list[pict
     missing = seen.absent(several, several * any(row["several runs"] for row in rows))
     caption = (
         f"CDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, p = 1, T = "
-        f"{_horizons(list(results))} slots; budgets are built for each instance's own smallest gap "
+        f"{common.listed(results)} slots; budgets are built for each instance's own smallest gap "
         "(oracle). Points: share of instances; bars: 95 % Clopper–Pearson interval. One run: the "
         f"regrets differ by at most {100 * TOLERANCE:g} %. Several runs of an instance: the "
         f"{100 * LEVEL:g} % paired interval lies within that; an instance whose interval lies "

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.lines import Line2D
 
 import fmab_jax as fmab
-from experiments import claims_theory, common, pictures, seen, verdicts
+from experiments import claims_runs, common, pictures, seen, verdicts
 from experiments.maps_common import AGENTS, ARMS, EPSILON, caption, end, run_paper
 from fmab_jax.analysis import theory
 from fmab_jax.core import exchanges, graphs
@@ -72,7 +72,7 @@ def sweep_diameters(horizon: int, seeds: int, store: Path | None) -> xr.Dataset:
 def waiting_bound(agents: int, graph: Any, horizon: int, instances: int = 20) -> float:
     """Returns the proved bound on the regret of waiting, mean over the first instances."""
     table = exchanges.flooding(graph)
-    gaps = claims_theory.gaps_of(fmab.Problem.uniform(agents, ARMS), instances)
+    gaps = claims_runs.gaps_of(fmab.Problem.uniform(agents, ARMS), instances)
     each = [theory.bounds(one, table, horizon, float(EPSILON)).regret_waiting for one in gaps]
     return float(np.mean(each))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import common, multiverse
+from experiments import common, multiverse, multiverse_figures, seen
 from experiments.verdicts import HOLDS, LOOSENESS, Measured
 from fmab_jax.files import whole_file
 
@@ -222,7 +222,7 @@ def _found(numbers: Numbers) -> str:
         "R": "the regrets decrease with $R$ increase",
     }
     held = [name for name, quote in orders.items() if numbers.holds(quote)]
-    listed = " and ".join(filter(None, [", ".join(held[:-1]), held[-1]])) if held else "nothing"
+    listed = seen.listed(held) if held else "nothing"
     lines = [
         f"* At every horizon regret orders as the paper says in {listed}. The graphs differ "
         f"little: a ring has {percents(ring)} more regret than the complete graph.",
@@ -298,7 +298,11 @@ def _noise_doubles(numbers: Numbers) -> str:
 def _multiverse(numbers: Numbers) -> str:
     told = multiverse.read(numbers.folder)
     return "\n".join(
-        [multiverse.summary(told), "", *common.table_lines(multiverse.depending(told))]
+        [
+            multiverse_figures.summary(told),
+            "",
+            *common.table_lines(multiverse_figures.depending(told)),
+        ]
     )
 
 

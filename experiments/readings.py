@@ -8,7 +8,7 @@ rows are the price of private waiting.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -53,69 +53,51 @@ class LateHybrid(HDP):
         return replace(found, wait=found.wait + (len(found.sinks) < agents))
 
 
-def _kept(store: Path | None, name: str) -> Path | None:
-    return None if store is None else store.with_name(f"{store.name}-{name}")
+def _read(
+    words: str, axis: str, algorithm: Any, problem: Any, over: str, **own: Any
+) -> Callable[..., Rows]:
+    """Returns who runs a reading beside the usual one, which is the first along `axis`.
+
+    Args:
+        words: Of the other reading; a label of `over` is filled in.
+        axis: The dimension of the two readings.
+        algorithm: As `fmab.sweep` takes it.
+        problem: Likewise.
+        over: The other dimension that is swept.
+        own: Options of the sweep, besides those that all readings share.
+    """
+
+    def rows(store: Path | None, shared: dict[str, Any]) -> Rows:
+        rest = {name: value for name, value in shared.items() if name not in own}
+        found = fmab.sweep(algorithm, problem, store=store, **own, **rest)
+        regret = found.regret.isel(time=-1).transpose(over, axis, "seed")
+        for label, (usual, other) in zip(regret[over].values, regret.values, strict=True):
+            yield words.format(label), [other, usual]
+
+    return rows
 
 
-def _delays(store: Path | None, options: dict[str, Any]) -> Rows:
-    regret = fmab.sweep(
-        {"d_G - 1": fmab.ddp_mab, "d_G": Late},
-        fmab.Problem.uniform(AGENTS, ARMS),
-        graph=["complete", "star", "ring"],
-        store=_kept(store, "delay"),
-        **options,
-    ).regret.isel(time=-1)
-    for graph in regret.graph.values:
-        pair = [regret.sel(algorithm=a, graph=graph).values for a in ("d_G", "d_G - 1")]
-        yield f"wait d_G slots, not d_G - 1: {graph}", pair
-
-
-def _weights(store: Path | None, options: dict[str, Any]) -> Rows:
-    regret = fmab.sweep(
-        "hdp",
-        fmab.Problem.heterogeneous,
-        agents=HYBRID_AGENTS,
-        arms=ARMS,
-        spread={"alike": 0, "apart": 1},
-        components="53,24,10,6,7:complete",
+UNIFORM = fmab.Problem.uniform(AGENTS, ARMS)
+READINGS = {
+    "delay": _read(
+        "wait d_G slots, not d_G - 1: {}", "algorithm", {"d_G - 1": fmab.ddp_mab, "d_G": Late},
+        UNIFORM, "graph", graph=["complete", "star", "ring"],
+    ),
+    "weights": _read(
+        "components weigh the same, not agents: case 2, agents {}", "weights", "hdp",
+        fmab.Problem.heterogeneous, "spread", agents=HYBRID_AGENTS, arms=ARMS,
+        spread={"alike": 0, "apart": 1}, components="53,24,10,6,7:complete",
         weights=["agents", "components"],
-        store=_kept(store, "weights"),
-        **options,
-    ).regret.isel(time=-1)
-    for spread in regret.spread.values:
-        pair = [regret.sel(weights=w, spread=spread).values for w in ("components", "agents")]
-        yield f"components weigh the same, not agents: case 2, agents {spread}", pair
-
-
-def _budgets(store: Path | None, options: dict[str, Any]) -> Rows:
-    regret = fmab.sweep(
-        "cdp",
-        fmab.Problem.uniform(AGENTS, ARMS),
-        rounds=[2, 3, 4, 5],
-        schedule_gap={"own": None, "1/16": 1 / 16},
-        store=_kept(store, "gap"),
-        **(options | {"sum_agents": True}),
-    ).regret.isel(time=-1)
-    for rounds in regret.rounds.values:
-        pair = [regret.sel(schedule_gap=g, rounds=rounds).values for g in ("1/16", "own")]
-        yield f"{OTHER_GAP}: R = {rounds}", pair
-
-
-def _waits(store: Path | None, options: dict[str, Any]) -> Rows:
-    regret = fmab.sweep(
-        "ddp",
-        fmab.Problem.uniform(AGENTS, ARMS),
-        graph="ring",
-        private_waiting=[False, True],
-        store=_kept(store, "waiting"),
-        **(options | {"epsilon": list(WAITING_EPSILONS)}),
-    ).regret.isel(time=-1)
-    for epsilon in regret.epsilon.values:
-        usual, noisy = regret.sel(epsilon=epsilon).transpose("private_waiting", "seed").values
-        yield f"waits go by the noisy means: ring, ε = {epsilon:g}", [noisy, usual]
-
-
-READINGS = {"delay": _delays, "weights": _weights, "gap": _budgets, "waiting": _waits}
+    ),
+    "gap": _read(
+        f"{OTHER_GAP}: R = {{}}", "schedule_gap", "cdp", UNIFORM, "rounds", rounds=[2, 3, 4, 5],
+        schedule_gap={"own": None, "1/16": 1 / 16}, sum_agents=True,
+    ),
+    "waiting": _read(
+        "waits go by the noisy means: ring, ε = {:g}", "private_waiting", "ddp", UNIFORM, "epsilon",
+        graph="ring", private_waiting=[False, True], epsilon=list(WAITING_EPSILONS),
+    ),
+}  # fmt: skip
 # Those that compile fast.
 QUICK = ("delay", "gap")
 
@@ -124,8 +106,12 @@ def sweep(
     horizon: int, seeds: int, store: Path | None = None, names: Sequence[str] = tuple(READINGS)
 ) -> dict[str, list[np.ndarray]]:
     """Returns, by reading and setting, [seed] regret at T with it and with the usual one."""
-    options = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
-    return dict(row for name in names for row in READINGS[name](store, options))
+    shared = dict(epsilon=EPSILON, horizon=horizon, seeds=seeds, times=8, sum_agents=False)
+    found: dict[str, list[np.ndarray]] = {}
+    for name in names:
+        kept = None if store is None else store.with_name(f"{store.name}-{name}")
+        found |= READINGS[name](kept, shared)
+    return found
 
 
 def shown(reading: str) -> str:

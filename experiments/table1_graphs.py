@@ -8,10 +8,8 @@ d-regular graph is open: 4.
 
 from pathlib import Path
 
-import xarray as xr
-
 import fmab_jax as fmab
-from experiments import common, seen
+from experiments import common, differences
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 
@@ -21,20 +19,14 @@ GRAPHS = ["star", "ring", "complete", "regular-4"]
 NAMES = {"regular-4": "4-regular"}  # where a graph is not called what it is made by
 PEER_PRICE = 1
 
-
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
-    """Runs every graph, paired."""
-    return fmab.sweep(
-        fmab.ddp_mab,
-        fmab.Problem.uniform(AGENTS, ARMS),
-        epsilon=EPSILON,
-        graph=GRAPHS,
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
-        sum_agents=False,
-        store=store,
-    )
+# Every graph, paired.
+sweep = differences.swept(
+    fmab.ddp_mab,
+    fmab.Problem.uniform(AGENTS, ARMS),
+    epsilon=EPSILON,
+    graph=GRAPHS,
+    sum_agents=False,
+)
 
 
 def draw(results: common.Results, folder: Path) -> list[Path]:
@@ -45,7 +37,6 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
         for name in GRAPHS:
             graph = graphs.make(name, AGENTS)
             facts, cell = exchange.flooding(graph), last.sel(graph=name)
-            regret, complete = (last.regret.sel(graph=each).values for each in (name, "complete"))
             rows.append(
                 {
                     "T": horizon,
@@ -62,16 +53,14 @@ def draw(results: common.Results, folder: Path) -> list[Path]:
                     "cost at T, edges that carry data": common.interval(
                         PEER_PRICE * cell.links.sel(meter="used")
                     ),
-                    "regret at T": common.interval(regret),
-                    "minus complete": common.interval(regret - complete),
-                    "minus complete, per cent": seen.percent(
-                        float((regret - complete).mean()), float(complete.mean())
-                    ),
-                    "leak": common.leak_text(
-                        common.leak_of(fmab.ddp_mab(EPSILON, graph=name), AGENTS)
-                    ),
-                    "lost the best arm": int(cell.best_arm_lost.sum()),
                 }
+                | differences.row_beside(
+                    cell,
+                    last.sel(graph="complete"),
+                    "complete",
+                    fmab.ddp_mab(EPSILON, graph=name),
+                    AGENTS,
+                )
             )
     notes = common.caption(
         f"DDP-MAB, M = {AGENTS} agents, K = {ARMS} arms, ε = {EPSILON:g}, "

@@ -9,13 +9,12 @@ the cases coincide, so what is drawn is the paired difference to case 6; costs h
 their own.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
-
 import fmab_jax as fmab
-from experiments import common, pictures, seen
+from experiments import common, differences, pictures, seen
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.plots import style
@@ -48,6 +47,7 @@ SHORT = {
     "case 5": "5: star, 5 × 20",
     "case 6": "6: no graph",
 }
+ENDS = ("lower", "upper")  # of a band; both are 0 where there is no difference in any seed
 CASE_2_AS_PRINTED, AGENTS_AS_PRINTED = "63,24,10,6,7:complete", 110
 SERVER_PRICE, PEER_PRICE = 50, 1
 MARKS = {
@@ -56,20 +56,14 @@ MARKS = {
 }
 METERS = {"edges": "links counted by edges", "sac": "links counted by hops to the sink"}
 
-
-def sweep(horizon: int, seeds: int, store: Path | None = None) -> xr.Dataset:
-    """Runs every case, paired."""
-    return fmab.sweep(
-        fmab.hdp_mab,
-        fmab.Problem.uniform(AGENTS, ARMS),
-        epsilon=EPSILON,
-        components=CASES,
-        horizon=horizon,
-        seeds=seeds,
-        times=common.slots(horizon),
-        sum_agents=False,
-        store=store,
-    )
+# Every case, paired.
+sweep = differences.swept(
+    fmab.hdp_mab,
+    fmab.Problem.uniform(AGENTS, ARMS),
+    epsilon=EPSILON,
+    components=CASES,
+    sum_agents=False,
+)
 
 
 def round_cost(facts: exchange.Exchange, meter: str) -> int:
@@ -106,49 +100,45 @@ def number_of(case: str) -> str:
 
 
 def _regret(results: common.Results) -> pictures.Picture:
-    more, server, same = {}, {}, list(CASES)
-    for horizon, data in results.items():
-        curves = {case: data.regret.sel(components=case).load() for case in CASES}
-        server[horizon] = curves[SERVER]
-        more[horizon] = common.difference_bands(curves, SERVER)
-        same = [case for case in same if (curves[case].values == curves[SERVER].values).all()]
-    # Cases that never wait have no difference at all.
-    shown = {T: {c: b for c, b in bands.items() if c not in same} for T, bands in more.items()}
-    references = {T: float(each.isel(time=-1).mean()) for T, each in server.items()}
-
-    def page(page: pictures.Page) -> None:
-        labels = ["regret minus that of case\N{NO-BREAK SPACE}6, paired"]
-        axes = page.panels(labels, common.titles(results), height=1.6)[0]
-        for panel, horizon in zip(axes, results, strict=True):
-            page.handles = pictures.draw_difference(panel, shown[horizon])
-        page.percent(list(axes), references.values(), [pictures.ends(b) for b in shown.values()])
-
-    zero = [number_of(case) for case in same if case != SERVER]
-    alike = (
-        f"In {seen.listed(zero)} it is 0 in every seed, so that no line is drawn" if zero else ""
+    every = differences.beside(
+        results,
+        SERVER,
+        lambda data: {case: data.regret.sel(components=case).load() for case in CASES},
+        regret=False,
     )
+    # Cases that never wait have no difference at all.
+    same = [
+        case
+        for case in CASES
+        if case == SERVER
+        or all(not band[case][end].any() for band in every.more.values() for end in ENDS)
+    ]
+    shown = {
+        T: {c: b for c, b in bands.items() if c not in same} for T, bands in every.more.items()
+    }
+    found = replace(every, more=shown)
+    zero = [number_of(case) for case in same if case != SERVER]
     caption = common.caption(
         _setting(),
         results,
         f"Cases: {_cases()}",
         "Differences are paired, seed by seed, and drawn over the logarithm of time"
-        + pictures.in_percent(references.values(), shown.values(), "the regret of case 6 at T"),
-        *([alike.replace("In ", "In cases ", 1)] if alike else []),
-        common.level_at_end("of case 6", server),
+        + found.in_percent("the regret of case 6 at T"),
+        *(
+            [f"In cases {seen.listed(zero)} it is 0 in every seed, so that no line is drawn"]
+            if zero
+            else []
+        ),
+        common.level_at_end("of case 6", every.references),
         common.leaks(_members(), AGENTS),
     )
-    last = max(results)
-    ends = ", ".join(
-        f"{mean:+,.1f}, {seen.percent(mean, references[last])} ({case})"
-        for case, (mean, _, _) in (
-            (case, pictures.end_of(band)) for case, band in shown[last].items()
-        )
-    )
+    ends = found.told("{mean:+,.1f}, {share} ({label})")
     alt = (
-        f"Regret beside case 6 at T = {common.whole(last)}: {ends or 'no difference'}. Cases that "
-        f"differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
+        f"Regret beside case 6 at T = {common.whole(found.last)}: {ends or 'no difference'}. "
+        f"Cases that differ from it in no seed: {seen.listed(zero) if zero else 'none'}."
     )
-    rows = pictures.curve_rows({"difference to case 6": more})
+    rows = pictures.curve_rows({"difference to case 6": every.more})
+    page = found.alone("regret minus that of case\N{NO-BREAK SPACE}6, paired", 1.6)
     return pictures.Picture("fig11_hybrid", page, caption, alt, rows)
 
 
@@ -237,7 +227,6 @@ def _table(results: common.Results, folder: Path) -> list[Path]:
                 )
                 for meter, words in METERS.items()
             }
-            difference = cell.regret.values - last.regret.sel(components=SERVER).values
             rows.append(
                 {
                     "T": horizon,
@@ -255,15 +244,10 @@ def _table(results: common.Results, folder: Path) -> list[Path]:
                     },
                     "rounds": common.interval(cell.rounds_made),
                     **costs,
-                    "regret at T": common.interval(cell.regret),
-                    "minus case 6": common.interval(difference),
-                    "minus case 6, per cent": seen.percent(
-                        float(difference.mean()),
-                        float(last.regret.sel(components=SERVER).mean()),
-                    ),
-                    "leak": common.leak_text(common.leak_of(_members()[case], AGENTS)),
-                    "lost the best arm": int(cell.best_arm_lost.sum()),
                 }
+                | differences.row_beside(
+                    cell, last.sel(components=SERVER), SERVER, _members()[case], AGENTS
+                )
             )
     printed = exchange.sinks(graphs.components(CASE_2_AS_PRINTED, AGENTS_AS_PRINTED))
     costs = " and ".join(f"{round_cost(printed, m)} ({w})" for m, w in METERS.items())

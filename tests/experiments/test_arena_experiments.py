@@ -764,7 +764,7 @@ def test_the_arenas_tables_and_panels_show_the_data(monkeypatch, tmp_path):
     for i, key in enumerate(key for key in found["c"] if key[1] == "agents differ"):
         data = found["c"][key]
         found["c"][key] = data.assign(regret=data.regret * (1 + 7 * i % 5))
-    written = arena.draw({10**4: found}, tmp_path)
+    written = arena_figures.draw({10**4: found}, tmp_path)
     names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
     assert [path.stem for path in written] == list(kept) == names
     last = {name: data.regret.isel(time=-1).values for name, data in found["a"].items()}
@@ -1065,7 +1065,7 @@ def test_the_arenas_figures_are_legible(monkeypatch, tmp_path):
     """Catches 27 names that cover each other or leave the page, panels that are too narrow for
     their ticks, and a table or its numbers that another file replaces."""
     kept = drawn(monkeypatch)
-    written = arena.draw({10**4: writers.parts(10**4)}, tmp_path)
+    written = arena_figures.draw({10**4: writers.parts(10**4)}, tmp_path)
     names = [f"arena_{part}_T1e4" for part in ("regret", "links", "leak", "differ")]
     assert list(kept) == [f"{name}{end}" for name in names for end in ("", "_column")]
     assert len(set(written)) == len(written) == 4 * 6

@@ -22,6 +22,7 @@ from experiments import (
     claims,
     claims_measured,
     claims_misprints,
+    claims_runs,
     claims_settled,
     claims_theory,
     common,
@@ -51,7 +52,6 @@ ELIMINATION = (
     r"we need about $ \log(T) \approx 4$ communication rounds before eliminating all "
     "suboptimal arms"
 )
-SMALL = {"AGENTS": 6, "ARMS": 4}
 # Digests of the quotations that were found in the LaTeX; `python -m tests.experiments.test_claims`
 # writes them anew, where it is there.
 VERIFIED = Path(__file__).with_name("quotations.json")
@@ -191,9 +191,9 @@ def test_rows_are_judged_on_what_sweeps_return():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(common, "slots", lambda horizon: np.array([horizon // 2, horizon]))
         found = {}
+        sweep, small = fmab.sweep, fmab.Problem.uniform(6, 4)
+        patch.setattr(fmab, "sweep", lambda algorithm, _, **own: sweep(algorithm, small, **own))
         for module in (fig04_epsilon, fig07_tradeoff):
-            for name, value in SMALL.items():
-                patch.setattr(module, name, value)
             data = module.sweep(HORIZON, SEEDS).load()
             found[module.__name__.rpartition(".")[2]] = {HORIZON: data}
     assert verdict(r"the regret increases with the decreasing of  $\epsilon$", found) == HOLDS
@@ -773,7 +773,7 @@ def test_published_verdicts_are_those_of_their_findings():
     data = Data({}.__getitem__, [10**4, 10**5, 10**6], 1000, None)
     start = [*claims._head(data), "| list | sentences |", "|---|---|"]
     assert page[: len(start)] == start
-    assert "\n".join(claims._unmeasured()) in "\n".join(page)
+    assert "\n".join(claims._unmeasured()).rstrip() in "\n".join(page)
     by_row: dict[str, dict[str, list[dict[str, str]]]] = {}
     for row in rows_of(PAGE.with_name("claims.csv")):
         by_row.setdefault(row["row"], {}).setdefault(row["condition"], []).append(row)
@@ -794,9 +794,9 @@ def test_published_verdicts_are_those_of_their_findings():
 def test_single_arms_are_pulled_as_in_the_simulation():
     """Would catch pulls that are not those of Algorithm 1, behind the row on 16 / gap^2."""
     horizon, instances = 10**5, 60
-    gone, regret = claims_theory.pulls_of_arms(horizon, instances)
-    gaps = claims_theory.gaps_of(claims_theory.uniform(), instances)
-    run = fmab.simulate(fmab.cdp_mab(1), claims_theory.uniform(), horizon, instances, times=8)
+    gone, regret = claims_runs.pulls_of_arms(horizon, instances)
+    gaps = claims_runs.gaps_of(claims_runs.uniform(), instances)
+    run = fmab.simulate(fmab.cdp_mab(1), claims_runs.uniform(), horizon, instances, times=8)
     theirs = run.regret.values[:, -1]
     assert scipy.stats.ttest_rel(regret, theirs).pvalue > 1e-6
     assert abs(regret.mean() / theirs.mean() - 1) < 0.03

@@ -20,6 +20,7 @@ from experiments import (
     claims,
     claims_bounds,
     claims_misprints,
+    claims_runs,
     claims_theory,
     fig06_rounds,
     fig07_tradeoff,
@@ -80,6 +81,11 @@ def axes_of(name):
         patch.setattr(fmab, "sweep", record, raising=False)
         import_module(f"experiments.{name}").sweep(10**4, 3)
     return {axis.name: list(axis.labels) for axis in found[0].axes}
+
+
+def judge_of(quote, place=0):
+    """Returns who judges the row with this quotation; one of them, where there are several."""
+    return [row.judge for row in claims.ROWS if row.quote == quote][place]
 
 
 class Cells(Data):
@@ -400,7 +406,7 @@ def test_rows_compare_the_cells_that_they_name(row):
     a row that is judged by another rule or value."""
     quote, place = row
     kind, value, numbers = BY_HAND[row]
-    judge = [each for each in claims.ROWS if each.quote == quote][place].judge
+    judge = judge_of(quote, place)
     for draw in range(3):
         data = Cells(draw)
         for T in HORIZONS:
@@ -472,7 +478,7 @@ def test_every_row_is_judged_by_hand_somewhere():
 def test_rows_on_theorems_count_only_the_theorems_gap():
     """Would catch a budget built for 1/16 counted in section IV, whose Δ is the instance's own."""
     data = Cells(0)
-    judge = next(r.judge for r in claims.ROWS if r.quote == "may bring the performance loss")
+    judge = judge_of("may bring the performance loss")
     counted = {each.condition: each.counted for each in judge(data)}
     assert counted == {
         f"T = {T}, {words}": gap == OWN for T in ("10⁴", "10⁵") for gap, words in GAPS.items()
@@ -482,8 +488,7 @@ def test_rows_on_theorems_count_only_the_theorems_gap():
 def test_regret_over_participation_is_held_against_three_halves():
     """Would catch another p, no budget where the sentence has an ample one, another base than 1/p,
     or an exponent of the wrong sign."""
-    quote = "$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved"
-    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    judge = judge_of("$p^{-{3/2}}{R_{C}(T)}$ regret can be achieved")
     data = Cells(0)
     for each in judge(data):
         T = {"T = 10⁴": 10**4, "T = 10⁵": 10**5}[each.condition]
@@ -513,8 +518,7 @@ class Few(Data):
 def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
     """Would catch E_R judged by lost arms, a verdict by the estimate alone, and "holds" of so few
     seeds that none of them could have shown otherwise."""
-    quote = r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$"
-    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    judge = judge_of(r"$\Pr\{E_R\} \geq 1- \frac{1}{T}$")
     # By the seeds of a figure: 100 times as many can decide 1 / 10^4 only from 530 on.
     wanted = {(0, 1000): HOLDS, (0, 60): NOT_CONTRADICTED, (500, 1000): FAILS}
     for (failed, base), verdict in wanted.items():
@@ -542,23 +546,22 @@ def test_the_good_event_is_simulated_and_its_consequence_only_told(monkeypatch):
 def test_the_good_event_fails_where_a_radius_is_too_small(monkeypatch):
     """Would catch an event that never fails, and one that fails by itself: with three tenths of the
     noise's radius it fails in some seeds, with all of it in none."""
-    assert claims_theory.events_failed(10**4, 300) == 0
+    assert claims_runs.events_failed(10**4, 300) == 0
     rng = np.random.default_rng(3)
-    means = rng.random((200, claims_theory.ARMS))
+    means = rng.random((200, claims_runs.ARMS))
     sqrt = math.sqrt
-    monkeypatch.setattr(claims_theory.math, "sqrt", lambda x: 0.3 * sqrt(x))
-    found = claims_theory.epochs_of(means, 10**4, np.random.default_rng(0), epsilon=1e-3)
+    monkeypatch.setattr(claims_runs.math, "sqrt", lambda x: 0.3 * sqrt(x))
+    found = claims_runs.epochs_of(means, 10**4, np.random.default_rng(0), epsilon=1e-3)
     assert found.failed.mean() > 0.05
     monkeypatch.undo()
-    found = claims_theory.epochs_of(means, 10**4, np.random.default_rng(0), epsilon=1e-3)
+    found = claims_runs.epochs_of(means, 10**4, np.random.default_rng(0), epsilon=1e-3)
     assert not found.failed.any()
 
 
 def test_rounds_are_compared_with_each_seeds_own_gap(monkeypatch):
     """Would catch the gap of another seed, zero taken for a gap, and seeds left out that have
     made more rounds and keep arms all the same."""
-    quote = "communication rounds are needed to identify the suboptimal arm"
-    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    judge = judge_of("communication rounds are needed to identify the suboptimal arm")
     gaps = np.tile([0.0, 0.25, 0.5], (SEEDS, 1))  # ceil(log2 4 + 1) is 3
     gaps[0] = [0.1, 0.0, 0.9]  # ceil(log2 10 + 1) is 5
     monkeypatch.setattr(claims_theory, "gaps_of", lambda problem, seeds: gaps[:seeds])
@@ -609,8 +612,9 @@ def test_single_arms_are_held_against_the_print(monkeypatch):
 def test_epsilon_is_followed_over_the_whole_range():
     """Would catch a side that is judged by one point of it, the sides exchanged, a step of whole
     epochs told as the crossing, and a crossing at the wrong end of a step."""
-    quote = r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
-    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    judge = judge_of(
+        r"If $\Delta<\frac{\epsilon \sqrt{M}}{\sqrt{\log (T)}}$, the first term dominate"
+    )
     at = np.array(claims_theory.RANGE)
 
     def judged(slopes):
@@ -633,7 +637,7 @@ def test_epsilon_is_followed_over_the_whole_range():
     assert not ceases.counted and not where.counted
     # By hand: r Dt sqrt(2 log(8 K r^2 T)) / (sqrt(N) log(16 r^2 T)) over 0.1 sqrt(log(T) / N).
     fourth = 4 / 16 * math.sqrt(2 * math.log(80 * 16 * 1e10)) / math.log(16 * 16 * 1e10)
-    gap = np.sort(claims_theory.gaps_of(claims_theory.fixed(), 1)[0])[1]
+    gap = np.sort(claims_runs.gaps_of(claims_runs.fixed(), 1)[0])[1]
     wanted = fourth / (gap * math.sqrt(math.log(1e10)))
     assert where.besides["epoch 4"].estimate == pytest.approx(wanted)
     slopes[6:9] = 0.0
@@ -645,8 +649,7 @@ def test_epsilon_is_followed_over_the_whole_range():
 
 def test_regret_reaches_a_floor_and_no_ceiling():
     """Would catch the floor and the ceiling exchanged, and a ceiling that counts."""
-    quote = r"until reaching $O(\frac{K\log(KT\log T)}{\Delta})$"
-    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    judge = judge_of(r"until reaching $O(\frac{K\log(KT\log T)}{\Delta})$")
     for draw in range(3):
         data = Cells(draw)
         r = {e: data.at("epsilon", 0, epsilon=e) for e in (1e-6, 1e-5, 1, NONE)}
@@ -695,19 +698,19 @@ def test_gossip_forwards_to_one_neighbour():
     a path of three, and on a star of four, expectations are worked out by hand."""
     path = nx.path_graph(2)
     for whole in (True, False):
-        assert (claims_theory.slots_to_tell_all(path, 5, whole) == 1).all()
+        assert (claims_runs.slots_to_tell_all(path, 5, whole) == 1).all()
     # A complete graph of 3, one message: the first slot tells one; then it is known to two, of
     # which, alone, the holder passes on to the third with chance 1/2 in each slot: 1 + 2. Three
     # messages at once take the longest: more than 3, less than 9.
     triangle = nx.complete_graph(3)
-    alone = claims_theory.slots_to_tell_all(triangle, 4000, False)
+    alone = claims_runs.slots_to_tell_all(triangle, 4000, False)
     # The longest of three geometric waits (each 1/2, independent), and the first slot.
     geometric = sum(1 - (1 - 0.5**k) ** 3 for k in range(0, 60))
     assert abs(alone.mean() - 1 - geometric) < 5 * alone.std() / math.sqrt(4000)
     # A path of three: an end's message comes to the middle at once, and each second slot to the
     # other end with chance 1/2, 2 G in all; the middle's takes 1 + 2 G. A message that stays where
     # it was never comes there.
-    three = claims_theory.slots_to_tell_all(nx.path_graph(3), 4000, False)
+    three = claims_runs.slots_to_tell_all(nx.path_graph(3), 4000, False)
 
     def within(slots):  # all three have come by then
         return (1 - 0.5 ** (slots // 2)) ** 2 * (1 - 0.5 ** max((slots - 1) // 2, 0))
@@ -717,15 +720,14 @@ def test_gossip_forwards_to_one_neighbour():
     # A star of four: leaves always tell the hub, which tells one leaf at a time, of three; after
     # the first slot it knows all. All leaves have to be told once from then on.
     star = nx.star_graph(3)
-    whole = claims_theory.slots_to_tell_all(star, 4000, True)
+    whole = claims_runs.slots_to_tell_all(star, 4000, True)
     coupons = 3 * (1 + 1 / 2 + 1 / 3)
     assert abs(whole.mean() - 1 - coupons) < 5 * whole.std() / math.sqrt(4000)
 
 
 def test_gossip_is_held_against_the_slots_of_gis(monkeypatch):
     """Would catch another diameter, the two readings exchanged, and averaging that counts."""
-    quote = "gossiping distributes information slowly and incurs large end-to-end delay"
-    judge = next(row.judge for row in claims.ROWS if row.quote == quote)
+    judge = judge_of("gossiping distributes information slowly and incurs large end-to-end delay")
     slots = {True: 100.0, False: 1.0}
     monkeypatch.setattr(
         claims_theory, "slots_to_tell_all", lambda g, runs, whole: np.full(runs, slots[whole])

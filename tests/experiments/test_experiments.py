@@ -6,6 +6,7 @@ import csv
 import itertools
 import math
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -20,6 +21,7 @@ from pages import reader
 import fmab_jax as fmab
 from experiments import __main__ as command
 from experiments import common, pictures, readings, seen
+from experiments.notes import Note, write_beside
 from experiments.verdicts import Data
 from fmab_jax.algorithms.base import known
 from fmab_jax.algorithms.families.epochs import Epoch
@@ -31,6 +33,7 @@ from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import graphs
 from fmab_jax.run import batches, schema
 from fmab_jax.sweeps.study import state
+from tests.test_layers import cycles, imported_names
 
 # Of which test_arena_experiments.py is; test_maps.py is of the maps.
 ARENA = ("arena", "arena_settings", "arena_protocols", "arena_fronts", "arena_report")
@@ -480,7 +483,7 @@ def test_bands_of_differences_stand_around_the_means():
         < 3
         < float(found["own"].upper[0] - found["own"].lower[0])
     )
-    told = common.level_at_end("there", {10**4: base, 10**5: base + 1000})
+    told = common.level_at_end("there", {10**4: float(mean[-1]), 10**5: float(mean[-1]) + 1000})
     last = float(mean[-1])
     assert told == f"Mean regret there at T: {last:,.0f} (T = 10⁴), {last + 1000:,.0f} (T = 10⁵)"
 
@@ -599,9 +602,9 @@ def test_words_beside_points_cover_neither_points_nor_each_other():
     (axes,) = page.places(1, height=2.0)
     at = [(0.0, 1.0), (0.0, 1.02), (0.0, 0.98), (1.0, 0.5), (0.85, 0.5), (0.5, 0.0)]
     axes.plot(*zip(*at, strict=True), "o", markersize=3)
-    notes = [pictures.Note(each, f"name of {i}", "black") for i, each in enumerate(at)]
+    notes = [Note(each, f"name of {i}", "black") for i, each in enumerate(at)]
     line = [(0.5, 0.0), (0.9, 0.1)]
-    page.fit = lambda: pictures.write_beside(axes, notes, [line])
+    page.fit = lambda: write_beside(axes, notes, [line])
     figure = page.finish()
     figure.canvas.draw()
     boxes = [Text.get_window_extent(text) for text in axes.texts]
@@ -626,8 +629,8 @@ def test_a_line_leads_to_words_that_are_nearer_to_another_point():
         axes.plot(*zip(*at, strict=True), "o", markersize=3)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         words = ["words as long as half of this panel, or a little longer than that", "b", "a"]
-        notes = [pictures.Note(*each, "black") for each in zip(at, words, strict=True)]
-        page.fit = lambda: pictures.write_beside(axes, notes, crowded=crowded)
+        notes = [Note(*each, "black") for each in zip(at, words, strict=True)]
+        page.fit = lambda: write_beside(axes, notes, crowded=crowded)
         page.finish().canvas.draw()
         return {text.get_text()[0]: text.arrow_patch is not None for text in axes.texts}
 
@@ -730,6 +733,20 @@ def test_short_names_mean_their_experiments():
         command.chosen("arean")
     told = str(refused.value).partition("one of ")[2].partition(";")[0].split(", ")
     assert [command.chosen(each) for each in told] == list(command.NAMES)
+
+
+def test_no_two_experiments_need_each_other():
+    """Would catch a picture that is imported by what it draws, at the top or in a function."""
+    folder = Path(common.__file__).parent
+    sources = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
+    imports = {
+        name: {part for each in imported_names(text) for part in each.split(".")[1:2]}
+        for name, text in sources.items()
+    }
+    imports = {name: own & set(sources) for name, own in imports.items()}
+    assert len(imports) > 40 and {"common", "pictures"} <= imports["fig04_epsilon"]
+    assert cycles(imports) == []
+    assert cycles(imports | {"arena": {"arena_figures"}}) == ["arena -> arena_figures"]
 
 
 def test_quick_and_full_runs_differ_in_seeds_horizons_and_folder(monkeypatch):
@@ -989,7 +1006,8 @@ def test_results_are_kept_by_experiment_and_horizon(monkeypatch, tmp_path, capsy
     modules["claims"] = SimpleNamespace(judge=judge, Data=Data)
     # The column of readings is that of the folder written into.
     read = lambda folder: f"of {folder.name}"  # noqa: E731
-    modules["multiverse"] = SimpleNamespace(judge=judge, Data=Data, shares=read, QUICK="few")
+    modules["multiverse"] = SimpleNamespace(shares=read, QUICK="few")
+    modules["multiverse_figures"] = SimpleNamespace(judge=judge, Data=Data)
     command.run("claims", [10**4], 7, tmp_path, tmp_path / "f")
     assert f"{{10000: 'found'}} (10000,) 7 {tmp_path / 'f'} of f" in capsys.readouterr().out
     for quick, end in ((True, " few"), (False, "")):

@@ -12,7 +12,7 @@ import xarray as xr
 from legibility import drawn, published, readable
 
 import fmab_jax as fmab
-from experiments import arena, arena_fronts, common, pictures
+from experiments import arena, arena_fronts, arena_fronts_figures, common, pictures
 from experiments.arena_fronts import Point
 
 T = 10**5
@@ -237,7 +237,7 @@ def test_pictures_of_fronts_show_the_data(monkeypatch, tmp_path):
     """Would catch a panel of another leak or price, a front that is not the front, a bound of
     another leak, a year with another's regret, and words that name somebody else."""
     kept, (parts, dials) = published(monkeypatch), made_up()
-    written = arena_fronts.judge(results(parts, dials), tmp_path)
+    written = arena_fronts_figures.judge(results(parts, dials), tmp_path)
     names = [*(f"arena_front_{view}" for view in arena.VIEWS), "arena_radius", "arena_years"]
     assert list(kept) == names
     assert [path.name for path in written] == [
@@ -311,7 +311,7 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
     """Would catch a factor with another's regret or losses, agents of whom a part reports among
     them, a hollow marker where no seed is lost, and another bound or rival beside."""
     kept, (parts, dials) = published(monkeypatch), made_up()
-    arena_fronts.judge(results(parts, dials), tmp_path)
+    arena_fronts_figures.judge(results(parts, dials), tmp_path)
     picture = kept["arena_radius"]
     for leak, panel in zip(arena.TOLD, panels_of(picture), strict=True):
         runs = {1.0: parts["b"]["messages", "cdp", leak]}
@@ -347,7 +347,7 @@ def test_the_radius_is_told_with_what_it_costs(monkeypatch, tmp_path):
 def test_pictures_of_fronts_are_legible(monkeypatch, tmp_path):
     """Would catch names that cover each other or leave the page."""
     kept = drawn(monkeypatch)
-    arena_fronts.judge(results(*made_up()), tmp_path)
+    arena_fronts_figures.judge(results(*made_up()), tmp_path)
     for name in ("arena_front_messages", "arena_radius", "arena_years"):
         assert "yardstick" in readable(kept, name, tmp_path)[1]
 

@@ -529,7 +529,7 @@ def test_the_largest_regret_is_told_at_its_own_horizon():
 
 def test_a_small_run_is_drawn_with_its_numbers(monkeypatch, tmp_path):
     """Would catch maps that do not fit the real results, and a caption that is not computed."""
-    for module in (maps_gaps, maps_pairs, maps_shares):
+    for module in (maps_common, maps_gaps, maps_pairs, maps_shares):
         monkeypatch.setattr(module, "AGENTS", 6)
         monkeypatch.setattr(module, "ARMS", 4)
     monkeypatch.setattr(maps_gaps, "GAPS", (0.05, 0.1, 0.2))

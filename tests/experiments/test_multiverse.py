@@ -14,7 +14,16 @@ from legibility import drawn, readable
 from matplotlib.colors import to_rgba
 
 import fmab_jax as fmab
-from experiments import claims, claims_bounds, claims_theory, multiverse, pictures, verdicts
+from experiments import (
+    claims,
+    claims_bounds,
+    claims_runs,
+    common,
+    multiverse,
+    multiverse_figures,
+    pictures,
+    verdicts,
+)
 from experiments.fig06_rounds import GAPS as FIGURE_GAPS
 from experiments.multiverse import ANY, BASE, PART, READINGS, Reading, Sentence, Told
 from experiments.readings import Late, LateHybrid
@@ -115,12 +124,12 @@ def test_instances_are_one_draw_for_all_or_have_a_smallest_gap(asked, tmp_path):
 
 def test_rows_are_told_the_gaps_of_the_instances_that_were_run(asked):
     """Would catch regret of one instance held against the gaps of another, in any module."""
-    usual, mine = claims_theory.gaps_of(UNIFORM, 3), UNIFORM.fixed(0)
+    usual, mine = claims_runs.gaps_of(UNIFORM, 3), UNIFORM.fixed(0)
     gaps = {}
     for name in READINGS["instance"]:
         with world(instance=name).entered():
             gaps[name] = claims_bounds.gaps_of(UNIFORM, 3)
-            assert (claims_theory.gaps_of(UNIFORM, 3) == gaps[name]).all()
+            assert (claims_runs.gaps_of(UNIFORM, 3) == gaps[name]).all()
     assert (gaps["as in CLAIMS"] == usual).all() and np.ptp(usual, axis=0).max() > 0
     best = mine.means[0].max()
     assert gaps["one for all seeds"] == pytest.approx(np.tile(best - mine.means[0], (3, 1)))
@@ -221,12 +230,12 @@ def test_links_are_told_on_the_meter_of_the_reading():
 
 def test_nothing_is_left_replaced():
     """Would catch rows of CLAIMS.md that are judged in another world, once one has failed here."""
-    before = fmab.sweep, Exchange.on, claims_theory.gaps_of, claims_bounds.gaps_of
+    before = fmab.sweep, Exchange.on, claims_runs.gaps_of, claims_bounds.gaps_of
     other = world(**{name: values[-1] for name, values in READINGS.items()})
     with pytest.raises(KeyError), other.entered():
         assert claims_bounds.gaps_of is not before[3] and Exchange.on is not before[1]
         raise KeyError
-    assert before == (fmab.sweep, Exchange.on, claims_theory.gaps_of, claims_bounds.gaps_of)
+    assert before == (fmab.sweep, Exchange.on, claims_runs.gaps_of, claims_bounds.gaps_of)
 
 
 # --- which readings count -----------------------------------------------------------------------
@@ -425,8 +434,8 @@ def test_shares_are_those_of_the_file(tmp_path):
     ]  # fmt: skip
     told += [Told(same[1], ANY, Reading(*[ANY] * 4), PART, 200), Told(same[1], "10⁶", BASE, "")]
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
-    picture = multiverse.picture_of(told, data, tuple(READINGS))
-    multiverse.common.save_rows(picture.rows, tmp_path / "multiverse.csv")
+    picture = multiverse_figures.picture_of(told, data, tuple(READINGS))
+    common.save_rows(picture.rows, tmp_path / "multiverse.csv")
     share = multiverse.shares(tmp_path)
     assert {sentence: each.text for sentence, each in share.items()} == {
         same[0]: "holds in 2 of 4 readings, not decided in 1, does not hold in 1; "
@@ -448,15 +457,15 @@ def test_shares_are_those_of_the_file(tmp_path):
     turns = dict.fromkeys(("T", "gap", "instance", "delay", "meter"), 0)
     assert multiverse.turned(told) == turns | {"gap": 1}
     assert multiverse.turned([*told, *undecided], undecided=True) == turns | {"T": 1, "gap": 2}
-    (row,) = multiverse.depending(told)
+    (row,) = multiverse_figures.depending(told)
     assert (row["section"], row["open"], row["holds in"]) == ("IV", "T, gap", "2 of 4")
     assert "over five choices that the paper leaves open" in picture.caption
-    few = multiverse.picture_of(told, data, multiverse.QUICK).caption
+    few = multiverse_figures.picture_of(told, data, multiverse.QUICK).caption
     assert "over three choices" in few and "d of the d-regular graph (4)" in few
     assert "T = 10⁴ and 10⁵ slots, 40 seeds a configuration. They" in picture.caption
     many = multiverse.Data({}.__getitem__, HORIZONS, 1000, None)
     wanted = "200 seeds a configuration, 1000 where CLAIMS.md reads a sentence so. They are"
-    assert wanted in multiverse.picture_of(told, many, tuple(READINGS)).caption
+    assert wanted in multiverse_figures.picture_of(told, many, tuple(READINGS)).caption
 
 
 @pytest.mark.as_users_see_it
@@ -465,7 +474,7 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
     room, bars of another sentence, and bars that cover each other."""
     kept, told = drawn(monkeypatch), made_up()
     data = multiverse.Data({}.__getitem__, HORIZONS, 40, None)
-    picture = multiverse.picture_of(told, data, tuple(READINGS))
+    picture = multiverse_figures.picture_of(told, data, tuple(READINGS))
     pictures.publish(picture, tmp_path)
     readable(kept, "multiverse", tmp_path)
     assert max(figure.get_figheight() for figure in kept.values()) < 9.2
@@ -488,7 +497,7 @@ def test_the_figure_can_be_read_at_both_widths(monkeypatch, tmp_path):
         assert [bar.get_width() for bar in bars] == pytest.approx(widths)
         ends_before = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
         assert [bar.get_x() for bar in bars] == pytest.approx(ends_before)
-        colours = [multiverse.LOOKS[kind] for kind in multiverse.KINDS]
+        colours = [multiverse_figures.LOOKS[kind] for kind in multiverse.KINDS]
         assert [bar.get_facecolor() for bar in bars] == [to_rgba(colour) for colour in colours]
         hatched = [
             kind for kind, bar in zip(multiverse.KINDS, bars, strict=True) if bar.get_hatch()
@@ -548,7 +557,7 @@ def test_the_published_figure_is_of_the_sentences_of_claims():
     lines = (FIGURES / "multiverse.md").read_text("utf-8").splitlines()
     rows = [line for line in lines if re.match(r"\| \d", line)]
     for number, (row, sentence) in enumerate(
-        zip(rows, multiverse._ordered(counts), strict=True), 1
+        zip(rows, multiverse_figures._ordered(counts), strict=True), 1
     ):
         cells = [str(number), sentence.section, claims.quoted(sentence.quote)]
         assert row.startswith(f"| {' | '.join(cells)} |")

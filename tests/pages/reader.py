@@ -113,9 +113,8 @@ YARDSTICK = re.compile(
 )
 
 
-def arena(folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of ARENA.md, or of a text in its place."""
-    text = (folder / "ARENA.md").read_text("utf-8") if page is None else page
+def arena(folder: Path, text: str) -> list[str]:
+    """Returns the faults of the text of ARENA.md."""
     faults = []
     parts = _parts(text)
     # Whoever took part at one horizon is a contestant at all of them.
@@ -706,13 +705,8 @@ def pictures(folder: Path) -> list[str]:
     return sorted(path.name for what in ALTS for path in folder.glob(f"arena_{what}_T1e*.md"))
 
 
-def picture(name: str, folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of the page of a picture of the arena, or of a text in its place."""
-    text = (folder / name).read_text("utf-8") if page is None else page
-    return list(_picture(folder, name.removesuffix(".md"), text))
-
-
-def _picture(folder: Path, name: str, text: str) -> Iterable[str]:
+def picture(name: str, folder: Path, text: str) -> Iterable[str]:
+    """Yields the faults of the text of a page of a picture of the arena."""
     _, what, end = name.split("_")
     power = int(end.removeprefix("T1e"))
     at = f"T = 10{str(power).translate(_RAISE)}"
@@ -963,10 +957,9 @@ def seen(name: str, alt: str, rows: Sequence[dict[str, str]]) -> Iterable[str]:
             yield f"of {missing} nothing is told"
 
 
-def figure(name: str, folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of the page of a figure of the paper, or of a text in its place."""
-    text = (folder / f"{name}.md").read_text("utf-8") if page is None else page
-    return list(seen(name, text.split("](")[0], rows_of(folder / f"{name}.csv")))
+def figure(name: str, folder: Path, text: str) -> Iterable[str]:
+    """Returns the faults of the text of a page of a figure of the paper."""
+    return seen(name, text.split("](")[0], rows_of(folder / f"{name}.csv"))
 
 
 # --- the paper's sentences ---
@@ -1021,9 +1014,8 @@ SIZES = {
 }
 
 
-def claims(folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of CLAIMS.md, or of a text in its place."""
-    text = (folder / "CLAIMS.md").read_text("utf-8") if page is None else page
+def claims(folder: Path, text: str) -> list[str]:
+    """Returns the faults of the text of CLAIMS.md."""
     parts = re.split(r"^## ", text, flags=re.M)
     ((*summary,),) = tables(parts[0].split("\n"))
     counted = {row["list"]: row["sentences"] for row in summary}
@@ -1368,13 +1360,9 @@ TURNS = re.compile(
 )
 
 
-def multiverse(folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of multiverse.md, or of a text in its place."""
-    text = (folder / "multiverse.md").read_text("utf-8") if page is None else page
-    return list(_multiverse(text, rows_of(folder / "multiverse.csv")))
-
-
-def _multiverse(text: str, kept: Sequence[dict[str, str]]) -> Iterable[str]:
+def multiverse(folder: Path, text: str) -> Iterable[str]:
+    """Yields the faults of the text of multiverse.md."""
+    kept = rows_of(folder / "multiverse.csv")
     lines = text.split("\n")
     shown = re.fullmatch(r"!\[(.*)\]\(multiverse\.png\)", lines[0])
     if not shown or lines[4] != f"What is to be seen: {shown[1]}" or shown[1] not in lines[2]:
@@ -1439,14 +1427,16 @@ def _turns(kept: Sequence[dict[str, str]], silent: set[str]) -> dict[str, int]:
 
 # --- all pages ---
 
-Page = Callable[..., list[str]]
+Page = Callable[[Path, str], Iterable[str]]
 
 
 def pages(folder: Path) -> dict[str, Page]:
-    """Returns who reads each page of a folder: from the folder, and a text in the page's place."""
+    """Returns who reads the text of each page of a folder."""
     found: dict[str, Page] = {"ARENA.md": arena, "CLAIMS.md": claims, "multiverse.md": multiverse}
     found = {name: read for name, read in found.items() if (folder / name).exists()}
-    found |= {name: functools.partial(picture, name) for name in pictures(folder)}
+    found |= {
+        name: functools.partial(picture, name.removesuffix(".md")) for name in pictures(folder)
+    }
     drawn = [name for name in SEEN if (folder / f"{name}.md").exists()]
     found |= {f"{name}.md": functools.partial(figure, name) for name in drawn}
     parts = {f"{name}.md" for name in BESIDE.values()} | {
@@ -1459,18 +1449,18 @@ def pages(folder: Path) -> dict[str, Page]:
     }
 
 
-def table(name: str, folder: Path, page: str | None = None) -> list[str]:
-    """Returns the faults of the table of a page, or of a text in its place."""
-    text = (folder / name).read_text("utf-8") if page is None else page
+def table(name: str, folder: Path, text: str) -> Iterable[str]:
+    """Returns the faults of the table in the text of a page."""
     stem = {"audit": "audit_mechanisms"}.get(name[:-3], name[:-3])
     (own,) = tables(text.split("\n"))
-    return list(_same_rows(own, rows_of(folder / f"{stem}.csv")))
+    return _same_rows(own, rows_of(folder / f"{stem}.csv"))
 
 
 def faults_of(name: str, folder: Path, page: str | None = None) -> list[str]:
     """Returns the faults of a page, or of a text in its place; one that is none has one."""
     try:
-        return pages(folder)[name](folder, page)
+        text = (folder / name).read_text("utf-8") if page is None else page
+        return list(pages(folder)[name](folder, text))
     except (AssertionError, KeyError, ValueError) as error:
         return [f"is no page: {error!r}"]
 

@@ -17,7 +17,7 @@ from tests.mutants import Mutant
 HERE = Path(__file__).parent
 LISTED = mutants.read(HERE / "writers.toml")
 # Which pages a file writes: those of the claims, or else of the arena.
-OF_CLAIMS = ("verdicts", "claims", "multiverse")
+OF_CLAIMS = ("verdicts", "claims", "multiverse", "multiverse_figures")
 # What the writers need.
 NEEDED = ("fmab_jax", "experiments", "tests")
 

@@ -21,11 +21,13 @@ from experiments import (
     arena,
     arena_figures,
     arena_fronts,
+    arena_fronts_figures,
     arena_report,
     arena_settings,
     claims,
     common,
     multiverse,
+    multiverse_figures,
     pictures,
     verdicts,
 )
@@ -179,7 +181,7 @@ def write_claims(folder: Path, replace: Replace) -> None:
     for name in ("ROWS", "BOUNDS", "SETTLED", "MISPRINTS", "UNMEASURED"):
         replace(claims, name, globals()[name])
     data = multiverse.Data({"runs": {}}.__getitem__, HORIZONS, SEEDS, None)
-    multiverse.judge(data, folder)
+    multiverse_figures.judge(data, folder)
     own = verdicts.Data({"runs": {}}.__getitem__, HORIZONS, SEEDS, None)
     claims.judge(own, folder, multiverse.shares(folder))
 
@@ -276,7 +278,7 @@ def write_arena(folder: Path, replace: Replace) -> None:
     }
     arena_figures.draw(results["arena"], folder)
     arena_settings.draw(results["arena_settings"], folder)
-    arena_fronts.judge(arena_fronts.Data(results.__getitem__), folder)
+    arena_fronts_figures.judge(arena_fronts.Data(results.__getitem__), folder)
     arena_report.judge(arena_report.Data(results.__getitem__), folder)
 
 
