@@ -15,7 +15,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
 import typing
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -31,16 +30,21 @@ from jaxtyping import Array, Float, Int
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
 from fmab_jax.core.outputs import Output
-from fmab_jax.core.plugins import defined_once, imported, imported_module, source_digest
+from fmab_jax.core.plugins import (
+    defined_in,
+    defined_once,
+    file_of,
+    foreign_refused,
+    imported,
+    imported_module,
+    source_digest,
+)
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.errors import (
     Refusal,
     Shown,
     did_you_mean,
-    foreign,
-    place_of,
-    reason_of,
     refuse,
     whole_class,
 )
@@ -422,19 +426,14 @@ def installed() -> dict[str, type[Algorithm]]:
         for owner in algorithms_in(importlib.import_module(f"fmab_jax.algorithms.{name}")):
             found[owner.name] = owner
     for point in metadata.entry_points(group="fmab_jax.algorithms"):
-        try:
+        with foreign_refused("entry point", point.value, "one that can be loaded"):
             target = point.load()
-        except BaseException as error:
-            if not foreign(error):
-                raise
-            remedy = f"mend it ({reason_of(error)}{place_of(error)})"
-            refuse("entry point", point.value, "one that can be loaded", remedy)
         whole = not isinstance(target, type)
         said = f"entry point {point.name}"
         if whole:
             _once_in(target, said)
         owners = _distinct(algorithms_in(target), said) if whole else [target]
-        own = _distinct(_defined(target, Law), said) if whole else []
+        own = _distinct(defined_in(target, Law), said) if whole else []
         if not owners and not own:
             remedy = "name the module that defines it, or MODULE:CLASS"
             refuse("entry point", point.value, _WANTED, remedy)
@@ -449,16 +448,7 @@ def installed() -> dict[str, type[Algorithm]]:
 
 def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
     """Yields the algorithms that a module defines."""
-    return _defined(module, Algorithm)
-
-
-def _defined(module: ModuleType, kind: Any, *, named: bool = True) -> Iterator[Any]:
-    """Yields the subclasses that a module defines and that have a name, or those that have none."""
-    # A class that has two names in the module is one class.
-    for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
-        if issubclass(owner, kind) and owner.__module__ == module.__name__:
-            if bool(vars(owner).get("name")) == named:
-                yield owner
+    return defined_in(module, Algorithm)
 
 
 def _distinct(owners: Iterable[Any], where: str) -> list[Any]:
@@ -516,7 +506,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     Raises:
         ValueError: If it cannot be imported, holds nothing of the kind, or takes a known name.
     """
-    try:
+    with foreign_refused("plugin", spec, "a file or module that can be imported"):
         if spec.endswith(".py"):
             path = Path(spec)
             if not path.is_file():
@@ -524,15 +514,8 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             module = imported(path)
         else:
             module = imported_module(spec)
-    except Refusal:
-        raise
-    except BaseException as error:
-        if not foreign(error):
-            raise
-        remedy = f"mend it ({reason_of(error)}{place_of(error)})"
-        refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners = _distinct(algorithms_in(module), spec)
-    own = _distinct(_defined(module, Law), spec)
+    own = _distinct(defined_in(module, Law), spec)
     # What it imports from the package is none of its own.
     outputs = any(
         isinstance(each, Output)
@@ -540,7 +523,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         for each in vars(module).values()
     )
     if not owners and not own and not outputs:
-        if nameless := next(_defined(module, (Algorithm, Law), named=False), None):
+        if nameless := next(defined_in(module, (Algorithm, Law), named=False), None):
             name = getattr(nameless, "name", "")
             refuse(f"{nameless.__name__}.name", name, _NAME_WANTED, _NAME_REMEDY)
         remedy = "derive a frozen dataclass from a family and give it a name"
@@ -549,7 +532,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         _checked_class(owner, spec)
         other = installed().get(owner.name, _loaded.get(owner.name, owner))
         # Only a changed version of the same file takes a name over.
-        if other is not owner and (owner.name in installed() or _file(other) != _file(owner)):
+        if other is not owner and (owner.name in installed() or file_of(other) != file_of(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     _add_laws(own, spec)
     for owner in (*owners, *own):
@@ -557,10 +540,6 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
-
-
-def _file(owner: type) -> str | None:
-    return getattr(sys.modules.get(owner.__module__), "__file__", None)
 
 
 def _checked_class(owner: Any, where: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core import graphs
+from fmab_jax.core import graph_files, graphs
 from fmab_jax.errors import length, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
@@ -79,9 +79,11 @@ class GraphOf(Kind):
             return value
         if isinstance(value, nx.Graph):
             return FixedGraph.of(value, where=name)
-        if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
+        if isinstance(value, os.PathLike) or (
+            isinstance(value, str) and graph_files.names_file(value)
+        ):
             text = value if isinstance(value, str) else str(checked_path(name, value))
-            return FixedGraph.of(graphs.read(text, name), text, name)
+            return FixedGraph.of(graph_files.read(text, name), text, name)
         return graphs.checked_name(value, name)
 
     def plain(self, value: Any) -> Any:
@@ -109,7 +111,7 @@ class ComponentsOf(Kind):
         graph = GraphOf()
         if isinstance(value, str):
             # What files say is a part of the value; a text of names stands for itself.
-            if not any(graphs.names_file(part) for part in value.replace(":", "+").split("+")):
+            if not any(graph_files.names_file(part) for part in value.replace(":", "+").split("+")):
                 return value
             value = graphs.parts_of(value)
         if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not length(value):

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
-from fmab_jax.errors import Shown, refuse
+from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
 
 _OURS = Path(__file__).resolve().parents[1]
 
@@ -55,6 +55,35 @@ _executed_as: dict[str, bytes] = {}
 _modules: set[str] = set()
 # Those modules, by name.
 _named: dict[str, ModuleType] = {}
+
+
+@contextlib.contextmanager
+def foreign_refused(
+    field: str, value: Any, allowed: str, remedy: str = "mend it"
+) -> Iterator[None]:
+    """Refuses what a plug-in's code raises, with its reason; a `Refusal` stays as it is."""
+    try:
+        yield
+    except Refusal:
+        raise
+    except BaseException as error:
+        if not foreign(error):
+            raise
+        refuse(field, value, allowed, f"{remedy} ({reason_of(error)}{place_of(error)})")
+
+
+def defined_in(module: Any, kind: Any, *, named: bool = True) -> Iterator[Any]:
+    """Yields the subclasses that a module defines and that have a name, or those that have none."""
+    # A class that has two names in the module is one class.
+    for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
+        if issubclass(owner, kind) and owner.__module__ == module.__name__:
+            if bool(vars(owner).get("name")) == named:
+                yield owner
+
+
+def file_of(owner: type) -> str | None:
+    """Returns the file that defines a class; None where there is none."""
+    return getattr(sys.modules.get(owner.__module__), "__file__", None)
 
 
 def plugin_sources() -> list[Source]:

@@ -17,9 +17,10 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from fmab_jax.core import arrays, keys, tables
-from fmab_jax.core.laws import Looked, check_law, law_of, looked_at
+from fmab_jax.core.laws import law_of
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Ratings
 from fmab_jax.core.rewards import Law as RewardLaw
+from fmab_jax.core.rewards.contract import Looked, check_law, looked_at
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import array_of, count, length, real, refuse
 from fmab_jax.resources import affordable, refuse_after_fork
@@ -99,7 +100,7 @@ class BoundProblem:
 
         Args:
             key: The seed's key.
-            whole: As in `fmab_jax.core.laws.looked_at`.
+            whole: As in `fmab_jax.core.rewards.contract.looked_at`.
         """
         instance = self.draw(key)
         rows = jnp.arange(self.rows, dtype=jnp.float64)

@@ -8,6 +8,7 @@ import math
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import stats
 
 import fmab_jax as fmab
 from fmab_jax.core import graphs
+from fmab_jax.core.networks import ComponentsOf, GraphOf
 
 Edges = set[tuple[int, int]]
 
@@ -171,18 +173,7 @@ def test_distances_match_floyd_and_warshall(name: str):
     graph = graphs.make(name, 26, seed=1)
     expected = np.asarray(nx.floyd_warshall_numpy(graph, nodelist=range(26)))
     assert np.array_equal(graphs.distances(graph), expected)
-    assert np.array_equal(graphs.eccentricities(graph), expected.max(axis=0))
     assert graphs.diameter(graph) == expected.max()
-    assert graphs.sink(graph) == min(range(26), key=lambda agent: (expected[agent].max(), agent))
-
-
-def test_sinks_of_known_graphs():
-    """Would catch ties that go to the highest index, and the largest eccentricity chosen."""
-    assert graphs.sink(graphs.make("path", 4)) == 1  # agents 1 and 2 tie
-    assert graphs.sink(graphs.make("path", 5)) == 2
-    assert graphs.sink(graphs.make("ring", 9)) == 0
-    assert graphs.sink(graphs.make(nx.Graph([(3, 0), (3, 1), (3, 2)]), 4)) == 3
-    assert graphs.sink(graphs.make("star", 1)) == 0
 
 
 def parts_of(spec: object, agents: int) -> list[tuple[int, int]]:
@@ -260,23 +251,27 @@ def test_networkx_files_come_back(tmp_path: Path):
     assert edges_of(graphs.components(spec, 35)[0]) == edges_of(graph)
 
 
+def identity(kind: Any, given: Any) -> Any:
+    """Returns how a configuration identifies a graph, or components."""
+    return json.loads(json.dumps(kind.plain(kind.checked("graph", given, ""))))
+
+
 def test_descriptions_identify_what_was_given(tmp_path: Path, monkeypatch):
     """Would catch a changed file or graph that passes for the old one when a run is resumed."""
     monkeypatch.chdir(tmp_path)
-    assert graphs.describe("ring") == "ring"
-    assert graphs.describe("20x2:ring+10x6:star") == "20x2:ring+10x6:star"
-    assert graphs.describe([3, (np.int64(4), "ring")]) == [3, [4, "ring"]]
+    graph, parts = GraphOf(), ComponentsOf()
+    assert identity(graph, "ring") == "ring"
+    assert identity(parts, "20x2:ring+10x6:star") == "20x2:ring+10x6:star"
     path, other = nx.path_graph(4), nx.Graph([(0, 1), (1, 3), (2, 3)])
-    assert graphs.describe(path) == graphs.describe(nx.MultiGraph([(8, 7), (6, 7), (5, 6), (6, 5)]))
-    assert graphs.describe(path) != graphs.describe(other)
-    described = []
+    renamed = nx.MultiGraph([(8, 7), (6, 7), (5, 6), (6, 5)])
+    assert identity(graph, path) == identity(graph, renamed) != identity(graph, other)
+    assert identity(parts, [3, (np.int64(4), "ring"), path])[:2] == [3, [4, "ring"]]
+    told = []
     for content in ("0 1\n", "0 1\n0 2\n"):
         Path("net.txt").write_text(content)
-        described += [graphs.describe(s) for s in ("net.txt", Path("net.txt"), "3x2:net.txt+5")]
-    assert described[0] == described[1] != described[3]
-    assert described[2] != described[5]
-    assert described[5]["text"] == "3x2:net.txt+5" and list(described[5]["sha256"]) == ["net.txt"]
-    assert json.loads(json.dumps([*described, graphs.describe([path])]))[0] == described[0]
+        told += [identity(graph, "net.txt"), identity(graph, Path("net.txt"))]
+        told += [identity(parts, "3x2:net.txt+5")]
+    assert told[0] == told[1] != told[3] and told[2] != told[5]
 
 
 NAMES = (
@@ -669,7 +664,6 @@ def test_refused_paths(tmp_path: Path, monkeypatch):
     }
     for path, message in refused.items():
         for given in (path, Path(path)):
-            for call in (graphs.make, lambda graph, _: graphs.describe(graph)):
-                with pytest.raises(ValueError) as caught:
-                    call(given, 5)
-                assert str(caught.value) == f"graph={path!r}: {message}"
+            with pytest.raises(ValueError) as caught:
+                graphs.make(given, 5)
+            assert str(caught.value) == f"graph={path!r}: {message}"

@@ -14,8 +14,16 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fmab_jax.core import arrays, keys, rewards, samplers, sums
-from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
+from fmab_jax.core import arrays, keys, samplers, sums
+from fmab_jax.core.rewards import (
+    Bernoulli,
+    FiniteSupport,
+    Gaussian,
+    Law,
+    Ratings,
+    bernoulli,
+    finite,
+)
 
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
@@ -152,7 +160,7 @@ def distance(law: Law, tables: np.ndarray, pulls: int) -> float:
     one = one_pull(law, tables)
     laws = [np.array([1 - t[0], t[0]]) if isinstance(law, Bernoulli) else t for t in tables]
     if isinstance(law, FiniteSupport):
-        steps, span = rewards._lattice(law.levels)
+        steps, span = finite._lattice(law.levels)
         laws = [np.bincount(steps, weights=t, minlength=span + 1) for t in laws]
     exact = convolved(laws, [pulls] * len(tables))
     together = float(pulls * len(tables))
@@ -273,9 +281,9 @@ def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest
     _few_rewards.clear_cache()
     means = FEW[name]
     variance = float(one_pull(Bernoulli(), means)[1])
-    first, last = math.ceil(rewards._CHECKED_BERNOULLI / variance), math.floor(64 / variance)
+    first, last = math.ceil(bernoulli._CHECKED / variance), math.floor(64 / variance)
     for pulls in sorted({first, (first + last) // 2, last}):
-        assert rewards._CHECKED_BERNOULLI <= pulls * variance < rewards._SMOOTH_BERNOULLI
+        assert bernoulli._CHECKED <= pulls * variance < bernoulli._SMOOTH
         assert distance_of_few(monkeypatch, means, pulls) <= 1e-6, pulls
 
 
