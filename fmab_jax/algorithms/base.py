@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
@@ -41,6 +41,7 @@ from fmab_jax.core.plugins import (
 )
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, Scalar
 from fmab_jax.errors import (
     Refusal,
     Shown,
@@ -79,14 +80,14 @@ class Outcome(NamedTuple):
 
     regret: Float[Array, " time"]
     waiting_regret: Float[Array, " time"] | None
-    rounds_by: Int[Array, " time"]
-    rounds: Int[Array, ""]
-    arms_reported: Int[Array, ""]
-    active_arms: Int[Array, ""]
-    chosen_arm: Int[Array, ""]
-    agents_lost: Int[Array, ""]
-    agents_worse: Int[Array, ""]
-    final_gap: Float[Array, ""]
+    rounds_by: Grid
+    rounds: Integer
+    arms_reported: Integer
+    active_arms: Integer
+    chosen_arm: Integer
+    agents_lost: Integer
+    agents_worse: Integer
+    final_gap: Scalar
     gauged: dict[str, Float[Array, ...]] | None = None
 
 
@@ -164,7 +165,7 @@ class Trial(Protocol):
       [trial, ...]. The trial then has a ``filling``, whose name it is told by.
     """
 
-    def run(self, instance: Any, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Any, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; pure, for use under ``jit`` and ``vmap``.
 
         Args:

@@ -8,13 +8,14 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.core.shapes import Scalar, Table, Truth
 from fmab_jax.later import nx
 from fmab_jax.parameters import Flag, Real, parameter
 
@@ -141,13 +142,7 @@ class DDUCB(IndexPolicy):
         return first_best(upper_bound(pulls, sums, width))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; once every arm was pulled, that is what the first stage mixes."""
         fresh = state.fresh + jnp.stack([rewards, pulls], axis=1)
         begins = slot.time == slot.arms
@@ -159,7 +154,7 @@ class DDUCB(IndexPolicy):
         )
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 
@@ -204,7 +199,7 @@ def weights(slot: Slot) -> Float[Array, "agent degree"]:
     return jnp.where(there, 1.0 / (most + 1.0), 0.0)
 
 
-def momentum(step: Float[Array, ""], base: Float[Array, ""]) -> Float[Array, ""]:
+def momentum(step: Scalar, base: Scalar) -> Scalar:
     """Returns b_m = T_{m-2}(1 / l) / T_m(1 / l) of step m, 0 in the first.
 
     With it y_m = P y_{m-1} + b_m (P y_{m-1} - y_{m-2}) is T_m(P / l) y_0 / T_m(1 / l): Chebyshev's
@@ -220,7 +215,7 @@ def momentum(step: Float[Array, ""], base: Float[Array, ""]) -> Float[Array, ""]
     return jnp.where(step > 1.0, found, 0.0)
 
 
-def _place(slot: Slot, own: Own) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _place(slot: Slot, own: Own) -> tuple[Scalar, Scalar]:
     """Returns the stage that a slot belongs to, from 0, and its place in it, from 1."""
     since = slot.time - slot.arms - 1.0
     stage = jnp.floor(since / own["stage"])

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, drawn_arm, first_best
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.core.shapes import Table, Truth
 from fmab_jax.later import nx
 
 
@@ -100,13 +101,7 @@ class DecUCB(IndexPolicy):
         return jnp.where(any_late, random, first_best(index))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is what the agent starts to mix."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mean = sums / jnp.maximum(n, 1.0)
@@ -121,7 +116,7 @@ class DecUCB(IndexPolicy):
         )
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 

@@ -20,10 +20,9 @@ from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
 from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import Real, parameter
-
-Scalar = Float[Array, ""]
 
 # What the compiled loop holds, in bytes: for an agent's arm, an agent's recorded slot, an agent, an
 # arm, a recorded slot and a seed.
@@ -193,12 +192,12 @@ class DEMABTrial:
         own = self.room * (_OWN_ARM * arms + _OWN_POINT * points + _AGENT)
         return own + _ARM * arms + _POINT * points + _RUN
 
-    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         return _together(self, instance, grid, key, _alone(self, instance, grid, key))
 
 
-def _pulls(trial: DEMABTrial, phase: Int[Array, ""], noises: Array) -> Scalar:
+def _pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
     """Returns m_l, where an arm's sum has so many noises."""
     gap_halved = jnp.ldexp(jnp.ones(()), phase)
     pulls = 64.0 * gap_halved * gap_halved * trial.log
@@ -207,7 +206,7 @@ def _pulls(trial: DEMABTrial, phase: Int[Array, ""], noises: Array) -> Scalar:
     return jnp.ceil(jnp.maximum(pulls, 8.0 * gap_halved * noise * trial.scale))
 
 
-def _slots(wanted: Scalar, most: Array) -> Int[Array, ""]:
+def _slots(wanted: Scalar, most: Array) -> Integer:
     """Returns a number of slots as int64, cut just above the most that there are."""
     return jnp.minimum(wanted, (most + 1).astype(jnp.float64)).astype(jnp.int64)
 
@@ -224,7 +223,7 @@ class _Alone(NamedTuple):
         curve: Regret of all agents, by ``slot``; the last point is the end of the burn-in.
     """
 
-    phase: Int[Array, ""]
+    phase: Integer
     completed: Int[Array, " agent"]
     slot: Int[Array, " agent"]
     rate: Float[Array, " agent"]
@@ -232,7 +231,7 @@ class _Alone(NamedTuple):
     curve: Float[Array, " point"]
 
 
-def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Alone:
+def _alone(trial: DEMABTrial, instance: Instance, grid: Grid, key: Array) -> _Alone:
     """Runs the burn-in: phase l of all agents at a time, each at slots of its own."""
     arms, rows = instance.gaps.shape[0], trial.room
     burn_in = jnp.asarray(trial.burn_in)
@@ -303,7 +302,7 @@ def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key
 
 
 def _left(
-    means: Float[Array, "*row arm"], alive: Bool[Array, "*row arm"], phase: Int[Array, ""]
+    means: Float[Array, "*row arm"], alive: Bool[Array, "*row arm"], phase: Integer
 ) -> Bool[Array, "*row arm"]:
     """Returns the arms that are at most 2^-l below the best one."""
     best = jnp.max(jnp.where(alive, means, -jnp.inf), axis=-1, keepdims=True)
@@ -327,21 +326,21 @@ class _Together(NamedTuple):
         rounds_curve: As well.
     """
 
-    phase: Int[Array, ""]
-    slot: Int[Array, ""]
+    phase: Integer
+    slot: Integer
     regret: Scalar
     rate: Scalar
     alive: Bool[Array, " arm"]
     owner: Int[Array, " arm"]
     pulled: Int[Array, " agent"]
-    rounds: Int[Array, ""]
-    numbers: Int[Array, ""]
+    rounds: Integer
+    numbers: Integer
     regret_curve: Float[Array, " time"]
-    rounds_curve: Int[Array, " time"]
+    rounds_curve: Grid
 
 
 def _together(
-    trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array, alone: _Alone
+    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, alone: _Alone
 ) -> Outcome:
     """Shares the arms out and runs the phases in which agents talk."""
     horizon = jnp.asarray(trial.horizon)
@@ -349,7 +348,7 @@ def _together(
     start = _shared_out(trial, instance, grid, key, alone)
     start = arrays.varying_like(start, jax.random.key_data(key))
 
-    def unfinished(state: _Together) -> Bool[Array, ""]:
+    def unfinished(state: _Together) -> Truth:
         return (state.slot < horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
 
     def body(state: _Together) -> _Together:
@@ -379,7 +378,7 @@ def _together(
 
 
 def _shared_out(
-    trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array, alone: _Alone
+    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, alone: _Alone
 ) -> _Together:
     """Assigns every arm to a random agent, which keeps what it has not dropped."""
     arms, burn_in = instance.gaps.shape[0], jnp.asarray(trial.burn_in)
@@ -414,12 +413,7 @@ def _shared_out(
 
 
 def _phase(
-    trial: DEMABTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    state: _Together,
-    running: Bool[Array, ""],
+    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, state: _Together, running: Truth
 ) -> _Together:
     """One phase; cut at the horizon, nothing is told or decided."""
     arms, horizon = instance.gaps.shape[0], jnp.asarray(trial.horizon)

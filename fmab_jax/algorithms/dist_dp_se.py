@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch
 from fmab_jax.algorithms.families.private import Private, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
 
@@ -93,7 +94,7 @@ class DistDPSE(Private, Elimination):
         return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count
 
     @staticmethod
-    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Drops an arm whose upper bound lies below the best lower one."""
         return behind > 2.0 * radius
 

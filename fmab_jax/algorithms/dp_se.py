@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
 
@@ -90,7 +91,7 @@ class DPSE(Private, Elimination):
         return jnp.sqrt(data) + noise / epoch.own["epsilon"]
 
     @staticmethod
-    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Drops an arm that is behind by more than 2 h + 2 c."""
         return behind > 2.0 * radius
 

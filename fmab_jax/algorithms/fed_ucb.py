@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from fmab_jax.algorithms.base import OWN, Seen, together
 from fmab_jax.algorithms.families import tree
@@ -15,6 +15,7 @@ from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Table
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,7 @@ class FedUCB(GossipUCB, Private):
         return chosen(state, jnp.sqrt(2.0 * widening(slot, own) * (private + 1.0 / n) * log), slot)
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])

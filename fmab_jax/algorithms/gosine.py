@@ -13,6 +13,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.core.shapes import Table, Truth
 from fmab_jax.later import nx
 from fmab_jax.parameters import Real, parameter
 
@@ -113,19 +114,13 @@ class GosInE(IndexPolicy):
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts, ever and in this phase."""
         counted = IndexPolicy.update(state, pulls, rewards, slot, own)
         return counted._replace(lately=state.lately + pulls)
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether t = j^3 for a whole j."""
         root = jnp.rint(jnp.cbrt(slot.time))
         return root * root * root == slot.time

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families.index import (
     IndexPolicy,
     Own,
-    Scalar,
     Slot,
     anywhere,
     at,
@@ -22,6 +21,7 @@ from fmab_jax.algorithms.families.index import (
 from fmab_jax.core.exchanges import Exchange, Meter, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.core.shapes import Scalar, Table, Truth
 from fmab_jax.later import nx
 from fmab_jax.parameters import Choice, parameter
 
@@ -134,18 +134,12 @@ class GossipUCB(IndexPolicy):
         return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is the first estimate."""
         return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 

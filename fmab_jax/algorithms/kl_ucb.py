@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.core import exchanges, normal
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import PerRow, Scalar, Table, Truth
 from fmab_jax.parameters import Flag, Real, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
@@ -29,9 +30,9 @@ class Known(NamedTuple):
         certainty: n (m log m + (1 - m) log(1 - m)), m the mean: what the divergence needs of it.
     """
 
-    pulls: Float[Array, "row arm"]
-    sums: Float[Array, "row arm"]
-    certainty: Float[Array, "row arm"]
+    pulls: Table
+    sums: Table
+    certainty: Table
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,7 @@ class KLUCB(IndexPolicy):
         return jnp.where(tried, _best(state, width), first_best(untried))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "row arm"],
-        rewards: Float[Array, "row arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; only the pulled arm's certainty is worked out anew."""
         n, sums = state.pulls + pulls, state.sums + rewards
         pulled = pulls > 0.0
@@ -104,12 +99,12 @@ class KLUCB(IndexPolicy):
         return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0
 
 
-def _best(state: Known, width: Float[Array, ""]) -> Int[Array, " row"]:
+def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
     """Returns the arm of the largest q in each row; the lowest where several tie.
 
     No arm but a few candidates is solved for: at a candidate's q, an arm whose q is larger is one
@@ -150,7 +145,7 @@ class _Search(NamedTuple):
     """The best arm so far, its q, the arm to be tried next, and whether to go on; by row."""
 
     arm: Int[Array, " row"]
-    q: Float[Array, " row"]
+    q: PerRow
     candidate: Int[Array, " row"]
     searching: Bool[Array, " row"]
 

@@ -14,6 +14,7 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_bes
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Table
 
 
 class Buffers(NamedTuple):
@@ -79,13 +80,7 @@ class LazyDPTS(Private, IndexPolicy):
         return first_best(jnp.where(state.seen > 0.0, draw, jnp.inf))
 
     @staticmethod
-    def update(
-        state: Buffers,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Buffers:
+    def update(state: Buffers, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Buffers:
         """Holds the reward back; a buffer that is full is released, with noise."""
         size = jnp.maximum(2.0 * state.seen, 1.0)
         # Buffers of 1, 2, ..., O rewards were pulled for before: 2 O - 1 of them.

@@ -14,6 +14,7 @@ from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import PEER, Exchange, View
 from fmab_jax.core.exchanges.table import uniform_weights
 from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.core.shapes import Truth
 from fmab_jax.later import nx
 
 
@@ -124,7 +125,7 @@ class LCCUCB(IndexPolicy):
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
         most = jnp.ceil(slot.arms / slot.agents) + own["degree"]
         units = slot.time / (most * (most + 1.0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import BITS, LAPLACE, OUTSIDE, Seen, together
 from fmab_jax.algorithms.families.index import (
@@ -20,6 +20,7 @@ from fmab_jax.algorithms.families.index import (
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import exchanges, laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Truth
 from fmab_jax.parameters import Flag, parameter
 
 
@@ -130,6 +131,6 @@ class LDPUCB(Private, IndexPolicy):
         return first_best(jnp.where(few, jnp.inf, index))
 
     @staticmethod
-    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Tally, slot: Slot, own: Own) -> Truth:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
 from fmab_jax.core import exchanges, normal
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Truth
 from fmab_jax.parameters import Flag, parameter
 
 _GDP = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
@@ -70,6 +71,6 @@ class Thompson(IndexPolicy):
         return first_best(state.sums / count + drawn / jnp.sqrt(count))
 
     @staticmethod
-    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Tally, slot: Slot, own: Own) -> Truth:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0

@@ -13,6 +13,7 @@ from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Scalar, Table
 from fmab_jax.parameters import Flag, Real, parameter
 
 
@@ -102,13 +103,7 @@ class TreeUCB(Private, IndexPolicy):
         return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
         counted = IndexPolicy.update(state, pulls, rewards, slot, own)
         arm = first_best(pulls)
@@ -116,6 +111,6 @@ class TreeUCB(Private, IndexPolicy):
         return counted._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))
 
 
-def _per_arm(slot: Slot, own: Own) -> Float[Array, ""]:
+def _per_arm(slot: Slot, own: Own) -> Scalar:
     """Returns epsilon_0, the privacy of one arm's tree."""
     return own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from fmab_jax.algorithms.families.index import (
     IndexPolicy,
@@ -18,6 +18,7 @@ from fmab_jax.algorithms.families.index import (
 )
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Truth
 from fmab_jax.parameters import Flag, Real, parameter
 
 
@@ -68,6 +69,6 @@ class UCB1(IndexPolicy):
         return first_best(upper_bound(state.pulls, state.sums, width))
 
     @staticmethod
-    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Tally, slot: Slot, own: Own) -> Truth:
         """Tells that the server hears of every slot, if there is one."""
         return own["pooled"] > 0.0

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
+from fmab_jax.core.shapes import Grid, Integer, PerRow, Table
 from fmab_jax.errors import flag, refuse
 
 
@@ -28,11 +29,11 @@ class Stretch(NamedTuple):
         agents: How many agents a row stands for; 0 for padding.
     """
 
-    start: Int[Array, ""]
-    stop: Int[Array, ""]
-    gap: Float[Array, " row"]
-    share: Float[Array, "row arm"]
-    agents: Float[Array, " row"]
+    start: Integer
+    stop: Integer
+    gap: PerRow
+    share: Table
+    agents: PerRow
 
 
 class Gauge(NamedTuple):
@@ -63,18 +64,13 @@ class Gauge(NamedTuple):
         return "agent" in self.dims
 
 
-def gauges_start(
-    asked: tuple[Gauge, ...], rows: int, arms: int, grid: Int[Array, " time"]
-) -> tuple[Any, ...]:
+def gauges_start(asked: tuple[Gauge, ...], rows: int, arms: int, grid: Grid) -> tuple[Any, ...]:
     """Returns what every gauge has at slot 0."""
     return tuple(each.start(rows, arms, grid) for each in asked)
 
 
 def gauged(
-    asked: tuple[Gauge, ...],
-    found: tuple[Any, ...],
-    stretch: Callable[[], Stretch],
-    grid: Int[Array, " time"],
+    asked: tuple[Gauge, ...], found: tuple[Any, ...], stretch: Callable[[], Stretch], grid: Grid
 ) -> tuple[Any, ...]:
     """Returns what every gauge has after a stretch, which is looked at only if there is one."""
     if not asked:

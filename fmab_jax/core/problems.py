@@ -299,12 +299,7 @@ class Problem:
 
     @classmethod
     def _drawn(
-        cls,
-        agents: int,
-        arms: int,
-        spread: float,
-        instance_gap: float | None,
-        rewards: Any,
+        cls, agents: int, arms: int, spread: float, instance_gap: float | None, rewards: Any
     ) -> Problem:
         law = _checked_law(rewards)
         if law.low > 0.0 or law.high < 1.0:
@@ -440,12 +435,7 @@ class Problem:
         return problem
 
     @classmethod
-    def from_file(
-        cls,
-        path: Any,
-        agents: Any = None,
-        rewards: Any = None,
-    ) -> Problem:
+    def from_file(cls, path: Any, agents: Any = None, rewards: Any = None) -> Problem:
         r"""Reads fixed means, or ratings, from a CSV or an NPZ file.
 
         A CSV of means has one row per agent and one column per arm, perhaps after a header line;

@@ -174,14 +174,7 @@ def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
 
 
 def _agent_by_agent(
-    law: Law,
-    width: int,
-    k0: Array,
-    k1: Array,
-    lane: Array,
-    arm: Array,
-    pulls: Array,
-    *tables: Any,
+    law: Law, width: int, k0: Array, k1: Array, lane: Array, arm: Array, pulls: Array, *tables: Any
 ) -> Array:
     member, *parameters = _read(arm, *tables)
     rows = len(member)

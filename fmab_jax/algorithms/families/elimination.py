@@ -18,18 +18,18 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
 from fmab_jax.algorithms.families import alone, epochs, lists
 from fmab_jax.algorithms.families.epochs import Epoch as Epoch  # so that fillings import from here
 from fmab_jax.algorithms.families.epochs import Heard as Heard
-from fmab_jax.algorithms.families.epochs import Scalar as Scalar
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import FiniteSupport, Law
+from fmab_jax.core.shapes import Grid, PerArm, Scalar
 from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import parameters_of
 
@@ -151,7 +151,7 @@ class Elimination(Algorithm):
         raise NotImplementedError
 
     @staticmethod
-    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Tells which arms leave, from how far their aggregates are behind the best."""
         return behind >= 2.0 * radius
 
@@ -503,7 +503,7 @@ class EliminationTrial:
         element = (_BYTES.alike if simple else _BYTES.differ) + levels
         return self.room * element * arms + curves
 
-    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         trial = self.settled(instance)
         if not self.alone:

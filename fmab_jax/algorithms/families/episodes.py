@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.algorithms.families import alone
@@ -28,10 +28,10 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth
 from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import parameters_of
 
-Scalar = Float[Array, ""]
 Own = dict[str, Any]
 State = Any
 
@@ -60,8 +60,8 @@ class Episode(NamedTuple):
 class Sums(NamedTuple):
     """What most policies know of each arm: its pulls, and the sum of their rewards with noise."""
 
-    pulls: Float[Array, " arm"]
-    sums: Float[Array, " arm"]
+    pulls: PerArm
+    sums: PerArm
 
 
 @dataclass(frozen=True)
@@ -126,24 +126,19 @@ class Episodes(Algorithm):
 
     @staticmethod
     @abstractmethod
-    def choose(state: State, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+    def choose(state: State, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
         """Returns the arm of an episode, and how many slots it takes, at least 1."""
         raise NotImplementedError
 
     @staticmethod
     def learn(
-        state: State,
-        pulls: Float[Array, " arm"],
-        rewards: Float[Array, " arm"],
-        noise: Float[Array, " arm"],
-        episode: Episode,
-        own: Own,
+        state: State, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
     ) -> State:
         """Returns what is known after an episode that was not cut at the horizon."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
-    def commit(state: State) -> Int[Array, ""]:
+    def commit(state: State) -> Integer:
         """Returns the arm that is committed to."""
         return jnp.argmax(state.pulls)
 
@@ -237,7 +232,7 @@ class EpisodesTrial:
         """Returns the memory of one seed at work."""
         return self.room * (_ARM * arms + _POINT * points + _RUN)
 
-    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         horizon, agents = jnp.asarray(self.horizon), jnp.asarray(self.agents)
         if self.shared:
@@ -253,22 +248,17 @@ class _Run(NamedTuple):
     """What the next episode needs, and the curves so far."""
 
     state: State
-    number: Int[Array, ""]
-    slot: Int[Array, ""]
-    regret: Float[Array, ""]
-    rounds: Int[Array, ""]
+    number: Integer
+    slot: Integer
+    regret: Scalar
+    rounds: Integer
     regret_curve: Float[Array, " time"]
-    rounds_curve: Int[Array, " time"]
+    rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
 
 
 def _run(
-    trial: EpisodesTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    last: Int[Array, ""],
-    sharing: Scalar,
+    trial: EpisodesTrial, instance: Instance, grid: Grid, key: Array, last: Integer, sharing: Scalar
 ) -> Outcome:
     """Runs one seed of all agents together, or one agent's."""
     arms = instance.gaps.shape[0]
@@ -307,12 +297,7 @@ def _played(
 
 
 def _first(
-    trial: EpisodesTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    last: Int[Array, ""],
-    sharing: Scalar,
+    trial: EpisodesTrial, instance: Instance, grid: Grid, key: Array, last: Integer, sharing: Scalar
 ) -> _Run:
     """Plays every arm once, in order."""
     arms = instance.gaps.shape[0]
@@ -354,9 +339,9 @@ def _first(
 def _episode(
     trial: EpisodesTrial,
     instance: Instance,
-    grid: Int[Array, " time"],
+    grid: Grid,
     key: Array,
-    last: Int[Array, ""],
+    last: Integer,
     sharing: Scalar,
     run: _Run,
 ) -> _Run:
@@ -414,7 +399,7 @@ def _seen(
     )
 
 
-def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:
+def _kept(if_new: Truth, new: State, old: State) -> State:
     return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
 
 
@@ -422,7 +407,7 @@ def _drawn(
     trial: EpisodesTrial,
     instance: Instance,
     key: Array,
-    number: Int[Array, ""],
+    number: Integer,
     arm: Array,
     pulls: Float[Array, " lane"],
 ) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:

@@ -20,8 +20,7 @@ from fmab_jax.core import arrays, keys, laplace, normal, samplers, sums
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance
-
-Scalar = Float[Array, ""]
+from fmab_jax.core.shapes import Grid, Integer, PerArm, PerRow, Scalar, Table, Truth
 
 
 class Epoch(NamedTuple):
@@ -67,10 +66,10 @@ class Heard(NamedTuple):
         prepared: What `Elimination.prepared` returns.
     """
 
-    aggregate: Float[Array, " arm"]
+    aggregate: PerArm
     best: Scalar
     rewards: Scalar
-    noises: Scalar | Float[Array, " arm"]
+    noises: Scalar | PerArm
     best_noises: Scalar
     radius: Scalar
     prepared: Any = ()
@@ -90,7 +89,7 @@ class _Columns(NamedTuple):
     """
 
     arm: UInt32[Array, " arm"]
-    gap: Float[Array, " arm"]
+    gap: PerArm
     parameters: tuple[Float[Array, "agent arm"], ...]
     cumulants: Float[Array, "cumulant row arm"] | None
 
@@ -106,7 +105,7 @@ class _Arms(NamedTuple):
     """
 
     alive: Bool[Array, " arm"]
-    successes: Float[Array, "row arm"]
+    successes: Table
     noise: Float[Array, "heard arm"]
     noises: Float[Array, " share"]
 
@@ -128,9 +127,9 @@ class Told(NamedTuple):
 class Clock(NamedTuple):
     """The slot, the regret so far, and the curves, continued at the present rate."""
 
-    slot: Int[Array, ""]
-    regret: Float[Array, ""]
-    waiting: Float[Array, ""]
+    slot: Integer
+    regret: Scalar
+    waiting: Scalar
     regret_curve: Float[Array, " time"]
     waiting_curve: Float[Array, " wait"]
 
@@ -138,13 +137,13 @@ class Clock(NamedTuple):
 class Decision(NamedTuple):
     """What the last completed round decided; ``reported`` sums the arms that rounds began with."""
 
-    active: Int[Array, ""]
-    chosen: Int[Array, ""]
-    chosen_gap: Float[Array, ""]
-    lost: Bool[Array, ""]
-    rounds: Int[Array, ""]
-    reported: Int[Array, ""]
-    rounds_curve: Int[Array, " time"]
+    active: Integer
+    chosen: Integer
+    chosen_gap: Scalar
+    lost: Truth
+    rounds: Integer
+    reported: Integer
+    rounds_curve: Grid
 
 
 class _State(NamedTuple):
@@ -155,11 +154,11 @@ class _State(NamedTuple):
         gauges: What is added up for outputs; empty where nothing is asked for.
     """
 
-    epoch: Int[Array, ""]
-    pulls: Float[Array, ""]
+    epoch: Integer
+    pulls: Scalar
     clock: Clock
     decision: Decision
-    gaps: Float[Array, ""]
+    gaps: Scalar
     arms: _Arms
     told: Told
     gauges: tuple[Any, ...] = ()
@@ -177,13 +176,7 @@ def widths(arms: int) -> tuple[int, ...]:
     return tuple(steps)
 
 
-def run(
-    trial: Any,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    last: Int[Array, ""],
-) -> Outcome:
+def run(trial: Any, instance: Instance, grid: Grid, key: Array, last: Integer) -> Outcome:
     """Runs one seed's epochs; pure.
 
     Args:
@@ -215,7 +208,7 @@ def _rows(trial: Any) -> int:
     return len(trial.reward_sizes) if trial.waits else 1
 
 
-def _agents(trial: Any) -> Float[Array, " row"]:
+def _agents(trial: Any) -> PerRow:
     """Returns how many agents each of these rows stands for."""
     if trial.waits:
         return (trial.reward_sizes > 0.0).astype(jnp.float64)
@@ -223,7 +216,7 @@ def _agents(trial: Any) -> Float[Array, " row"]:
 
 
 def _explored(
-    trial: Any, clock: Clock, until: Int[Array, ""], rate: Scalar, columns: _Columns, arms: _Arms
+    trial: Any, clock: Clock, until: Integer, rate: Scalar, columns: _Columns, arms: _Arms
 ) -> Stretch:
     """Returns the slots in which all agents play the active arms in turn."""
     each = jnp.where(arms.alive, 1.0, 0.0)
@@ -251,12 +244,7 @@ def _committed(trial: Any, clock: Clock, decision: Decision) -> Stretch:
 
 
 def outcome_of(
-    trial: Any,
-    grid: Int[Array, " time"],
-    clock: Clock,
-    decision: Decision,
-    pulls: Scalar,
-    exploring: Scalar,
+    trial: Any, grid: Grid, clock: Clock, decision: Decision, pulls: Scalar, exploring: Scalar
 ) -> Outcome:
     """Returns a run's outcome, with the best arm played to the end.
 
@@ -287,7 +275,7 @@ def outcome_of(
     )
 
 
-def _start(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[_Columns, _State]:
+def _start(trial: Any, instance: Instance, grid: Grid) -> tuple[_Columns, _State]:
     width = instance.gaps.shape[0]
     cumulants = None
     if trial.apart:
@@ -319,7 +307,7 @@ def silence(trial: Any) -> Told:
 
 
 def since(
-    trial: Any, told: Told, number: Int[Array, ""], epoch: Epoch, heard: Bool[Array, " agent"]
+    trial: Any, told: Told, number: Integer, epoch: Epoch, heard: Bool[Array, " agent"]
 ) -> tuple[Float[Array, " agent"], Int[Array, " agent"], Told]:
     """Returns pulls and epochs that are new from each agent, and when each was heard last.
 
@@ -336,7 +324,7 @@ def since(
     return jnp.where(heard, pulls, 0.0), jnp.where(heard, epochs, 0), now
 
 
-def beginning(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tuple[Clock, Decision]:
+def beginning(trial: Any, instance: Instance, grid: Grid) -> tuple[Clock, Decision]:
     """Returns the clock and the decision before the first epoch."""
     none, zero, blank = jnp.int32(0), jnp.float64(0.0), jnp.zeros(grid.shape)
     clock = Clock(
@@ -361,16 +349,16 @@ def beginning(trial: Any, instance: Instance, grid: Int[Array, " time"]) -> tupl
 def _explore(
     trial: Any,
     instance: Instance,
-    grid: Int[Array, " time"],
+    grid: Grid,
     key: Array,
-    last: Int[Array, ""],
+    last: Integer,
     columns: _Columns,
     state: _State,
     enough: int,
 ) -> _State:
     """Runs epochs until at most ``enough`` arms are active, or the run is decided or over."""
 
-    def unfinished(state: _State) -> Bool[Array, ""]:
+    def unfinished(state: _State) -> Truth:
         exploring = explores(trial, state.clock, state.decision, state.pulls, last)
         return exploring & (state.decision.active > enough)
 
@@ -381,27 +369,25 @@ def _explore(
     return lax.while_loop(unfinished, body, state)
 
 
-def explores(
-    trial: Any, clock: Clock, decision: Decision, pulls: Scalar, last: Int[Array, ""]
-) -> Bool[Array, ""]:
+def explores(trial: Any, clock: Clock, decision: Decision, pulls: Scalar, last: Integer) -> Truth:
     """Tells whether there is time left, and budget, for another epoch."""
     # An equation that returns NaN ends the loop, which would run for ever.
     return (clock.slot < last) & ~_spent(trial, decision) & ~jnp.isnan(pulls)
 
 
-def scale_of(instance: Instance) -> Float[Array, ""]:
+def scale_of(instance: Instance) -> Scalar:
     """Returns a power of two that no gap exceeds."""
     _, exponent = jnp.frexp(jnp.max(instance.gaps))
     return jnp.ldexp(jnp.ones(()), exponent)
 
 
-def _spent(trial: Any, decision: Decision) -> Bool[Array, ""]:
+def _spent(trial: Any, decision: Decision) -> Truth:
     return decision.rounds.astype(jnp.float64) >= trial.filling.budget(trial.own)
 
 
 def planned(
-    trial: Any, arms: int, epoch: Int[Array, ""], active: Int[Array, ""], previous: Scalar
-) -> tuple[Int[Array, ""], Epoch]:
+    trial: Any, arms: int, epoch: Integer, active: Integer, previous: Scalar
+) -> tuple[Integer, Epoch]:
     """Returns the number of the next epoch, and what its equations see (lines 3-4: how long)."""
     number = epoch + 1
     seen = Epoch(
@@ -424,9 +410,7 @@ def planned(
     return number, seen._replace(pulls=pulls, fresh=pulls - seen.previous)
 
 
-def explored_by(
-    trial: Any, epoch: Epoch, slot: Int[Array, ""]
-) -> tuple[Bool[Array, ""], Int[Array, ""]]:
+def explored_by(trial: Any, epoch: Epoch, slot: Integer) -> tuple[Truth, Integer]:
     """Tells whether an epoch ends by the horizon, and when; cut there, nothing is uploaded."""
     slots = (epoch.active * epoch.fresh).astype(jnp.int64)
     if trial.shared:
@@ -435,7 +419,7 @@ def explored_by(
     return end <= trial.horizon, jnp.minimum(end, trial.horizon)
 
 
-def _shared_slots(trial: Any, epoch: Epoch) -> Int[Array, ""]:
+def _shared_slots(trial: Any, epoch: Epoch) -> Integer:
     """Returns how long all agents together take for the pulls of an epoch."""
     pulls, agents = (epoch.active * epoch.fresh).astype(jnp.int64), trial.agents.astype(jnp.int64)
     return (pulls + agents - 1) // agents
@@ -456,11 +440,11 @@ def _pieces(trial: Any, epoch: Epoch, alive: Bool[Array, " arm"]) -> Int[Array, 
 def _epoch(
     trial: Any,
     instance: Instance,
-    grid: Int[Array, " time"],
+    grid: Grid,
     key: Array,
     columns: _Columns,
     state: _State,
-    running: Bool[Array, ""],
+    running: Truth,
 ) -> _State:
     """One epoch, and the wait and the exchange that close it (Algorithm 1, lines 3-17)."""
     arms, before, filling = state.arms, state.decision, trial.filling
@@ -543,9 +527,7 @@ def _epoch(
     return _State(number, known, clock, decision, gaps, arms, told, gauges)
 
 
-def passed(
-    clock: Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
-) -> Clock:
+def passed(clock: Clock, grid: Grid, until: Integer, rate: Scalar) -> Clock:
     """Lets slots pass in which all agents together collect ``rate`` regret per slot."""
     gained = rate * (until - clock.slot).astype(jnp.float64)
     return clock._replace(
@@ -555,9 +537,7 @@ def passed(
     )
 
 
-def _waited(
-    clock: Clock, grid: Int[Array, " time"], until: Int[Array, ""], rate: Float[Array, ""]
-) -> Clock:
+def _waited(clock: Clock, grid: Grid, until: Integer, rate: Scalar) -> Clock:
     """Lets waiting slots pass; from their end on, nothing is added until the next wait."""
     after = passed(clock, grid, until, rate)
     waiting = clock.waiting + rate * (until - clock.slot).astype(jnp.float64)
@@ -575,7 +555,7 @@ def _drawn(
     columns: _Columns,
     need: Bool[Array, " arm"],
     pieces: Int[Array, " arm"] | None = None,
-) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
+) -> tuple[Table, Float[Array, "heard arm"]]:
     """Returns the rewards of an epoch, and the noise on what is sent of them, by row.
 
     ``pieces`` says how many Laplace variables are on each arm, where they are not as many on all.
@@ -638,7 +618,7 @@ def _drawn_of_some(
     need: Bool[Array, " arm"],
     fresh: Float[Array, " agent"],
     silent: Int[Array, " agent"],
-) -> Float[Array, "row arm"]:
+) -> Table:
     """Returns rewards plus noise of the agents that are heard, since each was heard last.
 
     Args:
@@ -696,7 +676,7 @@ def _drawn_alike(
     pulls: Scalar,
     columns: _Columns,
     need: Bool[Array, " arm"],
-) -> tuple[Float[Array, "row arm"], Float[Array, "heard arm"]]:
+) -> tuple[Table, Float[Array, "heard arm"]]:
     """Does what `_drawn` does where agents are alike, each with rewards of its own.
 
     What is drawn for an arm is a row of agents, with one distribution.
@@ -744,7 +724,7 @@ def leaving(
     epoch: Epoch,
     radius: Scalar,
     ready: Any,
-    aggregate: Float[Array, " arm"],
+    aggregate: PerArm,
     best: Scalar,
     noises: Float[Array, " share"] | None = None,
 ) -> Bool[Array, " arm"]:
@@ -823,11 +803,8 @@ def uploads(
 
 
 def _aggregate(
-    trial: Any,
-    heard: Bool[Array, " agent"],
-    successes: Float[Array, "row arm"],
-    noise: Float[Array, "heard arm"],
-) -> Float[Array, " arm"]:
+    trial: Any, heard: Bool[Array, " agent"], successes: Table, noise: Float[Array, "heard arm"]
+) -> PerArm:
     """Returns, per arm, the weighted sum over reporting agents of rewards plus noise.
 
     ``heard`` tells who they are where that differs from round to round; else it is not looked at.
@@ -849,14 +826,14 @@ def _aggregate(
     return first + second
 
 
-def reporting(trial: Any, key: Array, number: Int[Array, ""]) -> Bool[Array, " agent"]:
+def reporting(trial: Any, key: Array, number: Integer) -> Bool[Array, " agent"]:
     """Tells who is heard in a round."""
     (words,) = keys.stream_keys(key, number, keys.PARTICIPATION)
     real, sure = trial.reward_sizes > 0.0, trial.horizon >= 0
     return samplers.participants(words, real, trial.reporting.astype(jnp.int32), sure)
 
 
-def _first_best(values: Float[Array, "row arm"], alive: Bool[Array, " arm"]) -> Int[Array, " row"]:
+def _first_best(values: Table, alive: Bool[Array, " arm"]) -> Int[Array, " row"]:
     """Returns the position of each row's largest living value; ties go to the lowest arm."""
     values = jnp.where(alive[None, :], values, -jnp.inf)
     top = jnp.max(values, axis=1, keepdims=True)

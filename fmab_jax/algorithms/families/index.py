@@ -28,11 +28,11 @@ from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Table, Truth
 from fmab_jax.errors import flag, refuse
 from fmab_jax.later import nx
 from fmab_jax.parameters import parameters_of
 
-Scalar = Float[Array, ""]
 Own = dict[str, Any]
 State = Any
 
@@ -69,7 +69,7 @@ class Slot(NamedTuple):
         lasting_words: Key of those that are the same in every slot; see `lasting`.
     """
 
-    number: Int[Array, ""]
+    number: Integer
     time: Scalar
     horizon: Scalar
     agents: Scalar
@@ -116,9 +116,7 @@ class Slot(NamedTuple):
         picked = at(self.neighbours, jnp.clip(drawn, 0, jnp.maximum(degree - 1, 0)))
         return jnp.where(degree > 0, picked, itself)
 
-    def over_neighbours(
-        self, hear: Callable[[Any, Int[Array, ""], Array, Array], Any], start: Any
-    ) -> Any:
+    def over_neighbours(self, hear: Callable[[Any, Integer, Array, Array], Any], start: Any) -> Any:
         """Returns what each agent has after it heard its neighbours, one by one in their order.
 
         Args:
@@ -161,11 +159,11 @@ class Slot(NamedTuple):
 class Tally(NamedTuple):
     """What most policies know: how often an arm was pulled, and the sum of its rewards."""
 
-    pulls: Float[Array, "row arm"]
-    sums: Float[Array, "row arm"]
+    pulls: Table
+    sums: Table
 
 
-def first_best(values: Float[Array, "row arm"]) -> Int[Array, " row"]:
+def first_best(values: Table) -> Int[Array, " row"]:
     """Returns each row's arm of largest value; ties go to the lowest arm."""
     top = jnp.max(values, axis=1, keepdims=True)
     position = jnp.arange(values.shape[1], dtype=jnp.float64)[None, :]
@@ -176,7 +174,7 @@ def first_best(values: Float[Array, "row arm"]) -> Int[Array, " row"]:
 
 
 def drawn_arm(
-    among: Bool[Array, "row arm"], uniform: Float[Array, " row"]
+    among: Bool[Array, "row arm"], uniform: PerRow
 ) -> tuple[Int[Array, " row"], Bool[Array, " row"]]:
     """Returns a uniformly drawn arm of each row's set, and whether there is one."""
     # A set as bits: the n-th of them is found in six steps, where a running count of all arms
@@ -206,9 +204,7 @@ def _ones(words: UInt64[Array, "*place"]) -> Int[Array, "*place"]:
     return lax.population_count(words).astype(jnp.int32)
 
 
-def upper_bound(
-    pulls: Float[Array, "row arm"], sums: Float[Array, "row arm"], width: Float[Array, ...]
-) -> Float[Array, "row arm"]:
+def upper_bound(pulls: Table, sums: Table, width: Float[Array, ...]) -> Table:
     """Returns mean + sqrt(width / pulls), infinite for an arm that was never pulled.
 
     The width is one number, or [row, 1].
@@ -328,13 +324,7 @@ class IndexPolicy(Algorithm):
         raise NotImplementedError
 
     @staticmethod
-    def update(
-        state: State,
-        pulls: Float[Array, "row arm"],
-        rewards: Float[Array, "row arm"],
-        slot: Slot,
-        own: Own,
-    ) -> State:
+    def update(state: State, pulls: Table, rewards: Table, slot: Slot, own: Own) -> State:
         """Returns what is known after the rewards of this slot."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
@@ -346,7 +336,7 @@ class IndexPolicy(Algorithm):
         return rewards
 
     @staticmethod
-    def due(state: State, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: State, slot: Slot, own: Own) -> Truth:
         """Tells whether agents communicate at the end of this slot.
 
         The state is that after the slot's reward.
@@ -526,7 +516,7 @@ class IndexTrial:
         held = 8 * arms * (_COPIES * self.state_rows + self.rows)
         return held + self.room * _BYTES_PER_AGENT + points * _BYTES_PER_POINT
 
-    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         run = _start(self, instance, grid, key)
         blocks = largest(-(-self.horizon // _BLOCK))
@@ -564,14 +554,14 @@ class _Run(NamedTuple):
     """What the next block of slots needs, and the curves so far."""
 
     state: State
-    regret: Float[Array, ""]
-    rounds: Int[Array, ""]
+    regret: Scalar
+    rounds: Integer
     regret_curve: Float[Array, " time"]
-    rounds_curve: Int[Array, " time"]
+    rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
 
 
-def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Run:
+def _start(trial: IndexTrial, instance: Instance, grid: Grid, key: Array) -> _Run:
     arms = instance.gaps.shape[0]
     slot = _slot(trial, arms, key, jnp.int64(0), _CHOOSING)
     state = trial.filling.init(trial.rows, arms, slot, trial.own)
@@ -581,7 +571,7 @@ def _start(trial: IndexTrial, instance: Instance, grid: Int[Array, " time"], key
     return arrays.varying_like(run, jax.random.key_data(key))
 
 
-def _slot(trial: IndexTrial, arms: int, key: Array, number: Int[Array, ""], stream: int) -> Slot:
+def _slot(trial: IndexTrial, arms: int, key: Array, number: Integer, stream: int) -> Slot:
     agents = jnp.asarray(trial.agents)
     return Slot(
         number=number,
@@ -597,12 +587,7 @@ def _slot(trial: IndexTrial, arms: int, key: Array, number: Int[Array, ""], stre
 
 
 def _block(
-    trial: IndexTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    block: Int[Array, ""],
-    run: _Run,
+    trial: IndexTrial, instance: Instance, grid: Grid, key: Array, block: Integer, run: _Run
 ) -> _Run:
     """Runs some slots, then records those that the grid asks for."""
     before = block.astype(jnp.int64) * _BLOCK
@@ -635,8 +620,8 @@ def _block(
 def _gauged(
     trial: IndexTrial,
     instance: Instance,
-    grid: Int[Array, " time"],
-    before: Int[Array, ""],
+    grid: Grid,
+    before: Integer,
     gauges: tuple[Any, ...],
     arms: Int[Array, "slot row"],
     gaps: Float[Array, "slot row"],
@@ -665,8 +650,8 @@ def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*p
 
 
 def _step(
-    trial: IndexTrial, instance: Instance, key: Array, state: State, number: Int[Array, ""]
-) -> tuple[State, tuple[Int[Array, " row"], Int[Array, ""]]]:
+    trial: IndexTrial, instance: Instance, key: Array, state: State, number: Integer
+) -> tuple[State, tuple[Int[Array, " row"], Integer]]:
     """One slot: choose, pull, learn, talk; returns what was pulled and whether agents talked."""
     filling, own = trial.filling, trial.own
     running = number <= trial.horizon
@@ -697,13 +682,13 @@ def _step(
     return state, (arm, due.astype(jnp.int32))
 
 
-def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:
+def _kept(if_new: Truth, new: State, old: State) -> State:
     return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
 
 
 def rewarded(
     trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
-) -> Float[Array, " row"]:
+) -> PerRow:
     """Returns each row's reward of this slot, a sum over agents where they share it."""
     words = keys.stream_key(key, 0, keys.REWARD)
     agent = jnp.arange(trial.room, dtype=jnp.uint32)
@@ -740,7 +725,7 @@ def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
     active = jnp.sum(playing, axis=1, dtype=jnp.int32)
     agents = jnp.asarray(trial.agents)
 
-    def counted(rows: Bool[Array, " row"]) -> Int[Array, ""]:
+    def counted(rows: Bool[Array, " row"]) -> Integer:
         number = jnp.sum(real & rows, dtype=jnp.int32)
         return number * agents.astype(jnp.int32) if trial.shared else number
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.elimination import Epoch, Heard, Scalar
+from fmab_jax.algorithms.families.elimination import Epoch, Heard
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
 # If the number of noises depends on data, tilts are prepared for so many of its values.

@@ -21,10 +21,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import epochs
-from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Scalar, Told
+from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Told
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
+from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
 from fmab_jax.errors import foreign
 
 # Arms that are looked at together: their arrays stay in a core's cache.
@@ -144,7 +145,7 @@ class _List(NamedTuple):
         noise: Sum of its Laplace noise so far; no elements where there is none.
     """
 
-    size: Int[Array, ""]
+    size: Integer
     lane: Int[Array, " place"]
     successes: Float[Array, " place"]
     noise: Float[Array, " place"]
@@ -323,12 +324,10 @@ def run(
     )
 
 
-def _drawn_on(
-    curves: _Curves, grid: Int[Array, " time"], first: Int[Array, ""], new: _Stretches
-) -> _Curves:
+def _drawn_on(curves: _Curves, grid: Grid, first: Integer, new: _Stretches) -> _Curves:
     """Continues one trial's curves over epochs ``first`` + 1, ..., in their order."""
 
-    def before(slots: Int[Array, " turn"], late: int) -> Int[Array, " time"]:
+    def before(slots: Int[Array, " turn"], late: int) -> Grid:
         return functools.reduce(jnp.add, [(slot < grid + late).astype(jnp.int32) for slot in slots])
 
     # Before the first epoch, place 0 is read, and its value is not used.
@@ -342,7 +341,7 @@ def _drawn_on(
 
 
 def _planned(
-    width: int, trial: Any, grid: Array, key: Array, state: _State, running: Bool[Array, ""]
+    width: int, trial: Any, grid: Array, key: Array, state: _State, running: Truth
 ) -> _Plan:
     """Plans one trial's next epoch, and lets its slots pass (Algorithm 1, lines 3-9)."""
     number, epoch = epochs.planned(trial, width, state.epoch, state.decision.active, state.pulls)
@@ -380,11 +379,11 @@ def _at(values: Array, place: Int[Array, " lane"]) -> Array:
     return values.at[place].get(mode="promise_in_bounds")
 
 
-def _cut(values: Array, first: Int[Array, ""], count: int) -> Array:
+def _cut(values: Array, first: Integer, count: int) -> Array:
     return lax.dynamic_slice_in_dim(values, first, count)
 
 
-def _put(values: Array, new: Array, first: Int[Array, ""]) -> Array:
+def _put(values: Array, new: Array, first: Integer) -> Array:
     return lax.dynamic_update_slice_in_dim(values, new, first, 0)
 
 
@@ -578,9 +577,7 @@ def _judged(
     gaps = instance.gaps.reshape(-1)
     heard = arms.heard
 
-    def judge(
-        epoch: Epoch, radius: Scalar, ready: Any, mean: Scalar, best: Scalar
-    ) -> Bool[Array, ""]:
+    def judge(epoch: Epoch, radius: Scalar, ready: Any, mean: Scalar, best: Scalar) -> Truth:
         return epochs.leaving(trial, epoch, radius, ready, mean[None], best)[0]
 
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import Scalar, Slot, anywhere
+from fmab_jax.algorithms.families.index import Slot, anywhere
 from fmab_jax.core import arrays, laplace
+from fmab_jax.core.shapes import Scalar
 
 
 def levels(horizon: Scalar) -> Scalar:

@@ -80,7 +80,10 @@ def _check_numbers(law: Law) -> None:
     refuse_after_fork()
     with foreign_refused(type(law).__name__, law.name, "a law that can be computed"):
         with own_settings():
-            (_check_finite if isinstance(law, FiniteSupport) else _check_other)(law)
+            if isinstance(law, FiniteSupport):
+                _check_finite(law)
+            else:
+                _check_other(law)
 
 
 def _means_at(law: Law, parts: np.ndarray) -> np.ndarray:
