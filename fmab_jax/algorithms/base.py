@@ -304,6 +304,11 @@ class Algorithm(Described):
         """
         raise NotImplementedError
 
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns what the equations find in ``own``: every parameter that is a number."""
+        given = {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {name: float(x) for name, x in given.items() if isinstance(x, (int, float))}
+
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import graph_parameter, network
 from fmab_jax.core.shapes import Scalar, Table, Truth
-from fmab_jax.later import nx
 from fmab_jax.parameters import Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]
@@ -41,7 +40,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DDUCB(IndexPolicy):
+class DDUCB(Consensus):
     """DDUCB: UCB on estimates of the network's sums and pulls, which all agents mix in every slot.
 
     After one pull of each arm, a stage lasts C slots. What agents collected in the stage before is
@@ -95,23 +94,6 @@ class DDUCB(IndexPolicy):
         default=1 / 22,
         shown="1/22",
     )
-
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of sums and counts on every edge, both ways."""
-        edges = self.network(agents).number_of_edges()
-        return Exchange(
-            "consensus",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, edges),),
-            vectors=4 * edges,
-            views=(View("neighbours", 1),),
-        )
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the length C of a stage, and e^-arccosh(1 / l), 0 for plain steps."""

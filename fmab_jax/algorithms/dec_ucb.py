@@ -8,12 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, drawn_arm, first_best
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.algorithms.families.index import Own, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.talking import Consensus
+from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import Table, Truth
-from fmab_jax.later import nx
 
 
 class Known(NamedTuple):
@@ -35,7 +33,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DecUCB(IndexPolicy):
+class DecUCB(Consensus):
     """Dec_UCB: the largest z + sqrt(3 log t / (|N| n)), unless an arm is more than K pulls late.
 
     z is a running consensus of sample means with Metropolis weights, |N| the neighbours and the
@@ -64,24 +62,6 @@ class DecUCB(IndexPolicy):
     homogeneous_only: ClassVar[bool] = True
 
     graph: Any = graph_parameter("ring")
-
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one two-way message on every edge."""
-        edges = self.network(agents).number_of_edges()
-        return Exchange(
-            "consensus",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, edges),),
-            # Means and counts, both ways.
-            vectors=4 * edges,
-            views=(View("neighbours", 1),),
-        )
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

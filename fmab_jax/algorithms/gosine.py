@@ -10,11 +10,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import name_bits
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.algorithms.families.talking import OnGraph
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import Table, Truth
-from fmab_jax.later import nx
 from fmab_jax.parameters import Real, parameter
 
 
@@ -39,7 +39,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GosInE(IndexPolicy):
+class GosInE(OnGraph):
     """GosInE, synchronous: UCB on ceil(K/M) sticky arms and two more, which gossip improves.
 
     Phase j ends at slot j^3. Then every agent asks a uniformly drawn neighbour for the arm that it
@@ -69,23 +69,12 @@ class GosInE(IndexPolicy):
     graph: Any = graph_parameter("complete")
     alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=4.0)
 
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message to every agent at the end of a phase."""
         self.network(agents)
         asked = agents if agents > 1 else 0
-        return Exchange(
-            "recommendation",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, asked),),
-            numbers=asked,
-            views=(View("one random neighbour", 1),),
-        )
+        links, who = ((PEER, asked),), "one random neighbour"
+        return exchanges.neighbours("recommendation", agents, links, numbers=asked, who=who)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of an arm's name: that is all that is sent."""

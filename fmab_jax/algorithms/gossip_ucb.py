@@ -10,7 +10,6 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.families.index import (
-    IndexPolicy,
     Own,
     Slot,
     anywhere,
@@ -18,11 +17,11 @@ from fmab_jax.algorithms.families.index import (
     drawn_arm,
     first_best,
 )
-from fmab_jax.core.exchanges import Exchange, Meter, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.algorithms.families.talking import OnGraph
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange, Meter
+from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import Scalar, Table, Truth
-from fmab_jax.later import nx
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
@@ -52,7 +51,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GossipUCB(IndexPolicy):
+class GossipUCB(OnGraph):
     """Gossip_UCB: the largest v + sqrt(2 M log t / n), unless an arm is over M pulls late.
 
     v is a running average of sample means. In each slot one agent, drawn uniformly, wakes and
@@ -99,23 +98,11 @@ class GossipUCB(IndexPolicy):
         label="radius",
     )
 
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one pair's estimates, and of counts on every edge, both ways."""
-        edges = self.network(agents).number_of_edges()
-        pairs = min(edges, 1)
-        return Exchange(
-            "gossip",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((GOSSIP, pairs), (COUNTS, edges)),
-            vectors=2 * (pairs + edges),
-            views=(View("neighbours", 1),),
-        )
+        edges = self.edges(agents)
+        links = (GOSSIP, min(edges, 1)), (COUNTS, edges)
+        return exchanges.neighbours("gossip", agents, links, vectors=2 * (min(edges, 1) + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns which radius it is."""

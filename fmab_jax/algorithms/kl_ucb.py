@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
-from fmab_jax.core import exchanges, normal
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import PerRow, Scalar, Table, Truth
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
+from fmab_jax.core import normal
+from fmab_jax.core.shapes import PerRow, Scalar, Table
+from fmab_jax.parameters import Real, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
 _STEPS = 8
@@ -36,7 +36,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KLUCB(IndexPolicy):
+class KLUCB(Pooled):
     """KL-UCB: the largest q with n kl(mean, q) <= log t + c log log t, without privacy.
 
     kl is that of Bernoulli laws, which bounds that of all rewards in [0, 1]. Alone, t is the slot
@@ -57,20 +57,9 @@ class KLUCB(IndexPolicy):
     name: ClassVar[str] = "kl_ucb"
     title: ClassVar[str] = "KL-UCB"
     source: ClassVar[str] = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
-    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
-    trusted: ClassVar[str] = "pooled: the server, with every reward"
 
     constant: float = parameter(Real(low=0.0), "Of log log t in the width.", default=0.0)
-    pooled: bool = parameter(Flag(), "A server pools all rewards in every slot.", default=False)
-
-    @property
-    def shared(self) -> bool:
-        """Pooled, one row stands for all agents."""
-        return self.pooled
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+    pooled: bool = pooled_parameter()
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
@@ -97,11 +86,6 @@ class KLUCB(IndexPolicy):
         mean = jnp.clip(at(sums, arm) / count, 0.0, 1.0)
         certainty = count * (_xlogy(mean, mean) + _xlogy(1.0 - mean, 1.0 - mean))
         return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
-
-    @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Truth:
-        """Tells that the server hears of every slot, if there is one."""
-        return own["pooled"] > 0.0
 
 
 def _best(state: Known, width: Scalar) -> Int[Array, " row"]:

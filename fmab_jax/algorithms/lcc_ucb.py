@@ -9,13 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import name_bits
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
-from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
+from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.talking import OnGraph
+from fmab_jax.core import exchanges, graphs
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.networks import graph_parameter
 from fmab_jax.core.shapes import Truth
-from fmab_jax.later import nx
 
 
 class Known(NamedTuple):
@@ -37,7 +36,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LCCUCB(IndexPolicy):
+class LCCUCB(OnGraph):
     """LCC-UCB: fresh UCB1 in each epoch, on ceil(K/M) arms of one's own and those recommended.
 
     With K' = ceil(K/M) + M - 1, epoch j = 0, 1, ... lasts K' (K' + 1) 2^j slots. Then every agent
@@ -72,23 +71,11 @@ class LCCUCB(IndexPolicy):
 
     graph: Any = graph_parameter(None, none="all hear all")
 
-    def network(self, agents: int) -> nx.Graph | None:
-        """Returns the graph, if there is one."""
-        return None if self.graph is None else network(self.graph, agents)
-
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message each way between every two agents, or on every edge."""
-        graph = self.network(agents)
-        links = agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
-        return Exchange(
-            "recommendations",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, links),),
-            numbers=2 * links,
-            views=(View("every agent" if graph is None else "neighbours", 1),),
-        )
+        edges = self.edges(agents)
+        links, who = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
+        return exchanges.neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of an arm's name: that is all that is sent."""

@@ -31,7 +31,6 @@ from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import FiniteSupport, Law
 from fmab_jax.core.shapes import Grid, PerArm, Scalar
 from fmab_jax.errors import flag, refuse
-from fmab_jax.parameters import parameters_of
 
 
 class _Bytes(NamedTuple):
@@ -182,13 +181,6 @@ class Elimination(Algorithm):
     def budget(own: dict[str, Scalar]) -> Scalar | float:
         """Returns the round budget R; infinity for none."""
         return math.inf
-
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the equations find in ``epoch.own``: every parameter that is a number."""
-        given = {name: getattr(self, name) for name in parameters_of(type(self))}
-        return {
-            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
-        }
 
     def bind(
         self,

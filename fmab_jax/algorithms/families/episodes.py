@@ -30,7 +30,6 @@ from fmab_jax.core.problems import Instance, Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth
 from fmab_jax.errors import flag, refuse
-from fmab_jax.parameters import parameters_of
 
 Own = dict[str, Any]
 State = Any
@@ -145,13 +144,6 @@ class Episodes(Algorithm):
     def exchange(self, agents: int) -> Exchange:
         """Returns what an episode's message costs: nothing, or one sum from every agent."""
         return exchanges.server(agents) if self.shared else exchanges.alone(agents)
-
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the filling finds in ``own``: every parameter that is a number."""
-        given = {name: getattr(self, name) for name in parameters_of(type(self))}
-        return {
-            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
-        }
 
     def bind(
         self,

@@ -8,7 +8,6 @@ so a seed's results depend neither on the batch nor on how many rows agents are 
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int, UInt32, UInt64
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
+from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
@@ -31,7 +31,6 @@ from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Table, Truth
 from fmab_jax.errors import flag, refuse
 from fmab_jax.later import nx
-from fmab_jax.parameters import parameters_of
 
 Own = dict[str, Any]
 State = Any
@@ -371,13 +370,6 @@ class IndexPolicy(Algorithm):
         """Returns what a communication costs; by default nobody hears anybody."""
         return exchanges.alone(agents)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the filling finds in ``own``: every parameter that is a number."""
-        given = {name: getattr(self, name) for name in parameters_of(type(self))}
-        return {
-            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
-        }
-
     def bind(
         self,
         problem: Problem,
@@ -405,10 +397,7 @@ class IndexPolicy(Algorithm):
         if self.homogeneous_only and not problem.homogeneous:
             allowed = f"one whose agents share their means, for {self.name}"
             refuse("problem", "heterogeneous", allowed, "choose another algorithm or spread=0")
-        law, told = problem.rewards, self.privacy(exchange)["epsilon"]
-        if math.isfinite(told) and not (law.low >= 0.0 and law.high <= 1.0):
-            remedy = "clip and scale the rewards (Problem.ratings), or pass epsilon=None"
-            refuse("epsilon", told, f"None with {law.name} rewards: noise is for [0, 1]", remedy)
+        check_unit_rewards(problem.rewards, self.privacy(exchange)["epsilon"])
         room = problem.agents if room is None else room
         rows = 1 if self.shared else room
         own = {name: np.float64(value) for name, value in self.values(exchange, horizon).items()}
