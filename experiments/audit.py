@@ -26,7 +26,7 @@ from experiments import common, pictures
 from fmab_jax.algorithms.adap_ucb import AdaPUCB
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.cdp_mab import CDP
-from fmab_jax.algorithms.families.epochs import Epoch
+from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis.audit import Audit, Finding
 from fmab_jax.analysis.privacy import epsilon_at
 from fmab_jax.core import keys

@@ -101,8 +101,9 @@ class GossipUCB(OnGraph):
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one pair's estimates, and of counts on every edge, both ways."""
         edges = self.edges(agents)
-        links = (GOSSIP, min(edges, 1)), (COUNTS, edges)
-        return exchanges.neighbours("gossip", agents, links, vectors=2 * (min(edges, 1) + edges))
+        pairs = min(edges, 1)
+        links = (GOSSIP, pairs), (COUNTS, edges)
+        return exchanges.neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns which radius it is."""

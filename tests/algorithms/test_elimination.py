@@ -18,7 +18,7 @@ import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.families import alone, epochs
+from fmab_jax.algorithms.families import alone, epochs, rounds
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import laplace
 from fmab_jax.run import batches
@@ -644,13 +644,13 @@ def test_a_budget_that_is_spent_decides_for_the_first_of_the_best():
     One round, for a gap of 1: S_1 = ceil(8 log(8 x 4 x 3000) / 5) = 19, and arms 1 and 2 tie.
     """
     problem = fmab.Problem(np.tile([0.0, 1.0, 1.0, 0.0], (5, 1)))
-    for rounds, pulls in ((1, 19), (2, 20)):
-        algorithm = fmab.cdp_mab(None, rounds=rounds, schedule_gap=1.0)
+    for budget, pulls in ((1, 19), (2, 20)):
+        algorithm = fmab.cdp_mab(None, rounds=budget, schedule_gap=1.0)
         data = fmab.simulate(algorithm, problem, 3000, 20_000, times=3)
         assert math.ceil(8 * math.log(8 * 4 * 3000) / 5) == 19
         slots = 4 * 19 + 2 * (pulls - 19)
         assert slots < 1000
-        for name, expected in (("rounds_made", rounds), ("chosen_arm", 1), ("active_arms", 2)):
+        for name, expected in (("rounds_made", budget), ("chosen_arm", 1), ("active_arms", 2)):
             np.testing.assert_array_equal(data[name].values, expected, name)
         np.testing.assert_allclose(data.regret.values, 5 * 0.5 * 4 * 19, rtol=1e-12)
         np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (rounds - 1)))
@@ -669,7 +669,7 @@ def test_an_epoch_is_planned_from_what_is_known():
             filling=filling, shared=False,
         )  # fmt: skip
         with jax.enable_x64(True):
-            number, epoch = epochs.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
+            number, epoch = rounds.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
         return int(number), epoch
 
     for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
@@ -683,7 +683,7 @@ def test_an_epoch_is_planned_from_what_is_known():
         with jax.enable_x64(True):
             for late, fits in ((0, True), (-1, False)):
                 cut = SimpleNamespace(shared=False, horizon=np.int64(10 + 4 * (pulls - 30) + late))
-                ended, slot = epochs.explored_by(cut, epoch, jnp.int64(10))
+                ended, slot = rounds.explored_by(cut, epoch, jnp.int64(10))
                 assert (bool(ended), int(slot)) == (fits, cut.horizon)
 
 
@@ -707,14 +707,14 @@ def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, wo
     trial = SimpleNamespace(filling=filling, own={}, agents=np.float64(5), waits=False)
     with jax.enable_x64(True):
         grid, blank = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
-        clock = epochs.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
-        decision = epochs.Decision(
+        clock = rounds.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
+        decision = rounds.Decision(
             *(jnp.int32(active), jnp.int32(2), jnp.float64(gap), jnp.bool_(lost)),
             *(jnp.int32(rounds), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
         )
         known = jnp.float64(40.0), jnp.float64(0.125)
-        found = epochs.outcome_of(trial, grid, clock, decision, *known)
-        unknown = epochs.outcome_of(trial, grid, clock, decision, jnp.float64(math.nan), known[1])
+        found = rounds.outcome_of(trial, grid, clock, decision, *known)
+        unknown = rounds.outcome_of(trial, grid, clock, decision, jnp.float64(math.nan), known[1])
     assert found.regret.tolist() == [1.0, 7 + 5 * gap * 10, 7 + 5 * gap * 30]
     assert (int(found.chosen_arm), int(found.agents_worse)) == (chosen, worse)
     assert (float(found.final_gap), int(found.agents_lost)) == (final, 5 * lost)
@@ -838,7 +838,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
 
         @jax.jit
         def one(number):
-            heard = epochs.reporting(trial, key, number)
+            heard = rounds.reporting(trial, key, number)
             return epochs._aggregate(trial, heard, jnp.asarray(padded), none)
 
         seen = [one(jnp.int32(number)).tolist() for number in range(40)]

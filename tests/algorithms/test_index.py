@@ -19,7 +19,7 @@ import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import gosine as fmab_gosine
-from fmab_jax.algorithms.families import index
+from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import server
@@ -341,7 +341,7 @@ class Counts(IndexPolicy):
 def test_rounds_that_depend_on_counts_are_charged_at_their_slots():
     """Would catch a `due` that is asked before the slot's pulls are counted, or with stale counts.
 
-    Mutant: in `index._step`, `due` of the state before `update`: rounds come a slot late.
+    Mutant: in `index_trial._step`, `due` of the state before `update`: rounds come a slot late.
     """
     problem = fmab.Problem([0.75, 0.25], agents=3)
     data = fmab.simulate(Counts(), problem, 400, 32, times=400)
@@ -482,8 +482,8 @@ def outcome_of(trial, gaps, state):
         instance = Instance(means, jnp.asarray(np.array(gaps)), jnp.asarray(0.25), (means,))
         curve = jnp.asarray(np.array([1.0, 2.0]))
         count = jnp.asarray(np.array([1, 3], np.int32))
-        run = index._Run(as_arrays(state), curve[0], count[1], curve, count)
-        found = jax.jit(index._outcome)(as_arrays(trial), instance, run)
+        run = index_trial._Run(as_arrays(state), curve[0], count[1], curve, count)
+        found = jax.jit(index_trial._outcome)(as_arrays(trial), instance, run)
         return {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
 
 
@@ -536,6 +536,6 @@ def test_rewards_are_of_each_agents_own_law_and_padding_has_none():
         with jax.enable_x64(True):
             means = jnp.asarray(filled)
             instance = Instance(means, jnp.zeros(4), jnp.asarray(0.25), (means,))
-            rewarded = jax.jit(partial(index.rewarded, as_arrays(trial)))
+            rewarded = jax.jit(partial(index_trial.rewarded, as_arrays(trial)))
             found = rewarded(instance, jax.random.key(1), jnp.int64(7), jnp.asarray(arm))
         assert found[:5].tolist() == wanted[pooled], pooled

@@ -3,30 +3,27 @@
 What `epochs.run` does for each seed in arrays of K arms, of which most have left after an epoch or
 two, is done here for the arms that are in play, whatever seeds they are of. It is for processors,
 where every element costs; an accelerator would rather have fewer steps. For trials whose agents
-wait for nobody, and add up to one row or are heard now and then: `elimination.EliminationTrial.on`.
+wait for nobody, and add up to one row or are heard now and then: `EliminationTrial.on`.
 The bits are the same: numbers are drawn by identity, and sums over arms are exact in any order.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import Literal
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
-from fmab_jax.algorithms.families import epochs
-from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Told
+from fmab_jax.algorithms.families import rounds
+from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, Told
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
 from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
-from fmab_jax.errors import foreign
 
 # Arms that are looked at together: their arrays stay in a core's cache.
 _CHUNK = 4096
@@ -36,103 +33,6 @@ MOST = 2**31 - 1 - _CHUNK
 _EPOCHS = 16
 _NONE = 2**31 - 1
 _NEVER = 2**62
-
-# Operations with which `worse` judges each arm by itself, as if it were alone.
-_BY_ARM = frozenset(
-    "abs add and broadcast_in_dim ceil clamp convert_element_type div eq exp expm1 floor ge gt "
-    "integer_pow is_finite le log log1p lt max min mul ne neg not or pow rem round rsqrt select_n "
-    "sign sqrt square stop_gradient sub tanh xor".split()
-)
-_OVER_PLACES = frozenset({"reduce_max", "reduce_min", "reduce_sum"})
-_INNER = {
-    "jit": ("jaxpr",),
-    "pjit": ("jaxpr",),
-    "custom_jvp_call": ("call_jaxpr",),
-    "scan": ("jaxpr",),
-    "while": ("cond_jaxpr", "body_jaxpr"),
-}
-
-
-@functools.lru_cache(maxsize=256)
-def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
-    """Tells whether `Elimination.worse` judges each arm by itself.
-
-    It is traced for one arm, three and seven: what it does must be the same, arm by arm.
-
-    Args:
-        filling: The elimination's class.
-        values: Names of what it may find in ``epoch.own``.
-    """
-    told = []
-    for arms in (1, 3, 7):
-        each: Any = jax.ShapeDtypeStruct((arms,), jnp.float64)
-        scalar = jax.ShapeDtypeStruct((), jnp.float64)
-        others: Any = [scalar] * len(Epoch._fields)
-        epoch = Epoch(**dict(zip(Epoch._fields, others, strict=True)))
-        epoch = epoch._replace(own=dict.fromkeys(values, others[0]))
-        try:
-            with jax.enable_x64(True):
-                ready = jax.eval_shape(filling.prepared, epoch, scalar)
-                heard = epochs.Heard._make([each, *others[:5], ready])
-                seen = jax.make_jaxpr(filling.worse)(heard, epoch)
-        except BaseException as error:  # a plug-in's error; it is refused when the run begins
-            if not foreign(error):
-                raise
-            return False
-        if not _each_by_itself(seen, arms):
-            return False
-        told.append(re.sub(rf"(?<=[\[(, ]){arms}(?=,?[\])])", "arm", str(seen)))
-    return len(set(told)) == 1
-
-
-@functools.lru_cache(maxsize=256)
-def lasting(filling: Any, values: tuple[str, ...]) -> bool:
-    """Tells whether `Elimination.noise_scale` is the same in all epochs of a run.
-
-    It is traced: what differs between epochs must not lead to what it returns.
-
-    Args:
-        filling: The elimination's class.
-        values: Names of what it may find in ``epoch.own``.
-    """
-    scalar: Any = jax.ShapeDtypeStruct((), jnp.float64)
-    fixed = {"arms", "agents", "reporting", "horizon", "own"}
-    changing = {name: scalar for name in Epoch._fields if name not in fixed}
-    constant = {name: scalar for name in Epoch._fields if name in fixed}
-    constant["own"] = dict.fromkeys(values, scalar)
-    try:
-        with jax.enable_x64(True):
-            seen = jax.make_jaxpr(lambda new, old: filling.noise_scale(Epoch(**new, **old)))(
-                changing, constant
-            )
-    except BaseException as error:  # a plug-in's error; it is refused when the run begins
-        if not foreign(error):
-            raise
-        return False
-    # Scalars of the dictionaries come in the order of their names, the changing ones first.
-    moved = set(seen.jaxpr.invars[: len(changing)])
-    for equation in seen.jaxpr.eqns:
-        if any(not isinstance(x, Literal) and x in moved for x in equation.invars):
-            moved.update(equation.outvars)
-    return not any(not isinstance(x, Literal) and x in moved for x in seen.jaxpr.outvars)
-
-
-def _each_by_itself(closed: Any, arms: int) -> bool:
-    # A constant array may treat arms differently, by their place.
-    if any(jnp.ndim(constant) for constant in closed.consts):
-        return False
-    for equation in closed.jaxpr.eqns:
-        name = equation.primitive.name
-        if name in _INNER:
-            if not all(_each_by_itself(equation.params[inner], arms) for inner in _INNER[name]):
-                return False
-        elif name in _OVER_PLACES:
-            # These may work along any axis but the last, which is that of the arms.
-            if any(x.aval.shape[-1:] != (arms,) for x in (*equation.invars, *equation.outvars)):
-                return False
-        elif name not in _BY_ARM:
-            return False
-    return True
 
 
 class _List(NamedTuple):
@@ -250,7 +150,7 @@ def run(
     """Runs one seed's epochs for each of many trials; as `epochs.run` under ``vmap``.
 
     Args:
-        trial: An `elimination.EliminationTrial`; its arrays, and all that follow, are [trial, ...].
+        trial: An `EliminationTrial`; its arrays, and all that follow, are [trial, ...].
         instance: Of each trial.
         grid: Recorded slots.
         key: The key of each trial's seed, or of each agent where agents are alone.
@@ -261,16 +161,16 @@ def run(
     # A lazy trial handles one agent after another; each may have few arms, so chunks are small.
     chunk = min(_CHUNK // 2 if trial.lazy else _CHUNK, everything)
     room = -(-everything // chunk) * chunk
-    scale = jax.vmap(epochs.scale_of)(instance)
+    scale = jax.vmap(rounds.scale_of)(instance)
     no_slots = grid[:, :0]
-    clock, decision = jax.vmap(epochs.beginning)(trial, instance, no_slots)
+    clock, decision = jax.vmap(rounds.beginning)(trial, instance, no_slots)
     state = _State(
         epoch=jnp.zeros(trials, jnp.int32),
         pulls=jnp.zeros(trials),
         clock=clock,
         decision=decision,
         gaps=jax.vmap(lambda gaps, scale: arrays.exact_sum(gaps, scale))(instance.gaps, scale),
-        told=jax.tree.map(lambda x: jnp.broadcast_to(x, (trials, *x.shape)), epochs.silence(trial)),
+        told=jax.tree.map(lambda x: jnp.broadcast_to(x, (trials, *x.shape)), rounds.silence(trial)),
     )
     sums = jnp.zeros(everything * trial.room if trial.lazy and trial.filling.remembers else 0)
     successes = jnp.zeros(0 if trial.lazy else room)
@@ -282,7 +182,7 @@ def run(
     plans = jax.vmap(functools.partial(_planned, width))
 
     def unfinished(state: _State) -> Bool[Array, " trial"]:
-        more = jax.vmap(epochs.explores)(trial, state.clock, state.decision, state.pulls, last)
+        more = jax.vmap(rounds.explores)(trial, state.clock, state.decision, state.pulls, last)
         return more & (state.decision.active > 1)
 
     def epoch(given: tuple[Array, _State, _Arms, _Stretches]) -> tuple[Any, ...]:
@@ -314,7 +214,7 @@ def run(
 
     start = arrays.varying_like((state, arms, curves), last)
     state, _, curves = lax.while_loop(lambda x: jnp.any(unfinished(x[0])), several, start)
-    return jax.vmap(epochs.outcome_of)(
+    return jax.vmap(rounds.outcome_of)(
         trial,
         grid,
         state.clock._replace(regret_curve=curves.regret),
@@ -344,18 +244,18 @@ def _planned(
     width: int, trial: Any, grid: Array, key: Array, state: _State, running: Truth
 ) -> _Plan:
     """Plans one trial's next epoch, and lets its slots pass (Algorithm 1, lines 3-9)."""
-    number, epoch = epochs.planned(trial, width, state.epoch, state.decision.active, state.pulls)
-    fits, explored = epochs.explored_by(trial, epoch, state.clock.slot)
+    number, epoch = rounds.planned(trial, width, state.epoch, state.decision.active, state.pulls)
+    fits, explored = rounds.explored_by(trial, epoch, state.clock.slot)
     rate = trial.agents * (state.gaps / epoch.active)
-    after = epochs.passed(state.clock, grid, explored, rate)
+    after = rounds.passed(state.clock, grid, explored, rate)
     clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
     radius = checked("radius", trial.filling.radius(epoch), (), "f")
     words, disturbing = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     some = None
     if trial.lazy:
-        heard = epochs.reporting(trial, key, number)
+        heard = rounds.reporting(trial, key, number)
         who = arrays.places(heard, jnp.cumsum(heard, dtype=jnp.int32))
-        fresh, silent, told = epochs.since(trial, state.told, number, epoch, heard)
+        fresh, silent, told = rounds.since(trial, state.told, number, epoch, heard)
         some = _Some(who, fresh[who], silent[who], told)
     return _Plan(
         running=running,
@@ -508,7 +408,7 @@ def _heard_some(
             here = (owner * agents + who) * width + arm
             means = [_at(x, here if o else lane) for x, o in zip(parameters, own, strict=True)]
             rewards = (k0, k1, number, fresh, *means)
-            told = epochs.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
+            told = rounds.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
             heard = rank < count
             if filling.remembers:
                 held = lane * agents + who
@@ -578,7 +478,7 @@ def _judged(
     heard = arms.heard
 
     def judge(epoch: Epoch, radius: Scalar, ready: Any, mean: Scalar, best: Scalar) -> Truth:
-        return epochs.leaving(trial, epoch, radius, ready, mean[None], best)[0]
+        return rounds.leaving(trial, epoch, radius, ready, mean[None], best)[0]
 
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:
         done, found, alive = state
