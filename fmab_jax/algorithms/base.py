@@ -198,8 +198,8 @@ def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
     """
     found = jnp.asarray(value)
     if found.shape != shape or found.dtype.kind not in kinds:
-        told = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
-        wanted = f"{told} of shape {shape}"
+        kind = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
+        wanted = f"{kind} of shape {shape}"
         raise TypeError(f"{what} returns {found.dtype} of shape {found.shape}, not {wanted}")
     return found
 
@@ -261,9 +261,9 @@ class Algorithm(Described):
         """
         super().__init_subclass__(**given)
         changed = any(each.__dict__.get("name") for each in cls.__mro__[1:])
-        for told in ("title", "source"):
-            if cls.__dict__.get("name") and changed and told not in cls.__dict__:
-                setattr(cls, told, "")
+        for field in ("title", "source"):
+            if cls.__dict__.get("name") and changed and field not in cls.__dict__:
+                setattr(cls, field, "")
         if "ledger" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(_MADE_PUBLIC):
             cls.ledger = Algorithm.ledger  # type: ignore[method-assign]
         if "coalition" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(
@@ -324,8 +324,8 @@ class Algorithm(Described):
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
         """
         why = "a function of the rewards; no noise is stated"
-        seen = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
-        return (*seen, Seen(ACTIONS, "actions", float("inf"), why))
+        rows = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
+        return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
@@ -364,10 +364,10 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
         TypeError: If that is no ledger, or an empty one.
     """
     rows = _checked(algorithm.ledger(exchange))
-    told = {row.who for row in rows}
-    if not told.isdisjoint(ANYBODY):
+    listed = {row.who for row in rows}
+    if not listed.isdisjoint(ANYBODY):
         return rows
-    left = [who for who in _receivers(exchange) if who not in told]
+    left = [who for who in _receivers(exchange) if who not in listed]
     return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
 
 

@@ -95,8 +95,8 @@ class DEMAB(Private):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers messages and actions: both follow from sums that hold every reward once."""
         why = "a reward enters one sum of one phase, with one noise"
-        told = [self.seen(why, view.who, view.what, over=1) for view in exchange.views]
-        return (*told, self.seen("a function of noisy sums", over=1))
+        messages = [self.seen(why, view.who, view.what, over=1) for view in exchange.views]
+        return (*messages, self.seen("a function of noisy sums", over=1))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Covers what agents are told: none of them knows the noise of another one."""
@@ -393,8 +393,8 @@ def _shared_out(
     active = jnp.sum(alive, dtype=jnp.int64)
     # If no agent can have completed a phase, all have all arms, and nothing is sent.
     first = _pulls(trial, jnp.int32(1), jnp.int64(1))
-    told = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
-    rounds = told.astype(jnp.int32)
+    reported = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
+    rounds = reported.astype(jnp.int32)
     regret = alone.curve[-1]
     return _Together(
         phase=jnp.min(jnp.where(real, alone.completed, jnp.iinfo(jnp.int32).max)),
@@ -406,7 +406,7 @@ def _shared_out(
         pulled=jnp.full(trial.room, -1, jnp.int32),
         rounds=rounds,
         # If one arm is left, its name goes to the server, and from there to all agents.
-        numbers=jnp.where(told & (active == 1), 1 + agents, 0),
+        numbers=jnp.where(reported & (active == 1), 1 + agents, 0),
         regret_curve=alone.curve[:-1],
         rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
     )
@@ -450,7 +450,7 @@ def _phase(
     pulls = _pulls(trial, phase, ceiling)
     by_each = jnp.ceil(pulls / few.astype(jnp.float64))
     # An arm that one agent more pulls has more pulls than it needs; all of them count.
-    counted = (few + more.astype(jnp.int64)).astype(jnp.float64) * by_each
+    pulls_of_each = (few + more.astype(jnp.int64)).astype(jnp.float64) * by_each
     slots = jnp.where(shared, 1, most) * _slots(by_each, horizon)
     until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
     weight = jnp.where(
@@ -462,7 +462,7 @@ def _phase(
     need = alive & fits & running
     lane = jnp.arange(arms, dtype=jnp.uint32)
     words = keys.stream_key(key, phase, keys.REWARD)
-    given = (*words, lane, counted, *(x[0] for x in instance.parameters))
+    given = (*words, lane, pulls_of_each, *(x[0] for x in instance.parameters))
     sums = arrays.masked_map(trial.law.total, need, *given)
     if trial.noisy:
         disturbing = keys.stream_key(key, phase, keys.NOISE)
@@ -472,7 +472,7 @@ def _phase(
         shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
         noise = laplace.laplace_sum(z, shape)
         sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
-    left = jnp.where(fits, _left(sums / counted, alive, phase), alive)
+    left = jnp.where(fits, _left(sums / pulls_of_each, alive, phase), alive)
 
     rounds = state.rounds + fits.astype(jnp.int32)
     # Before the first round everybody knows everything: no number is sent.

@@ -58,8 +58,8 @@ class FedUCB(GossipUCB, Private):
         why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
         # The source has another share of epsilon for a block.
         views = [view.who for view in exchange.views]
-        told = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
-        return (*told, self.seen("a function of released sums", source=OWN))
+        messages = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
+        return (*messages, self.seen("a function of released sums", source=OWN))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Covers any number of neighbours: all that they see follows from the same sums."""

@@ -105,8 +105,8 @@ class GosInE(OnGraph):
     @staticmethod
     def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts, ever and in this phase."""
-        counted = IndexPolicy.update(state, pulls, rewards, slot, own)
-        return counted._replace(lately=state.lately + pulls)
+        after = IndexPolicy.update(state, pulls, rewards, slot, own)
+        return after._replace(lately=state.lately + pulls)
 
     @staticmethod
     def due(state: Known, slot: Slot, own: Own) -> Truth:

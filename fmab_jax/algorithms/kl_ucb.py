@@ -108,8 +108,8 @@ def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
         divergence = divergence - zeros * normal.log(1.0 - inside)
         # An arm whose mean is q or more has the larger q; the largest mean is tried first.
         above = state.sums >= q[:, None] * state.pulls
-        known = state.sums / jnp.maximum(state.pulls, 1.0)
-        behind = jnp.where(above, -1.0 - known, divergence - width)
+        mean_of_each = state.sums / jnp.maximum(state.pulls, 1.0)
+        behind = jnp.where(above, -1.0 - mean_of_each, divergence - width)
         candidate = first_best(-behind)
         better = (jnp.min(behind, axis=1) < -CLOSE) & (q < 1.0)
         return _Search(

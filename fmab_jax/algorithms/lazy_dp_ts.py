@@ -22,13 +22,13 @@ class Buffers(NamedTuple):
 
     Attributes:
         pulls: Of each arm, ever.
-        seen: O, rewards of the last buffer that was released: a power of two; 0 for none.
+        released: O, rewards of the last buffer that was released: a power of two; 0 for none.
         mean: Noisy mean of these.
         held: Sum of the rewards since.
     """
 
     pulls: Float[Array, "agent arm"]
-    seen: Float[Array, "agent arm"]
+    released: Float[Array, "agent arm"]
     mean: Float[Array, "agent arm"]
     held: Float[Array, "agent arm"]
 
@@ -74,22 +74,22 @@ class LazyDPTS(Private, IndexPolicy):
     @staticmethod
     def choose(state: Buffers, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns the arm of the largest draw; arms that were never pulled come first."""
-        private = 3.0 * jnp.log(slot.time) / (own["epsilon"] * jnp.maximum(state.seen, 1.0))
+        private = 3.0 * jnp.log(slot.time) / (own["epsilon"] * jnp.maximum(state.released, 1.0))
         mean = jnp.clip(state.mean + private, 0.0, 1.0)
-        draw = beta.drawn(slot, mean * state.seen, (1.0 - mean) * state.seen)
-        return first_best(jnp.where(state.seen > 0.0, draw, jnp.inf))
+        draw = beta.drawn(slot, mean * state.released, (1.0 - mean) * state.released)
+        return first_best(jnp.where(state.released > 0.0, draw, jnp.inf))
 
     @staticmethod
     def update(state: Buffers, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Buffers:
         """Holds the reward back; a buffer that is full is released, with noise."""
-        size = jnp.maximum(2.0 * state.seen, 1.0)
+        size = jnp.maximum(2.0 * state.released, 1.0)
         # Buffers of 1, 2, ..., O rewards were pulled for before: 2 O - 1 of them.
         full = (pulls > 0.0) & (state.pulls + pulls == 2.0 * size - 1.0)
         held = state.held + rewards
         noise = laplace.quantile(slot.uniform(len(pulls))) / own["epsilon"]
         return Buffers(
             pulls=state.pulls + pulls,
-            seen=jnp.where(full, size, state.seen),
+            released=jnp.where(full, size, state.released),
             mean=jnp.where(full, (held + noise) / size, state.mean),
             held=jnp.where(full, 0.0, held),
         )

@@ -128,17 +128,17 @@ class LCCUCB(OnGraph):
         """Agents take up the most played arms of those they hear, and forget their rewards."""
         rows, arms = state.pulls.shape
         arm = jnp.arange(arms, dtype=jnp.int32)
-        told = first_best(state.pulls)[:, None] == arm[None, :]
+        sent = first_best(state.pulls)[:, None] == arm[None, :]
         none = jnp.zeros_like(state.pulls)
         if slot.neighbours.shape[0]:
             # [0, 0] without a graph.
             def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-                return so_far | (told[said] & there[:, None])
+                return so_far | (sent[said] & there[:, None])
 
             recommended = slot.over_neighbours(hear, none > 0.0)
         else:
-            told = told & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
+            sent = sent & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
             # An agent hears all others, and not itself.
-            voices = jnp.sum(told, axis=0, dtype=jnp.int32)[None, :] - told.astype(jnp.int32)
+            voices = jnp.sum(sent, axis=0, dtype=jnp.int32)[None, :] - sent.astype(jnp.int32)
             recommended = voices > 0
         return Known(none, none, state.sticky, recommended, jnp.full_like(state.began, slot.time))

@@ -78,8 +78,8 @@ class LDPUCB(Private, Pooled):
 
     def _released(self, who: str) -> Seen:
         """Returns what released rewards tell somebody."""
-        told = "as one random bit" if self.bits else "with noise of its own"
-        why, law = f"each reward is released once, {told}", BITS if self.bits else LAPLACE
+        form = "as one random bit" if self.bits else "with noise of its own"
+        why, law = f"each reward is released once, {form}", BITS if self.bits else LAPLACE
         what = "every released reward"
         return self.seen(why, who, what, over=1, law=law, source=self.source)
 

@@ -47,9 +47,9 @@ class Thompson(Pooled):
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
         """
-        *told, actions = super().ledger(exchange)
+        *messages, actions = super().ledger(exchange)
         why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for all horizons"
-        return (*told, actions._replace(why=why, source=_GDP))
+        return (*messages, actions._replace(why=why, source=_GDP))
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:

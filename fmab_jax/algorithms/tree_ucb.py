@@ -105,10 +105,10 @@ class TreeUCB(Private, IndexPolicy):
     @staticmethod
     def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
-        counted = IndexPolicy.update(state, pulls, rewards, slot, own)
+        after = IndexPolicy.update(state, pulls, rewards, slot, own)
         arm = first_best(pulls)
-        noise = tree.noise(slot, arm, at(counted.pulls, arm), pulls.shape[1])
-        return counted._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))
+        noise = tree.noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
+        return after._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))
 
 
 def _per_arm(slot: Slot, own: Own) -> Scalar:

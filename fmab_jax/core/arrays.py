@@ -251,7 +251,7 @@ class Table:
     def __getitem__(self, chosen: Int[Array, " lane"]) -> Table:
         return replace(self, lanes=chosen if self.lanes is None else self.lanes[chosen])
 
-    def read(self, last: UInt32[Array, " lane"] | None = None) -> Float[Array, "row lane"]:
+    def looked_up(self, last: UInt32[Array, " lane"] | None = None) -> Float[Array, "row lane"]:
         """Returns the columns of the chosen lanes, with other places on the last axis if given."""
         lanes = jnp.arange(math.prod(self.sizes)) if self.lanes is None else self.lanes
         place = [x[None, :] for x in jnp.unravel_index(lanes, self.sizes)]
@@ -297,7 +297,7 @@ def fill(
     wanted = need if need.dtype == bool else need > 0
     if any(x.ndim > 1 for x in jax.tree.leaves(value)):
         # Stored first: else the compiler computes them anew for every row.
-        wanted, place = settled(first >= 0, wanted, place)
+        wanted, place = stored(first >= 0, wanted, place)
 
     def back(new: Array, old: Array) -> Array:
         return jnp.where(
@@ -402,7 +402,7 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
     return whole
 
 
-def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
+def stored(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
     """Returns the values, computed once and stored; without it XLA on CPUs repeats the work.
 
     Args:

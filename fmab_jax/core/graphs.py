@@ -183,10 +183,10 @@ def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
     agents = graph.number_of_nodes()
     refuse_too_far(agents, _shown(graph))
     hops = np.empty((agents, agents), np.int32)
-    for source in range(agents):
-        found = nx.single_source_shortest_path_length(graph, source)
+    for start in range(agents):
+        found = nx.single_source_shortest_path_length(graph, start)
         nodes = np.fromiter(found.keys(), np.int64, agents)
-        hops[source, nodes] = np.fromiter(found.values(), np.int32, agents)
+        hops[start, nodes] = np.fromiter(found.values(), np.int32, agents)
     return hops
 
 

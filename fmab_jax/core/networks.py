@@ -41,10 +41,10 @@ class FixedGraph:
         Raises:
             ValueError: If it is refused by `graphs.validated`.
         """
-        plain = graphs.validated(graph, where)
-        pairs = sorted((min(edge), max(edge)) for edge in plain.edges())
+        made = graphs.validated(graph, where)
+        pairs = sorted((min(edge), max(edge)) for edge in made.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
-        return cls(plain.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
+        return cls(made.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
 
     @property
     def pairs(self) -> list[list[int]]:
@@ -202,9 +202,9 @@ def parts(value: Any, agents: int) -> list[nx.Graph]:
     if isinstance(value, str):
         return graphs.components(value, agents)
 
-    def plain(item: Any) -> Any:
+    def as_made(item: Any) -> Any:
         if isinstance(item, tuple):
-            return item[0], plain(item[1])
+            return item[0], as_made(item[1])
         return item.graph() if isinstance(item, FixedGraph) else item
 
-    return graphs.components([plain(item) for item in value], agents)
+    return graphs.components([as_made(item) for item in value], agents)

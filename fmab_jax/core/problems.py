@@ -165,7 +165,7 @@ def _spread_out(
     lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
     # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
     both = jnp.stack(keys.coarse_uniforms(k0, k1, lane, draw=1), axis=1)
-    (drawn,) = arrays.settled(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
+    (drawn,) = arrays.stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
     exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
     raw = jnp.where(exists, drawn, 0.0)
     centre = arrays.rounded(arrays.padded_sum(raw) / agents)

@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.core import normal
-from fmab_jax.core.arrays import fill, pairwise_sum, settled, varying_like
+from fmab_jax.core.arrays import fill, pairwise_sum, stored, varying_like
 from fmab_jax.core.keys import Words, uniform, words_of
 from fmab_jax.errors import refuse
 
@@ -52,13 +52,13 @@ def participants(
         key: Of the stream.
         real: Rows that are agents; others only fill the array.
         reporting: How many.
-        sure: Of `arrays.settled`.
+        sure: Of `arrays.stored`.
     """
     level = uniform(*key, jnp.arange(real.shape[0], dtype=jnp.uint32))
     # Padding rows come last.
     level = jnp.where(real, level, 2.0)
     if sure is not None:
-        (level,) = settled(sure, level)
+        (level,) = stored(sure, level)
     rows = len(level)
     if rows > _COUNTED:
         return jnp.argsort(jnp.argsort(level)).astype(jnp.int32) < reporting
@@ -178,15 +178,15 @@ def binomials_at_most(
     def multiply(row: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         re, im, mean, sure = state
         p = lax.dynamic_index_in_dim(probability, row, keepdims=False)
-        counted = lax.dynamic_index_in_dim(inside, row, keepdims=False)
+        weight = lax.dynamic_index_in_dim(inside, row, keepdims=False)
         # Rarer outcomes are counted, downwards from a sure sum: phases stay small, and exact.
         flip = p > 0.5
-        rare = jnp.where(flip, 1.0 - p, p) * counted
+        rare = jnp.where(flip, 1.0 - p, p) * weight
         signed = jnp.where(flip, -rare, rare)
         x, y = -rare[None, :] * back, signed[None, :] * out
         # Products are kept as their difference from 1, which loses no digits.
         re, im = re + x + (re * x - im * y), im + y + (re * y + im * x)
-        return re, im, mean + signed, sure + jnp.where(flip, counted, 0.0)
+        return re, im, mean + signed, sure + jnp.where(flip, weight, 0.0)
 
     zero = jnp.zeros(k.shape)
     wide = jnp.zeros((_FREQUENCIES, *k.shape))

@@ -275,7 +275,7 @@ def test_what_is_new_from_an_agent_is_all_since_it_was_heard():
     trial = types.SimpleNamespace(filling=types.SimpleNamespace(remembers=True), room=3, lazy=True)
     epoch = rounds.Epoch(*[jnp.ones(())] * len(rounds.Epoch._fields))
     epoch = epoch._replace(pulls=jnp.float32(70.0), fresh=jnp.float32(40.0), own={})
-    before = rounds.Told(jnp.array([0.0, 30.0, 10.0]), jnp.array([0, 3, 2], jnp.int32))
+    before = rounds.LastHeard(jnp.array([0.0, 30.0, 10.0]), jnp.array([0, 3, 2], jnp.int32))
     heard = jnp.array([True, True, False])
     pulls, silent, now = rounds.since(trial, before, jnp.int32(4), epoch, heard)
     assert pulls.tolist() == [70.0, 40.0, 0.0] and silent.tolist() == [4, 1, 0]

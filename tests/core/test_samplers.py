@@ -863,7 +863,7 @@ def test_number_of_participants(agents: int):
 
 def summed(k0, k1, lane, shape):
     """Samples a sum of Laplace variables; its polynomial is a table."""
-    return laplace.laplace_sum(normal.quantile(keys.uniform(k0, k1, lane)), shape.read())
+    return laplace.laplace_sum(normal.quantile(keys.uniform(k0, k1, lane)), shape.looked_up())
 
 
 def one_seed(root: Any, seed: Any) -> dict[str, Any]:
@@ -1028,7 +1028,7 @@ def test_tables_are_gathered_where_they_lie():
     own, shared, member = rng.random((6, 5, 1, 7)), rng.random((5, 3, 7)), rng.random((6, 4, 3, 1))
 
     def sample(x, *tables):
-        own, shared, member = (table.read() for table in tables)
+        own, shared, member = (table.looked_up() for table in tables)
         return x + 10 * own[1] + 100 * shared[2] + 1000 * member[3]
 
     def one(need, x, own, member):
@@ -1042,7 +1042,7 @@ def test_tables_are_gathered_where_they_lie():
 
     def nested(need, x, place, table):
         def chosen(place, table):
-            return table.read(place)[1]
+            return table.looked_up(place)[1]
 
         def first(x, place, table):
             return arrays.fill(chosen, x < 0.5, x, place, table, parts=64)

@@ -180,7 +180,7 @@ class Elimination(Algorithm):
         apart = rewards_by_group and not problem.homogeneous
         groups = _groups(exchange.weights) if by_group else ()
         # One group needs only its number of agents: a value, so another number compiles nothing.
-        plain = exchange.alone or len(groups) == 1
+        uniform = exchange.alone or len(groups) == 1
         if exchange.alone:
             of_agents = _Rows(np.ones(1), np.empty(0))
         else:
@@ -199,7 +199,7 @@ class Elimination(Algorithm):
             of_groups = _Rows(np.ones(1), np.ones(1))
         reward_rows = of_groups if rewards_by_group else of_agents
         noise_rows = of_groups if by_group else of_agents
-        unweighted = plain or scarce
+        unweighted = uniform or scarce
         variables = noise_rows.sizes.astype(int).tolist() if self.noisy and by_group else []
         summed = [1 if self.sums_securely else count for count in variables]
         if shared and variables and not self.sums_securely:
@@ -211,7 +211,7 @@ class Elimination(Algorithm):
             law=problem.rewards.bind()[0],
             alone=exchange.alone,
             room=room if exchange.alone or not rewards_by_group else 0,
-            plain=plain,
+            uniform=uniform,
             apart=apart,
             alike=problem.homogeneous,
             noise_by_group=by_group,

@@ -55,7 +55,7 @@ _IN_TURN = 12
 @partial(
     jax.tree_util.register_dataclass,
     meta_fields=[
-        *("filling", "law", "alone", "room", "plain", "apart", "alike"),
+        *("filling", "law", "alone", "room", "uniform", "apart", "alike"),
         *(
             "noise_by_group",
             "one_noise",
@@ -86,7 +86,7 @@ class EliminationTrial:
         law: Of the rewards.
         alone: Every agent runs the loop by itself, with nobody to hear.
         room: Rows that agents are padded to where their number shapes an array, else 0.
-        plain: Everybody reports and weighs the same: one row of noise.
+        uniform: Everybody reports and weighs the same: one row of noise.
         apart: Reward rows are sums over agents whose means differ.
         alike: All agents have the same means.
         noise_by_group: Rows of noise are sums over agents.
@@ -118,7 +118,7 @@ class EliminationTrial:
     law: Law
     alone: bool
     room: int
-    plain: bool
+    uniform: bool
     apart: bool
     alike: bool
     noise_by_group: bool
@@ -201,7 +201,7 @@ class EliminationTrial:
         """Returns the same trial as so many run fastest on "cpu", "gpu" or "tpu"."""
         # The arrays may have a leading axis of trials.
         one_row = np.shape(self.reward_sizes)[-1] == 1 and (self.room == 0 or self.alone)
-        simple = one_row and self.plain
+        simple = one_row and self.uniform
         simple = simple and not (self.waits or self.apart or self.scarce or self.shared)
         # The list gauges nothing.
         simple = (simple or self.lazy) and not self.gauges

@@ -300,8 +300,8 @@ def _first(
     pulled = jnp.full(arms, sharing)
     rewards, noise = _drawn(trial, instance, key, jnp.int32(1), every, pulled)
     state = trial.filling.init(arms, trial.own)
-    seen = _seen(trial, instance, 1, 0, sharing)
-    after = trial.filling.learn(state, pulled, rewards, noise, seen, trial.own)
+    now = _now(trial, instance, 1, 0, sharing)
+    after = trial.filling.learn(state, pulled, rewards, noise, now, trial.own)
     state = _kept(whole, after, state)
     rounds = (whole & trial.shared).astype(jnp.int32)
     at = jnp.minimum(grid, until)
@@ -340,12 +340,12 @@ def _episode(
     """One episode; cut at the horizon, nothing is learned of it."""
     arms = instance.gaps.shape[0]
     number = run.number + 1
-    seen = _seen(trial, instance, number, run.slot, sharing)
-    arm, slots = trial.filling.choose(run.state, seen, trial.own)
+    now = _now(trial, instance, number, run.slot, sharing)
+    arm, slots = trial.filling.choose(run.state, now, trial.own)
     arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
     slots = checked("choose (how long)", slots, (), "f")
     # A length past the horizon may not fit into an int64, and NaN would never end the loop.
-    longest = seen.horizon + 1.0
+    longest = now.horizon + 1.0
     slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
     end = run.slot + slots.astype(jnp.int64)
     until, whole = jnp.minimum(end, last), end <= last
@@ -358,7 +358,7 @@ def _episode(
     reward, noise = _drawn(trial, instance, key, number, one, pulls[None])
     played = jnp.arange(arms, dtype=jnp.int32) == arm
     pulled, rewards, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
-    after = trial.filling.learn(run.state, pulled, rewards, noises, seen, trial.own)
+    after = trial.filling.learn(run.state, pulled, rewards, noises, now, trial.own)
 
     rate = sharing * gap
     rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
@@ -379,7 +379,7 @@ def _episode(
     )
 
 
-def _seen(
+def _now(
     trial: EpisodesTrial, instance: Instance, number: Any, slot: Any, sharing: Scalar
 ) -> Episode:
     return Episode(

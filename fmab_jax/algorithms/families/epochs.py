@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import draws, rounds
 from fmab_jax.algorithms.families.draws import Columns
-from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, Told
+from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, LastHeard
 from fmab_jax.core import arrays, sums
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
@@ -55,7 +55,7 @@ class _State(NamedTuple):
     decision: Decision
     gaps: Scalar
     arms: _Arms
-    told: Told
+    last_heard: LastHeard
     gauges: tuple[Any, ...] = ()
 
 
@@ -158,7 +158,7 @@ def _start(trial: Any, instance: Instance, grid: Grid) -> tuple[Columns, _State]
             noise=jnp.zeros((0 if trial.merged else trial.noise_sizes.shape[0], width)),
             noises=jnp.zeros(width if trial.shared else 0),
         ),
-        told=rounds.silence(trial),
+        last_heard=rounds.silence(trial),
         gauges=gauges_start(trial.gauges, _rows(trial), width, grid),
     )
 
@@ -224,10 +224,10 @@ def _epoch(
     clock = rounds.passed(state.clock, grid, explored, rate)
     need = arms.alive & fits & running
     pieces = _pieces(trial, epoch, arms.alive) if trial.shared else None
-    told = state.told
+    last_heard = state.last_heard
     heard = rounds.reporting(trial, key, number) if trial.scarce else jnp.ones(0, bool)
     if trial.lazy:
-        fresh, silent, told = rounds.since(trial, told, number, epoch, heard)
+        fresh, silent, last_heard = rounds.since(trial, last_heard, number, epoch, heard)
         rewarded = draws.of_some(trial, key, number, epoch, columns, need, fresh, silent)
         disturbed = jnp.zeros_like(arms.noise)
     else:
@@ -235,7 +235,7 @@ def _epoch(
             trial, instance, key, number, epoch, columns, need, pieces
         )
     sure = trial.horizon >= 0
-    rewarded, disturbed = arrays.settled(sure, rewarded, disturbed)
+    rewarded, disturbed = arrays.stored(sure, rewarded, disturbed)
     successes, noise = arms.successes + rewarded, arms.noise + disturbed
 
     # The wait, spent on each agent's own best arm and cut at the horizon: un-noised, where noise is
@@ -259,7 +259,7 @@ def _epoch(
         aggregate = _aggregate(trial, heard, successes, noise) / epoch.pulls
     else:
         aggregate = _aggregate(trial, heard, rewarded, disturbed) / epoch.fresh
-    (aggregate,) = arrays.settled(sure, aggregate)
+    (aggregate,) = arrays.stored(sure, aggregate)
     top = jnp.max(jnp.where(arms.alive, aggregate, -jnp.inf))
     radius = checked("radius", filling.radius(epoch), (), "f")
     ready = filling.prepared(epoch, radius)
@@ -286,8 +286,8 @@ def _epoch(
         (before, state.gaps, arms.alive),
     )
     arms = _Arms(alive, successes, noise, noises)
-    known = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
-    return _State(number, known, clock, decision, gaps, arms, told, gauges)
+    pulls = jnp.where(jnp.isnan(radius), radius, epoch.pulls)
+    return _State(number, pulls, clock, decision, gaps, arms, last_heard, gauges)
 
 
 def _waited(clock: Clock, grid: Grid, until: Integer, rate: Scalar) -> Clock:
@@ -341,8 +341,8 @@ def uploads(
         kept, length = (successes, noise), epoch.pulls
         if not trial.filling.remembers:
             kept, length = (rewarded, disturbed), epoch.fresh
-        told = kept[0] if silent else kept[0] + kept[1]
-        seen = Uploads(told / length, length, _first_best(successes, everywhere))
+        sent = kept[0] if silent else kept[0] + kept[1]
+        seen = Uploads(sent / length, length, _first_best(successes, everywhere))
         return (number, epoch.pulls, successes, noise), seen
 
     start = (state.epoch, state.pulls, state.arms.successes, state.arms.noise)
@@ -357,17 +357,17 @@ def _aggregate(
     ``heard`` tells who they are where that differs from round to round; else it is not looked at.
     """
     silent = not trial.filling.noisy
-    if trial.plain:
+    if trial.uniform:
         # Counts: exact in any order.
         total = successes[0] if len(successes) == 1 else arrays.padded_sum(successes)
-        told = total if silent else total + noise[0]
-        return told if trial.shared else told / trial.agents
+        sent = total if silent else total + noise[0]
+        return sent if trial.shared else sent / trial.agents
     if trial.scarce:
-        told = successes if silent or trial.merged else successes + noise
-        return arrays.sum_in_turn(jnp.where(heard[:, None], told, 0.0)) / trial.reporting
+        sent = successes if silent or trial.merged else successes + noise
+        return arrays.sum_in_turn(jnp.where(heard[:, None], sent, 0.0)) / trial.reporting
     if silent or trial.rows_agree:
-        told = successes if silent or trial.merged else successes + noise
-        return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * told))
+        sent = successes if silent or trial.merged else successes + noise
+        return arrays.padded_sum(arrays.rounded(trial.reward_weights[:, None] * sent))
     parts = ((trial.reward_weights, successes), (trial.noise_weights, noise))
     first, second = (arrays.padded_sum(arrays.rounded(w[:, None] * x)) for w, x in parts)
     return first + second

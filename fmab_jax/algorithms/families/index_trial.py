@@ -267,7 +267,7 @@ def rewarded(
     if not trial.shared:
         return reward
     # Rewards are stored first: else the pairwise sum would draw them anew for each half.
-    (reward,) = arrays.settled(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
+    (reward,) = arrays.stored(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
     return arrays.padded_sum(reward)[None]
 
 

@@ -122,9 +122,9 @@ class LikelihoodElimination(NoisyMessages):
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
         """Drops an arm against which there is enough evidence."""
-        known = (heard.rewards, heard.noises, heard.best_noises)
-        told = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *known)
-        return (heard.aggregate < heard.best) & (told >= heard.radius)
+        given = (heard.rewards, heard.noises, heard.best_noises)
+        found = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *given)
+        return (heard.aggregate < heard.best) & (found >= heard.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:

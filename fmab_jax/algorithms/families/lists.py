@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families import rounds
-from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, Told
+from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, LastHeard
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
 from fmab_jax.core.problems import Instance
@@ -81,7 +81,7 @@ class _State(NamedTuple):
     clock: Clock
     decision: Decision
     gaps: Float[Array, " trial"]
-    told: Told
+    last_heard: LastHeard
 
 
 class _Curves(NamedTuple):
@@ -131,13 +131,13 @@ class _Some(NamedTuple):
         who: Agents that are heard, in order; what is past the last means nothing.
         fresh: Pulls of each arm since they were heard last.
         silent: Epochs since.
-        told: When each was heard last, this round included.
+        last_heard: When each was heard last, this round included.
     """
 
     who: Int[Array, "trial rank"]
     fresh: Float[Array, "trial rank"]
     silent: Int[Array, "trial rank"]
-    told: Told
+    last_heard: LastHeard
 
 
 def run(
@@ -170,7 +170,9 @@ def run(
         clock=clock,
         decision=decision,
         gaps=jax.vmap(lambda gaps, scale: arrays.exact_sum(gaps, scale))(instance.gaps, scale),
-        told=jax.tree.map(lambda x: jnp.broadcast_to(x, (trials, *x.shape)), rounds.silence(trial)),
+        last_heard=jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (trials, *x.shape)), rounds.silence(trial)
+        ),
     )
     sums = jnp.zeros(everything * trial.room if trial.lazy and trial.filling.remembers else 0)
     successes = jnp.zeros(0 if trial.lazy else room)
@@ -210,7 +212,7 @@ def run(
             epoch,
             arrays.varying_like(start, last),
         )
-        return state, arms, jax.vmap(_drawn_on, (0, 0, None, 1))(curves, grid, first, new)
+        return state, arms, jax.vmap(_continued, (0, 0, None, 1))(curves, grid, first, new)
 
     start = arrays.varying_like((state, arms, curves), last)
     state, _, curves = lax.while_loop(lambda x: jnp.any(unfinished(x[0])), several, start)
@@ -224,7 +226,7 @@ def run(
     )
 
 
-def _drawn_on(curves: _Curves, grid: Grid, first: Integer, new: _Stretches) -> _Curves:
+def _continued(curves: _Curves, grid: Grid, first: Integer, new: _Stretches) -> _Curves:
     """Continues one trial's curves over epochs ``first`` + 1, ..., in their order."""
 
     def before(slots: Int[Array, " turn"], late: int) -> Grid:
@@ -255,8 +257,8 @@ def _planned(
     if trial.lazy:
         heard = rounds.reporting(trial, key, number)
         who = arrays.places(heard, jnp.cumsum(heard, dtype=jnp.int32))
-        fresh, silent, told = rounds.since(trial, state.told, number, epoch, heard)
-        some = _Some(who, fresh[who], silent[who], told)
+        fresh, silent, last_heard = rounds.since(trial, state.last_heard, number, epoch, heard)
+        some = _Some(who, fresh[who], silent[who], last_heard)
     return _Plan(
         running=running,
         draws=running & fits,
@@ -300,10 +302,10 @@ def _kept(arms: _Arms, plan: _Plan, width: int, chunk: int) -> _Arms:
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < size
         stays = listed & _cut(arms.alive, done, chunk) & _at(plan.draws, lane // width)
         ranks = arrays.ranked(stays)
-        source = arrays.places(stays, ranks)
+        origin = arrays.places(stays, ranks)
 
         def put(old: Array, new: Array) -> Array:
-            return _put(old, _at(_cut(new, done, chunk), source), kept.size) if new.size else old
+            return _put(old, _at(_cut(new, done, chunk), origin), kept.size) if new.size else old
 
         return done + chunk, _List(
             size=kept.size + ranks[-1],
@@ -341,11 +343,11 @@ def _heard(
         owner = lane // width
         arm = (lane - owner * width).astype(jnp.uint32)
         k0, k1, pulls = (_at(x, owner) for x in (*plan.words, total))
-        told = fresh = law.total(k0, k1, arm, pulls, *(_at(x, lane) for x in parameters))
+        sent = fresh = law.total(k0, k1, arm, pulls, *(_at(x, lane) for x in parameters))
         before = _cut(playing.successes, done, chunk)
         successes = _put(heard.successes, before + fresh, done)
         if filling.remembers:
-            told = before + fresh
+            sent = before + fresh
         noise = heard.noise
         if noisy:
             k0, k1 = (_at(x, owner) for x in plan.disturbing)
@@ -357,10 +359,10 @@ def _heard(
             disturbed = arrays.rounded(_at(plan.scale, owner) * disturbed)
             before = _cut(playing.noise, done, chunk)
             noise = _put(heard.noise, before + disturbed, done)
-            told = told + (before + disturbed if filling.remembers else disturbed)
-        mean = told / _at(trial.agents, owner) / _at(divisor, owner)
-        seen = jnp.where(place < playing.size, mean, -jnp.inf)
-        top = top.at[owner].max(seen, mode="promise_in_bounds")
+            sent = sent + (before + disturbed if filling.remembers else disturbed)
+        mean = sent / _at(trial.agents, owner) / _at(divisor, owner)
+        ranked = jnp.where(place < playing.size, mean, -jnp.inf)
+        top = top.at[owner].max(ranked, mode="promise_in_bounds")
         heard = heard._replace(lane=_put(heard.lane, lane, done), successes=successes, noise=noise)
         return done + chunk, heard, _put(means, mean, done), top
 
@@ -398,8 +400,8 @@ def _heard_some(
         lane = jnp.where(place < playing.size, lane, lane[0])
         owner = lane // width
         arm = lane - owner * width
-        known = (plan.words, plan.disturbing, plan.scale, reporting)
-        (k0, k1), (n0, n1), scale, count = jax.tree.map(lambda x: _at(x, owner), known)
+        given = (plan.words, plan.disturbing, plan.scale, reporting)
+        (k0, k1), (n0, n1), scale, count = jax.tree.map(lambda x: _at(x, owner), given)
 
         def one(rank: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             total, sums = state
@@ -408,19 +410,19 @@ def _heard_some(
             here = (owner * agents + who) * width + arm
             means = [_at(x, here if o else lane) for x, o in zip(parameters, own, strict=True)]
             rewards = (k0, k1, number, fresh, *means)
-            told = rounds.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
+            sent = rounds.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
             heard = rank < count
             if filling.remembers:
                 held = lane * agents + who
-                told = _at(sums, held) + told
-                sums = sums.at[jnp.where(heard, held, len(sums))].set(told, mode="drop")
-            return total + jnp.where(heard, told, 0.0), sums
+                sent = _at(sums, held) + sent
+                sums = sums.at[jnp.where(heard, held, len(sums))].set(sent, mode="drop")
+            return total + jnp.where(heard, sent, 0.0), sums
 
         nothing = arrays.varying_like(jnp.zeros(chunk), lane)
         total, sums = lax.fori_loop(0, most, one, (nothing, sums))
         mean = total / _at(trial.reporting, owner) / _at(divisor, owner)
-        seen = jnp.where(place < playing.size, mean, -jnp.inf)
-        top = top.at[owner].max(seen, mode="promise_in_bounds")
+        ranked = jnp.where(place < playing.size, mean, -jnp.inf)
+        top = top.at[owner].max(ranked, mode="promise_in_bounds")
         return done + chunk, _put(lanes, lane, done), _put(means, mean, done), top, sums
 
     heard = arms.heard._replace(size=playing.size)
@@ -485,8 +487,8 @@ def _judged(
         lane = _cut(heard.lane, done, chunk)
         owner = lane // width
         mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
-        known = (plan.epoch, plan.radius, plan.ready, top)
-        epoch, radius, ready, best = jax.tree.map(lambda x: _at(x, owner), known)
+        given = (plan.epoch, plan.radius, plan.ready, top)
+        epoch, radius, ready, best = jax.tree.map(lambda x: _at(x, owner), given)
         leaving = jax.vmap(judge)(epoch, radius, ready, mean, best)
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
         stays = listed & ~leaving
@@ -539,12 +541,12 @@ def _after(plan: _Plan, state: _State, left: _Left) -> _State:
         rounds_curve=before.rounds_curve,
     )
     decision = jax.tree.map(lambda new, old: jnp.where(plan.draws, new, old), after, before)
-    known = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
+    pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
     return _State(
         epoch=jnp.where(plan.running, plan.number, state.epoch),
-        pulls=jnp.where(plan.running, known, state.pulls),
+        pulls=jnp.where(plan.running, pulls, state.pulls),
         clock=plan.clock,
         decision=decision._replace(rounds_curve=before.rounds_curve),
         gaps=jnp.where(plan.draws, left.gaps, state.gaps),
-        told=state.told if plan.some is None else plan.some.told,
+        last_heard=state.last_heard if plan.some is None else plan.some.last_heard,
     )

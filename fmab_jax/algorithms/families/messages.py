@@ -60,8 +60,8 @@ class NoisyMessages(Private, Elimination):
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
             # A reward is in one message, which all of them may see: its own noise is left.
             rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
-            told = reversed(rows)  # of all rounds, rather than of one
-            worst = max(told, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
+            latest = reversed(rows)  # of all rounds, rather than of one
+            worst = max(latest, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
             return (worst._replace(who=together(size), over=1),)
         what = f"sums over {agents} agents, less their own"
         why = "the noise of the agents that are left hides each of them"

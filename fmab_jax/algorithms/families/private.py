@@ -94,9 +94,9 @@ def secure_sum(
         why: The sums of a whole run are covered.
         source: Where that is shown.
     """
-    told = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
+    sums = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
     one = _shares(algorithm, exchange, 1, SHARER, "actions") if exchange.agents > 1 else ()
-    return (told, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
+    return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 
 def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen, ...]:

@@ -70,7 +70,7 @@ class Heard(NamedTuple):
     prepared: Any = ()
 
 
-class Told(NamedTuple):
+class LastHeard(NamedTuple):
     """When each agent was heard last, if only some are heard in a round; else empty.
 
     What an agent has collected since is drawn when it is heard: until then nobody acts on it.
@@ -138,26 +138,29 @@ def outcome_of(
     )
 
 
-def silence(trial: Any) -> Told:
+def silence(trial: Any) -> LastHeard:
     """Returns what is known before anybody was heard."""
     agents = trial.room if trial.lazy else 0
-    return Told(jnp.zeros(agents), jnp.zeros(agents, jnp.int32))
+    return LastHeard(jnp.zeros(agents), jnp.zeros(agents, jnp.int32))
 
 
 def since(
-    trial: Any, told: Told, number: Integer, epoch: Epoch, heard: Bool[Array, " agent"]
-) -> tuple[Float[Array, " agent"], Int[Array, " agent"], Told]:
+    trial: Any, last_heard: LastHeard, number: Integer, epoch: Epoch, heard: Bool[Array, " agent"]
+) -> tuple[Float[Array, " agent"], Int[Array, " agent"], LastHeard]:
     """Returns pulls and epochs that are new from each agent, and when each was heard last.
 
     An active arm was active in all epochs before. Agents that are not heard tell nothing new.
     """
     if trial.filling.remembers:
-        pulls, epochs = epoch.pulls - told.pulls, number - told.epoch
+        pulls, epochs = epoch.pulls - last_heard.pulls, number - last_heard.epoch
     else:
-        pulls, epochs = jnp.full_like(told.pulls, epoch.fresh), jnp.ones_like(told.epoch)
-    now = Told(
-        pulls=jnp.where(heard, epoch.pulls, told.pulls),
-        epoch=jnp.where(heard, number, told.epoch),
+        pulls, epochs = (
+            jnp.full_like(last_heard.pulls, epoch.fresh),
+            jnp.ones_like(last_heard.epoch),
+        )
+    now = LastHeard(
+        pulls=jnp.where(heard, epoch.pulls, last_heard.pulls),
+        epoch=jnp.where(heard, number, last_heard.epoch),
     )
     return jnp.where(heard, pulls, 0.0), jnp.where(heard, epochs, 0), now
 
@@ -205,7 +208,7 @@ def planned(
 ) -> tuple[Integer, Epoch]:
     """Returns the number of the next epoch, and what its equations see (lines 3-4: how long)."""
     number = epoch + 1
-    seen = Epoch(
+    plan = Epoch(
         number=number.astype(jnp.float64),
         active=active.astype(jnp.float64),
         arms=jnp.float64(arms),
@@ -218,11 +221,11 @@ def planned(
         own=trial.own,
     )
     # Epochs are cut a little past the horizon: a longer one may not fit into an int64.
-    most = seen.horizon * seen.agents if trial.shared else seen.horizon
-    longest = seen.previous + most + 1.0
-    asked = checked("pulls_per_arm", trial.filling.pulls_per_arm(seen), (), "f")
-    pulls = jnp.clip(asked, seen.previous + 1.0, longest)
-    return number, seen._replace(pulls=pulls, fresh=pulls - seen.previous)
+    most = plan.horizon * plan.agents if trial.shared else plan.horizon
+    longest = plan.previous + most + 1.0
+    asked = checked("pulls_per_arm", trial.filling.pulls_per_arm(plan), (), "f")
+    pulls = jnp.clip(asked, plan.previous + 1.0, longest)
+    return number, plan._replace(pulls=pulls, fresh=pulls - plan.previous)
 
 
 def explored_by(trial: Any, epoch: Epoch, slot: Integer) -> tuple[Truth, Integer]:

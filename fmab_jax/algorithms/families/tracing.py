@@ -41,7 +41,7 @@ def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
         filling: The elimination's class.
         values: Names of what it may find in ``epoch.own``.
     """
-    told = []
+    programs = []
     for arms in (1, 3, 7):
         each: Any = jax.ShapeDtypeStruct((arms,), jnp.float64)
         scalar = jax.ShapeDtypeStruct((), jnp.float64)
@@ -52,15 +52,15 @@ def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
             with jax.enable_x64(True):
                 ready = jax.eval_shape(filling.prepared, epoch, scalar)
                 heard = Heard._make([each, *others[:5], ready])
-                seen = jax.make_jaxpr(filling.worse)(heard, epoch)
+                program = jax.make_jaxpr(filling.worse)(heard, epoch)
         except BaseException as error:  # a plug-in's error; it is refused when the run begins
             if not foreign(error):
                 raise
             return False
-        if not _each_by_itself(seen, arms):
+        if not _each_by_itself(program, arms):
             return False
-        told.append(re.sub(rf"(?<=[\[(, ]){arms}(?=,?[\])])", "arm", str(seen)))
-    return len(set(told)) == 1
+        programs.append(re.sub(rf"(?<=[\[(, ]){arms}(?=,?[\])])", "arm", str(program)))
+    return len(set(programs)) == 1
 
 
 @functools.lru_cache(maxsize=256)
@@ -80,7 +80,7 @@ def lasting(filling: Any, values: tuple[str, ...]) -> bool:
     constant["own"] = dict.fromkeys(values, scalar)
     try:
         with jax.enable_x64(True):
-            seen = jax.make_jaxpr(lambda new, old: filling.noise_scale(Epoch(**new, **old)))(
+            program = jax.make_jaxpr(lambda new, old: filling.noise_scale(Epoch(**new, **old)))(
                 changing, constant
             )
     except BaseException as error:  # a plug-in's error; it is refused when the run begins
@@ -88,11 +88,11 @@ def lasting(filling: Any, values: tuple[str, ...]) -> bool:
             raise
         return False
     # Scalars of the dictionaries come in the order of their names, the changing ones first.
-    moved = set(seen.jaxpr.invars[: len(changing)])
-    for equation in seen.jaxpr.eqns:
+    moved = set(program.jaxpr.invars[: len(changing)])
+    for equation in program.jaxpr.eqns:
         if any(not isinstance(x, Literal) and x in moved for x in equation.invars):
             moved.update(equation.outvars)
-    return not any(not isinstance(x, Literal) and x in moved for x in seen.jaxpr.outvars)
+    return not any(not isinstance(x, Literal) and x in moved for x in program.jaxpr.outvars)
 
 
 def _each_by_itself(closed: Any, arms: int) -> bool:
