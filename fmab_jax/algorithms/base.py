@@ -169,7 +169,7 @@ class Trial(Protocol):
         """Runs one seed; pure, for use under ``jit`` and ``vmap``.
 
         Args:
-            instance: `fmab_jax.core.problems.Instance`.
+            instance: `fmab_jax.core.instances.Instance`.
             grid: Slots at which the curves are wanted, not decreasing, the last the horizon.
             key: The seed's key.
         """

@@ -18,7 +18,8 @@ from fmab_jax.algorithms.families.private import MAX_EPSILON, Private, check_uni
 from fmab_jax.core import arrays, exchanges, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
 from fmab_jax.errors import flag, refuse

@@ -36,7 +36,8 @@ from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
 from fmab_jax.algorithms.families.rounds import planned
 from fmab_jax.core import keys, samplers
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.run.contract import asking
 

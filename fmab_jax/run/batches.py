@@ -26,12 +26,13 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, ledger_of
 from fmab_jax.core import keys
+from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
-from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
+from fmab_jax.core.problems import MAX_AGENTS, Problem
 from fmab_jax.core.rewards.contract import Looked, is_own, refuse_broken
-from fmab_jax.core.samplers import MAX_TRIALS
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse, whole_class
 from fmab_jax.run import cache, contract, outputs, resources, schema

@@ -25,7 +25,7 @@ from fmab_jax.algorithms.families import graphs, index
 from fmab_jax.algorithms.families.episodes import Episode
 from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.core import keys, laplace
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 
 INF = math.inf
 log, sqrt = math.log, math.sqrt

@@ -23,7 +23,7 @@ from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import server
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.errors import Refusal
 from fmab_jax.run import batches
 

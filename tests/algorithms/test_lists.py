@@ -16,7 +16,7 @@ import fmab_jax as fmab
 from fmab_jax.algorithms.families import lists, rounds, tracing
 from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.exchanges import server
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 

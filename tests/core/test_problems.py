@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fmab_jax.core import keys, problems, tables
+from fmab_jax.core import keys, tables
+from fmab_jax.core.instances import BoundProblem, Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Gaussian, Ratings
 
@@ -26,13 +27,13 @@ SEEDS = 20_000
 
 
 @jax.jit
-def _drawn(bound: problems.BoundProblem, root_seed: Any, seeds: Any) -> problems.Instance:
+def _drawn(bound: BoundProblem, root_seed: Any, seeds: Any) -> Instance:
     return jax.vmap(lambda seed: bound.draw(keys.seed_key(root_seed, seed)))(seeds)
 
 
 def instances(
     problem: Problem, seeds: int = SEEDS, root_seed: int = 0, room: int | None = None
-) -> problems.Instance:
+) -> Instance:
     """Returns the instances of seeds 0, 1, ... as NumPy arrays with a leading seed axis."""
     with jax.enable_x64(True):
         number = np.arange(seeds, dtype=np.uint32)
@@ -40,7 +41,7 @@ def instances(
         return jax.tree.map(np.asarray, found)
 
 
-def global_means(found: problems.Instance) -> np.ndarray:
+def global_means(found: Instance) -> np.ndarray:
     """Returns [seed, arm] means over the agents."""
     return found.means.mean(axis=1)
 

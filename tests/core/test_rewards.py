@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fmab_jax.core import arrays, keys, samplers, sums
+from fmab_jax.core import arrays, binomials, keys, samplers, sums
 from fmab_jax.core.rewards import (
     Bernoulli,
     FiniteSupport,
@@ -291,7 +291,7 @@ def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest
 def test_broken_checks_are_seen(broken: str, monkeypatch: pytest.MonkeyPatch):
     """Negative control of the test above: each fault moves the law by more than 1e-6."""
     _few_rewards.clear_cache()
-    at_most = samplers.binomials_at_most
+    at_most = binomials.binomials_at_most
     if broken == "no check":
         monkeypatch.setattr(samplers, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
     elif broken == "always the next":
@@ -326,7 +326,7 @@ def test_expansion_errs_by_less_than_is_checked():
         # At its own distribution function's value, the edge of a count is the count.
         # As long for all groups: nothing is compiled anew.
         k, u = (np.resize(x, 512) for x in (np.flatnonzero(likely), below[likely]))
-        smooth = samplers._smoothed([jnp.full(k.shape, pulls * c) for c in one])
+        smooth = samplers.smoothed([jnp.full(k.shape, pulls * c) for c in one])
         error = np.abs(np.asarray(samplers.smooth_quantile(jnp.asarray(u), smooth)) - 0.5 - k)
         allowed = (0.04 + 0.006 * stats.norm.ppf(u) ** 6) / (pulls * one[1]) ** 2
         assert (error < np.minimum(allowed, 0.5)).all()
@@ -346,7 +346,7 @@ def test_distribution_function_of_a_sum(trials: int, agents: int, mean: float):
     inside = np.r_[np.ones(agents), 0.0][:, None] * np.ones(len(k))
     means = np.r_[np.full(agents, mean), 0.5][:, None] * np.ones(len(k))
     arguments = (k, np.full(len(k), float(trials)), inside, means)
-    found = jax.jit(samplers.binomials_at_most)(*map(jnp.asarray, arguments))
+    found = jax.jit(binomials.binomials_at_most)(*map(jnp.asarray, arguments))
     np.testing.assert_allclose(found, stats.binom(total, mean).cdf(k), atol=1e-9)
 
 
@@ -535,7 +535,7 @@ def test_bernoulli_sums_are_the_binomial_draws():
     lane = jnp.arange(MILLION, dtype=jnp.uint32)
     for pulls in (7.0, 300.0, 1e9):
         found = million_sums(Bernoulli(), *words(5), jnp.float64(pulls), (mean,))
-        due = jax.jit(samplers.binomial_quantile)(
+        due = jax.jit(binomials.binomial_quantile)(
             keys.uniform(*words(5), lane), jnp.full(MILLION, pulls), mean
         )
         np.testing.assert_array_equal(found, due)
@@ -745,7 +745,7 @@ def test_agents_that_are_alike_are_one_binomial():
     @jax.jit
     def due():
         u = keys.uniform(*words(1), ARM)
-        return samplers.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
+        return binomials.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
 
     np.testing.assert_array_equal(drawn()[0], due())
 

@@ -20,7 +20,7 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from scipy import special, stats
 
 import fmab_jax
-from fmab_jax.core import arrays, keys, laplace, normal, rewards, samplers
+from fmab_jax.core import arrays, binomials, keys, laplace, normal, rewards, samplers
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import batches
@@ -47,14 +47,14 @@ def words(seed: int = 0, round_: int = 1, stream: int = keys.REWARD) -> keys.Wor
 
 @jax.jit
 def quantile(u, trials, probability):
-    return samplers.binomial_quantile(u, trials, probability)
+    return binomials.binomial_quantile(u, trials, probability)
 
 
 @jax.jit
 def quantile_by_rows(u, trials, probability):
-    few = samplers.is_summed(trials, probability)
-    summed = samplers.summed_binomials(u[None], jnp.where(few, trials, 0.0), probability)
-    expanded = samplers.expanded_binomials(u[None], trials, probability)
+    few = binomials.is_summed(trials, probability)
+    summed = binomials.summed_binomials(u[None], jnp.where(few, trials, 0.0), probability)
+    expanded = binomials.expanded_binomials(u[None], trials, probability)
     return jnp.where(few, summed, expanded)[0]
 
 
@@ -127,7 +127,7 @@ REJECTION_CELLS = [
 ]
 THRESHOLD_CELLS = [
     at_variance(n, threshold * (1 + side))
-    for threshold in (samplers._SMALL_VARIANCE, samplers._SMOOTH_VARIANCE)
+    for threshold in (binomials._SMALL_VARIANCE, samplers.SMOOTH_VARIANCE)
     for n in (17.0, 161.0, 200.0, 500.0, 1e4, 1e6, 1e12)
     for side in (-1e-3, -1e-12, 1e-12, 1e-3)
     if n > 4.01 * threshold
@@ -149,7 +149,7 @@ def test_induced_binomial_law(cells: list[Cell], quantile: Callable[..., Any]):
     bound of the expansion shows as well; above a deviation of 20 the law is compared in bins.
     """
     variance, distance, bias = discrepancy(quantile, cells).T
-    assert distance[variance < samplers._SMOOTH_VARIANCE].max(initial=0) < 1e-12
+    assert distance[variance < samplers.SMOOTH_VARIANCE].max(initial=0) < 1e-12
     assert distance.max() < 1e-6
     assert np.abs(bias).max() < 1e-6
 
@@ -166,9 +166,9 @@ def test_rows_of_one_distribution_are_the_quantiles_one_by_one():
         trials = jnp.full(len(p), n)
         wide = [jnp.broadcast_to(x[None], u.shape).reshape(-1) for x in (trials, p)]
         due = np.asarray(quantile(u.reshape(-1), *wide)).reshape(u.shape)
-        few = samplers.is_summed(trials, p)
-        summed = samplers.summed_binomials(u, jnp.where(few, trials, 0.0), p)
-        found = jnp.where(few[None], summed, samplers.expanded_binomials(u, trials, p))
+        few = binomials.is_summed(trials, p)
+        summed = binomials.summed_binomials(u, jnp.where(few, trials, 0.0), p)
+        found = jnp.where(few[None], summed, binomials.expanded_binomials(u, trials, p))
         np.testing.assert_array_equal(found, due, err_msg=str(n))
 
 
@@ -195,10 +195,10 @@ def broken_sheppard(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any
 @pytest.mark.parametrize("broken", [broken_kurtosis, broken_sheppard])
 def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch):
     """Negative control: catches a comparison of laws that could not fail."""
-    original = samplers._cornish_fisher
+    original = binomials._cornish_fisher
     monkeypatch.setattr(samplers, "_cornish_fisher", lambda *a: broken(original, *a))
-    cells = [at_variance(n, samplers._SMOOTH_VARIANCE + 1) for n in (200.0, 1e4, 1e9)]
-    found = discrepancy(jax.jit(lambda *a: samplers.binomial_quantile(*a)), cells)
+    cells = [at_variance(n, samplers.SMOOTH_VARIANCE + 1) for n in (200.0, 1e4, 1e9)]
+    found = discrepancy(jax.jit(lambda *a: binomials.binomial_quantile(*a)), cells)
     assert found[:, 1].max() > 3e-6
 
 
@@ -206,7 +206,7 @@ def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatc
     """Negative control: catches an expansion that is believed unchecked from too low a variance."""
     monkeypatch.setattr(samplers, "_SMOOTH_VARIANCE", 20.0)
     found = discrepancy(
-        jax.jit(lambda *a: samplers.binomial_quantile(*a)), [at_variance(1e6, 21.0)]
+        jax.jit(lambda *a: binomials.binomial_quantile(*a)), [at_variance(1e6, 21.0)]
     )
     assert found[0, 1] > 1e-6
 
@@ -234,7 +234,7 @@ def test_error_bound_of_the_expansion():
                 ns.append(np.full(len(j), n))
                 ps.append(np.full(len(j), p))
     z, n, p, step = map(np.concatenate, (zs, ns, ps, steps))
-    error = np.abs(np.asarray(jax.jit(lambda *a: samplers._cornish_fisher(*a))(z, n, p)) - step)
+    error = np.abs(np.asarray(jax.jit(lambda *a: binomials._cornish_fisher(*a))(z, n, p)) - step)
     bound = (0.02 + 0.003 * z**6) / (n * p * (1 - p)) ** 2
     assert len(z) > 10_000 and (error / bound).max() < 0.7
     # The bound is no more generous than it must be: it is nearly reached.
@@ -444,22 +444,22 @@ EDGE_SHARES = (
 
 
 def edge_values() -> None:
-    """Prints what ``samplers.binomial`` gives at the edges; run in a process of its own."""
+    """Prints what ``binomials.binomial`` gives at the edges; run in a process of its own."""
 
     def call(trials: Any, probability: Any) -> Any:
         try:
-            return float(samplers.binomial(key, trials, probability))
+            return float(binomials.binomial(key, trials, probability))
         except ValueError as error:
             return str(error)
 
     key = jax.random.key(3, impl="threefry2x32")
     n, p = np.array(EDGE_TRIALS)[:, None], np.array(EDGE_SHARES)[None, :]
     with jax.enable_x64(True):
-        traced = jax.jit(lambda n, p: samplers.binomial(key, n, p))(n, p)
+        traced = jax.jit(lambda n, p: binomials.binomial(key, n, p))(n, p)
     good_n = n[[1, 2, 3, 5, 6, 7]]
     good_p = p[:, 1:8]
     # Outside the 64-bit scope, as a user would call it.
-    eager = samplers.binomial(key, good_n, good_p)
+    eager = binomials.binomial(key, good_n, good_p)
     refused = [
         [call(a, b) for b in EDGE_SHARES] for a in EDGE_TRIALS if a not in good_n.ravel().tolist()
     ]
@@ -531,7 +531,7 @@ def test_public_sampler_draws_element_i_from_lane_i():
     """Catches elements that share a uniform, a lost shape, or a law other than the loop's."""
     key = jax.random.key(8, impl="threefry2x32")
     n, p = np.array([[10.0], [1000.0], [1e9]]), np.array([0.1, 0.5, 0.9, 0.5])
-    found = np.asarray(jax.jit(lambda: samplers.binomial(key, n, p))())
+    found = np.asarray(jax.jit(lambda: binomials.binomial(key, n, p))())
     u = keys.uniform(*keys.Words(*jax.random.key_data(key)), jnp.arange(12, dtype=jnp.uint32))
     flat = [np.broadcast_to(x, (3, 4)).reshape(-1) for x in (n, p)]
     np.testing.assert_array_equal(found, np.asarray(quantile(u, *flat)).reshape(3, 4))

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.core.problems import Instance
 from fmab_jax.core.shapes import Integer, Scalar
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from fmab_jax.algorithms.families.rounds import Epoch, since_heard
 from fmab_jax.core import arrays, keys, laplace, normal, sums
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import PerArm, Scalar, Table
 
 

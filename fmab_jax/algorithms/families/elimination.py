@@ -24,7 +24,8 @@ from fmab_jax.algorithms.families.rounds import Epoch as Epoch  # so that fillin
 from fmab_jax.algorithms.families.rounds import Heard as Heard
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.errors import flag, refuse
 

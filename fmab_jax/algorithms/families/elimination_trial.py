@@ -14,8 +14,8 @@ from jaxtyping import Array, Int
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.algorithms.families import alone, epochs, lists, tracing
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.core.problems import Instance
 from fmab_jax.core.rewards import FiniteSupport, Law
 from fmab_jax.core.shapes import Grid
 from fmab_jax.errors import refuse

@@ -25,8 +25,9 @@ from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth
 from fmab_jax.errors import flag, refuse

@@ -20,8 +20,8 @@ from fmab_jax.algorithms.families.draws import Columns
 from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, LastHeard
 from fmab_jax.core import arrays, sums
 from fmab_jax.core.curves import extend, step
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Stretch, gauged, gauges_end, gauges_start
-from fmab_jax.core.problems import Instance
 from fmab_jax.core.shapes import Grid, Integer, PerArm, PerRow, Scalar, Table, Truth
 
 

@@ -14,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.algorithms.families.slots import Slot, State, anywhere, at, largest
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
-from fmab_jax.core.problems import Instance
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth
 

@@ -22,7 +22,7 @@ from fmab_jax.algorithms.families import rounds
 from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, LastHeard
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
 
 # Arms that are looked at together: their arrays stay in a core's cache.

@@ -13,7 +13,7 @@ from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Scalar
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter

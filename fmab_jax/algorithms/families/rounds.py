@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fmab_jax.algorithms.base import Outcome, checked
 from fmab_jax.core import arrays, keys, laplace, samplers
 from fmab_jax.core.curves import extend
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
-from fmab_jax.core import samplers
+from fmab_jax.core import binomials
 from fmab_jax.core.keys import uniform
 from fmab_jax.core.rewards.base import Bits, Cumulants, Law, Sums
 from fmab_jax.errors import flag
@@ -58,7 +58,7 @@ class Bernoulli(Law):
 
     def doubtful_step(self, u: Sums, cumulants: Sequence[Array]) -> Sums:
         """Returns the nearest count where the expansion errs by more than the distance to it."""
-        return samplers.doubtful_step(u, cumulants)
+        return binomials.doubtful_step(u, cumulants)
 
     def at_most(
         self,
@@ -68,7 +68,7 @@ class Bernoulli(Law):
         *parameters: Float[Array, "row lane"],
     ) -> Sums:
         """Returns the distribution function of a sum of binomials."""
-        return samplers.binomials_at_most(step, pulls, inside, parameters[0])
+        return binomials.binomials_at_most(step, pulls, inside, parameters[0])
 
     def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
         """Returns 1 with probability p."""
@@ -76,11 +76,11 @@ class Bernoulli(Law):
 
     def total(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
         """Samples Binomial(pulls, p)."""
-        return samplers.binomial_quantile(uniform(k0, k1, lane), pulls, parameters[0])
+        return binomials.binomial_quantile(uniform(k0, k1, lane), pulls, parameters[0])
 
     def small(self, pulls: Sums, *parameters: Array) -> Bool[Array, " lane"] | None:
         """Tells which binomials are summed."""
-        return samplers.is_summed(pulls, parameters[0])
+        return binomials.is_summed(pulls, parameters[0])
 
     def totals(
         self,
@@ -93,10 +93,10 @@ class Bernoulli(Law):
     ) -> Float[Array, "row lane"]:
         """Samples Binomial(pulls, p), in rows that share both."""
         flag("small", small)
-        quantiles = samplers.summed_binomials if small else samplers.expanded_binomials
+        quantiles = binomials.summed_binomials if small else binomials.expanded_binomials
         return quantiles(uniform(k0[None], k1[None], lane), pulls, parameters[0])
 
     def total_of_few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
         """Samples Binomial(pulls, p), sooner where all are small."""
         u = uniform(k0, k1, lane)
-        return samplers.binomial_quantile(u, pulls, parameters[0], few=True)
+        return binomials.binomial_quantile(u, pulls, parameters[0], few=True)

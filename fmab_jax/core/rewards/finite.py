@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from fmab_jax.core import arrays, samplers
+from fmab_jax.core import arrays, binomials
 from fmab_jax.core.keys import uniform
 from fmab_jax.core.rewards.base import Bits, Law, Sums
 from fmab_jax.errors import real, refuse
@@ -164,7 +164,7 @@ class FiniteSupport(Law):
         def level(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             number, left, total = state
             u = uniform(k0, k1, lane, number.astype(jnp.uint32))
-            met = samplers.binomial_quantile(u, left, share[number])
+            met = binomials.binomial_quantile(u, left, share[number])
             return number + 1, left - met, total + met * step[number]
 
         start = (jnp.int32(0), several, jnp.zeros(pulls.shape))
