@@ -7,11 +7,8 @@ induced law step by step).
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -19,9 +16,7 @@ from jaxtyping import Array, Float
 
 from fmab_jax.core import normal
 from fmab_jax.core.arrays import fill, pairwise_sum, varying_like
-from fmab_jax.core.keys import uniform, words_of
 from fmab_jax.core.samplers import SMOOTH_VARIANCE, normal_to_skewed, smooth_quantile, smoothed
-from fmab_jax.errors import refuse
 
 # Below this one, summing the mass function is cheaper than expanding and checking.
 _SMALL_VARIANCE = 4.0
@@ -35,38 +30,6 @@ _FREQUENCIES = 80
 
 # The largest number of trials whose integers float64 holds exactly.
 MAX_TRIALS = 2**53
-
-
-def binomial(key: Array, trials: Any, probability: Any) -> Array:
-    """Draws Binomial(trials, probability): a float64 count per element of the two, broadcast.
-
-    Args:
-        key: A typed key; element i (in row-major order) is lane i of it.
-        trials: Whole numbers in [0, 2^53].
-        probability: Numbers in [0, 1].
-
-    Raises:
-        ValueError: If a concrete argument is out of range. Under ``jit``, where nothing can be
-            raised, the element is NaN.
-    """
-    if not isinstance(trials, jax.core.Tracer):
-        n = np.asarray(trials, np.float64)
-        bad = ~((n >= 0) & (n <= MAX_TRIALS) & (np.floor(n) == n))
-        if bad.any():
-            refuse(
-                "trials", float(n[bad].flat[0]), "a whole number in [0, 2^53]", "round or split it"
-            )
-    if not isinstance(probability, jax.core.Tracer):
-        p = np.asarray(probability, np.float64)
-        bad = ~((p >= 0) & (p <= 1))
-        if bad.any():
-            refuse("probability", float(p[bad].flat[0]), "in [0, 1]", "pass a Bernoulli mean")
-    with jax.enable_x64(True):
-        count_of, chance = jnp.asarray(trials, jnp.float64), jnp.asarray(probability, jnp.float64)
-        shape = jnp.broadcast_shapes(count_of.shape, chance.shape)
-        lane = jnp.arange(math.prod(shape), dtype=jnp.uint32)
-        flat = [jnp.broadcast_to(x, shape).reshape(-1) for x in (count_of, chance)]
-        return binomial_quantile(uniform(*words_of(key), lane), *flat).reshape(shape)
 
 
 def doubtful_step(u: Float[Array, " lane"], cumulants: Sequence[Array]) -> Float[Array, " lane"]:

@@ -653,7 +653,7 @@ def test_a_budget_that_is_spent_decides_for_the_first_of_the_best():
         for name, expected in (("rounds_made", budget), ("chosen_arm", 1), ("active_arms", 2)):
             np.testing.assert_array_equal(data[name].values, expected, name)
         np.testing.assert_allclose(data.regret.values, 5 * 0.5 * 4 * 19, rtol=1e-12)
-        np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (rounds - 1)))
+        np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (budget - 1)))
 
 
 def test_an_epoch_is_planned_from_what_is_known():
@@ -688,7 +688,7 @@ def test_an_epoch_is_planned_from_what_is_known():
 
 
 @pytest.mark.parametrize(
-    ("active", "rounds", "lost", "gap", "chosen", "worse", "final"),
+    ("active", "done", "lost", "gap", "chosen", "worse", "final"),
     [
         (1, 3, False, 0.0, 2, 0, 0.0),
         (1, 3, True, 0.25, 2, 5, 0.25),
@@ -700,7 +700,7 @@ def test_an_epoch_is_planned_from_what_is_known():
         (3, 5, False, 0.0, 2, 0, 0.0),
     ],
 )
-def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, worse, final):
+def test_an_outcome_tells_what_was_decided(active, done, lost, gap, chosen, worse, final):
     """Would catch an arm said to be played while agents explore, a budget spent a round late, lost
     agents counted as one, or the regret of another arm from the last epoch on."""
     filling = SimpleNamespace(budget=lambda own: 4.0)
@@ -710,7 +710,7 @@ def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, wo
         clock = rounds.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
         decision = rounds.Decision(
             *(jnp.int32(active), jnp.int32(2), jnp.float64(gap), jnp.bool_(lost)),
-            *(jnp.int32(rounds), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
+            *(jnp.int32(done), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
         )
         known = jnp.float64(40.0), jnp.float64(0.125)
         found = rounds.outcome_of(trial, grid, clock, decision, *known)
@@ -719,7 +719,7 @@ def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, wo
     assert (int(found.chosen_arm), int(found.agents_worse)) == (chosen, worse)
     assert (float(found.final_gap), int(found.agents_lost)) == (final, 5 * lost)
     told = int(found.rounds), int(found.arms_reported), int(found.active_arms)
-    assert told == (rounds, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
+    assert told == (done, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
     assert found.waiting_regret is None and np.isnan(unknown.regret).all()
 
 
@@ -810,7 +810,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     weights = np.array([0.5, 0.25, 0.125])
     more = dict(agents=np.float64(3), reporting=np.float64(2), horizon=np.int64(9), merged=False)
     kinds = {
-        "plain": (dict(plain=True), [(16 + 0.5) / 3, (9 - 1) / 3]),
+        "uniform": (dict(uniform=True), [(16 + 0.5) / 3, (9 - 1) / 3]),
         "agree": (dict(rows_agree=True), [3.25 + 2.25 + 0.25, 1 + 0.75 + 1.125]),
         "apart": (dict(rows_agree=False), [3 + 2 + 0.25 + 0.25, 1.5 + 0.25 + 0.625 - 0.5]),
         "merged": (dict(rows_agree=True, merged=True), [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
@@ -819,7 +819,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
         rows = 3 if name == "agree" else 1
         filling = SimpleNamespace(noisy=True)
         weighing = dict(reward_weights=weights, noise_weights=weights[:rows])
-        given = dict(plain=False, scarce=False, shared=False) | more | weighing | kind
+        given = dict(uniform=False, scarce=False, shared=False) | more | weighing | kind
         trial = SimpleNamespace(filling=filling, **given)
         heard = noise[: 0 if name == "merged" else rows]
         with jax.enable_x64(True):
@@ -831,7 +831,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     pairs = [((rewards[i] + rewards[j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
     with jax.enable_x64(True):
         key, none, sizes = jax.random.key(3), jnp.zeros((0, 2)), jnp.array([1.0, 1, 1, 0])
-        given = dict(plain=False, scarce=True, reward_sizes=sizes) | more
+        given = dict(uniform=False, scarce=True, reward_sizes=sizes) | more
         trial = SimpleNamespace(filling=SimpleNamespace(noisy=False), **given)
         trial.horizon = jnp.int64(9)
         trial.reporting = jnp.float64(2)

@@ -196,7 +196,7 @@ def broken_sheppard(original: Callable[..., Any], z: Any, n: Any, p: Any) -> Any
 def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch):
     """Negative control: catches a comparison of laws that could not fail."""
     original = binomials._cornish_fisher
-    monkeypatch.setattr(samplers, "_cornish_fisher", lambda *a: broken(original, *a))
+    monkeypatch.setattr(binomials, "_cornish_fisher", lambda *a: broken(original, *a))
     cells = [at_variance(n, samplers.SMOOTH_VARIANCE + 1) for n in (200.0, 1e4, 1e9)]
     found = discrepancy(jax.jit(lambda *a: binomials.binomial_quantile(*a)), cells)
     assert found[:, 1].max() > 3e-6
@@ -204,7 +204,7 @@ def test_broken_expansions_are_seen(broken: Callable[..., Any], monkeypatch: pyt
 
 def test_trusting_the_expansion_too_early_is_seen(monkeypatch: pytest.MonkeyPatch):
     """Negative control: catches an expansion that is believed unchecked from too low a variance."""
-    monkeypatch.setattr(samplers, "_SMOOTH_VARIANCE", 20.0)
+    monkeypatch.setattr(binomials, "SMOOTH_VARIANCE", 20.0)
     found = discrepancy(
         jax.jit(lambda *a: binomials.binomial_quantile(*a)), [at_variance(1e6, 21.0)]
     )
@@ -431,54 +431,6 @@ def test_no_narrow_numbers_in_the_compiled_run():
     ]
 
 
-# --- the public sampler at its edges ---
-
-EDGE_TRIALS = (
-    *(-3.0, -0.0, 0.0, 1.0, 10.7, 2.0**24 + 1, 2.0**31, 2.0**53, 1e18),
-    *(np.inf, -np.inf, np.nan),
-)
-EDGE_SHARES = (
-    *(-0.1, -0.0, 0.0, 5e-324, 1e-45, 0.5, 1 - 2.0**-53, 1.0, 1 + 2.0**-52, 1.1),
-    *(np.inf, np.nan),
-)
-
-
-def edge_values() -> None:
-    """Prints what ``binomials.binomial`` gives at the edges; run in a process of its own."""
-
-    def call(trials: Any, probability: Any) -> Any:
-        try:
-            return float(binomials.binomial(key, trials, probability))
-        except ValueError as error:
-            return str(error)
-
-    key = jax.random.key(3, impl="threefry2x32")
-    n, p = np.array(EDGE_TRIALS)[:, None], np.array(EDGE_SHARES)[None, :]
-    with jax.enable_x64(True):
-        traced = jax.jit(lambda n, p: binomials.binomial(key, n, p))(n, p)
-    good_n = n[[1, 2, 3, 5, 6, 7]]
-    good_p = p[:, 1:8]
-    # Outside the 64-bit scope, as a user would call it.
-    eager = binomials.binomial(key, good_n, good_p)
-    refused = [
-        [call(a, b) for b in EDGE_SHARES] for a in EDGE_TRIALS if a not in good_n.ravel().tolist()
-    ]
-    refused_shares = [call(10.0, b) for b in EDGE_SHARES if b not in good_p.ravel().tolist()]
-    single = [call(a, b) for a, b in ((0, 0.0), (7, 1), (2**53, 1.0), (1, 5e-324))]
-    print(
-        json.dumps(
-            {
-                "traced": np.asarray(traced).tolist(),
-                "eager": np.asarray(eager).tolist(),
-                "refused": refused,
-                "refused_shares": refused_shares,
-                "single": single,
-                "dtype": str(eager.dtype),
-            }
-        )
-    )
-
-
 def in_process(function: str, **environment: str) -> str:
     """Returns what a function of this module prints in a new process, stopped if it hangs."""
     here = Path(__file__).parent
@@ -493,49 +445,6 @@ def in_process(function: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
-
-
-@pytest.mark.slow
-def test_edges_of_the_public_sampler():
-    """Catches JAX's hang at n = inf, a silent NaN or a count out of range, at 144 arguments."""
-    found = json.loads(in_process("edge_values"))
-    traced = np.array(found["traced"])
-    n, p = np.array(EDGE_TRIALS)[:, None], np.array(EDGE_SHARES)[None, :]
-    valid = (n >= 0) & (n <= 2.0**53) & (np.floor(n) == n) & (p >= 0) & (p <= 1)
-    assert valid.sum() == 42
-    assert np.isnan(traced[~valid]).all()
-    eager = np.array(found["eager"])
-    assert found["dtype"] == "float64"
-    # The same lanes were used by neither call, so both are held to the law.
-    good_n, good_p = n[[1, 2, 3, 5, 6, 7]], p[:, 1:8]
-    for values in (traced[valid].reshape(6, 7), eager):
-        assert (values == np.floor(values)).all()
-        off = np.abs(values - good_n * good_p)
-        deviation = np.sqrt(good_n * good_p * (1 - good_p))
-        # A sure outcome is met exactly; n (1 - 2^-53) is not a whole number.
-        assert (off <= 9 * deviation + np.where((good_p == 0) | (good_p == 1), 0, 1)).all()
-        assert ((values >= 0) & (values <= good_n)).all()
-    assert found["single"] == [0.0, 7.0, 2.0**53, 0.0]
-    bad_trials = [a for a in EDGE_TRIALS if not (a >= 0 and a <= 2.0**53 and a == np.floor(a))]
-    assert found["refused"] == [
-        [f"trials={a!r}: must be a whole number in [0, 2^53]; round or split it"] * 12
-        for a in bad_trials
-    ]
-    assert found["refused_shares"] == [
-        f"probability={b!r}: must be in [0, 1]; pass a Bernoulli mean"
-        for b in (-0.1, 1 + 2.0**-52, 1.1, np.inf, np.nan)
-    ]
-
-
-def test_public_sampler_draws_element_i_from_lane_i():
-    """Catches elements that share a uniform, a lost shape, or a law other than the loop's."""
-    key = jax.random.key(8, impl="threefry2x32")
-    n, p = np.array([[10.0], [1000.0], [1e9]]), np.array([0.1, 0.5, 0.9, 0.5])
-    found = np.asarray(jax.jit(lambda: binomials.binomial(key, n, p))())
-    u = keys.uniform(*keys.Words(*jax.random.key_data(key)), jnp.arange(12, dtype=jnp.uint32))
-    flat = [np.broadcast_to(x, (3, 4)).reshape(-1) for x in (n, p)]
-    np.testing.assert_array_equal(found, np.asarray(quantile(u, *flat)).reshape(3, 4))
-    assert len(set(found[2])) == 4
 
 
 # --- uniforms ---
