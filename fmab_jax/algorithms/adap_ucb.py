@@ -74,10 +74,6 @@ class AdaPUCB(Private, Episodes):
         why = "episodes are disjoint data, each with one noise"
         return (self.seen(why, over=1, source=self.source),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, alpha and kl."""
-        return {"epsilon": self.noise_level, "alpha": self.alpha, "kl": float(self.kl)}
-
     @staticmethod
     def init(arms: int, own: Own) -> Last:
         """Returns the state of an agent that knows nothing."""

@@ -76,9 +76,9 @@ class DistDPSE(Private, Elimination):
         return shares_left(self, exchange, size)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, the base, and p, by default 1 / T."""
+        """Adds p, by default 1 / T."""
         failure = 1.0 / horizon if self.failure is None else self.failure
-        return {"epsilon": self.noise_level, "base": self.base, "failure": failure}
+        return super().values(exchange, horizon) | {"failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:

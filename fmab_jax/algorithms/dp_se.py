@@ -68,9 +68,9 @@ class DPSE(Private, Elimination):
         return (self.seen(why, over=1, source=self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, and beta, by default 1 / T."""
+        """Adds beta, by default 1 / T."""
         failure = 1.0 / horizon if self.failure is None else self.failure
-        return {"epsilon": self.noise_level, "failure": failure}
+        return super().values(exchange, horizon) | {"failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:

@@ -66,10 +66,6 @@ class FedUCB(GossipUCB, Private):
         why, what = "functions of the same sums", "estimates and counts"
         return (self.seen(why, together(size), what, source=OWN),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, and which radius it is."""
-        return {"epsilon": self.noise_level, **super().values(exchange, horizon)}
-
     @staticmethod
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns a random late arm, or the one of the largest upper bound (eq. 12)."""

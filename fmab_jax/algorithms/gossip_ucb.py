@@ -106,8 +106,8 @@ class GossipUCB(OnGraph):
         return exchanges.neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns which radius it is."""
-        return {"scaled": float(self.radius == "scaled")}
+        """Adds which radius it is."""
+        return super().values(exchange, horizon) | {"scaled": float(self.radius == "scaled")}
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:

@@ -62,10 +62,6 @@ class LazyDPTS(Private, IndexPolicy):
         why = "buffers are disjoint data, each with one noise; draws follow from their means"
         return (self.seen(why, over=1, source=self.source),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon."""
-        return {"epsilon": self.noise_level}
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Buffers:
         """Returns the state of agents that know nothing."""

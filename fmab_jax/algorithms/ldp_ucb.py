@@ -87,14 +87,6 @@ class LDPUCB(Private, Pooled):
         """Returns the bits of a released reward: one where it is a random bit."""
         return 1 if self.bits else super().number_bits(arms)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon and both choices."""
-        return {
-            "epsilon": self.noise_level,
-            "bits": float(self.bits),
-            "pooled": float(self.pooled),
-        }
-
     @staticmethod
     def release(
         rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own

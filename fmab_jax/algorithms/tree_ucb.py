@@ -78,14 +78,6 @@ class TreeUCB(Private, IndexPolicy):
         why = "an arm's tree has epsilon / K, and arms are disjoint data: less leaks"
         return (self.seen(why, source=self.source),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, split and failure."""
-        return {
-            "epsilon": self.noise_level,
-            "split": float(self.split),
-            "failure": self.failure,
-        }
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
         """Returns the state of agents that know nothing."""

@@ -293,12 +293,12 @@ def test_broken_checks_are_seen(broken: str, monkeypatch: pytest.MonkeyPatch):
     _few_rewards.clear_cache()
     at_most = binomials.binomials_at_most
     if broken == "no check":
-        monkeypatch.setattr(samplers, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
+        monkeypatch.setattr(binomials, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
     elif broken == "always the next":
-        monkeypatch.setattr(samplers, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
+        monkeypatch.setattr(binomials, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
     else:
         monkeypatch.setattr(
-            samplers,
+            binomials,
             "binomials_at_most",
             lambda k, n, inside, p: at_most(k, n, inside.at[0].set(0.0), p),
         )

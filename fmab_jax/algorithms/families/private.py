@@ -49,6 +49,10 @@ class Private(Algorithm):
         if self.epsilon is UNSET:
             refuse("epsilon", UNSET, "given", "pass epsilon=None for no noise")
 
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Adds epsilon, infinite for no noise."""
+        return super().values(exchange, horizon) | {"epsilon": self.noise_level}
+
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
         return {"epsilon": self.noise_level, "epsilon_message": self.noise_level}
