@@ -527,20 +527,6 @@ def two_sided(z: float) -> float:
     return float(2 * stats.norm.sf(abs(z)))
 
 
-@pytest.mark.slow
-def test_bernoulli_sums_are_the_binomial_draws():
-    """Catches another sampler for coins, whose results are pinned."""
-    rng = np.random.default_rng(0)
-    mean = jnp.asarray(rng.random(MILLION))
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)
-    for pulls in (7.0, 300.0, 1e9):
-        found = million_sums(Bernoulli(), *words(5), jnp.float64(pulls), (mean,))
-        due = jax.jit(binomials.binomial_quantile)(
-            keys.uniform(*words(5), lane), jnp.full(MILLION, pulls), mean
-        )
-        np.testing.assert_array_equal(found, due)
-
-
 @pytest.mark.parametrize("pulls", [1, 5, 700])
 def test_a_law_of_somebody_else(pulls: int):
     """Catches a finite law that needs more than its levels and probabilities."""
