@@ -17,7 +17,7 @@ from fmab_jax.parameters import Flag, Real, parameter
 
 
 class Last(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: Of each arm, in all episodes that are over.

@@ -1,4 +1,4 @@
-"""What an algorithm is, and how it is found: a frozen dataclass that binds to a trial.
+"""Algorithms, and how they are found: frozen dataclasses that bind to trials.
 
 An algorithm states its parameters as fields (`fmab_jax.parameters`) and binds them, with a problem
 and a horizon, to a *trial*: a pytree whose static part is its structure and whose values are its
@@ -61,7 +61,7 @@ _loaded: dict[str, type[Algorithm]] = {}
 
 
 class Outcome(NamedTuple):
-    """What the outside needs of one trial; every family returns it.
+    """The result of one trial; every family returns it.
 
     Attributes:
         regret: [time] cumulative pseudo-regret, summed over agents.
@@ -92,7 +92,7 @@ class Outcome(NamedTuple):
 
 
 ACTIONS = "anybody who sees actions"
-"""Whoever watches which arms agents pull."""
+"""A watcher of the arms that agents pull."""
 
 OUTSIDE = "an outsider who sees actions"
 """The same, without a share in the noise that is to hide them."""
@@ -522,7 +522,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             module = imported_module(spec)
     owners = _distinct(algorithms_in(module), spec)
     own = _distinct(defined_in(module, Law), spec)
-    # What it imports from the package is none of its own.
+    # An output that it imports from the package is none of its own.
     outputs = any(
         isinstance(each, Output)
         and not str(getattr(each.of, "__module__", "")).startswith("fmab_jax.")

@@ -22,7 +22,7 @@ Both = Float[Array, "agent 2 arm"]
 
 
 class Known(NamedTuple):
-    """What an agent knows: its own pulls, and pairs of sums of rewards and numbers of pulls.
+    """An agent's state: its own pulls, and pairs of sums of rewards and numbers of pulls.
 
     Attributes:
         pulls: Its own, ever.
@@ -112,7 +112,7 @@ class DDUCB(Consensus):
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns argmax s / n + sqrt(2 eta sigma^2 log t / (M n)); every arm once before."""
         stage, step = _place(slot, own)
-        # What is mixed by now, and what an agent pulled of its own since the stage began.
+        # Pulls that are mixed by now, and those of the agent since the stage began.
         covered = jnp.where(
             stage > 0.0,
             (slot.arms + (stage - 1.0) * own["stage"]) * slot.agents,

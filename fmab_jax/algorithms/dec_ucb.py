@@ -15,7 +15,7 @@ from fmab_jax.core.shapes import Table, Truth
 
 
 class Known(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: Its own, n.

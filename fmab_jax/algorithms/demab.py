@@ -25,7 +25,7 @@ from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
 from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import Real, parameter
 
-# What the compiled loop holds, in bytes: for an agent's arm, an agent's recorded slot, an agent, an
+# Bytes that the compiled loop holds: for an agent's arm, an agent's recorded slot, an agent, an
 # arm, a recorded slot and a seed.
 _OWN_ARM, _OWN_POINT, _AGENT, _ARM, _POINT, _RUN = 60, 16, 100, 200, 60, 1300
 

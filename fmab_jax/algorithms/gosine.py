@@ -19,7 +19,7 @@ from fmab_jax.parameters import Real, parameter
 
 
 class Known(NamedTuple):
-    """What an agent knows: all its own history, and which arms it plays.
+    """An agent's state: all its own history, and which arms it plays.
 
     Attributes:
         pulls: Of each arm, ever.

@@ -29,7 +29,7 @@ COUNTS = Meter("counts", "peer", False, "edges that carry counts")
 
 
 class Known(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: Its own, n.

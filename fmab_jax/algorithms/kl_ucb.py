@@ -22,7 +22,7 @@ CLOSE = 1e-9
 
 
 class Known(NamedTuple):
-    """What is known of each arm.
+    """A row's state, by arm.
 
     Attributes:
         pulls: n.

@@ -18,7 +18,7 @@ from fmab_jax.core.shapes import Table
 
 
 class Buffers(NamedTuple):
-    """What an agent knows of each arm, and what it holds back.
+    """An agent's state, by arm, and what it holds back.
 
     Attributes:
         pulls: Of each arm, ever.

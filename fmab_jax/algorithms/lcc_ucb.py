@@ -18,7 +18,7 @@ from fmab_jax.core.shapes import Truth
 
 
 class Known(NamedTuple):
-    """What an agent knows in an epoch, and which arms it plays.
+    """An agent's state in an epoch, and which arms it plays.
 
     Attributes:
         pulls: Of each arm, in this epoch or sub-epoch.

@@ -18,7 +18,7 @@ from fmab_jax.parameters import Flag, Real, parameter
 
 
 class Known(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: How often it was pulled, n.

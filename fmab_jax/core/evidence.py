@@ -135,7 +135,7 @@ def _log_level(
     slope = rewards * (b / (1.0 - (1.0 - q) * b) - a / (1.0 - q * a))
     here, there = slice(None, -1), slice(1, None)
     width = q[there] - q[here]
-    # Where the tangents meet, as a part of the width.
+    # The place where the tangents meet, as a part of the width.
     bend = (slope[here] - slope[there]) * width
     meet = (value[there] - value[here] - slope[there] * width) / jnp.where(bend > 0.0, bend, 1.0)
     inside = value[here] + slope[here] * width * jnp.clip(meet, 0.0, 1.0)

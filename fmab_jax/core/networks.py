@@ -102,7 +102,7 @@ class GraphOf(Kind):
 
 @dataclass(frozen=True)
 class ComponentsOf(Kind):
-    """What `graphs.components` takes: a text; or a list of sizes, (size, graph) pairs, graphs."""
+    """Components as `graphs.components` takes them: a text, or a list of sizes, pairs, graphs."""
 
     metavar = "SPEC"
 
@@ -110,7 +110,7 @@ class ComponentsOf(Kind):
         """Returns a text as it is, with its files read, and a list as a tuple of values."""
         graph = GraphOf()
         if isinstance(value, str):
-            # What files say is a part of the value; a text of names stands for itself.
+            # The content of files is a part of the value; a text of names stands for itself.
             if not any(graph_files.names_file(part) for part in value.replace(":", "+").split("+")):
                 return value
             value = graphs.parts_of(value)

@@ -1,4 +1,4 @@
-"""What an output is, and what it is made of: records of trials, and gauges that loops add up."""
+"""Outputs, and what they are made of: records of trials, and gauges that loops add up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stretch(NamedTuple):
 
 
 class Gauge(NamedTuple):
-    """What a loop adds up, stretch by stretch, for an output that needs it.
+    """A sum that a loop adds up, stretch by stretch, for an output that needs it.
 
     All of its functions are traced, and only where somebody asks for the output.
 
@@ -96,7 +96,7 @@ def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Ar
 
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
-"""What a value of a seed may be over, in this order."""
+"""Dimensions that a value of a seed may have, in this order."""
 
 
 FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
@@ -109,11 +109,11 @@ FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
         for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
     },
 }
-"""Of each field of an `Outcome` but what is gauged: its type, and whether it is over time."""
+"""Type of each field of an `Outcome` but the gauges, and whether it is over time."""
 
 
 class Record:
-    """What trials of one configuration have recorded.
+    """The trials of one configuration, as they were recorded.
 
     ``record[name]`` is a field of an `Outcome`, or a gauge: [seed, ...]; one by agent is
     [seed, agent, ...].
@@ -157,7 +157,7 @@ class Record:
         values = self._arrays(name)
         if name not in self._gauges or not self._gauges[name].by_agent:
             return values
-        # Where all agents do the same all along, there is one row.
+        # Agents that do the same all along are one row.
         each = values[:, : self.agents]
         return np.broadcast_to(each, (len(each), self.agents, *each.shape[2:]))
 

@@ -82,7 +82,7 @@ def smooth_quantile(
 ) -> Float[Array, " lane"]:
     """Returns the quantile of a continuous variable from its first six cumulants, elementwise."""
     mean, k2, k3, k4, k5, k6 = cumulants[:6]
-    # Where the variance is 0 the variable is its mean.
+    # A variable without variance is its mean.
     scale = lax.rsqrt(jnp.where(k2 > 0.0, k2, jnp.inf))
     square = scale * scale
     shape = (
@@ -112,7 +112,7 @@ def is_smooth(
     square = per_variance * per_variance
     kurtosis = jnp.abs(k4) * square
     sixth = jnp.abs(k6) * square * per_variance
-    # Of order 1 / n^3 each; a Poisson law of variance 111 has 1. The worst of some hundred laws of
+    # The terms are of order 1 / n^3; a Poisson law of variance 111 has 1. The worst of some hundred laws of
     # seven levels is 1.4e-6 off at 1, and 1e-6 at 0.7.
     size = (
         (96.0 * kurtosis) ** 3

@@ -58,7 +58,7 @@ _INDEX = (*_UNNAMED, "index", "agent", "agents", "id")
 
 
 class Table(NamedTuple):
-    """What a file holds: means, or ratings.
+    """The content of a file: means, or ratings.
 
     Attributes:
         means: The array of means, or None.
@@ -241,7 +241,7 @@ def records(
         refuse(field, f"{shown}, line {begins:,}", "a row of CSV", remedy)
 
 
-# What to do about a cell that is not `is_plain`.
+# The remedy for a cell that is not `is_plain`.
 NOT_PLAIN = "drop the mark of UTF-8, or the space before the quote"
 
 

@@ -29,7 +29,7 @@ def drawn(slot: Slot, ones: Table, zeros: Table) -> Table:
     words = slot.own_words()
     both = ones + zeros
     least, most = 1.0 + jnp.minimum(ones, zeros), 1.0 + jnp.maximum(ones, zeros)
-    # Of a logistic variable whose tails are those of the log odds.
+    # The rate of a logistic variable whose tails are those of the log odds.
     rate = jnp.sqrt(1.0 + 2.0 * ones * zeros / jnp.maximum(both, 1e-300))
 
     def attempt(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

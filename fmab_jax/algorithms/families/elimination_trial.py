@@ -22,7 +22,7 @@ from fmab_jax.errors import refuse
 
 
 class _Bytes(NamedTuple):
-    """What a compiled loop takes, in bytes, as measured (tests/run/test_simulate.py)."""
+    """Bytes that a compiled loop takes, as measured (tests/run/test_simulate.py)."""
 
     row: int = 96
     """For an arm, where agents add up to one row, in a list or in arrays."""

@@ -35,12 +35,12 @@ from fmab_jax.errors import flag, refuse
 Own = dict[str, Any]
 State = Any
 
-# What the compiled loop holds, in bytes: for an arm, a recorded slot, a seed or an agent.
+# Bytes that the compiled loop holds: for an arm, a recorded slot, a seed or an agent.
 _ARM, _POINT, _RUN = 200, 40, 1300
 
 
 class Episode(NamedTuple):
-    """What a filling may know of an episode.
+    """An episode, as a filling sees it.
 
     Attributes:
         number: 1 is the first one, in which every arm is played once, in order.
@@ -58,7 +58,7 @@ class Episode(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What most policies know of each arm: its pulls, and the sum of their rewards with noise."""
+    """The state of most policies, by arm: its pulls, and the sum of their rewards with noise."""
 
     pulls: PerArm
     sums: PerArm
@@ -238,7 +238,7 @@ class EpisodesTrial:
 
 
 class _Run(NamedTuple):
-    """What the next episode needs, and the curves so far."""
+    """The state between episodes, and the curves so far."""
 
     state: State
     number: Integer

@@ -26,7 +26,7 @@ from fmab_jax.core.shapes import Grid, Integer, PerArm, PerRow, Scalar, Table, T
 
 
 class _Arms(NamedTuple):
-    """What is known of the arms, by column.
+    """The state of the arms, by column.
 
     Attributes:
         alive: Whether the column is an active arm.
@@ -42,7 +42,7 @@ class _Arms(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the next epoch needs.
+    """The state between epochs.
 
     Attributes:
         gaps: Sum over the active arms of the whole problem.
@@ -300,7 +300,7 @@ def _waited(clock: Clock, grid: Grid, until: Integer, rate: Scalar) -> Clock:
 
 
 class Uploads(NamedTuple):
-    """What agents send in the first rounds, while no arm leaves.
+    """The messages of agents in the first rounds, while no arm leaves.
 
     Attributes:
         sent: Noisy mean of each arm, as a message holds it.

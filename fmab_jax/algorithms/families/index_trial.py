@@ -22,7 +22,7 @@ from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
 
-# What the compiled loop holds for a seed: copies of the state, bytes per agent and recorded slot;
+# Sizes of the compiled loop for a seed: copies of the state, bytes per agent and recorded slot;
 # measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
 _COPIES = 2
 
@@ -114,7 +114,7 @@ class IndexTrial:
 
 
 class _Run(NamedTuple):
-    """What the next block of slots needs, and the curves so far."""
+    """The state between blocks of slots, and the curves so far."""
 
     state: State
     regret: Scalar

@@ -71,7 +71,7 @@ class _Arms(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Of all trials: what `epochs` holds of each, and the sum of its active arms' gaps.
+    """The state of each trial as `epochs` holds it, and the sum of its active arms' gaps.
 
     The curves of clock and decision have no slots here; see `_Curves`.
     """
@@ -108,7 +108,7 @@ class _Stretches(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is known of the next epoch of each trial before anything is drawn."""
+    """The next epoch of each trial, before anything is drawn."""
 
     running: Bool[Array, " trial"]
     draws: Bool[Array, " trial"]
@@ -445,7 +445,7 @@ def _laplace_sum(
 
 
 class _Left(NamedTuple):
-    """What an epoch left of each trial's arms."""
+    """The arms of each trial after an epoch."""
 
     active: Int[Array, " trial"]
     chosen: Int[Array, " trial"]

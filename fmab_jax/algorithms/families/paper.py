@@ -169,7 +169,7 @@ class PaperElimination(NoisyMessages):
 
 @dataclass(frozen=True)
 class PaperWaiting(PaperElimination):
-    """What the structures share in which agents wait for messages.
+    """Elimination in which agents wait for messages.
 
     Attributes:
         private_waiting: Whether a waiting agent pulls the arm of its largest noisy mean, the one

@@ -1,4 +1,4 @@
-"""What private algorithms share: the parameter epsilon, and what is told of it."""
+"""The parameter epsilon of private algorithms, and lines of their ledgers."""
 
 from __future__ import annotations
 

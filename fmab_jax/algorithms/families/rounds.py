@@ -19,7 +19,7 @@ from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth
 
 
 class Epoch(NamedTuple):
-    """What the equations of one epoch see: float64 scalars, traced.
+    """The inputs of one epoch's equations: float64 scalars, traced.
 
     Attributes:
         number: r = 1, 2, ...
@@ -48,7 +48,7 @@ class Epoch(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a round tells of the arms; `Elimination.worse` judges by it.
+    """The arms as a round shows them; `Elimination.worse` judges by it.
 
     Attributes:
         aggregate: [arm] mean of what is heard of each.
@@ -95,7 +95,7 @@ class Clock(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the last completed round decided; ``reported`` sums the arms that rounds began with."""
+    """The decision of the last completed round; ``reported`` sums the arms that rounds began with."""
 
     active: Integer
     chosen: Integer

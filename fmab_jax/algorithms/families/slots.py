@@ -1,4 +1,4 @@
-"""What a filling of an index policy may know of a slot, and what most of them do with it."""
+"""A slot, as fillings of index policies see it, and what most of them do with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ State = Any
 
 
 class Slot(NamedTuple):
-    """What a filling may know of a slot.
+    """A slot, as a filling sees it.
 
     Attributes:
         number: t = 1, 2, ..., int64; 0 in `init`.
@@ -122,7 +122,7 @@ class Slot(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What most policies know: how often an arm was pulled, and the sum of its rewards."""
+    """The state of most policies: how often an arm was pulled, and the sum of its rewards."""
 
     pulls: Table
     sums: Table

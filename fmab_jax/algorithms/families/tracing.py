@@ -1,4 +1,4 @@
-"""What a filling's equations depend on, found by tracing them."""
+"""The dependences of a filling's equations, found by tracing them."""
 
 from __future__ import annotations
 

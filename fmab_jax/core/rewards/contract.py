@@ -145,7 +145,7 @@ def _check_other(law: Law) -> None:
 
 
 class Looked(NamedTuple):
-    """What was found wrong with a law at the means of one seed; `refuse_broken` tells of it.
+    """The faults of a law at the means of one seed; `refuse_broken` names the first.
 
     Attributes:
         kept: Whether nothing is.
@@ -248,7 +248,7 @@ def refuse_broken(law: Law, found: Looked, seed: int | None = None) -> NoReturn:
     refuse(f"{type(law).__name__}.{function}", told, allowed, f"mend {function} of {law.name}")
 
 
-# Of the conformance test: means, and uniforms at each.
+# Means of the conformance test, and uniforms at each.
 _MANY_MEANS, _MANY_UNIFORMS = 401, 4096
 
 
