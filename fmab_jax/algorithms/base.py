@@ -15,7 +15,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import typing
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,6 +28,18 @@ from jaxtyping import Array, Float
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
+from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that algorithms import from here
+from fmab_jax.core.ledgers import ANYBODY as ANYBODY
+from fmab_jax.core.ledgers import BITS as BITS
+from fmab_jax.core.ledgers import LAPLACE as LAPLACE
+from fmab_jax.core.ledgers import LAWS as LAWS
+from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
+from fmab_jax.core.ledgers import OWN as OWN
+from fmab_jax.core.ledgers import SERVER as SERVER
+from fmab_jax.core.ledgers import SHARER as SHARER
+from fmab_jax.core.ledgers import Seen as Seen
+from fmab_jax.core.ledgers import checked_rows, receivers
+from fmab_jax.core.ledgers import together as together
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import (
     defined_in,
@@ -42,13 +53,7 @@ from fmab_jax.core.plugins import (
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar
-from fmab_jax.errors import (
-    Refusal,
-    Shown,
-    did_you_mean,
-    refuse,
-    whole_class,
-)
+from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, whole_class
 from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -91,33 +96,10 @@ class Outcome(NamedTuple):
     gauged: dict[str, Float[Array, ...]] | None = None
 
 
-ACTIONS = "anybody who sees actions"
-"""A watcher of the arms that agents pull."""
-
-OUTSIDE = "an outsider who sees actions"
-"""The same, without a share in the noise that is to hide them."""
-
-SHARER = "an agent"
-"""Who knows its own share of the noise of a secure sum, and sees actions that follow from it."""
-
-SERVER = "the server"
-"""Who hears agents and is none of them."""
-
-ANYBODY = ("anybody", "anybody who gets messages")
-"""Who stands for everybody that an exchange says sees something."""
-
-OWN = "own computation"
-"""Source of what no source states."""
-
-
 def name_bits(arms: int) -> int:
     """Returns how many bits name one of so many arms."""
     return max(1, (arms - 1).bit_length())
 
-
-LAWS = LAPLACE, BITS = "Laplace", "bits"
-"""Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
-where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
 
 # Attributes that decide how rewards become messages and actions; all others are functions of these.
 # `values` is among them: the noise is scaled by it.
@@ -125,29 +107,6 @@ _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
 )
-
-
-class Seen(NamedTuple):
-    """A line of a privacy ledger: what somebody sees, and what it tells of one agent's one reward.
-
-    Attributes:
-        who: Who sees it, such as "the server".
-        what: What is seen, such as "single messages": over the whole run, or else it says so.
-        epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
-        why: Why it holds, or why nothing does.
-        over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller
-            epsilon holds up to delta. 0, the default, where nothing of the kind is known.
-        source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
-        law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
-    """
-
-    who: str
-    what: str
-    epsilon: float
-    why: str
-    over: int = 0
-    source: str = ""
-    law: str = LAPLACE
 
 
 @runtime_checkable
@@ -324,7 +283,7 @@ class Algorithm(Described):
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
         """
         why = "a function of the rewards; no noise is stated"
-        rows = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
+        rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
         return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
@@ -350,11 +309,6 @@ class Algorithm(Described):
         return described | ({"code": foreign} if foreign else {})
 
 
-def together(size: int) -> str:
-    """Names a coalition of agents."""
-    return f"{size:,} agent{'s' * (size > 1)} together"
-
-
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     """Returns what an algorithm states in its privacy ledger.
 
@@ -363,11 +317,11 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     Raises:
         TypeError: If that is no ledger, or an empty one.
     """
-    rows = _checked(algorithm.ledger(exchange))
+    rows = checked_rows(algorithm.ledger(exchange))
     listed = {row.who for row in rows}
     if not listed.isdisjoint(ANYBODY):
         return rows
-    left = [who for who in _receivers(exchange) if who not in listed]
+    left = [who for who in receivers(exchange) if who not in listed]
     return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
 
 
@@ -377,29 +331,7 @@ def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[S
     Raises:
         TypeError: If that is no ledger, or an empty one.
     """
-    return _checked(algorithm.coalition(exchange, size))
-
-
-def _checked(stated: typing.Any) -> tuple[Seen, ...]:
-    rows = (stated,) if isinstance(stated, Seen) else tuple(stated)
-    for row in rows:
-        real = isinstance(row, Seen) and isinstance(row.epsilon, (int, float)) and row.epsilon >= 0
-        if not (real and isinstance(row.over, int) and row.over >= 0):
-            raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 0")
-        if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
-            raise TypeError(f"ledger returns {row!r}, whose words are no texts")
-        if row.law not in LAWS:
-            raise TypeError(f"ledger returns {row!r}, whose law is neither {' nor '.join(LAWS)}")
-    if not rows:
-        raise TypeError("ledger returns no row; somebody always sees actions")
-    return rows
-
-
-def _receivers(exchange: Exchange) -> list[str]:
-    """Returns who sees messages, by the exchange."""
-    if exchange.alone or not (exchange.links or exchange.views):
-        return []
-    return list(dict.fromkeys(view.who for view in exchange.views)) or [ANYBODY[1]]
+    return checked_rows(algorithm.coalition(exchange, size))
 
 
 def modules() -> list[str]:

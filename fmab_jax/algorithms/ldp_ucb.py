@@ -9,13 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import BITS, LAPLACE, OUTSIDE, Seen, together
-from fmab_jax.algorithms.families.index import (
-    Own,
-    Slot,
-    Tally,
-    first_best,
-    upper_bound,
-)
+from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.core import laplace

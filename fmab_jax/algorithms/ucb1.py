@@ -8,13 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.families.index import (
-    Own,
-    Slot,
-    Tally,
-    first_best,
-    upper_bound,
-)
+from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
 from fmab_jax.parameters import Real, parameter
 

@@ -112,8 +112,8 @@ def is_smooth(
     square = per_variance * per_variance
     kurtosis = jnp.abs(k4) * square
     sixth = jnp.abs(k6) * square * per_variance
-    # The terms are of order 1 / n^3; a Poisson law of variance 111 has 1. The worst of some hundred laws of
-    # seven levels is 1.4e-6 off at 1, and 1e-6 at 0.7.
+    # The terms are of order 1 / n^3; a Poisson law of variance 111 has 1. The worst of some hundred
+    # laws of seven levels is 1.4e-6 off at 1, and 1e-6 at 0.7.
     size = (
         (96.0 * kurtosis) ** 3
         + (70.0**3 * k5 * k5) * (square * square * per_variance)

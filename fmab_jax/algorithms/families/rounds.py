@@ -95,7 +95,7 @@ class Clock(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision of the last completed round; ``reported`` sums the arms that rounds began with."""
+    """The last completed round's decision; ``reported`` sums the arms that rounds began with."""
 
     active: Integer
     chosen: Integer
