@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -21,7 +20,7 @@ from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
+from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth, registered
 from fmab_jax.errors import flag, refuse
 from fmab_jax.parameters import Real, parameter
 
@@ -150,11 +149,7 @@ def _noise_shapes(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
     return found
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "noisy"],
-    data_fields=["horizon", "agents", "burn_in", "log", "scale", "shapes"],
-)
+@registered
 @dataclass(frozen=True)
 class DEMABTrial:
     """DEMAB bound to a problem.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
@@ -14,6 +13,7 @@ from fmab_jax.core import arrays, keys
 from fmab_jax.core.rewards import FiniteSupport
 from fmab_jax.core.rewards import Law as RewardLaw
 from fmab_jax.core.rewards.contract import Looked, looked_at
+from fmab_jax.core.shapes import registered
 
 # Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
 TIE = 1e-12
@@ -35,6 +35,7 @@ class Instance(NamedTuple):
     parameters: tuple[Array, ...]
 
 
+@registered
 @dataclass(frozen=True)
 class BoundProblem:
     """A problem as the compiled loop takes it: a pytree whose leaves are arrays.
@@ -124,13 +125,6 @@ class BoundProblem:
         (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
         spread_out = arrays.in_blocks(partial(_spread_out, self.rows), self.rows * self.arms)
         return spread_out(*words, level, agents, jnp.asarray(self.values["spread"]))
-
-
-jax.tree_util.register_dataclass(
-    BoundProblem,
-    data_fields=["agents", "values", "law_values"],
-    meta_fields=["law", "kind", "rows", "arms"],
-)
 
 
 def _spread_out(

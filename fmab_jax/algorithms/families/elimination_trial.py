@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +16,7 @@ from fmab_jax.algorithms.families import alone, epochs, lists, tracing
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
 from fmab_jax.core.rewards import FiniteSupport, Law
-from fmab_jax.core.shapes import Grid
+from fmab_jax.core.shapes import Grid, registered
 from fmab_jax.errors import refuse
 
 
@@ -52,29 +51,7 @@ _BYTES = _Bytes()
 _IN_TURN = 12
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    meta_fields=[
-        *("filling", "law", "alone", "room", "uniform", "apart", "alike"),
-        *(
-            "noise_by_group",
-            "one_noise",
-            "shared",
-            "scarce",
-            "waits",
-            "private",
-            "narrows",
-            "listed",
-            "arms",
-            "gauges",
-        ),
-    ],
-    data_fields=[
-        *("horizon", "agents", "reporting", "wait"),
-        *("reward_sizes", "noise_sizes", "noise_shapes"),
-        *("reward_weights", "noise_weights", "member", "own"),
-    ],
-)
+@registered
 @dataclass(frozen=True)
 class EliminationTrial:
     """An elimination algorithm bound to a problem.
@@ -114,7 +91,7 @@ class EliminationTrial:
         own: The algorithm's values.
     """
 
-    filling: Any
+    filling: type[Any]
     law: Law
     alone: bool
     room: int
@@ -161,8 +138,9 @@ class EliminationTrial:
         """
         if not self.scarce or self.waits:
             return False
-        lasting = not self.filling.remembers or not self.noisy
-        return lasting or tracing.lasting(self.filling, tuple(sorted(self.own)))
+        filling: Any = self.filling
+        lasting = not filling.remembers or not self.noisy
+        return lasting or tracing.lasting(filling, tuple(sorted(self.own)))
 
     @property
     def rows_agree(self) -> bool:
@@ -208,8 +186,9 @@ class EliminationTrial:
         # A plug-in that overrides `run` keeps its own loop.
         mine = type(self).run is EliminationTrial.run
         few = trials * max(1, self.room) * self.arms <= lists.MOST
+        filling: Any = self.filling
         listed = platform == "cpu" and simple and mine and few
-        if listed and tracing.by_arm(self.filling, tuple(sorted(self.own))):
+        if listed and tracing.by_arm(filling, tuple(sorted(self.own))):
             return replace(self, listed=True)
         return self
 

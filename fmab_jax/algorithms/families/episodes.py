@@ -29,7 +29,7 @@ from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth
+from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth, registered
 from fmab_jax.errors import flag, refuse
 
 Own = dict[str, Any]
@@ -179,11 +179,7 @@ class Episodes(Algorithm):
         )
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared", "gauges"],
-    data_fields=["horizon", "agents", "own"],
-)
+@registered
 @dataclass(frozen=True)
 class EpisodesTrial:
     """A policy of episodes bound to a problem.

@@ -17,7 +17,7 @@ from fmab_jax.core import arrays, keys
 from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
 from fmab_jax.core.rewards import Law
-from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth
+from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth, registered
 
 # Slots between two looks at the grid, so that recording costs little.
 _BLOCK = 32
@@ -35,11 +35,7 @@ _BYTES_PER_POINT = 48
 _CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared", "talks", "releases", "state_rows", "gauges"],
-    data_fields=["horizon", "agents", "neighbours", "own"],
-)
+@registered
 @dataclass(frozen=True)
 class IndexTrial:
     """An index policy bound to a problem.
@@ -59,7 +55,7 @@ class IndexTrial:
         gauges: What is added up for outputs.
     """
 
-    filling: Any
+    filling: type[Any]
     law: Law
     room: int
     shared: bool
