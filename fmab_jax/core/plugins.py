@@ -398,7 +398,7 @@ def _source_digest(owner: type) -> str:
             whole.update(text.encode())
         except (OSError, TypeError, KeyError):
             for name, value in sorted(vars(each).items()):
-                whole.update(f"{name}={_told(value)};".encode())
+                whole.update(f"{name}={_stated(value)};".encode())
             continue
         if file := getattr(module, "__file__", None):
             root = _root(file).folder
@@ -417,10 +417,10 @@ def code_digest(*parts: Any) -> str:
     """
     whole = hashlib.sha256()
     for part in parts:
-        whole.update(_told(part).encode())
+        whole.update(_stated(part).encode())
         closed = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
         whole.update(
-            repr([_told(x) for x in (*closed, getattr(part, "__defaults__", None))]).encode()
+            repr([_stated(x) for x in (*closed, getattr(part, "__defaults__", None))]).encode()
         )
         module = sys.modules.get(getattr(part, "__module__", None) or "")
         with contextlib.suppress(OSError, TypeError):  # no source
@@ -437,12 +437,12 @@ def _text(module: ModuleType) -> str:
     return inspect.getsource(module)
 
 
-def _told(value: Any) -> str:
+def _stated(value: Any) -> str:
     """Returns what a function does, or a value is, the same in every process."""
     value = getattr(value, "fget", getattr(value, "__func__", value))
     code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
     if code is not None:
-        return f"{code.co_code.hex()} {code.co_names} {[_told(c) for c in code.co_consts]}"
+        return f"{code.co_code.hex()} {code.co_names} {[_stated(c) for c in code.co_consts]}"
     if isinstance(value, frozenset):
         return repr(sorted(map(repr, value)))
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

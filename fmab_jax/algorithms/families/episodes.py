@@ -69,15 +69,7 @@ class Episodes(Algorithm):
     """The family: a filling states which arm is played for how long, and what is learned of it.
 
     A filling is a frozen dataclass with these static functions of arrays. ``own`` holds what
-    `values` returns, by name, as float64 scalars.
-
-    * ``choose(state, episode, own)``: the arm, and for how many slots; the only one that it must
-      state.
-    * ``init(arms, own)``: the state, a NamedTuple of arrays; by default `Sums` of zeros.
-    * ``learn(state, pulls, rewards, noise, episode, own)``: the state after an episode, from what
-      was pulled of each arm, the sum of its rewards, and a Laplace(0, 1) variable; all three are
-      [arm], zero where nothing was pulled.
-    * ``commit(state)``: the arm that it would commit to; by default the one pulled most.
+    `values` returns, by name, as float64 scalars. `choose` is the only one that it must state.
 
     Example:
         All agents play the best arm until its pulls have doubled. A server hears noisy sums.
@@ -121,7 +113,7 @@ class Episodes(Algorithm):
 
     @staticmethod
     def init(arms: int, own: Own) -> State:
-        """Returns what is known before the first slot."""
+        """Returns the state before the first slot: a NamedTuple of arrays."""
         return Sums(jnp.zeros(arms), jnp.zeros(arms))
 
     @staticmethod
@@ -134,12 +126,16 @@ class Episodes(Algorithm):
     def learn(
         state: State, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
     ) -> State:
-        """Returns what is known after an episode that was not cut at the horizon."""
+        """Returns the state after an episode that was not cut at the horizon.
+
+        Pulls of each arm, the sum of its rewards, and a Laplace(0, 1) variable are zero where
+        nothing was pulled.
+        """
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
     def commit(state: State) -> Integer:
-        """Returns the arm that is committed to."""
+        """Returns the arm that is committed to; by default the one pulled most."""
         return jnp.argmax(state.pulls)
 
     def exchange(self, agents: int) -> Exchange:

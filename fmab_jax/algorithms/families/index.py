@@ -61,22 +61,8 @@ MAX_STEPS = 10**13
 class IndexPolicy(Algorithm):
     """The family: a filling states what its agents pull, and what they know and tell each other.
 
-    A filling is a frozen dataclass with some of these static functions of arrays:
-
-    * ``choose(state, slot, own)``: the arm that each row pulls, int32 [row]; the only one that it
-      must state. Ties go to the lowest arm (`first_best`).
-    * ``init(rows, arms, slot, own)``: the state, a NamedTuple of arrays whose leading axis is the
-      row; by default a `Tally` of zeros.
-    * ``update(state, pulls, rewards, slot, own)``: the state after a slot; ``pulls`` and
-      ``rewards`` are [row, arm], zero except at what was pulled; by default they are added up.
-    * ``release(rewards, uniforms, own)``: what each agent makes of its reward, both [agent], before
-      anybody looks at it; by default the reward. One uniform for each makes it random.
-    * ``due(state, slot, own)``: whether agents communicate at the end of this slot, from what they
-      know by then; by default never. Each time counts as one round and costs the links of the
-      exchange.
-    * ``communicate(state, slot, own)``: the state after a communication; by default the same.
-    * ``in_play(state)``: which arms a row may still pull; by default all.
-    * ``commit(state)``: the arm that a row would commit to; by default the one pulled most.
+    A filling is a frozen dataclass with some of these static functions of arrays. `choose` is the
+    only one that it must state.
 
     A row is an agent, or all of them where `shared`: then every agent pulls the row's arm, each
     with a reward of its own, and ``pulls`` and ``rewards`` are sums over agents. ``slot`` is a
@@ -152,38 +138,41 @@ class IndexPolicy(Algorithm):
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> State:
-        """Returns what is known before the first slot."""
+        """Returns the state before the first slot: a NamedTuple of arrays [row, ...]."""
         return Tally(jnp.zeros((rows, arms)), jnp.zeros((rows, arms)))
 
     @staticmethod
     @abstractmethod
     def choose(state: State, slot: Slot, own: Own) -> Int[Array, " row"]:
-        """Returns the arm that each row pulls in this slot."""
+        """Returns the arm that each row pulls; ties go to the lowest (`first_best`)."""
         raise NotImplementedError
 
     @staticmethod
     def update(state: State, pulls: Table, rewards: Table, slot: Slot, own: Own) -> State:
-        """Returns what is known after the rewards of this slot."""
+        """Returns the state after a slot; pulls and rewards are 0 except at what was pulled."""
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
     def release(
         rewards: Float[Array, " agent"], uniforms: Float[Array, " agent"], own: Own
     ) -> Float[Array, " agent"]:
-        """Returns what anybody, the agent included, sees of each agent's reward."""
+        """Returns what anybody, the agent included, sees of each agent's reward.
+
+        One uniform for each makes it random.
+        """
         return rewards
 
     @staticmethod
     def due(state: State, slot: Slot, own: Own) -> Truth:
-        """Tells whether agents communicate at the end of this slot.
+        """Tells whether agents communicate at the end of this slot, from the state after it.
 
-        The state is that after the slot's reward.
+        Each time counts as one round, and costs the links of the exchange.
         """
         return jnp.bool_(False)
 
     @staticmethod
     def communicate(state: State, slot: Slot, own: Own) -> State:
-        """Returns what is known after a communication."""
+        """Returns the state after a communication."""
         return state
 
     @staticmethod
@@ -193,7 +182,7 @@ class IndexPolicy(Algorithm):
 
     @staticmethod
     def commit(state: State) -> Int[Array, " row"]:
-        """Returns the arm that each row would commit to."""
+        """Returns the arm that each row would commit to; by default the one pulled most."""
         return first_best(state.pulls)
 
     @property
