@@ -23,9 +23,14 @@ _IN_TURN = 64
 
 def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     """Sums over the first axis pairwise, in one order; a compiler's own depends on the batch."""
+    return _folded(values, lambda size: (size + 1) // 2)
+
+
+def _folded(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Float[Array, ...]:
+    """Sums over the first axis by folding what lies past a half onto the values before it."""
     size = values.shape[0]
     while size > 1:
-        half = (size + 1) // 2
+        half = half_of(size)
         pairs = values[: size - half] + values[half:size]
         values = jnp.concatenate([pairs, values[size - half : half]])
         size = half
@@ -76,13 +81,7 @@ def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
 
     One order, where a compiler's own depends on the batch; and zeros at the end change no bit.
     """
-    size = values.shape[0]
-    while size > 1:
-        half = 1 << ((size - 1).bit_length() - 1)
-        pairs = values[: size - half] + values[half:size]
-        values = jnp.concatenate([pairs, values[size - half : half]])
-        size = half
-    return values[0]
+    return _folded(values, lambda size: 1 << ((size - 1).bit_length() - 1))
 
 
 def sum_in_turn(values: Float[Array, "n ..."]) -> Float[Array, ...]:
