@@ -374,7 +374,7 @@ def _heard(
 
 
 def _divisor(filling: Any, epoch: Any) -> Any:
-    """Returns how many pulls a told mean is over: all, or those of the epoch."""
+    """Returns how many pulls a mean that was sent is over: all, or those of the epoch."""
     return epoch.pulls if filling.remembers else epoch.fresh
 
 
