@@ -9,7 +9,6 @@ the loop. A class that lies in this folder, in a module named by an entry point 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import inspect
@@ -43,11 +42,11 @@ from fmab_jax.core.ledgers import together as together
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.plugins import (
     defined_in,
-    defined_once,
     file_of,
     foreign_refused,
     imported,
     imported_module,
+    names_once,
     source_digest,
 )
 from fmab_jax.core.problems import Problem
@@ -369,7 +368,7 @@ def installed() -> dict[str, type[Algorithm]]:
         whole = not isinstance(target, type)
         said = f"entry point {point.name}"
         if whole:
-            _once_in(target, said)
+            names_once(target, said)
         owners = _distinct(algorithms_in(target), said) if whole else [target]
         own = _distinct(defined_in(target, Law), said) if whole else []
         if not owners and not own:
@@ -397,20 +396,12 @@ def _distinct(owners: Iterable[Any], where: str) -> list[Any]:
     """
     found: dict[Any, Any] = {}
     for owner in owners:
-        other = found.setdefault(_hashable(owner.name), owner)
+        name = owner.name if isinstance(owner.name, str) else id(owner.name)
+        other = found.setdefault(name, owner)
         if other is not owner:
             told = Shown(f"{owner.name!r} of {other.__qualname__} and of {owner.__qualname__}")
             refuse("name", told, f"the name of one class of {where}", "rename one of them")
     return list(found.values())
-
-
-def _hashable(name: Any) -> Any:
-    return name if isinstance(name, str) else id(name)
-
-
-def _once_in(module: Any, where: str) -> None:
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
-        defined_once(inspect.getsource(module).encode(), where)
 
 
 def _add_laws(owners: list[Any], where: str) -> None:

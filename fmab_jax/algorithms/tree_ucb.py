@@ -13,7 +13,7 @@ from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.shapes import Scalar, Table
+from fmab_jax.core.shapes import Table
 from fmab_jax.parameters import Flag, Real, parameter
 
 
@@ -86,7 +86,8 @@ class TreeUCB(Private, IndexPolicy):
     @staticmethod
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns the arm of the largest index, which is infinite before the first pull."""
-        epsilon = _per_arm(slot, own)
+        # The privacy of one arm's tree, epsilon_0.
+        epsilon = own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)
         log = jnp.log(slot.horizon)
         covered = log * log * jnp.log(slot.arms * slot.horizon * log / own["failure"])
         total = state.sums + (tree.levels(slot.horizon) / epsilon) * state.noise
@@ -101,8 +102,3 @@ class TreeUCB(Private, IndexPolicy):
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
         return after._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))
-
-
-def _per_arm(slot: Slot, own: Own) -> Scalar:
-    """Returns epsilon_0, the privacy of one arm's tree."""
-    return own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)

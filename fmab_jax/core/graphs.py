@@ -465,14 +465,11 @@ def _listed(spec: Any) -> list[_Run]:
         if isinstance(item, nx.Graph):
             runs.append((item.number_of_nodes(), 1, item))
             continue
-        size, graph = item if _is_pair(item) else (item, "complete")
+        pair = isinstance(item, (tuple, list)) and len(item) == 2
+        size, graph = item if pair else (item, "complete")
         refuse_no_size(size, field, item)
         runs.append((count(field, size, 1, AGENTS_MAX, "change the size"), 1, graph))
     return runs
-
-
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, (tuple, list)) and len(item) == 2
 
 
 _KNOWN = re.compile(

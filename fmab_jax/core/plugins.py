@@ -135,9 +135,14 @@ def imported_module(name: str) -> ModuleType:
     if file := getattr(module, "__file__", None):
         _modules.add(os.path.realpath(file))
     _named[name] = module
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
-        defined_once(inspect.getsource(module).encode(), name)
+    names_once(module, name)
     return module
+
+
+def names_once(module: Any, where: str) -> None:
+    """Refuses a module of whose classes or functions two have one name."""
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
+        defined_once(inspect.getsource(module).encode(), where)
 
 
 def _forget(helpers: Mapping[str, bytes]) -> None:
@@ -320,8 +325,12 @@ def _imports(path: str, content: bytes, root: _Root) -> Iterator[str]:
         nodes = list(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError, RecursionError):
         return
-    here = os.path.dirname(path)
-    searched = [root.folder, here, *(p for p in sys.path if p and _below(p, root.folder))]
+    here, below = os.path.dirname(path), f"{root.folder}{os.sep}"
+    searched = [
+        root.folder,
+        here,
+        *(p for p in sys.path if p and os.path.realpath(p).startswith(below)),
+    ]
     for node in nodes:
         if isinstance(node, ast.Import):
             names, folders = [alias.name for alias in node.names], searched
@@ -340,10 +349,6 @@ def _imports(path: str, content: bytes, root: _Root) -> Iterator[str]:
                     for each in (f"{stem}.py" * (size > 0), os.path.join(stem, "__init__.py")):
                         if each and (each in _executed_as or os.path.isfile(each)):
                             yield os.path.realpath(each)
-
-
-def _below(path: str, folder: str) -> bool:
-    return os.path.realpath(path).startswith(f"{folder}{os.sep}")
 
 
 def blamed(error: BaseException) -> str:
