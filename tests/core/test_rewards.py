@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plugs import ThreePoint
 from scipy import special, stats
 
 from fmab_jax.core import arrays, binomials, keys, samplers, sums
@@ -25,16 +26,10 @@ from fmab_jax.core.rewards import (
     finite,
 )
 
+pytestmark = pytest.mark.usefixtures("x64")
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
 MILLION = 10**6
-
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    """The package calls its samplers under 64-bit types."""
-    with jax.enable_x64(True):
-        yield
 
 
 def words(seed: int = 0, round_: int = 1) -> keys.Words:
@@ -43,20 +38,6 @@ def words(seed: int = 0, round_: int = 1) -> keys.Words:
 
 
 # --- laws of somebody else ---
-
-
-@dataclass(frozen=True)
-class ThreePoint(FiniteSupport):
-    """0, 1/2 or 1, where 1/2 has a share of the most that the mean allows."""
-
-    name: ClassVar[str] = "three-point"
-    levels: ClassVar[tuple[float, ...]] = (0.0, 0.5, 1.0)
-    middle: float = 0.5
-
-    def parameters(self, means: Any, **traced: Any) -> tuple[Any, ...]:
-        """Returns the three probabilities."""
-        middle = 2 * self.middle * jnp.minimum(means, 1 - means)
-        return 1 - means - middle / 2, middle, means - middle / 2
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,10 @@ from fmab_jax.core.curves import time_grid
 from fmab_jax.core.problems import Problem
 from fmab_jax.run import batches
 
+pytestmark = pytest.mark.usefixtures("x64")
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
 Cell = tuple[float, float]
-
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    """The package calls its samplers under 64-bit types."""
-    with jax.enable_x64(True):
-        yield
 
 
 def words(seed: int = 0, round_: int = 1, stream: int = keys.REWARD) -> keys.Words:
