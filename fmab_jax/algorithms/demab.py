@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import SERVER, Outcome, Seen, together
-from fmab_jax.algorithms.families.private import MAX_EPSILON, Private, check_unit_rewards
+from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
 from fmab_jax.core import arrays, exchanges, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange, View
@@ -22,7 +22,6 @@ from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth, registered
 from fmab_jax.errors import flag, refuse
-from fmab_jax.parameters import Real, parameter
 
 # Bytes that the compiled loop holds: for an agent's arm, an agent's recorded slot, an agent, an
 # arm, a recorded slot and a seed.
@@ -73,15 +72,7 @@ class DEMAB(Private):
     examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--epsilon 0.1 1 10")
     homogeneous_only: ClassVar[bool] = True
 
-    epsilon: Any = parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "Privacy parameter > 0, or none for no noise.",
-        default=None,
-        keyword=False,
-        remedy="give a privacy parameter, or None for no noise",
-        symbol="ε",
-        label="privacy parameter ε",
-    )
+    epsilon: Any = epsilon_parameter(None)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears two numbers of every agent, and sometimes more.

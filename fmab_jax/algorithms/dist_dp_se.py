@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch
-from fmab_jax.algorithms.families.private import Private, secure_sum, shares_left
+from fmab_jax.algorithms.families.private import Private, failure_parameter, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.core.shapes import PerArm, Scalar
@@ -55,12 +55,7 @@ class DistDPSE(Private, Elimination):
     base: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
     )
-    failure: float | None = parameter(
-        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
-        "Chance that a confidence interval may fail.",
-        default=None,
-        shown="1 / T",
-    )
+    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, and sees no more than the sum."""

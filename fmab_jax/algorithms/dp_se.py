@@ -10,11 +10,10 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.families.elimination import Elimination, Epoch
-from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import PerArm, Scalar
-from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,7 @@ class DPSE(Private, Elimination):
     noisy: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
 
-    failure: float | None = parameter(
-        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
-        "Chance that a confidence interval may fail.",
-        default=None,
-        shown="1 / T",
-    )
+    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""

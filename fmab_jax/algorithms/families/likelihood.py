@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.families.elimination import Epoch, Heard
 from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.shapes import Scalar
@@ -66,12 +67,7 @@ class LikelihoodElimination(NoisyMessages):
         label="round budget R",
         shown="none",
     )
-    failure: float | None = parameter(
-        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
-        "Chance that the best arm is lost.",
-        default=None,
-        shown="1 / T",
-    )
+    failure: float | None = failure_parameter("Chance that the best arm is lost.")
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns what the equations find."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,20 @@ from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, to
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.parameters import Real, parameter
+
+
+def participation_parameter() -> Any:
+    """Returns the parameter that says how many agents report in a round."""
+    return parameter(
+        Real(low=0.0, high=1.0, open_low=True),
+        "p, share of the agents that report in a round.",
+        default=1.0,
+        remedy="give the share of agents that report in a round, such as 0.4",
+        symbol="p",
+        label="participation p",
+    )
+
 
 _DISJOINT = "a reward enters one message; later means are sums of messages"
 

@@ -19,10 +19,36 @@ from fmab_jax.algorithms.base import (
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Real, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
 """Largest epsilon: a multiple of it must be a number as well."""
+
+
+def epsilon_parameter(default: Any, **more: Any) -> Any:
+    """Returns the parameter epsilon."""
+    return parameter(
+        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        "Privacy parameter > 0, or none for no noise.",
+        default=default,
+        keyword=False,
+        remedy="give a privacy parameter, or None for no noise",
+        symbol="ε",
+        label="privacy parameter ε",
+        **more,
+    )
+
+
+def secure_parameter(words: str) -> Any:
+    """Returns the parameter that says whether a secure sum hides single messages."""
+    symbol, label = "secure sum", "over a secure sum"
+    return parameter(Flag(), words, default=False, symbol=symbol, label=label)
+
+
+def failure_parameter(words: str) -> Any:
+    """Returns the parameter of a chance of failure, by default 1 / T."""
+    kind = Real(none="1 / T", low=0.0, high=1.0, open_low=True)
+    return parameter(kind, words, default=None, shown="1 / T")
 
 
 @dataclass(frozen=True)
@@ -33,16 +59,7 @@ class Private(Algorithm):
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
     """
 
-    epsilon: Any = parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "Privacy parameter > 0, or none for no noise.",
-        default=UNSET,
-        keyword=False,
-        remedy="give a privacy parameter, or None for no noise",
-        symbol="ε",
-        label="privacy parameter ε",
-        suggested=1,
-    )
+    epsilon: Any = epsilon_parameter(UNSET, suggested=1)
 
     def check(self) -> None:
         """Refuses an epsilon that was not given."""
