@@ -97,28 +97,6 @@ def lengths(
     return found
 
 
-# The paper's instance: M = N = 50, K = 100, T = 10^4; active arms as a run of it might have them.
-# S_r and C(r) from the printed equations, evaluated with decimals outside this test.
-PAPER = {
-    1.0: [(11, 0.12310749704851398), (45, 0.06344803845796478), (181, 0.03173041267319617),
-          (699, 0.01581944094147184), (2641, 0.007878403978150466)],
-    0.1: [(11, 0.14920322540997827), (45, 0.07675066841441411), (181, 0.03680640066891624),
-          (699, 0.01759960023893987), (2641, 0.008474351386556462)],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("epsilon", PAPER)
-def test_table_of_the_papers_instance(epsilon: float):
-    """Catches a changed constant or power in S(r) or C(r): the numbers are written down here."""
-    before = 0
-    for r, (active, row) in enumerate(zip((100, 100, 60, 20, 5), PAPER[epsilon], strict=True), 1):
-        pulls = pulls_per_arm(active, r, 0.5**r, before, 100, 50, epsilon, 10**4)
-        radius = confidence_radius(active, r, row[0], 100, 50, epsilon, 10**4)
-        assert pulls == row[0]
-        assert radius == pytest.approx(row[1], rel=1e-13)
-        before = row[0]
-
-
 CASES = list(
     itertools.product(
         (2, 7, 100),  # K
