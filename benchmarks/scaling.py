@@ -58,11 +58,11 @@ def draw_ns() -> tuple[float, float]:
     import jax
     import jax.numpy as jnp
 
-    from fmab_jax.core import keys, laplace, normal, samplers
+    from fmab_jax.core import binomials, keys, laplace, normal
 
     def reward(k0: Any, k1: Any, lane: Any) -> Any:
         z = normal.quantile(keys.uniform(k0, k1, lane))
-        return jnp.ceil(samplers._cornish_fisher(z, 1e5 + 0.0 * z, 0.3 + 0.0 * z) - 0.5)
+        return jnp.ceil(binomials._cornish_fisher(z, 1e5 + 0.0 * z, 0.3 + 0.0 * z) - 0.5)
 
     def noise(k0: Any, k1: Any, lane: Any) -> Any:
         z = normal.quantile(keys.uniform(k0, k1, lane))

@@ -30,7 +30,7 @@ from experiments import (
 )
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.families.epochs import Epoch
+from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis import statements
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written

@@ -26,11 +26,12 @@ from experiments import common, pictures
 from fmab_jax.algorithms.adap_ucb import AdaPUCB
 from fmab_jax.algorithms.base import Seen
 from fmab_jax.algorithms.cdp_mab import CDP
-from fmab_jax.algorithms.families.epochs import Epoch, Scalar
+from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis.audit import Audit, Finding
 from fmab_jax.analysis.privacy import epsilon_at
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.plots import style
 
 AGENTS, FEW_AGENTS, CLAIMS = 50, 6, (0.5, 1.0, 2.0, 4.0)

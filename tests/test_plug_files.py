@@ -61,7 +61,7 @@ def told(trial, seed):
 def test_bernstein_drops_what_numpy_drops_from_the_same_sums():
     """Would catch a `worse` given other means, counts or epochs than those that were drawn.
 
-    Mutant: in `epochs.leaving`, rewards of one agent alone (`heard_of = 1`): arms stay longer.
+    Mutant: in `rounds.leaving`, rewards of one agent alone (`heard_of = 1`): arms stay longer.
     """
     algorithm, seeds = plugs_bernstein.Bernstein(first=FIRST), 24
     made = fmab.simulate(algorithm, PROBLEM, HORIZON, seeds, times=HORIZON, root_seed=3)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Scalar
+from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.kl_ucb import CLOSE, largest_mean
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Integer, PerArm, Scalar
 from fmab_jax.parameters import Flag, Real, parameter
 
 
 class Last(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: Of each arm, in all episodes that are over.
@@ -25,9 +25,9 @@ class Last(NamedTuple):
         length: Pulls in it.
     """
 
-    pulls: Float[Array, " arm"]
-    mean: Float[Array, " arm"]
-    length: Float[Array, " arm"]
+    pulls: PerArm
+    mean: PerArm
+    length: PerArm
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,13 @@ class AdaPUCB(Private, Episodes):
         why = "episodes are disjoint data, each with one noise"
         return (self.seen(why, over=1, source=self.source),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, alpha and kl."""
-        return {"epsilon": self.noise_level, "alpha": self.alpha, "kl": float(self.kl)}
-
     @staticmethod
     def init(arms: int, own: Own) -> Last:
         """Returns the state of an agent that knows nothing."""
         return Last(*(jnp.zeros(arms),) * 3)
 
     @staticmethod
-    def choose(state: Last, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+    def choose(state: Last, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
         """Returns the arm of the largest index, for as long as it was pulled; ties: the lowest."""
         private = own["alpha"] * jnp.log(episode.time) / (own["epsilon"] * state.length)
         width = jnp.sqrt(own["alpha"] * jnp.log(2.0 * episode.time) / (2.0 * state.length))
@@ -97,12 +93,7 @@ class AdaPUCB(Private, Episodes):
 
     @staticmethod
     def learn(
-        state: Last,
-        pulls: Float[Array, " arm"],
-        rewards: Float[Array, " arm"],
-        noise: Float[Array, " arm"],
-        episode: Episode,
-        own: Own,
+        state: Last, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
     ) -> Last:
         """Remembers the noisy mean of this episode, and forgets the arm's one before."""
         pulled = pulls > 0.0

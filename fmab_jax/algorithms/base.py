@@ -1,4 +1,4 @@
-"""What an algorithm is, and how it is found: a frozen dataclass that binds to a trial.
+"""Algorithms, and how they are found: frozen dataclasses that bind to trials.
 
 An algorithm states its parameters as fields (`fmab_jax.parameters`) and binds them, with a problem
 and a horizon, to a *trial*: a pytree whose static part is its structure and whose values are its
@@ -9,14 +9,11 @@ the loop. A class that lies in this folder, in a module named by an entry point 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import inspect
 import pkgutil
 import re
-import sys
-import typing
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,24 +23,36 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.laws import KNOWN, check_class
+from fmab_jax.core.ledgers import ACTIONS as ACTIONS  # so that algorithms import from here
+from fmab_jax.core.ledgers import ANYBODY as ANYBODY
+from fmab_jax.core.ledgers import BITS as BITS
+from fmab_jax.core.ledgers import LAPLACE as LAPLACE
+from fmab_jax.core.ledgers import LAWS as LAWS
+from fmab_jax.core.ledgers import OUTSIDE as OUTSIDE
+from fmab_jax.core.ledgers import OWN as OWN
+from fmab_jax.core.ledgers import SERVER as SERVER
+from fmab_jax.core.ledgers import SHARER as SHARER
+from fmab_jax.core.ledgers import Seen as Seen
+from fmab_jax.core.ledgers import checked_rows, receivers
+from fmab_jax.core.ledgers import together as together
 from fmab_jax.core.outputs import Output
-from fmab_jax.core.plugins import defined_once, imported, imported_module, source_digest
+from fmab_jax.core.plugins import (
+    defined_in,
+    file_of,
+    foreign_refused,
+    imported,
+    imported_module,
+    names_once,
+    source_digest,
+)
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
-from fmab_jax.errors import (
-    Refusal,
-    Shown,
-    did_you_mean,
-    foreign,
-    place_of,
-    reason_of,
-    refuse,
-    whole_class,
-)
+from fmab_jax.core.shapes import Grid, Integer, Scalar
+from fmab_jax.errors import Refusal, Shown, did_you_mean, refuse, whole_class
 from fmab_jax.parameters import UNSET, Described, check_attributes, parameters_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -56,7 +65,7 @@ _loaded: dict[str, type[Algorithm]] = {}
 
 
 class Outcome(NamedTuple):
-    """What the outside needs of one trial; every family returns it.
+    """The result of one trial; every family returns it.
 
     Attributes:
         regret: [time] cumulative pseudo-regret, summed over agents.
@@ -75,34 +84,15 @@ class Outcome(NamedTuple):
 
     regret: Float[Array, " time"]
     waiting_regret: Float[Array, " time"] | None
-    rounds_by: Int[Array, " time"]
-    rounds: Int[Array, ""]
-    arms_reported: Int[Array, ""]
-    active_arms: Int[Array, ""]
-    chosen_arm: Int[Array, ""]
-    agents_lost: Int[Array, ""]
-    agents_worse: Int[Array, ""]
-    final_gap: Float[Array, ""]
+    rounds_by: Grid
+    rounds: Integer
+    arms_reported: Integer
+    active_arms: Integer
+    chosen_arm: Integer
+    agents_lost: Integer
+    agents_worse: Integer
+    final_gap: Scalar
     gauged: dict[str, Float[Array, ...]] | None = None
-
-
-ACTIONS = "anybody who sees actions"
-"""Whoever watches which arms agents pull."""
-
-OUTSIDE = "an outsider who sees actions"
-"""The same, without a share in the noise that is to hide them."""
-
-SHARER = "an agent"
-"""Who knows its own share of the noise of a secure sum, and sees actions that follow from it."""
-
-SERVER = "the server"
-"""Who hears agents and is none of them."""
-
-ANYBODY = ("anybody", "anybody who gets messages")
-"""Who stands for everybody that an exchange says sees something."""
-
-OWN = "own computation"
-"""Source of what no source states."""
 
 
 def name_bits(arms: int) -> int:
@@ -110,39 +100,12 @@ def name_bits(arms: int) -> int:
     return max(1, (arms - 1).bit_length())
 
 
-LAWS = LAPLACE, BITS = "Laplace", "bits"
-"""Laws of noises that add up: Laplace variables; or bits, each 1 with chance 1 / (1 + e^-epsilon)
-where a reward is 1 and with 1 / (1 + e^epsilon) where it is 0, and mixed in between."""
-
 # Attributes that decide how rewards become messages and actions; all others are functions of these.
 # `values` is among them: the noise is scaled by it.
 _MADE_PUBLIC = (
     *("noise_scale", "noisy", "remembers", "sums_securely", "values", "settled"),
     *("init", "release", "update", "learn", "choose", "due", "communicate", "bind"),
 )
-
-
-class Seen(NamedTuple):
-    """A line of a privacy ledger: what somebody sees, and what it tells of one agent's one reward.
-
-    Attributes:
-        who: Who sees it, such as "the server".
-        what: What is seen, such as "single messages": over the whole run, or else it says so.
-        epsilon: Of pure differential privacy, for one changed reward; infinite for no bound.
-        why: Why it holds, or why nothing does.
-        over: Independent noises of ``law`` whose sum alone hides the reward; with them a smaller
-            epsilon holds up to delta. 0, the default, where nothing of the kind is known.
-        source: That states it, theorem or section; `OWN` where it was computed here; "" for none.
-        law: `LAPLACE`, of scale (range of a reward) / epsilon each; or `BITS`.
-    """
-
-    who: str
-    what: str
-    epsilon: float
-    why: str
-    over: int = 0
-    source: str = ""
-    law: str = LAPLACE
 
 
 @runtime_checkable
@@ -160,11 +123,11 @@ class Trial(Protocol):
       [trial, ...]. The trial then has a ``filling``, whose name it is told by.
     """
 
-    def run(self, instance: Any, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Any, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; pure, for use under ``jit`` and ``vmap``.
 
         Args:
-            instance: `fmab_jax.core.problems.Instance`.
+            instance: `fmab_jax.core.instances.Instance`.
             grid: Slots at which the curves are wanted, not decreasing, the last the horizon.
             key: The seed's key.
         """
@@ -193,8 +156,8 @@ def checked(what: str, value: Any, shape: tuple[int, ...], kinds: str) -> Array:
     """
     found = jnp.asarray(value)
     if found.shape != shape or found.dtype.kind not in kinds:
-        told = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
-        wanted = f"{told} of shape {shape}"
+        kind = {"f": "a real number", "b": "true or false", "iu": "a whole number"}[kinds]
+        wanted = f"{kind} of shape {shape}"
         raise TypeError(f"{what} returns {found.dtype} of shape {found.shape}, not {wanted}")
     return found
 
@@ -256,9 +219,9 @@ class Algorithm(Described):
         """
         super().__init_subclass__(**given)
         changed = any(each.__dict__.get("name") for each in cls.__mro__[1:])
-        for told in ("title", "source"):
-            if cls.__dict__.get("name") and changed and told not in cls.__dict__:
-                setattr(cls, told, "")
+        for field in ("title", "source"):
+            if cls.__dict__.get("name") and changed and field not in cls.__dict__:
+                setattr(cls, field, "")
         if "ledger" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(_MADE_PUBLIC):
             cls.ledger = Algorithm.ledger  # type: ignore[method-assign]
         if "coalition" not in cls.__dict__ and not set(cls.__dict__).isdisjoint(
@@ -299,6 +262,11 @@ class Algorithm(Described):
         """
         raise NotImplementedError
 
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Returns what the equations find in ``own``: every parameter that is a number."""
+        given = {name: getattr(self, name) for name in parameters_of(type(self))}
+        return {name: float(x) for name, x in given.items() if isinstance(x, (int, float))}
+
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns ``epsilon`` and ``epsilon_message``, infinite where there is no noise."""
         return {"epsilon": float("inf"), "epsilon_message": float("inf")}
@@ -314,8 +282,8 @@ class Algorithm(Described):
         a bound. A class that changes what is sent or done, and states no ledger, is back at that.
         """
         why = "a function of the rewards; no noise is stated"
-        seen = [Seen(who, "messages", float("inf"), why) for who in _receivers(exchange)]
-        return (*seen, Seen(ACTIONS, "actions", float("inf"), why))
+        rows = [Seen(who, "messages", float("inf"), why) for who in receivers(exchange)]
+        return (*rows, Seen(ACTIONS, "actions", float("inf"), why))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Returns what so many agents together see of another one's reward.
@@ -340,11 +308,6 @@ class Algorithm(Described):
         return described | ({"code": foreign} if foreign else {})
 
 
-def together(size: int) -> str:
-    """Names a coalition of agents."""
-    return f"{size:,} agent{'s' * (size > 1)} together"
-
-
 def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     """Returns what an algorithm states in its privacy ledger.
 
@@ -353,11 +316,11 @@ def ledger_of(algorithm: Algorithm, exchange: Exchange) -> tuple[Seen, ...]:
     Raises:
         TypeError: If that is no ledger, or an empty one.
     """
-    rows = _checked(algorithm.ledger(exchange))
-    told = {row.who for row in rows}
-    if not told.isdisjoint(ANYBODY):
+    rows = checked_rows(algorithm.ledger(exchange))
+    listed = {row.who for row in rows}
+    if not listed.isdisjoint(ANYBODY):
         return rows
-    left = [who for who in _receivers(exchange) if who not in told]
+    left = [who for who in receivers(exchange) if who not in listed]
     return (*rows, *(Seen(who, "messages", float("inf"), "not stated") for who in left))
 
 
@@ -367,29 +330,7 @@ def coalition_of(algorithm: Algorithm, exchange: Exchange, size: int) -> tuple[S
     Raises:
         TypeError: If that is no ledger, or an empty one.
     """
-    return _checked(algorithm.coalition(exchange, size))
-
-
-def _checked(stated: typing.Any) -> tuple[Seen, ...]:
-    rows = (stated,) if isinstance(stated, Seen) else tuple(stated)
-    for row in rows:
-        real = isinstance(row, Seen) and isinstance(row.epsilon, (int, float)) and row.epsilon >= 0
-        if not (real and isinstance(row.over, int) and row.over >= 0):
-            raise TypeError(f"ledger returns {row!r}, not a Seen with epsilon >= 0 and over >= 0")
-        if not all(isinstance(each, str) for each in (row.who, row.what, row.why, row.source)):
-            raise TypeError(f"ledger returns {row!r}, whose words are no texts")
-        if row.law not in LAWS:
-            raise TypeError(f"ledger returns {row!r}, whose law is neither {' nor '.join(LAWS)}")
-    if not rows:
-        raise TypeError("ledger returns no row; somebody always sees actions")
-    return rows
-
-
-def _receivers(exchange: Exchange) -> list[str]:
-    """Returns who sees messages, by the exchange."""
-    if exchange.alone or not (exchange.links or exchange.views):
-        return []
-    return list(dict.fromkeys(view.who for view in exchange.views)) or [ANYBODY[1]]
+    return checked_rows(algorithm.coalition(exchange, size))
 
 
 def modules() -> list[str]:
@@ -422,19 +363,14 @@ def installed() -> dict[str, type[Algorithm]]:
         for owner in algorithms_in(importlib.import_module(f"fmab_jax.algorithms.{name}")):
             found[owner.name] = owner
     for point in metadata.entry_points(group="fmab_jax.algorithms"):
-        try:
+        with foreign_refused("entry point", point.value, "one that can be loaded"):
             target = point.load()
-        except BaseException as error:
-            if not foreign(error):
-                raise
-            remedy = f"mend it ({reason_of(error)}{place_of(error)})"
-            refuse("entry point", point.value, "one that can be loaded", remedy)
         whole = not isinstance(target, type)
         said = f"entry point {point.name}"
         if whole:
-            _once_in(target, said)
+            names_once(target, said)
         owners = _distinct(algorithms_in(target), said) if whole else [target]
-        own = _distinct(_defined(target, Law), said) if whole else []
+        own = _distinct(defined_in(target, Law), said) if whole else []
         if not owners and not own:
             remedy = "name the module that defines it, or MODULE:CLASS"
             refuse("entry point", point.value, _WANTED, remedy)
@@ -449,16 +385,7 @@ def installed() -> dict[str, type[Algorithm]]:
 
 def algorithms_in(module: ModuleType) -> Iterator[type[Algorithm]]:
     """Yields the algorithms that a module defines."""
-    return _defined(module, Algorithm)
-
-
-def _defined(module: ModuleType, kind: Any, *, named: bool = True) -> Iterator[Any]:
-    """Yields the subclasses that a module defines and that have a name, or those that have none."""
-    # A class that has two names in the module is one class.
-    for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
-        if issubclass(owner, kind) and owner.__module__ == module.__name__:
-            if bool(vars(owner).get("name")) == named:
-                yield owner
+    return defined_in(module, Algorithm)
 
 
 def _distinct(owners: Iterable[Any], where: str) -> list[Any]:
@@ -469,20 +396,12 @@ def _distinct(owners: Iterable[Any], where: str) -> list[Any]:
     """
     found: dict[Any, Any] = {}
     for owner in owners:
-        other = found.setdefault(_hashable(owner.name), owner)
+        name = owner.name if isinstance(owner.name, str) else id(owner.name)
+        other = found.setdefault(name, owner)
         if other is not owner:
             told = Shown(f"{owner.name!r} of {other.__qualname__} and of {owner.__qualname__}")
             refuse("name", told, f"the name of one class of {where}", "rename one of them")
     return list(found.values())
-
-
-def _hashable(name: Any) -> Any:
-    return name if isinstance(name, str) else id(name)
-
-
-def _once_in(module: Any, where: str) -> None:
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
-        defined_once(inspect.getsource(module).encode(), where)
 
 
 def _add_laws(owners: list[Any], where: str) -> None:
@@ -516,7 +435,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     Raises:
         ValueError: If it cannot be imported, holds nothing of the kind, or takes a known name.
     """
-    try:
+    with foreign_refused("plugin", spec, "a file or module that can be imported"):
         if spec.endswith(".py"):
             path = Path(spec)
             if not path.is_file():
@@ -524,23 +443,16 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
             module = imported(path)
         else:
             module = imported_module(spec)
-    except Refusal:
-        raise
-    except BaseException as error:
-        if not foreign(error):
-            raise
-        remedy = f"mend it ({reason_of(error)}{place_of(error)})"
-        refuse("plugin", spec, "a file or module that can be imported", remedy)
     owners = _distinct(algorithms_in(module), spec)
-    own = _distinct(_defined(module, Law), spec)
-    # What it imports from the package is none of its own.
+    own = _distinct(defined_in(module, Law), spec)
+    # An output that it imports from the package is none of its own.
     outputs = any(
         isinstance(each, Output)
         and not str(getattr(each.of, "__module__", "")).startswith("fmab_jax.")
         for each in vars(module).values()
     )
     if not owners and not own and not outputs:
-        if nameless := next(_defined(module, (Algorithm, Law), named=False), None):
+        if nameless := next(defined_in(module, (Algorithm, Law), named=False), None):
             name = getattr(nameless, "name", "")
             refuse(f"{nameless.__name__}.name", name, _NAME_WANTED, _NAME_REMEDY)
         remedy = "derive a frozen dataclass from a family and give it a name"
@@ -549,7 +461,7 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
         _checked_class(owner, spec)
         other = installed().get(owner.name, _loaded.get(owner.name, owner))
         # Only a changed version of the same file takes a name over.
-        if other is not owner and (owner.name in installed() or _file(other) != _file(owner)):
+        if other is not owner and (owner.name in installed() or file_of(other) != file_of(owner)):
             refuse("plugin", owner.name, "the name of no other algorithm", "rename it")
     _add_laws(own, spec)
     for owner in (*owners, *own):
@@ -557,10 +469,6 @@ def load_plugin(spec: str) -> list[type[Algorithm]]:
     for owner in owners:
         _loaded[owner.name] = owner
     return owners
-
-
-def _file(owner: type) -> str | None:
-    return getattr(sys.modules.get(owner.__module__), "__file__", None)
 
 
 def _checked_class(owner: Any, where: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fmab_jax.algorithms.families.messages import participation_parameter
 from fmab_jax.algorithms.families.paper import PaperElimination
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,7 @@ class CDP(PaperElimination):
         "--means means.csv --agents 5 --horizon 1e6",
     )
 
-    participation: float = parameter(
-        Real(low=0.0, high=1.0, open_low=True),
-        "p, share of the agents that report in a round.",
-        default=1.0,
-        remedy="give the share of agents that report in a round, such as 0.4",
-        symbol="p",
-        label="participation p",
-    )
+    participation: float = participation_parameter()
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the server's table."""

@@ -8,21 +8,21 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.talking import Consensus
 from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
+from fmab_jax.core.exchanges import Exchange
 from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.later import nx
+from fmab_jax.core.shapes import Scalar, Table, Truth
 from fmab_jax.parameters import Flag, Real, parameter
 
 Both = Float[Array, "agent 2 arm"]
 
 
 class Known(NamedTuple):
-    """What an agent knows: its own pulls, and pairs of sums of rewards and numbers of pulls.
+    """An agent's state: its own pulls, and pairs of sums of rewards and numbers of pulls.
 
     Attributes:
         pulls: Its own, ever.
@@ -40,7 +40,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DDUCB(IndexPolicy):
+class DDUCB(Consensus):
     """DDUCB: UCB on estimates of the network's sums and pulls, which all agents mix in every slot.
 
     After one pull of each arm, a stage lasts C slots. What agents collected in the stage before is
@@ -95,23 +95,6 @@ class DDUCB(IndexPolicy):
         shown="1/22",
     )
 
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of sums and counts on every edge, both ways."""
-        edges = self.network(agents).number_of_edges()
-        return Exchange(
-            "consensus",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, edges),),
-            vectors=4 * edges,
-            views=(View("neighbours", 1),),
-        )
-
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Adds the length C of a stage, and e^-arccosh(1 / l), 0 for plain steps."""
         rate = _mixing_rate(self.graph, exchange.agents)
@@ -129,7 +112,7 @@ class DDUCB(IndexPolicy):
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns argmax s / n + sqrt(2 eta sigma^2 log t / (M n)); every arm once before."""
         stage, step = _place(slot, own)
-        # What is mixed by now, and what an agent pulled of its own since the stage began.
+        # Pulls that are mixed by now, and those of the agent since the stage began.
         covered = jnp.where(
             stage > 0.0,
             (slot.arms + (stage - 1.0) * own["stage"]) * slot.agents,
@@ -141,13 +124,7 @@ class DDUCB(IndexPolicy):
         return first_best(upper_bound(pulls, sums, width))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; once every arm was pulled, that is what the first stage mixes."""
         fresh = state.fresh + jnp.stack([rewards, pulls], axis=1)
         begins = slot.time == slot.arms
@@ -159,7 +136,7 @@ class DDUCB(IndexPolicy):
         )
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 
@@ -204,7 +181,7 @@ def weights(slot: Slot) -> Float[Array, "agent degree"]:
     return jnp.where(there, 1.0 / (most + 1.0), 0.0)
 
 
-def momentum(step: Float[Array, ""], base: Float[Array, ""]) -> Float[Array, ""]:
+def momentum(step: Scalar, base: Scalar) -> Scalar:
     """Returns b_m = T_{m-2}(1 / l) / T_m(1 / l) of step m, 0 in the first.
 
     With it y_m = P y_{m-1} + b_m (P y_{m-1} - y_{m-2}) is T_m(P / l) y_0 / T_m(1 / l): Chebyshev's
@@ -220,7 +197,7 @@ def momentum(step: Float[Array, ""], base: Float[Array, ""]) -> Float[Array, ""]
     return jnp.where(step > 1.0, found, 0.0)
 
 
-def _place(slot: Slot, own: Own) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _place(slot: Slot, own: Own) -> tuple[Scalar, Scalar]:
     """Returns the stage that a slot belongs to, from 0, and its place in it, from 1."""
     since = slot.time - slot.arms - 1.0
     stage = jnp.floor(since / own["stage"])

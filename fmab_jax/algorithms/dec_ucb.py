@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, drawn_arm, first_best
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.later import nx
+from fmab_jax.algorithms.families.index import Own, Slot, drawn_arm, first_best
+from fmab_jax.algorithms.families.talking import Consensus
+from fmab_jax.core.networks import graph_parameter
+from fmab_jax.core.shapes import Table, Truth
 
 
 class Known(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: Its own, n.
@@ -34,7 +33,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DecUCB(IndexPolicy):
+class DecUCB(Consensus):
     """Dec_UCB: the largest z + sqrt(3 log t / (|N| n)), unless an arm is more than K pulls late.
 
     z is a running consensus of sample means with Metropolis weights, |N| the neighbours and the
@@ -64,24 +63,6 @@ class DecUCB(IndexPolicy):
 
     graph: Any = graph_parameter("ring")
 
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of one two-way message on every edge."""
-        edges = self.network(agents).number_of_edges()
-        return Exchange(
-            "consensus",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, edges),),
-            # Means and counts, both ways.
-            vectors=4 * edges,
-            views=(View("neighbours", 1),),
-        )
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
         """Returns the state of agents that know nothing."""
@@ -100,13 +81,7 @@ class DecUCB(IndexPolicy):
         return jnp.where(any_late, random, first_best(index))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is what the agent starts to mix."""
         n, sums = state.pulls + pulls, state.sums + rewards
         mean = sums / jnp.maximum(n, 1.0)
@@ -121,7 +96,7 @@ class DecUCB(IndexPolicy):
         )
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 

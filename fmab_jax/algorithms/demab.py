@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -14,18 +13,17 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import SERVER, Outcome, Seen, together
-from fmab_jax.algorithms.families.private import MAX_EPSILON, Private, check_unit_rewards
+from fmab_jax.algorithms.families.private import Private, check_unit_rewards, epsilon_parameter
 from fmab_jax.core import arrays, exchanges, keys, laplace, normal
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth, registered
 from fmab_jax.errors import flag, refuse
-from fmab_jax.parameters import Real, parameter
 
-Scalar = Float[Array, ""]
-
-# What the compiled loop holds, in bytes: for an agent's arm, an agent's recorded slot, an agent, an
+# Bytes that the compiled loop holds: for an agent's arm, an agent's recorded slot, an agent, an
 # arm, a recorded slot and a seed.
 _OWN_ARM, _OWN_POINT, _AGENT, _ARM, _POINT, _RUN = 60, 16, 100, 200, 60, 1300
 
@@ -74,15 +72,7 @@ class DEMAB(Private):
     examples: ClassVar[tuple[str, ...]] = ("--agents 10 --arms 10", "--epsilon 0.1 1 10")
     homogeneous_only: ClassVar[bool] = True
 
-    epsilon: Any = parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "Privacy parameter > 0, or none for no noise.",
-        default=None,
-        keyword=False,
-        remedy="give a privacy parameter, or None for no noise",
-        symbol="ε",
-        label="privacy parameter ε",
-    )
+    epsilon: Any = epsilon_parameter(None)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears two numbers of every agent, and sometimes more.
@@ -96,8 +86,8 @@ class DEMAB(Private):
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers messages and actions: both follow from sums that hold every reward once."""
         why = "a reward enters one sum of one phase, with one noise"
-        told = [self.seen(why, view.who, view.what, over=1) for view in exchange.views]
-        return (*told, self.seen("a function of noisy sums", over=1))
+        messages = [self.seen(why, view.who, view.what, over=1) for view in exchange.views]
+        return (*messages, self.seen("a function of noisy sums", over=1))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Covers what agents are told: none of them knows the noise of another one."""
@@ -150,11 +140,7 @@ def _noise_shapes(agents: int, arms: int) -> Float[np.ndarray, "24 2 number"]:
     return found
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "noisy"],
-    data_fields=["horizon", "agents", "burn_in", "log", "scale", "shapes"],
-)
+@registered
 @dataclass(frozen=True)
 class DEMABTrial:
     """DEMAB bound to a problem.
@@ -193,12 +179,12 @@ class DEMABTrial:
         own = self.room * (_OWN_ARM * arms + _OWN_POINT * points + _AGENT)
         return own + _ARM * arms + _POINT * points + _RUN
 
-    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         return _together(self, instance, grid, key, _alone(self, instance, grid, key))
 
 
-def _pulls(trial: DEMABTrial, phase: Int[Array, ""], noises: Array) -> Scalar:
+def _pulls(trial: DEMABTrial, phase: Integer, noises: Array) -> Scalar:
     """Returns m_l, where an arm's sum has so many noises."""
     gap_halved = jnp.ldexp(jnp.ones(()), phase)
     pulls = 64.0 * gap_halved * gap_halved * trial.log
@@ -207,7 +193,7 @@ def _pulls(trial: DEMABTrial, phase: Int[Array, ""], noises: Array) -> Scalar:
     return jnp.ceil(jnp.maximum(pulls, 8.0 * gap_halved * noise * trial.scale))
 
 
-def _slots(wanted: Scalar, most: Array) -> Int[Array, ""]:
+def _slots(wanted: Scalar, most: Array) -> Integer:
     """Returns a number of slots as int64, cut just above the most that there are."""
     return jnp.minimum(wanted, (most + 1).astype(jnp.float64)).astype(jnp.int64)
 
@@ -224,7 +210,7 @@ class _Alone(NamedTuple):
         curve: Regret of all agents, by ``slot``; the last point is the end of the burn-in.
     """
 
-    phase: Int[Array, ""]
+    phase: Integer
     completed: Int[Array, " agent"]
     slot: Int[Array, " agent"]
     rate: Float[Array, " agent"]
@@ -232,7 +218,7 @@ class _Alone(NamedTuple):
     curve: Float[Array, " point"]
 
 
-def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array) -> _Alone:
+def _alone(trial: DEMABTrial, instance: Instance, grid: Grid, key: Array) -> _Alone:
     """Runs the burn-in: phase l of all agents at a time, each at slots of its own."""
     arms, rows = instance.gaps.shape[0], trial.room
     burn_in = jnp.asarray(trial.burn_in)
@@ -303,7 +289,7 @@ def _alone(trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key
 
 
 def _left(
-    means: Float[Array, "*row arm"], alive: Bool[Array, "*row arm"], phase: Int[Array, ""]
+    means: Float[Array, "*row arm"], alive: Bool[Array, "*row arm"], phase: Integer
 ) -> Bool[Array, "*row arm"]:
     """Returns the arms that are at most 2^-l below the best one."""
     best = jnp.max(jnp.where(alive, means, -jnp.inf), axis=-1, keepdims=True)
@@ -327,21 +313,21 @@ class _Together(NamedTuple):
         rounds_curve: As well.
     """
 
-    phase: Int[Array, ""]
-    slot: Int[Array, ""]
+    phase: Integer
+    slot: Integer
     regret: Scalar
     rate: Scalar
     alive: Bool[Array, " arm"]
     owner: Int[Array, " arm"]
     pulled: Int[Array, " agent"]
-    rounds: Int[Array, ""]
-    numbers: Int[Array, ""]
+    rounds: Integer
+    numbers: Integer
     regret_curve: Float[Array, " time"]
-    rounds_curve: Int[Array, " time"]
+    rounds_curve: Grid
 
 
 def _together(
-    trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array, alone: _Alone
+    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, alone: _Alone
 ) -> Outcome:
     """Shares the arms out and runs the phases in which agents talk."""
     horizon = jnp.asarray(trial.horizon)
@@ -349,7 +335,7 @@ def _together(
     start = _shared_out(trial, instance, grid, key, alone)
     start = arrays.varying_like(start, jax.random.key_data(key))
 
-    def unfinished(state: _Together) -> Bool[Array, ""]:
+    def unfinished(state: _Together) -> Truth:
         return (state.slot < horizon) & (jnp.sum(state.alive, dtype=jnp.int32) > 1)
 
     def body(state: _Together) -> _Together:
@@ -379,7 +365,7 @@ def _together(
 
 
 def _shared_out(
-    trial: DEMABTrial, instance: Instance, grid: Int[Array, " time"], key: Array, alone: _Alone
+    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, alone: _Alone
 ) -> _Together:
     """Assigns every arm to a random agent, which keeps what it has not dropped."""
     arms, burn_in = instance.gaps.shape[0], jnp.asarray(trial.burn_in)
@@ -394,8 +380,8 @@ def _shared_out(
     active = jnp.sum(alive, dtype=jnp.int64)
     # If no agent can have completed a phase, all have all arms, and nothing is sent.
     first = _pulls(trial, jnp.int32(1), jnp.int64(1))
-    told = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
-    rounds = told.astype(jnp.int32)
+    reported = (arms > 1) & (arms * _slots(first, burn_in) <= burn_in)
+    rounds = reported.astype(jnp.int32)
     regret = alone.curve[-1]
     return _Together(
         phase=jnp.min(jnp.where(real, alone.completed, jnp.iinfo(jnp.int32).max)),
@@ -407,19 +393,14 @@ def _shared_out(
         pulled=jnp.full(trial.room, -1, jnp.int32),
         rounds=rounds,
         # If one arm is left, its name goes to the server, and from there to all agents.
-        numbers=jnp.where(told & (active == 1), 1 + agents, 0),
+        numbers=jnp.where(reported & (active == 1), 1 + agents, 0),
         regret_curve=alone.curve[:-1],
         rounds_curve=step(jnp.zeros(grid.shape, jnp.int32), grid, burn_in, rounds),
     )
 
 
 def _phase(
-    trial: DEMABTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    state: _Together,
-    running: Bool[Array, ""],
+    trial: DEMABTrial, instance: Instance, grid: Grid, key: Array, state: _Together, running: Truth
 ) -> _Together:
     """One phase; cut at the horizon, nothing is told or decided."""
     arms, horizon = instance.gaps.shape[0], jnp.asarray(trial.horizon)
@@ -456,7 +437,7 @@ def _phase(
     pulls = _pulls(trial, phase, ceiling)
     by_each = jnp.ceil(pulls / few.astype(jnp.float64))
     # An arm that one agent more pulls has more pulls than it needs; all of them count.
-    counted = (few + more.astype(jnp.int64)).astype(jnp.float64) * by_each
+    pulls_of_each = (few + more.astype(jnp.int64)).astype(jnp.float64) * by_each
     slots = jnp.where(shared, 1, most) * _slots(by_each, horizon)
     until, fits = jnp.minimum(state.slot + slots, horizon), state.slot + slots <= horizon
     weight = jnp.where(
@@ -468,7 +449,7 @@ def _phase(
     need = alive & fits & running
     lane = jnp.arange(arms, dtype=jnp.uint32)
     words = keys.stream_key(key, phase, keys.REWARD)
-    given = (*words, lane, counted, *(x[0] for x in instance.parameters))
+    given = (*words, lane, pulls_of_each, *(x[0] for x in instance.parameters))
     sums = arrays.masked_map(trial.law.total, need, *given)
     if trial.noisy:
         disturbing = keys.stream_key(key, phase, keys.NOISE)
@@ -478,7 +459,7 @@ def _phase(
         shape = jnp.asarray(trial.shapes)[:, more.astype(jnp.int32), of]
         noise = laplace.laplace_sum(z, shape)
         sums = sums + arrays.rounded(trial.scale * trial.law.sensitivity * noise)
-    left = jnp.where(fits, _left(sums / counted, alive, phase), alive)
+    left = jnp.where(fits, _left(sums / pulls_of_each, alive, phase), alive)
 
     rounds = state.rounds + fits.astype(jnp.int32)
     # Before the first round everybody knows everything: no number is sent.

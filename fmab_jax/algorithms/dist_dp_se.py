@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
-from fmab_jax.algorithms.families.private import Private, secure_sum, shares_left
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch
+from fmab_jax.algorithms.families.private import Private, failure_parameter, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import Real, parameter
 
 
@@ -54,12 +55,7 @@ class DistDPSE(Private, Elimination):
     base: float = parameter(
         Real(low=1.0, high=1000.0, open_low=True), "Of the batches' lengths.", default=2.0
     )
-    failure: float | None = parameter(
-        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
-        "Chance that a confidence interval may fail.",
-        default=None,
-        shown="1 / T",
-    )
+    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of a server that hears everybody, and sees no more than the sum."""
@@ -75,9 +71,9 @@ class DistDPSE(Private, Elimination):
         return shares_left(self, exchange, size)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, the base, and p, by default 1 / T."""
+        """Adds p, by default 1 / T."""
         failure = 1.0 / horizon if self.failure is None else self.failure
-        return {"epsilon": self.noise_level, "base": self.base, "failure": failure}
+        return super().values(exchange, horizon) | {"failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -93,7 +89,7 @@ class DistDPSE(Private, Elimination):
         return jnp.sqrt(jnp.log(4.0 * inside) / (2.0 * count)) + noise / count
 
     @staticmethod
-    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Drops an arm whose upper bound lies below the best lower one."""
         return behind > 2.0 * radius
 

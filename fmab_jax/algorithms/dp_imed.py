@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.families.episodes import Episode, Own, Scalar, Sums
+from fmab_jax.algorithms.families.episodes import Episode, Own, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
 from fmab_jax.core.evidence import private_divergence
+from fmab_jax.core.shapes import Integer, Scalar
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class DPIMED(GrowingEpisodes):
     title: ClassVar[str] = "DP-IMED"
 
     @staticmethod
-    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
         """Returns the arm of the smallest index; ties go to the lowest."""
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         cost = private_divergence(mean, jnp.max(mean), own["epsilon"])

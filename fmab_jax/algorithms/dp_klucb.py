@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.families.episodes import Episode, Own, Scalar, Sums
+from fmab_jax.algorithms.families.episodes import Episode, Own, Sums
 from fmab_jax.algorithms.families.growing import GrowingEpisodes, grown
 from fmab_jax.algorithms.kl_ucb import largest_mean
 from fmab_jax.core.evidence import largest_within
+from fmab_jax.core.shapes import Integer, Scalar
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DPKLUCB(GrowingEpisodes):
     title: ClassVar[str] = "DP-KLUCB"
 
     @staticmethod
-    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+    def choose(state: Sums, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
         """Returns the arm of the largest index; ties go to the lowest."""
         mean = jnp.clip(state.sums / state.pulls, 0.0, 1.0)
         distance = jnp.log(episode.sharing * episode.time) / state.pulls

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
-from fmab_jax.algorithms.families.private import Private
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch
+from fmab_jax.algorithms.families.private import Private, failure_parameter
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.parameters import Real, parameter
+from fmab_jax.core.shapes import PerArm, Scalar
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,7 @@ class DPSE(Private, Elimination):
     noisy: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
 
-    failure: float | None = parameter(
-        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
-        "Chance that a confidence interval may fail.",
-        default=None,
-        shown="1 / T",
-    )
+    failure: float | None = failure_parameter("Chance that a confidence interval may fail.")
 
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of agents that never communicate."""
@@ -67,9 +62,9 @@ class DPSE(Private, Elimination):
         return (self.seen(why, over=1, source=self.source),)
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, and beta, by default 1 / T."""
+        """Adds beta, by default 1 / T."""
         failure = 1.0 / horizon if self.failure is None else self.failure
-        return {"epsilon": self.noise_level, "failure": failure}
+        return super().values(exchange, horizon) | {"failure": failure}
 
     @staticmethod
     def pulls_per_arm(epoch: Epoch) -> Scalar:
@@ -90,7 +85,7 @@ class DPSE(Private, Elimination):
         return jnp.sqrt(data) + noise / epoch.own["epsilon"]
 
     @staticmethod
-    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Drops an arm that is behind by more than 2 h + 2 c."""
         return behind > 2.0 * radius
 

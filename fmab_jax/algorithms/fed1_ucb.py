@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.elimination import Elimination, Epoch, Scalar
+from fmab_jax.algorithms.families.elimination import Elimination, Epoch
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import PerArm, Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
 
@@ -69,6 +70,6 @@ class Fed1UCB(Elimination):
         return epoch.own["sigma"] * jnp.sqrt(inside)
 
     @staticmethod
-    def leaves(behind: Float[Array, " arm"], radius: Scalar) -> Bool[Array, " arm"]:
+    def leaves(behind: PerArm, radius: Scalar) -> Bool[Array, " arm"]:
         """Drops an arm whose upper bound lies below the best lower one."""
         return behind > 2.0 * radius

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from fmab_jax.algorithms.base import OWN, Seen, together
 from fmab_jax.algorithms.families import tree
@@ -15,6 +15,7 @@ from fmab_jax.algorithms.families.private import Private
 from fmab_jax.algorithms.gossip_ucb import GossipUCB, Known, chosen, learned, widening
 from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Table
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,13 @@ class FedUCB(GossipUCB, Private):
         why = "sums are released by a binary tree, ceil(log2(T + 1)) noises for each reward"
         # The source has another share of epsilon for a block.
         views = [view.who for view in exchange.views]
-        told = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
-        return (*told, self.seen("a function of released sums", source=OWN))
+        messages = [self.seen(why, who, "estimates and counts", source=OWN) for who in views]
+        return (*messages, self.seen("a function of released sums", source=OWN))
 
     def coalition(self, exchange: Exchange, size: int) -> tuple[Seen, ...]:
         """Covers any number of neighbours: all that they see follows from the same sums."""
         why, what = "functions of the same sums", "estimates and counts"
         return (self.seen(why, together(size), what, source=OWN),)
-
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, and which radius it is."""
-        return {"epsilon": self.noise_level, **super().values(exchange, horizon)}
 
     @staticmethod
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
@@ -78,13 +75,7 @@ class FedUCB(GossipUCB, Private):
         return chosen(state, jnp.sqrt(2.0 * widening(slot, own) * (private + 1.0 / n) * log), slot)
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
         arm = first_best(pulls)
         noise = tree.noise(slot, arm, at(state.pulls, arm) + 1.0, pulls.shape[1])

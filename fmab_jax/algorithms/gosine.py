@@ -10,15 +10,16 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import name_bits
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best, upper_bound
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.later import nx
+from fmab_jax.algorithms.families.talking import OnGraph
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.networks import graph_parameter
+from fmab_jax.core.shapes import Table, Truth
 from fmab_jax.parameters import Real, parameter
 
 
 class Known(NamedTuple):
-    """What an agent knows: all its own history, and which arms it plays.
+    """An agent's state: all its own history, and which arms it plays.
 
     Attributes:
         pulls: Of each arm, ever.
@@ -38,7 +39,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GosInE(IndexPolicy):
+class GosInE(OnGraph):
     """GosInE, synchronous: UCB on ceil(K/M) sticky arms and two more, which gossip improves.
 
     Phase j ends at slot j^3. Then every agent asks a uniformly drawn neighbour for the arm that it
@@ -68,23 +69,12 @@ class GosInE(IndexPolicy):
     graph: Any = graph_parameter("complete")
     alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=4.0)
 
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message to every agent at the end of a phase."""
         self.network(agents)
         asked = agents if agents > 1 else 0
-        return Exchange(
-            "recommendation",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, asked),),
-            numbers=asked,
-            views=(View("one random neighbour", 1),),
-        )
+        links, who = ((PEER, asked),), "one random neighbour"
+        return exchanges.neighbours("recommendation", agents, links, numbers=asked, who=who)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of an arm's name: that is all that is sent."""
@@ -113,19 +103,13 @@ class GosInE(IndexPolicy):
         return first_best(jnp.where(GosInE.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts, ever and in this phase."""
-        counted = IndexPolicy.update(state, pulls, rewards, slot, own)
-        return counted._replace(lately=state.lately + pulls)
+        after = IndexPolicy.update(state, pulls, rewards, slot, own)
+        return after._replace(lately=state.lately + pulls)
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether t = j^3 for a whole j."""
         root = jnp.rint(jnp.cbrt(slot.time))
         return root * root * root == slot.time

@@ -7,22 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import (
-    IndexPolicy,
-    Own,
-    Scalar,
-    Slot,
-    anywhere,
-    at,
-    drawn_arm,
-    first_best,
-)
-from fmab_jax.core.exchanges import Exchange, Meter, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.later import nx
+from fmab_jax.algorithms.families.index import Own, Slot, anywhere, at, drawn_arm, first_best
+from fmab_jax.algorithms.families.talking import OnGraph
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import Exchange, Meter
+from fmab_jax.core.networks import graph_parameter
+from fmab_jax.core.shapes import Scalar, Table, Truth
 from fmab_jax.parameters import Choice, parameter
 
 GOSSIP = Meter("gossip", "peer", True, "pairs that average estimates")
@@ -30,7 +22,7 @@ COUNTS = Meter("counts", "peer", False, "edges that carry counts")
 
 
 class Known(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: Its own, n.
@@ -52,7 +44,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GossipUCB(IndexPolicy):
+class GossipUCB(OnGraph):
     """Gossip_UCB: the largest v + sqrt(2 M log t / n), unless an arm is over M pulls late.
 
     v is a running average of sample means. In each slot one agent, drawn uniformly, wakes and
@@ -99,27 +91,16 @@ class GossipUCB(IndexPolicy):
         label="radius",
     )
 
-    def network(self, agents: int) -> nx.Graph:
-        """Returns the graph."""
-        return network(self.graph, agents)
-
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one pair's estimates, and of counts on every edge, both ways."""
-        edges = self.network(agents).number_of_edges()
+        edges = self.edges(agents)
         pairs = min(edges, 1)
-        return Exchange(
-            "gossip",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((GOSSIP, pairs), (COUNTS, edges)),
-            vectors=2 * (pairs + edges),
-            views=(View("neighbours", 1),),
-        )
+        links = (GOSSIP, pairs), (COUNTS, edges)
+        return exchanges.neighbours("gossip", agents, links, vectors=2 * (pairs + edges))
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns which radius it is."""
-        return {"scaled": float(self.radius == "scaled")}
+        """Adds which radius it is."""
+        return super().values(exchange, horizon) | {"scaled": float(self.radius == "scaled")}
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
@@ -134,18 +115,12 @@ class GossipUCB(IndexPolicy):
         return chosen(state, jnp.sqrt(width / jnp.maximum(state.pulls, 1.0)), slot)
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; an arm's first reward is the first estimate."""
         return learned(state, pulls, state.sums + rewards, jnp.zeros(pulls.shape[0]), slot)
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether every arm was pulled before this slot."""
         return slot.time > slot.arms
 

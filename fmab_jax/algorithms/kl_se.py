@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from fmab_jax.algorithms.base import SERVER, Seen
 from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
-from fmab_jax.algorithms.families.private import secure_sum, shares_left
+from fmab_jax.algorithms.families.messages import participation_parameter
+from fmab_jax.algorithms.families.private import secure_parameter, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.parameters import Flag, parameter
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,7 @@ class KLSE(LikelihoodElimination):
         "--epsilon 1 --growth 2 3 5 --split true",
     )
 
-    secure: bool = parameter(
-        Flag(),
-        "A secure sum hides single messages, with one noise on all.",
-        default=False,
-        symbol="secure sum",
-        label="over a secure sum",
-    )
+    secure: bool = secure_parameter("A secure sum hides single messages, with one noise on all.")
     split: bool = parameter(
         Flag(),
         "Agents, which must be alike, share the arms out.",
@@ -64,14 +59,7 @@ class KLSE(LikelihoodElimination):
         symbol="split",
         label="arms shared out",
     )
-    participation: float = parameter(
-        Real(low=0.0, high=1.0, open_low=True),
-        "p, share of the agents that report in a round.",
-        default=1.0,
-        remedy="give the share of agents that report in a round, such as 0.4",
-        symbol="p",
-        label="participation p",
-    )
+    participation: float = participation_parameter()
 
     def check(self) -> None:
         """Refuses a secure sum over some agents, and arms shared out among them."""

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
-from fmab_jax.core import exchanges, normal
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.algorithms.families.index import Own, Slot, at, first_best
+from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
+from fmab_jax.core import normal
+from fmab_jax.core.shapes import PerRow, Scalar, Table
+from fmab_jax.parameters import Real, parameter
 
 # Steps of Newton's method; from where it starts, six leave an error below 1e-9.
 _STEPS = 8
@@ -21,7 +22,7 @@ CLOSE = 1e-9
 
 
 class Known(NamedTuple):
-    """What is known of each arm.
+    """A row's state, by arm.
 
     Attributes:
         pulls: n.
@@ -29,13 +30,13 @@ class Known(NamedTuple):
         certainty: n (m log m + (1 - m) log(1 - m)), m the mean: what the divergence needs of it.
     """
 
-    pulls: Float[Array, "row arm"]
-    sums: Float[Array, "row arm"]
-    certainty: Float[Array, "row arm"]
+    pulls: Table
+    sums: Table
+    certainty: Table
 
 
 @dataclass(frozen=True)
-class KLUCB(IndexPolicy):
+class KLUCB(Pooled):
     """KL-UCB: the largest q with n kl(mean, q) <= log t + c log log t, without privacy.
 
     kl is that of Bernoulli laws, which bounds that of all rewards in [0, 1]. Alone, t is the slot
@@ -56,20 +57,9 @@ class KLUCB(IndexPolicy):
     name: ClassVar[str] = "kl_ucb"
     title: ClassVar[str] = "KL-UCB"
     source: ClassVar[str] = "Garivier and Cappé, COLT 2011, arXiv 1102.2490"
-    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
-    trusted: ClassVar[str] = "pooled: the server, with every reward"
 
     constant: float = parameter(Real(low=0.0), "Of log log t in the width.", default=0.0)
-    pooled: bool = parameter(Flag(), "A server pools all rewards in every slot.", default=False)
-
-    @property
-    def shared(self) -> bool:
-        """Pooled, one row stands for all agents."""
-        return self.pooled
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+    pooled: bool = pooled_parameter()
 
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
@@ -86,13 +76,7 @@ class KLUCB(IndexPolicy):
         return jnp.where(tried, _best(state, width), first_best(untried))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "row arm"],
-        rewards: Float[Array, "row arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; only the pulled arm's certainty is worked out anew."""
         n, sums = state.pulls + pulls, state.sums + rewards
         pulled = pulls > 0.0
@@ -103,13 +87,8 @@ class KLUCB(IndexPolicy):
         certainty = count * (_xlogy(mean, mean) + _xlogy(1.0 - mean, 1.0 - mean))
         return Known(n, sums, jnp.where(pulled, certainty[:, None], state.certainty))
 
-    @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
-        """Tells that the server hears of every slot, if there is one."""
-        return own["pooled"] > 0.0
 
-
-def _best(state: Known, width: Float[Array, ""]) -> Int[Array, " row"]:
+def _best(state: Known, width: Scalar) -> Int[Array, " row"]:
     """Returns the arm of the largest q in each row; the lowest where several tie.
 
     No arm but a few candidates is solved for: at a candidate's q, an arm whose q is larger is one
@@ -129,8 +108,8 @@ def _best(state: Known, width: Float[Array, ""]) -> Int[Array, " row"]:
         divergence = divergence - zeros * normal.log(1.0 - inside)
         # An arm whose mean is q or more has the larger q; the largest mean is tried first.
         above = state.sums >= q[:, None] * state.pulls
-        known = state.sums / jnp.maximum(state.pulls, 1.0)
-        behind = jnp.where(above, -1.0 - known, divergence - width)
+        mean_of_each = state.sums / jnp.maximum(state.pulls, 1.0)
+        behind = jnp.where(above, -1.0 - mean_of_each, divergence - width)
         candidate = first_best(-behind)
         better = (jnp.min(behind, axis=1) < -CLOSE) & (q < 1.0)
         return _Search(
@@ -150,7 +129,7 @@ class _Search(NamedTuple):
     """The best arm so far, its q, the arm to be tried next, and whether to go on; by row."""
 
     arm: Int[Array, " row"]
-    q: Float[Array, " row"]
+    q: PerRow
     candidate: Int[Array, " row"]
     searching: Bool[Array, " row"]
 

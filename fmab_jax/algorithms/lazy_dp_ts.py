@@ -14,20 +14,21 @@ from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_bes
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Table
 
 
 class Buffers(NamedTuple):
-    """What an agent knows of each arm, and what it holds back.
+    """An agent's state, by arm, and what it holds back.
 
     Attributes:
         pulls: Of each arm, ever.
-        seen: O, rewards of the last buffer that was released: a power of two; 0 for none.
+        released: O, rewards of the last buffer that was released: a power of two; 0 for none.
         mean: Noisy mean of these.
         held: Sum of the rewards since.
     """
 
     pulls: Float[Array, "agent arm"]
-    seen: Float[Array, "agent arm"]
+    released: Float[Array, "agent arm"]
     mean: Float[Array, "agent arm"]
     held: Float[Array, "agent arm"]
 
@@ -61,10 +62,6 @@ class LazyDPTS(Private, IndexPolicy):
         why = "buffers are disjoint data, each with one noise; draws follow from their means"
         return (self.seen(why, over=1, source=self.source),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon."""
-        return {"epsilon": self.noise_level}
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Buffers:
         """Returns the state of agents that know nothing."""
@@ -73,28 +70,22 @@ class LazyDPTS(Private, IndexPolicy):
     @staticmethod
     def choose(state: Buffers, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns the arm of the largest draw; arms that were never pulled come first."""
-        private = 3.0 * jnp.log(slot.time) / (own["epsilon"] * jnp.maximum(state.seen, 1.0))
+        private = 3.0 * jnp.log(slot.time) / (own["epsilon"] * jnp.maximum(state.released, 1.0))
         mean = jnp.clip(state.mean + private, 0.0, 1.0)
-        draw = beta.drawn(slot, mean * state.seen, (1.0 - mean) * state.seen)
-        return first_best(jnp.where(state.seen > 0.0, draw, jnp.inf))
+        draw = beta.drawn(slot, mean * state.released, (1.0 - mean) * state.released)
+        return first_best(jnp.where(state.released > 0.0, draw, jnp.inf))
 
     @staticmethod
-    def update(
-        state: Buffers,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Buffers:
+    def update(state: Buffers, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Buffers:
         """Holds the reward back; a buffer that is full is released, with noise."""
-        size = jnp.maximum(2.0 * state.seen, 1.0)
+        size = jnp.maximum(2.0 * state.released, 1.0)
         # Buffers of 1, 2, ..., O rewards were pulled for before: 2 O - 1 of them.
         full = (pulls > 0.0) & (state.pulls + pulls == 2.0 * size - 1.0)
         held = state.held + rewards
         noise = laplace.quantile(slot.uniform(len(pulls))) / own["epsilon"]
         return Buffers(
             pulls=state.pulls + pulls,
-            seen=jnp.where(full, size, state.seen),
+            released=jnp.where(full, size, state.released),
             mean=jnp.where(full, (held + noise) / size, state.mean),
             held=jnp.where(full, 0.0, held),
         )

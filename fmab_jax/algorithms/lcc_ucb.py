@@ -9,16 +9,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import name_bits
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, first_best, upper_bound
-from fmab_jax.core import graphs
-from fmab_jax.core.exchanges import PEER, Exchange, View
-from fmab_jax.core.exchanges.table import uniform_weights
-from fmab_jax.core.networks import graph_parameter, network
-from fmab_jax.later import nx
+from fmab_jax.algorithms.families.index import Own, Slot, first_best, upper_bound
+from fmab_jax.algorithms.families.talking import OnGraph
+from fmab_jax.core import exchanges, graphs
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.networks import graph_parameter
+from fmab_jax.core.shapes import Truth
 
 
 class Known(NamedTuple):
-    """What an agent knows in an epoch, and which arms it plays.
+    """An agent's state in an epoch, and which arms it plays.
 
     Attributes:
         pulls: Of each arm, in this epoch or sub-epoch.
@@ -36,7 +36,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LCCUCB(IndexPolicy):
+class LCCUCB(OnGraph):
     """LCC-UCB: fresh UCB1 in each epoch, on ceil(K/M) arms of one's own and those recommended.
 
     With K' = ceil(K/M) + M - 1, epoch j = 0, 1, ... lasts K' (K' + 1) 2^j slots. Then every agent
@@ -71,23 +71,11 @@ class LCCUCB(IndexPolicy):
 
     graph: Any = graph_parameter(None, none="all hear all")
 
-    def network(self, agents: int) -> nx.Graph | None:
-        """Returns the graph, if there is one."""
-        return None if self.graph is None else network(self.graph, agents)
-
     def exchange(self, agents: int) -> Exchange:
         """Returns the table of one message each way between every two agents, or on every edge."""
-        graph = self.network(agents)
-        links = agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
-        return Exchange(
-            "recommendations",
-            agents,
-            agents,
-            uniform_weights(agents),
-            links=((PEER, links),),
-            numbers=2 * links,
-            views=(View("every agent" if graph is None else "neighbours", 1),),
-        )
+        edges = self.edges(agents)
+        links, who = ((PEER, edges),), "every agent" if self.graph is None else "neighbours"
+        return exchanges.neighbours("recommendations", agents, links, numbers=2 * edges, who=who)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of an arm's name: that is all that is sent."""
@@ -124,7 +112,7 @@ class LCCUCB(IndexPolicy):
         return first_best(jnp.where(LCCUCB.in_play(state), index, -jnp.inf))
 
     @staticmethod
-    def due(state: Known, slot: Slot, own: Own) -> Bool[Array, ""]:
+    def due(state: Known, slot: Slot, own: Own) -> Truth:
         """Tells whether a sub-epoch is over: D (2^j - 1) + d 2^j times K' (K' + 1) slots."""
         most = jnp.ceil(slot.arms / slot.agents) + own["degree"]
         units = slot.time / (most * (most + 1.0))
@@ -140,17 +128,17 @@ class LCCUCB(IndexPolicy):
         """Agents take up the most played arms of those they hear, and forget their rewards."""
         rows, arms = state.pulls.shape
         arm = jnp.arange(arms, dtype=jnp.int32)
-        told = first_best(state.pulls)[:, None] == arm[None, :]
+        sent = first_best(state.pulls)[:, None] == arm[None, :]
         none = jnp.zeros_like(state.pulls)
         if slot.neighbours.shape[0]:
             # [0, 0] without a graph.
             def hear(so_far: Array, place: Array, said: Array, there: Array) -> Array:
-                return so_far | (told[said] & there[:, None])
+                return so_far | (sent[said] & there[:, None])
 
             recommended = slot.over_neighbours(hear, none > 0.0)
         else:
-            told = told & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
+            sent = sent & (jnp.arange(rows, dtype=jnp.float64) < slot.agents)[:, None]
             # An agent hears all others, and not itself.
-            voices = jnp.sum(told, axis=0, dtype=jnp.int32)[None, :] - told.astype(jnp.int32)
+            voices = jnp.sum(sent, axis=0, dtype=jnp.int32)[None, :] - sent.astype(jnp.int32)
             recommended = voices > 0
         return Known(none, none, state.sticky, recommended, jnp.full_like(state.began, slot.time))

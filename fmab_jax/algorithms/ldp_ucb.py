@@ -6,25 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import BITS, LAPLACE, OUTSIDE, Seen, together
-from fmab_jax.algorithms.families.index import (
-    IndexPolicy,
-    Own,
-    Slot,
-    Tally,
-    first_best,
-    upper_bound,
-)
+from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
 from fmab_jax.algorithms.families.private import Private
-from fmab_jax.core import exchanges, laplace
+from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
+from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.parameters import Flag, parameter
 
 
 @dataclass(frozen=True)
-class LDPUCB(Private, IndexPolicy):
+class LDPUCB(Private, Pooled):
     """LDP-UCB-L, or -B: UCB on rewards that are released with epsilon-local privacy.
 
     L releases r + Laplace(1/epsilon), and its index is mean + sqrt(2 log t / n) + sqrt(32 log t /
@@ -53,20 +47,10 @@ class LDPUCB(Private, IndexPolicy):
     name: ClassVar[str] = "ldp_ucb"
     title: ClassVar[str] = "LDP-UCB"
     source: ClassVar[str] = "Ren, Zhou, Liu and Shroff, arXiv 2007.03121, their code"
-    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
     trusted: ClassVar[str] = "nobody, up to the epsilon of a reward"
 
     bits: bool = parameter(Flag(), "Release a reward as one random bit.", default=False)
-    pooled: bool = parameter(Flag(), "A server pools what is released.", default=False)
-
-    @property
-    def shared(self) -> bool:
-        """Pooled, one row stands for all agents."""
-        return self.pooled
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+    pooled: bool = pooled_parameter("A server pools what is released.")
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Covers every reward as it is released, and so all that follows from it.
@@ -88,22 +72,14 @@ class LDPUCB(Private, IndexPolicy):
 
     def _released(self, who: str) -> Seen:
         """Returns what released rewards tell somebody."""
-        told = "as one random bit" if self.bits else "with noise of its own"
-        why, law = f"each reward is released once, {told}", BITS if self.bits else LAPLACE
+        form = "as one random bit" if self.bits else "with noise of its own"
+        why, law = f"each reward is released once, {form}", BITS if self.bits else LAPLACE
         what = "every released reward"
         return self.seen(why, who, what, over=1, law=law, source=self.source)
 
     def number_bits(self, arms: int) -> int:
         """Returns the bits of a released reward: one where it is a random bit."""
         return 1 if self.bits else super().number_bits(arms)
-
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon and both choices."""
-        return {
-            "epsilon": self.noise_level,
-            "bits": float(self.bits),
-            "pooled": float(self.pooled),
-        }
 
     @staticmethod
     def release(
@@ -128,8 +104,3 @@ class LDPUCB(Private, IndexPolicy):
         index = upper_bound(state.pulls, state.sums, width)
         few = noisy & (state.pulls <= 4.0 * jnp.log(time + 1.0))
         return first_best(jnp.where(few, jnp.inf, index))
-
-    @staticmethod
-    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
-        """Tells that the server hears of every slot, if there is one."""
-        return own["pooled"] > 0.0

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from fmab_jax.algorithms.base import Seen
-from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, Tally, first_best
-from fmab_jax.core import exchanges, normal
+from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best
+from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
+from fmab_jax.core import normal
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.parameters import Flag, parameter
 
 _GDP = "Ou, Avella Medina and Cummings, 2024, arXiv 2407.14879"
 
 
 @dataclass(frozen=True)
-class Thompson(IndexPolicy):
+class Thompson(Pooled):
     """Thompson sampling: the largest of draws from N(s / (n + 1), 1 / (n + 1)), for any rewards.
 
     Alone, s and n are the agent's own sum and pulls. Pooled, a server hears every reward: s and n
@@ -38,19 +38,8 @@ class Thompson(IndexPolicy):
     name: ClassVar[str] = "thompson"
     title: ClassVar[str] = "Thompson sampling"
     source: ClassVar[str] = "Agrawal and Goyal, AISTATS 2013, arXiv 1209.3353, algorithm 2"
-    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
-    trusted: ClassVar[str] = "pooled: the server, with every reward"
 
-    pooled: bool = parameter(Flag(), "A server pools all rewards in every slot.", default=False)
-
-    @property
-    def shared(self) -> bool:
-        """Pooled, one row stands for all agents."""
-        return self.pooled
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+    pooled: bool = pooled_parameter()
 
     def ledger(self, exchange: Exchange) -> tuple[Seen, ...]:
         """Says what the draws hide: a reward moves N(s / (n + 1), 1 / (n + 1)) by 1 / (n + 1).
@@ -58,9 +47,9 @@ class Thompson(IndexPolicy):
         That is 1 / sqrt(n + 1) standard deviations, n >= 1, in each later slot: Gaussian
         differential privacy with mu^2 <= T / 2 for rewards in [0, 1], arms as they were.
         """
-        *told, actions = super().ledger(exchange)
+        *messages, actions = super().ledger(exchange)
         why = "its own draws are μ-GDP, μ² = T / 2, for rewards in [0, 1]: no ε for all horizons"
-        return (*told, actions._replace(why=why, source=_GDP))
+        return (*messages, actions._replace(why=why, source=_GDP))
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
@@ -68,8 +57,3 @@ class Thompson(IndexPolicy):
         count = state.pulls + 1.0
         drawn = normal.quantile(slot.uniform(*count.shape))
         return first_best(state.sums / count + drawn / jnp.sqrt(count))
-
-    @staticmethod
-    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
-        """Tells that the server hears of every slot, if there is one."""
-        return own["pooled"] > 0.0

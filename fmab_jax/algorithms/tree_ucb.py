@@ -13,11 +13,12 @@ from fmab_jax.algorithms.families import tree
 from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, at, first_best
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Table
 from fmab_jax.parameters import Flag, Real, parameter
 
 
 class Known(NamedTuple):
-    """What an agent knows of each arm.
+    """An agent's state, by arm.
 
     Attributes:
         pulls: How often it was pulled, n.
@@ -77,14 +78,6 @@ class TreeUCB(Private, IndexPolicy):
         why = "an arm's tree has epsilon / K, and arms are disjoint data: less leaks"
         return (self.seen(why, source=self.source),)
 
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns epsilon, split and failure."""
-        return {
-            "epsilon": self.noise_level,
-            "split": float(self.split),
-            "failure": self.failure,
-        }
-
     @staticmethod
     def init(rows: int, arms: int, slot: Slot, own: Own) -> Known:
         """Returns the state of agents that know nothing."""
@@ -93,7 +86,8 @@ class TreeUCB(Private, IndexPolicy):
     @staticmethod
     def choose(state: Known, slot: Slot, own: Own) -> Int[Array, " agent"]:
         """Returns the arm of the largest index, which is infinite before the first pull."""
-        epsilon = _per_arm(slot, own)
+        # The privacy of one arm's tree, epsilon_0.
+        epsilon = own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)
         log = jnp.log(slot.horizon)
         covered = log * log * jnp.log(slot.arms * slot.horizon * log / own["failure"])
         total = state.sums + (tree.levels(slot.horizon) / epsilon) * state.noise
@@ -102,20 +96,9 @@ class TreeUCB(Private, IndexPolicy):
         return first_best(jnp.where(state.pulls > 0.0, index, jnp.inf))
 
     @staticmethod
-    def update(
-        state: Known,
-        pulls: Float[Array, "agent arm"],
-        rewards: Float[Array, "agent arm"],
-        slot: Slot,
-        own: Own,
-    ) -> Known:
+    def update(state: Known, pulls: Table, rewards: Table, slot: Slot, own: Own) -> Known:
         """Counts; the pulled arm's sum gets the noise of its blocks."""
-        counted = IndexPolicy.update(state, pulls, rewards, slot, own)
+        after = IndexPolicy.update(state, pulls, rewards, slot, own)
         arm = first_best(pulls)
-        noise = tree.noise(slot, arm, at(counted.pulls, arm), pulls.shape[1])
-        return counted._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))
-
-
-def _per_arm(slot: Slot, own: Own) -> Float[Array, ""]:
-    """Returns epsilon_0, the privacy of one arm's tree."""
-    return own["epsilon"] / jnp.where(own["split"] > 0.0, slot.arms, 1.0)
+        noise = tree.noise(slot, arm, at(after.pulls, arm), pulls.shape[1])
+        return after._replace(noise=jnp.where(pulls > 0.0, noise[:, None], state.noise))

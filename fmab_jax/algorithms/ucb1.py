@@ -6,23 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
-from fmab_jax.algorithms.families.index import (
-    IndexPolicy,
-    Own,
-    Slot,
-    Tally,
-    first_best,
-    upper_bound,
-)
-from fmab_jax.core import exchanges
-from fmab_jax.core.exchanges import Exchange
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.algorithms.families.index import Own, Slot, Tally, first_best, upper_bound
+from fmab_jax.algorithms.families.talking import Pooled, pooled_parameter
+from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
-class UCB1(IndexPolicy):
+class UCB1(Pooled):
     """UCB1: every arm once, then the largest mean + sqrt(alpha log t / n), without privacy.
 
     Alone, t is the slot and n the agent's own pulls. Pooled, a server hears every reward and all
@@ -46,28 +38,12 @@ class UCB1(IndexPolicy):
     name: ClassVar[str] = "ucb1"
     title: ClassVar[str] = "UCB1"
     source: ClassVar[str] = "Auer, Cesa-Bianchi and Fischer, Machine Learning 2002"
-    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
-    trusted: ClassVar[str] = "pooled: the server, with every reward"
 
     alpha: float = parameter(Real(low=0.0), "Of the confidence width.", default=2.0)
-    pooled: bool = parameter(Flag(), "A server pools all rewards in every slot.", default=False)
-
-    @property
-    def shared(self) -> bool:
-        """Pooled, one row stands for all agents."""
-        return self.pooled
-
-    def exchange(self, agents: int) -> Exchange:
-        """Returns the table of a server that hears everybody, or of agents alone."""
-        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+    pooled: bool = pooled_parameter()
 
     @staticmethod
     def choose(state: Tally, slot: Slot, own: Own) -> Int[Array, " row"]:
         """Returns argmax mean + sqrt(alpha log t / n)."""
         width = own["alpha"] * jnp.log(slot.sharing * slot.time)
         return first_best(upper_bound(state.pulls, state.sums, width))
-
-    @staticmethod
-    def due(state: Tally, slot: Slot, own: Own) -> Bool[Array, ""]:
-        """Tells that the server hears of every slot, if there is one."""
-        return own["pooled"] > 0.0

@@ -12,8 +12,8 @@ import numpy as np
 from jax.tree_util import tree_leaves_with_path
 
 from fmab_jax.algorithms.base import Algorithm, Outcome
-from fmab_jax.core.laws import check_everywhere
 from fmab_jax.core.problems import Problem
+from fmab_jax.core.rewards.contract import check_everywhere
 from fmab_jax.errors import Refusal, count, refuse
 from fmab_jax.run import batches
 from fmab_jax.run.contract import PROMISES, asking, broken

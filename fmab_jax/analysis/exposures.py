@@ -29,12 +29,15 @@ from fmab_jax.algorithms.base import (
     Seen,
     ledger_of,
 )
-from fmab_jax.algorithms.families import epochs, index
-from fmab_jax.algorithms.families.elimination import Elimination, EliminationTrial
+from fmab_jax.algorithms.families import epochs, index, index_trial
+from fmab_jax.algorithms.families.elimination import Elimination
+from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.algorithms.families.episodes import Episodes, EpisodesTrial
+from fmab_jax.algorithms.families.rounds import planned
 from fmab_jax.core import keys, samplers
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
 from fmab_jax.run.contract import asking
 
@@ -219,7 +222,7 @@ def _of_a_family(algorithm: Algorithm, exchange: Exchange) -> bool:
     if not isinstance(algorithm, (Elimination, Episodes, index.IndexPolicy)):
         return False
     trial = algorithm.bind(Problem([0.0] * _ARMS, exchange.agents), _SLOTS, exchange=exchange)
-    return isinstance(trial, (EliminationTrial, EpisodesTrial, index.IndexTrial))
+    return isinstance(trial, (EliminationTrial, EpisodesTrial, index_trial.IndexTrial))
 
 
 def _placed(algorithm: Algorithm, exchange: Exchange, row: Seen) -> list[tuple[str, Any]]:
@@ -477,7 +480,7 @@ def _planned(trial: EliminationTrial, *, rounds: int) -> Schedule:
     trial = trial.settled(_instance(jnp.zeros(_ARMS), ()))
 
     def round_of(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Schedule]:
-        number, epoch = epochs.planned(trial, _ARMS, carry[0], jnp.int32(_ARMS), carry[1])
+        number, epoch = planned(trial, _ARMS, carry[0], jnp.int32(_ARMS), carry[1])
         radius = jnp.asarray(trial.filling.radius(epoch), jnp.float64)
         scale = jnp.asarray(trial.filling.noise_scale(epoch), jnp.float64)
         return (number, epoch.pulls), Schedule(epoch.pulls, epoch.fresh, radius, scale)
@@ -584,7 +587,7 @@ class Releases:
     """Rewards that an index policy releases one by one; rows are runs."""
 
     row: Seen
-    trial: index.IndexTrial
+    trial: index_trial.IndexTrial
     root: np.uint32
     size: int
     view: ClassVar[str] = "messages"
@@ -618,7 +621,7 @@ class Releases:
 
 @jax.jit
 def _released(
-    trial: index.IndexTrial,
+    trial: index_trial.IndexTrial,
     root: UInt32[Array, ""],
     seed: UInt32[Array, ""],
     means: Float[Array, " slot"],
@@ -630,7 +633,7 @@ def _released(
         # A mean of 0 or 1 is the reward itself.
         at = jnp.full((1, _ARMS), mean)
         instance = Instance(at, at[0], mean, (at,))
-        return index.rewarded(trial, instance, key, number, arm)
+        return index_trial.rewarded(trial, instance, key, number, arm)
 
     numbers = jnp.arange(1, len(means) + 1, dtype=jnp.int64)
     return jnp.stack([slot(mean, number) for mean, number in zip(means, numbers, strict=True)])

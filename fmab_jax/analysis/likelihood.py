@@ -27,7 +27,7 @@ from fmab_jax.algorithms.families.likelihood import LikelihoodElimination
 from fmab_jax.analysis.theory import checked_means
 from fmab_jax.core.evidence import Prepared
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import TIE
+from fmab_jax.core.instances import TIE
 from fmab_jax.errors import count, flag, refuse
 
 # Most epochs of the table; if growth is near 1 and a run has more, the rest count as one.

@@ -82,7 +82,7 @@ def execute(call: Call) -> None:
     import xarray as xr
 
     from fmab_jax.analysis import theory, words
-    from fmab_jax.core.problems import TIE
+    from fmab_jax.core.instances import TIE
     from fmab_jax.core.rewards import Bernoulli
     from fmab_jax.errors import refuse
     from fmab_jax.sweeps import grid, study_file

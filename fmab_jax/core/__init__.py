@@ -1,1 +1,1 @@
-"""What a trial is made of: pure functions of arrays, problems, graphs and exchanges."""
+"""The parts of a trial: pure functions of arrays, problems, graphs and exchanges."""

@@ -23,9 +23,14 @@ _IN_TURN = 64
 
 def pairwise_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
     """Sums over the first axis pairwise, in one order; a compiler's own depends on the batch."""
+    return _folded(values, lambda size: (size + 1) // 2)
+
+
+def _folded(values: Float[Array, "n ..."], half_of: Callable[[int], int]) -> Float[Array, ...]:
+    """Sums over the first axis by folding what lies past a half onto the values before it."""
     size = values.shape[0]
     while size > 1:
-        half = (size + 1) // 2
+        half = half_of(size)
         pairs = values[: size - half] + values[half:size]
         values = jnp.concatenate([pairs, values[size - half : half]])
         size = half
@@ -76,13 +81,7 @@ def padded_sum(values: Float[Array, "n ..."]) -> Float[Array, ...]:
 
     One order, where a compiler's own depends on the batch; and zeros at the end change no bit.
     """
-    size = values.shape[0]
-    while size > 1:
-        half = 1 << ((size - 1).bit_length() - 1)
-        pairs = values[: size - half] + values[half:size]
-        values = jnp.concatenate([pairs, values[size - half : half]])
-        size = half
-    return values[0]
+    return _folded(values, lambda size: 1 << ((size - 1).bit_length() - 1))
 
 
 def sum_in_turn(values: Float[Array, "n ..."]) -> Float[Array, ...]:
@@ -251,7 +250,7 @@ class Table:
     def __getitem__(self, chosen: Int[Array, " lane"]) -> Table:
         return replace(self, lanes=chosen if self.lanes is None else self.lanes[chosen])
 
-    def read(self, last: UInt32[Array, " lane"] | None = None) -> Float[Array, "row lane"]:
+    def looked_up(self, last: UInt32[Array, " lane"] | None = None) -> Float[Array, "row lane"]:
         """Returns the columns of the chosen lanes, with other places on the last axis if given."""
         lanes = jnp.arange(math.prod(self.sizes)) if self.lanes is None else self.lanes
         place = [x[None, :] for x in jnp.unravel_index(lanes, self.sizes)]
@@ -297,7 +296,7 @@ def fill(
     wanted = need if need.dtype == bool else need > 0
     if any(x.ndim > 1 for x in jax.tree.leaves(value)):
         # Stored first: else the compiler computes them anew for every row.
-        wanted, place = settled(first >= 0, wanted, place)
+        wanted, place = stored(first >= 0, wanted, place)
 
     def back(new: Array, old: Array) -> Array:
         return jnp.where(
@@ -402,7 +401,7 @@ def in_blocks(function: Callable[..., Array], elements: int) -> Callable[..., Ar
     return whole
 
 
-def settled(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
+def stored(sure: Bool[Array, ""], *values: Array) -> tuple[Array, ...]:
     """Returns the values, computed once and stored; without it XLA on CPUs repeats the work.
 
     Args:

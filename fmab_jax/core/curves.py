@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from fmab_jax.core.shapes import Grid, Integer
 from fmab_jax.errors import array_of, choice, count, length, refuse
 
 MAX_POINTS = 10**5
@@ -62,7 +63,7 @@ def time_grid(horizon: int, times: Any = 100, spacing: str = "linear") -> np.nda
 
 def extend(
     curve: Float[Array, " time"],
-    grid: Int[Array, " time"],
+    grid: Grid,
     slot: Int[Array, ...],
     value: Float[Array, ...],
     rate: Float[Array, ...],
@@ -75,11 +76,6 @@ def extend(
     return jnp.where(elapsed > 0.0, value + rate * elapsed, curve)
 
 
-def step(
-    curve: Int[Array, " time"],
-    grid: Int[Array, " time"],
-    slot: Int[Array, ""],
-    value: Int[Array, ""],
-) -> Int[Array, " time"]:
+def step(curve: Grid, grid: Grid, slot: Integer, value: Integer) -> Grid:
     """Sets a counting curve to ``value`` from ``slot`` on, that slot included."""
     return jnp.where(grid >= slot, value, curve)

@@ -135,7 +135,7 @@ def _log_level(
     slope = rewards * (b / (1.0 - (1.0 - q) * b) - a / (1.0 - q * a))
     here, there = slice(None, -1), slice(1, None)
     width = q[there] - q[here]
-    # Where the tangents meet, as a part of the width.
+    # The place where the tangents meet, as a part of the width.
     bend = (slope[here] - slope[there]) * width
     meet = (value[there] - value[here] - slope[there] * width) / jnp.where(bend > 0.0, bend, 1.0)
     inside = value[here] + slope[here] * width * jnp.clip(meet, 0.0, 1.0)
@@ -168,11 +168,11 @@ def evidence(
     """
     places = jax.tree.map(lambda x: x[:, None], given)
     low = low[None, :]
-    told = -rewards * (places.low * low + places.high * (1.0 - high)) - places.offset
+    exponent = -rewards * (places.low * low + places.high * (1.0 - high)) - places.offset
     noises, high_noises = (jnp.broadcast_to(x, low.shape) for x in (noises, high_noises))
-    told = told + noises * places.low_noise + high_noises * places.high_noise
-    largest = jnp.max(told, axis=0)
-    return largest + jnp.log(jnp.sum(jnp.exp(told - largest[None]), axis=0))
+    exponent = exponent + noises * places.low_noise + high_noises * places.high_noise
+    largest = jnp.max(exponent, axis=0)
+    return largest + jnp.log(jnp.sum(jnp.exp(exponent - largest[None]), axis=0))
 
 
 def private_divergence(
@@ -189,10 +189,10 @@ def private_divergence(
         epsilon: Privacy parameter; infinite for none.
     """
     near = _odds(high) - _odds(low) <= epsilon
-    plain = _relative(low, high) + _relative(1.0 - low, 1.0 - high)
+    inside = _relative(low, high) + _relative(1.0 - low, 1.0 - high)
     finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
     far = -finite * low - jnp.log1p(high * jnp.expm1(-finite))
-    return jnp.where(low < high, jnp.maximum(jnp.where(near, plain, far), 0.0), 0.0)
+    return jnp.where(low < high, jnp.maximum(jnp.where(near, inside, far), 0.0), 0.0)
 
 
 def largest_within(
@@ -211,8 +211,8 @@ def largest_within(
     """
     finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
     far = jnp.expm1(-(distance + finite * mean)) / jnp.expm1(-finite)
-    plain = (_odds(near) - _odds(mean) <= epsilon) | jnp.isinf(epsilon)
-    return jnp.where(plain, near, jnp.clip(far, mean, 1.0))
+    inside = (_odds(near) - _odds(mean) <= epsilon) | jnp.isinf(epsilon)
+    return jnp.where(inside, near, jnp.clip(far, mean, 1.0))
 
 
 def _odds(p: Array) -> Array:

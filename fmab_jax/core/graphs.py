@@ -6,9 +6,6 @@ nodes are the agents 0..M-1. Host code only: nothing here is traced.
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import math
 import numbers
 import os
@@ -17,15 +14,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral
-from pathlib import Path
 from typing import Any
-from xml.parsers import expat
 
 import numpy as np
 from jaxtyping import Int
 
+from fmab_jax.core.graph_files import names_file, read
 from fmab_jax.errors import count, did_you_mean, refuse
-from fmab_jax.files import checked_path, read_input
+from fmab_jax.files import checked_path
 from fmab_jax.later import nx
 
 AGENTS_MAX = 1_000_000
@@ -37,13 +33,9 @@ EDGES_MAX = 2_000_000
 HOPS_MAX = 5_000
 """Most nodes of a graph whose hop distances, an M x M table, are computed."""
 
-FILE_MAX = 64 * 2**20
-"""Most bytes of a graph file."""
-
 DRAWS_MAX = 200
 """Draws of a random graph before giving up on a connected one."""
 
-_SUFFIXES = (".txt", ".edgelist", ".csv", ".graphml")
 _ALLOWED = (
     "complete, star, ring, path, grid, regular-D, random, random-P, preferential, preferential-m, "
     "a networkx graph, or a .txt, .edgelist, .csv or .graphml file"
@@ -191,16 +183,11 @@ def distances(graph: nx.Graph) -> Int[np.ndarray, "agent agent"]:
     agents = graph.number_of_nodes()
     refuse_too_far(agents, _shown(graph))
     hops = np.empty((agents, agents), np.int32)
-    for source in range(agents):
-        found = nx.single_source_shortest_path_length(graph, source)
+    for start in range(agents):
+        found = nx.single_source_shortest_path_length(graph, start)
         nodes = np.fromiter(found.keys(), np.int64, agents)
-        hops[source, nodes] = np.fromiter(found.values(), np.int32, agents)
+        hops[start, nodes] = np.fromiter(found.values(), np.int32, agents)
     return hops
-
-
-def eccentricities(graph: nx.Graph) -> Int[np.ndarray, " agent"]:
-    """Returns each agent's largest hop distance, shape [agent]."""
-    return distances(graph).max(axis=1)
 
 
 def diameter(graph: nx.Graph) -> int:
@@ -211,7 +198,7 @@ def diameter(graph: nx.Graph) -> int:
         >>> graphs.diameter(graphs.make("complete", 5)), graphs.diameter(graphs.make("path", 5))
         (1, 4)
     """
-    return int(eccentricities(graph).max())
+    return int(distances(graph).max())
 
 
 def mixing_rate(graph: nx.Graph) -> float:
@@ -235,44 +222,6 @@ def mixing_rate(graph: nx.Graph) -> float:
     return float(np.sort(np.abs(np.linalg.eigvalsh(mixing)))[-2])
 
 
-def sink(graph: nx.Graph) -> int:
-    """Returns the sink agent (Alg. 4): smallest eccentricity, ties to the lowest index."""
-    return int(eccentricities(graph).argmin())
-
-
-def describe(spec: Any) -> Any:
-    """Returns a JSON-able description of what ``make`` or ``components`` is given.
-
-    Texts and sizes stand for themselves. Graph files and networkx graphs, which can change under
-    the same name, come with the SHA-256 of their bytes or of their sorted edges, so that equal
-    descriptions mean equal graphs; networkx graphs of up to 3000 edges with these edges, too.
-
-    Raises:
-        ValueError: If a file is unreadable or a networkx graph is refused.
-    """
-    if isinstance(spec, nx.Graph):
-        graph = _validated(spec, "graph", _shown(spec))
-        edges = sorted((min(edge), max(edge)) for edge in graph.edges())
-        digest = hashlib.sha256(np.array(edges, "<i8").tobytes()).hexdigest()
-        described = {"nodes": len(graph), "edges": len(edges), "sha256": digest}
-        # Attributes of a netCDF file hold 64 KB.
-        return described | ({"edge_list": edges} if len(edges) <= 3000 else {})
-    if isinstance(spec, (str, os.PathLike)):
-        text = str(spec)
-        names = [text] if _names_file(text) and not re.match(r"[0-9x, ]+:", text) else []
-        if not names:
-            names = [part.partition(":")[2].strip() for part in text.split("+")]
-        digests = {
-            name: hashlib.sha256(_content(name, "graph")).hexdigest()
-            for name in names
-            if _names_file(name)
-        }
-        return {"text": text, "sha256": digests} if digests else text
-    if isinstance(spec, Sequence):
-        return [describe(item) for item in spec]
-    return int(spec) if isinstance(spec, numbers.Integral) else spec
-
-
 def _agents(agents: Any) -> int:
     return count("agents", agents, 1, AGENTS_MAX, "choose the number of agents in the graph")
 
@@ -291,8 +240,8 @@ def _make(graph: Any, agents: int, seed: int, field: str) -> nx.Graph:
         found, shown = graph, _shown(graph)
     elif isinstance(graph, (str, os.PathLike)):
         shown = graph if isinstance(graph, str) else str(checked_path(field, graph))
-        if _names_file(shown):
-            found = _read(shown, field)
+        if names_file(shown):
+            found = read(shown, field)
         else:
             return _named(shown, agents, seed, field)
     else:
@@ -444,93 +393,6 @@ def _drawn(
     refuse(field, name, allowed, remedy)
 
 
-def _names_file(text: str) -> bool:
-    return Path(text).suffix.lower() in _SUFFIXES
-
-
-def _content(path: str, field: str) -> bytes:
-    return read_input(path, field, FILE_MAX, "graph file")
-
-
-def _read(path: str, field: str) -> nx.Graph:
-    content = _content(path, field)
-    graph = (_graphml if path.lower().endswith(".graphml") else _edges)(content, path, field)
-    labels = list(graph.nodes)
-    if all(re.fullmatch(r"-?[0-9]{1,18}", str(label)) for label in labels):
-        numbered = {label: int(label) for label in labels}
-        if len(set(numbered.values())) == len(labels):
-            graph = nx.relabel_nodes(graph, numbered)
-    return graph
-
-
-def _edges(content: bytes, path: str, field: str) -> nx.Graph:
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        refuse(field, path, "an edge list in UTF-8 text", "save the file as UTF-8 text")
-    commas = path.lower().endswith(".csv")
-    graph = nx.Graph()
-    for number, line in enumerate(lines, start=1):
-        row = line.split("#", 1)[0].strip()
-        if not row:
-            continue
-        try:
-            cells = next(csv.reader([row], skipinitialspace=True)) if commas else row.split(None, 2)
-        except csv.Error:
-            cells = []
-        cells = [cell.strip() for cell in cells]
-        if commas and not graph and [cell.lower() for cell in cells[:2]] == ["source", "target"]:
-            continue
-        rest = " ".join(cells[2:])
-        if len(cells) < 2 or not all(cells[:2]) or not _ignorable(rest):
-            allowed = "an edge list of two labels a line, an optional weight after them"
-            refuse(field, path, allowed, f"repair line {number}: {row[:40]!r}")
-        graph.add_edge(cells[0], cells[1])
-    return graph
-
-
-def _ignorable(rest: str) -> bool:
-    """Whether what follows the labels is nothing, networkx data or one number.
-
-    Anything else is refused, above all the further neighbours of an adjacency list.
-    """
-    if not rest or (rest.startswith("{") and rest.endswith("}")):
-        return True
-    try:
-        float(rest)
-    except ValueError:
-        return False
-    return True
-
-
-class _Doctype(Exception):
-    """Raised at a DTD, before anything that it declares can expand."""
-
-
-def _graphml(content: bytes, path: str, field: str) -> nx.Graph:
-    def stop(*_: Any) -> None:
-        raise _Doctype
-
-    # Entities can only be declared in a DTD and may expand without bound. The parser itself, not a
-    # search for text, finds it in every encoding.
-    guard = expat.ParserCreate()
-    guard.StartDoctypeDeclHandler = stop
-    try:
-        guard.Parse(content, True)
-    except _Doctype:
-        refuse(field, path, "GraphML without a DTD", "delete the <!DOCTYPE ...> declaration")
-    except (expat.ExpatError, ValueError, LookupError) as error:
-        refuse(field, path, "well-formed GraphML", f"repair the file ({_line(error)})")
-    try:
-        return nx.read_graphml(io.BytesIO(content))
-    except Exception as error:  # networkx reports broken GraphML by half a dozen exception types
-        refuse(field, path, "a GraphML file", f"repair the file ({_line(error)})")
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:80] or type(error).__name__
-
-
 _Run = tuple[int, int, Any]
 """Size of the components, how many of them, their graph."""
 
@@ -603,34 +465,17 @@ def _listed(spec: Any) -> list[_Run]:
         if isinstance(item, nx.Graph):
             runs.append((item.number_of_nodes(), 1, item))
             continue
-        size, graph = item if _is_pair(item) else (item, "complete")
+        pair = isinstance(item, (tuple, list)) and len(item) == 2
+        size, graph = item if pair else (item, "complete")
         refuse_no_size(size, field, item)
         runs.append((count(field, size, 1, AGENTS_MAX, "change the size"), 1, graph))
     return runs
-
-
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, (tuple, list)) and len(item) == 2
 
 
 _KNOWN = re.compile(
     r"complete|star|ring|path|grid|random(-[0-9]*\.?[0-9]+(e-?[0-9]+)?)?|regular-[0-9]{1,9}"
     r"|preferential(-[0-9]{1,9})?"
 )
-
-
-def names_file(text: str) -> bool:
-    """Tells whether a text is the name of a graph file, by its ending."""
-    return _names_file(text)
-
-
-def read(path: str, field: str = "graph") -> nx.Graph:
-    """Returns the graph of a file, not yet validated.
-
-    Raises:
-        ValueError: If it cannot be read.
-    """
-    return _read(path, field)
 
 
 def checked_name(value: Any, field: str = "graph") -> str:

@@ -41,10 +41,7 @@ def quantile(u: Float[Array, ...]) -> Float[Array, ...]:
 
 
 def few_summed(
-    k0: UInt32[Array, ...],
-    k1: UInt32[Array, ...],
-    lane: UInt32[Array, ...],
-    count: Int[Array, ...],
+    k0: UInt32[Array, ...], k1: UInt32[Array, ...], lane: UInt32[Array, ...], count: Int[Array, ...]
 ) -> Float[Array, ...]:
     """Samples sums of ``count`` Laplace(0, 1) variables, not the same number in each; elementwise.
 

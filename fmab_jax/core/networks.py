@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmab_jax.core import graphs
+from fmab_jax.core import graph_files, graphs
 from fmab_jax.errors import length, refuse
 from fmab_jax.files import checked_path
 from fmab_jax.later import nx
@@ -41,10 +41,10 @@ class FixedGraph:
         Raises:
             ValueError: If it is refused by `graphs.validated`.
         """
-        plain = graphs.validated(graph, where)
-        pairs = sorted((min(edge), max(edge)) for edge in plain.edges())
+        made = graphs.validated(graph, where)
+        pairs = sorted((min(edge), max(edge)) for edge in made.edges())
         edges = np.array(pairs, np.int32).reshape(-1, 2)
-        return cls(plain.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
+        return cls(made.number_of_nodes(), edges.tobytes(), name or str(graph.name or ""))
 
     @property
     def pairs(self) -> list[list[int]]:
@@ -79,9 +79,11 @@ class GraphOf(Kind):
             return value
         if isinstance(value, nx.Graph):
             return FixedGraph.of(value, where=name)
-        if isinstance(value, os.PathLike) or (isinstance(value, str) and graphs.names_file(value)):
+        if isinstance(value, os.PathLike) or (
+            isinstance(value, str) and graph_files.names_file(value)
+        ):
             text = value if isinstance(value, str) else str(checked_path(name, value))
-            return FixedGraph.of(graphs.read(text, name), text, name)
+            return FixedGraph.of(graph_files.read(text, name), text, name)
         return graphs.checked_name(value, name)
 
     def plain(self, value: Any) -> Any:
@@ -100,7 +102,7 @@ class GraphOf(Kind):
 
 @dataclass(frozen=True)
 class ComponentsOf(Kind):
-    """What `graphs.components` takes: a text; or a list of sizes, (size, graph) pairs, graphs."""
+    """Components as `graphs.components` takes them: a text, or a list of sizes, pairs, graphs."""
 
     metavar = "SPEC"
 
@@ -108,8 +110,8 @@ class ComponentsOf(Kind):
         """Returns a text as it is, with its files read, and a list as a tuple of values."""
         graph = GraphOf()
         if isinstance(value, str):
-            # What files say is a part of the value; a text of names stands for itself.
-            if not any(graphs.names_file(part) for part in value.replace(":", "+").split("+")):
+            # The content of files is a part of the value; a text of names stands for itself.
+            if not any(graph_files.names_file(part) for part in value.replace(":", "+").split("+")):
                 return value
             value = graphs.parts_of(value)
         if isinstance(value, nx.Graph) or not isinstance(value, Sequence) or not length(value):
@@ -200,9 +202,9 @@ def parts(value: Any, agents: int) -> list[nx.Graph]:
     if isinstance(value, str):
         return graphs.components(value, agents)
 
-    def plain(item: Any) -> Any:
+    def as_made(item: Any) -> Any:
         if isinstance(item, tuple):
-            return item[0], plain(item[1])
+            return item[0], as_made(item[1])
         return item.graph() if isinstance(item, FixedGraph) else item
 
-    return graphs.components([plain(item) for item in value], agents)
+    return graphs.components([as_made(item) for item in value], agents)

@@ -1,4 +1,4 @@
-"""What an output is, and what it is made of: records of trials, and gauges that loops add up."""
+"""Outputs, and what they are made of: records of trials, and gauges that loops add up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
+from fmab_jax.core.shapes import Grid, Integer, PerRow, Table
 from fmab_jax.errors import flag, refuse
 
 
@@ -28,15 +29,15 @@ class Stretch(NamedTuple):
         agents: How many agents a row stands for; 0 for padding.
     """
 
-    start: Int[Array, ""]
-    stop: Int[Array, ""]
-    gap: Float[Array, " row"]
-    share: Float[Array, "row arm"]
-    agents: Float[Array, " row"]
+    start: Integer
+    stop: Integer
+    gap: PerRow
+    share: Table
+    agents: PerRow
 
 
 class Gauge(NamedTuple):
-    """What a loop adds up, stretch by stretch, for an output that needs it.
+    """A sum that a loop adds up, stretch by stretch, for an output that needs it.
 
     All of its functions are traced, and only where somebody asks for the output.
 
@@ -63,18 +64,13 @@ class Gauge(NamedTuple):
         return "agent" in self.dims
 
 
-def gauges_start(
-    asked: tuple[Gauge, ...], rows: int, arms: int, grid: Int[Array, " time"]
-) -> tuple[Any, ...]:
+def gauges_start(asked: tuple[Gauge, ...], rows: int, arms: int, grid: Grid) -> tuple[Any, ...]:
     """Returns what every gauge has at slot 0."""
     return tuple(each.start(rows, arms, grid) for each in asked)
 
 
 def gauged(
-    asked: tuple[Gauge, ...],
-    found: tuple[Any, ...],
-    stretch: Callable[[], Stretch],
-    grid: Int[Array, " time"],
+    asked: tuple[Gauge, ...], found: tuple[Any, ...], stretch: Callable[[], Stretch], grid: Grid
 ) -> tuple[Any, ...]:
     """Returns what every gauge has after a stretch, which is looked at only if there is one."""
     if not asked:
@@ -100,7 +96,7 @@ def gauges_end(asked: tuple[Gauge, ...], found: tuple[Any, ...]) -> dict[str, Ar
 
 
 DIMENSIONS = ("time", "meter", "agent", "arm")
-"""What a value of a seed may be over, in this order."""
+"""Dimensions that a value of a seed may have, in this order."""
 
 
 FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
@@ -113,11 +109,11 @@ FIELDS: dict[str, tuple[np.dtype[Any], bool]] = {
         for name in ("rounds", "active_arms", "chosen_arm", "agents_lost", "agents_worse")
     },
 }
-"""Of each field of an `Outcome` but what is gauged: its type, and whether it is over time."""
+"""Type of each field of an `Outcome` but the gauges, and whether it is over time."""
 
 
 class Record:
-    """What trials of one configuration have recorded.
+    """The trials of one configuration, as they were recorded.
 
     ``record[name]`` is a field of an `Outcome`, or a gauge: [seed, ...]; one by agent is
     [seed, agent, ...].
@@ -161,7 +157,7 @@ class Record:
         values = self._arrays(name)
         if name not in self._gauges or not self._gauges[name].by_agent:
             return values
-        # Where all agents do the same all along, there is one row.
+        # Agents that do the same all along are one row.
         each = values[:, : self.agents]
         return np.broadcast_to(each, (len(each), self.agents, *each.shape[2:]))
 

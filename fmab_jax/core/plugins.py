@@ -27,7 +27,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
-from fmab_jax.errors import Shown, refuse
+from fmab_jax.errors import Refusal, Shown, foreign, place_of, reason_of, refuse
 
 _OURS = Path(__file__).resolve().parents[1]
 
@@ -55,6 +55,35 @@ _executed_as: dict[str, bytes] = {}
 _modules: set[str] = set()
 # Those modules, by name.
 _named: dict[str, ModuleType] = {}
+
+
+@contextlib.contextmanager
+def foreign_refused(
+    field: str, value: Any, allowed: str, remedy: str = "mend it"
+) -> Iterator[None]:
+    """Refuses what a plug-in's code raises, with its reason; a `Refusal` stays as it is."""
+    try:
+        yield
+    except Refusal:
+        raise
+    except BaseException as error:
+        if not foreign(error):
+            raise
+        refuse(field, value, allowed, f"{remedy} ({reason_of(error)}{place_of(error)})")
+
+
+def defined_in(module: Any, kind: Any, *, named: bool = True) -> Iterator[Any]:
+    """Yields the subclasses that a module defines and that have a name, or those that have none."""
+    # A class that has two names in the module is one class.
+    for owner in dict.fromkeys(x for x in vars(module).values() if isinstance(x, type)):
+        if issubclass(owner, kind) and owner.__module__ == module.__name__:
+            if bool(vars(owner).get("name")) == named:
+                yield owner
+
+
+def file_of(owner: type) -> str | None:
+    """Returns the file that defines a class; None where there is none."""
+    return getattr(sys.modules.get(owner.__module__), "__file__", None)
 
 
 def plugin_sources() -> list[Source]:
@@ -106,9 +135,14 @@ def imported_module(name: str) -> ModuleType:
     if file := getattr(module, "__file__", None):
         _modules.add(os.path.realpath(file))
     _named[name] = module
-    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
-        defined_once(inspect.getsource(module).encode(), name)
+    names_once(module, name)
     return module
+
+
+def names_once(module: Any, where: str) -> None:
+    """Refuses a module of whose classes or functions two have one name."""
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # no source, nothing to compare
+        defined_once(inspect.getsource(module).encode(), where)
 
 
 def _forget(helpers: Mapping[str, bytes]) -> None:
@@ -291,8 +325,12 @@ def _imports(path: str, content: bytes, root: _Root) -> Iterator[str]:
         nodes = list(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError, RecursionError):
         return
-    here = os.path.dirname(path)
-    searched = [root.folder, here, *(p for p in sys.path if p and _below(p, root.folder))]
+    here, below = os.path.dirname(path), f"{root.folder}{os.sep}"
+    searched = [
+        root.folder,
+        here,
+        *(p for p in sys.path if p and os.path.realpath(p).startswith(below)),
+    ]
     for node in nodes:
         if isinstance(node, ast.Import):
             names, folders = [alias.name for alias in node.names], searched
@@ -311,10 +349,6 @@ def _imports(path: str, content: bytes, root: _Root) -> Iterator[str]:
                     for each in (f"{stem}.py" * (size > 0), os.path.join(stem, "__init__.py")):
                         if each and (each in _executed_as or os.path.isfile(each)):
                             yield os.path.realpath(each)
-
-
-def _below(path: str, folder: str) -> bool:
-    return os.path.realpath(path).startswith(f"{folder}{os.sep}")
 
 
 def blamed(error: BaseException) -> str:
@@ -369,7 +403,7 @@ def _source_digest(owner: type) -> str:
             whole.update(text.encode())
         except (OSError, TypeError, KeyError):
             for name, value in sorted(vars(each).items()):
-                whole.update(f"{name}={_told(value)};".encode())
+                whole.update(f"{name}={_stated(value)};".encode())
             continue
         if file := getattr(module, "__file__", None):
             root = _root(file).folder
@@ -388,10 +422,10 @@ def code_digest(*parts: Any) -> str:
     """
     whole = hashlib.sha256()
     for part in parts:
-        whole.update(_told(part).encode())
+        whole.update(_stated(part).encode())
         closed = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
         whole.update(
-            repr([_told(x) for x in (*closed, getattr(part, "__defaults__", None))]).encode()
+            repr([_stated(x) for x in (*closed, getattr(part, "__defaults__", None))]).encode()
         )
         module = sys.modules.get(getattr(part, "__module__", None) or "")
         with contextlib.suppress(OSError, TypeError):  # no source
@@ -408,12 +442,12 @@ def _text(module: ModuleType) -> str:
     return inspect.getsource(module)
 
 
-def _told(value: Any) -> str:
+def _stated(value: Any) -> str:
     """Returns what a function does, or a value is, the same in every process."""
     value = getattr(value, "fget", getattr(value, "__func__", value))
     code = value if isinstance(value, CodeType) else getattr(value, "__code__", None)
     if code is not None:
-        return f"{code.co_code.hex()} {code.co_names} {[_told(c) for c in code.co_consts]}"
+        return f"{code.co_code.hex()} {code.co_names} {[_stated(c) for c in code.co_consts]}"
     if isinstance(value, frozenset):
         return repr(sorted(map(repr, value)))
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

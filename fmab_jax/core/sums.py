@@ -164,26 +164,19 @@ def group_sum(
 def _looked_up(
     law: Law, k0: Array, k1: Array, lane: Array, arm: Array, pulls: Array, step: Array, *tables: Any
 ) -> Array:
-    inside, *own = _read(arm, *tables)
+    inside, *own = _columns(arm, *tables)
     below = uniform(k0, k1, lane) <= law.at_most(step, pulls, inside, *own)
     return jnp.where(below, step, step + 1.0)
 
 
-def _read(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
-    return member.read(), *(table.read(arm) for table in parameters)
+def _columns(arm: Array, member: Any, *parameters: Any) -> tuple[Array, ...]:
+    return member.looked_up(), *(table.looked_up(arm) for table in parameters)
 
 
 def _agent_by_agent(
-    law: Law,
-    width: int,
-    k0: Array,
-    k1: Array,
-    lane: Array,
-    arm: Array,
-    pulls: Array,
-    *tables: Any,
+    law: Law, width: int, k0: Array, k1: Array, lane: Array, arm: Array, pulls: Array, *tables: Any
 ) -> Array:
-    member, *parameters = _read(arm, *tables)
+    member, *parameters = _columns(arm, *tables)
     rows = len(member)
     # Agents are handled in blocks: large enough for speed, small enough for memory.
     block = min(rows, _BLOCK)

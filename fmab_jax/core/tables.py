@@ -58,7 +58,7 @@ _INDEX = (*_UNNAMED, "index", "agent", "agents", "id")
 
 
 class Table(NamedTuple):
-    """What a file holds: means, or ratings.
+    """The content of a file: means, or ratings.
 
     Attributes:
         means: The array of means, or None.
@@ -241,7 +241,7 @@ def records(
         refuse(field, f"{shown}, line {begins:,}", "a row of CSV", remedy)
 
 
-# What to do about a cell that is not `is_plain`.
+# The remedy for a cell that is not `is_plain`.
 NOT_PLAIN = "drop the mark of UTF-8, or the space before the quote"
 
 
@@ -371,7 +371,7 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
         lines: The records after the header.
         order: Columns of agent, arm and value.
     """
-    seen: Counter[tuple[str, str, float]] = Counter()
+    counts: Counter[tuple[str, str, float]] = Counter()
     for number, row in lines:
         cells = [cell.strip() for cell in row]
         if not any(cells):
@@ -384,12 +384,12 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
             _refuse_separators(path, number, cells)
             remedy = "give agent, arm and a number in every line"
             refuse("means", f"{path}, line {number}", "an observed rating", remedy)
-        seen[cells[0], cells[1], value + 0.0] += 1
-    agents = numbered("means", str(path), {agent for agent, _, _ in seen}, "agent")
-    arms = numbered("means", str(path), {arm for _, arm, _ in seen}, "arm")
-    levels = sorted({value for _, _, value in seen})
-    observed = {(agent, arm) for agent, arm, _ in seen}
-    if len(observed) < len(agents) * len(arms) or not seen:
+        counts[cells[0], cells[1], value + 0.0] += 1
+    agents = numbered("means", str(path), {agent for agent, _, _ in counts}, "agent")
+    arms = numbered("means", str(path), {arm for _, arm, _ in counts}, "arm")
+    levels = sorted({value for _, _, value in counts})
+    observed = {(agent, arm) for agent, arm, _ in counts}
+    if len(observed) < len(agents) * len(arms) or not counts:
         missing = ((a, b) for a in agents for b in arms if (a, b) not in observed)
         cell = next((f"agent {a}, arm {b}" for a, b in missing), "no line at all")
         remedy = "drop that agent or arm, or add what was observed"
@@ -399,7 +399,7 @@ def _read_ratings(path: Path, lines: Any, order: list[int]) -> Table:
         refuse("means", str(path), allowed, "round the ratings to fewer levels")
     table = np.zeros((len(agents), len(arms), len(levels)))
     place = {value: i for i, value in enumerate(levels)}
-    for (agent, arm, value), times in seen.items():
+    for (agent, arm, value), times in counts.items():
         table[agents[agent], arms[arm], place[value]] = times
     probabilities = table / table.sum(axis=2, keepdims=True)
     return Table(levels=levels, probabilities=probabilities, arm_labels=tuple(arms))

@@ -26,12 +26,13 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, Trial, ledger_of
 from fmab_jax.core import keys
+from fmab_jax.core.binomials import MAX_TRIALS
 from fmab_jax.core.curves import time_grid
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.laws import Looked, is_own, refuse_broken
+from fmab_jax.core.instances import BoundProblem
 from fmab_jax.core.outputs import Output
-from fmab_jax.core.problems import MAX_AGENTS, BoundProblem, Problem
-from fmab_jax.core.samplers import MAX_TRIALS
+from fmab_jax.core.problems import MAX_AGENTS, Problem
+from fmab_jax.core.rewards.contract import Looked, is_own, refuse_broken
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, flag, refuse, whole_class
 from fmab_jax.run import cache, contract, resources, schema
@@ -544,7 +545,7 @@ def run_trials(
             np.full(batch, work.root_seed, np.uint32),
             np.pad(seed, fill, mode="edge"),
         )
-        if not is_own(work.configs[0].bound.law):
+        if not is_own(type(work.configs[0].bound.law)):
             _look_at_law(work.configs[0], arguments[1], *arguments[3:])
         with own_settings(mesh):
             if shared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from functools import partial
 from typing import NamedTuple
 
 import arena_twins as twins
@@ -26,7 +27,7 @@ HORIZON = 300
 SLOTS, SEEDS = 130, 3
 # Numbers of a draw that is rejected until it is right.
 TRIES = 60
-STAR = nx.star_graph(AGENTS - 1)
+STAR, RING, COMPLETE = nx.star_graph(AGENTS - 1), ring(AGENTS), nx.complete_graph(AGENTS)
 STREAMS = {
     "reward": keys.REWARD,
     "choose": keys.NOISE,
@@ -39,126 +40,100 @@ STREAMS = {
 SETTINGS = {
     "uniform play": (fmab.uniform_play(), twins.uniform_play, SHARED),
     "thompson": (fmab.thompson(), twins.thompson, UNEQUAL),
-    "thompson, pooled": (
-        fmab.thompson(pooled=True),
-        functools.partial(twins.thompson, pooled=True),
-        SHARED,
-    ),
+    "thompson, pooled": (fmab.thompson(pooled=True), partial(twins.thompson, pooled=True), SHARED),
     "kl_ucb": (fmab.kl_ucb(), twins.kl_ucb, UNEQUAL),
     "kl_ucb, pooled": (
         fmab.kl_ucb(constant=3.0, pooled=True),
-        functools.partial(twins.kl_ucb, constant=3.0, pooled=True),
+        partial(twins.kl_ucb, constant=3.0, pooled=True),
         SHARED,
     ),
-    "ldp_ucb": (fmab.ldp_ucb(5.0), functools.partial(twins.ldp_ucb, epsilon=5.0), UNEQUAL),
+    "ldp_ucb": (fmab.ldp_ucb(5.0), partial(twins.ldp_ucb, epsilon=5.0), UNEQUAL),
     "ldp_ucb, pooled": (
         fmab.ldp_ucb(1.0, pooled=True),
-        functools.partial(twins.ldp_ucb, epsilon=1.0, pooled=True),
+        partial(twins.ldp_ucb, epsilon=1.0, pooled=True),
         SHARED,
     ),
     "ldp_ucb, bits": (
         fmab.ldp_ucb(1.0, bits=True),
-        functools.partial(twins.ldp_ucb, epsilon=1.0, bits=True),
+        partial(twins.ldp_ucb, epsilon=1.0, bits=True),
         SHARED,
     ),
     "ldp_ucb, bits, pooled": (
         fmab.ldp_ucb(2.0, bits=True, pooled=True),
-        functools.partial(twins.ldp_ucb, epsilon=2.0, bits=True, pooled=True),
+        partial(twins.ldp_ucb, epsilon=2.0, bits=True, pooled=True),
         UNEQUAL,
     ),
-    "adap_ucb": (fmab.adap_ucb(1.0), functools.partial(twins.adap_ucb, epsilon=1.0), SHARED),
+    "adap_ucb": (fmab.adap_ucb(1.0), partial(twins.adap_ucb, epsilon=1.0), SHARED),
     "adap_ucb, hardly private": (
         fmab.adap_ucb(50.0, alpha=0.5),
-        functools.partial(twins.adap_ucb, epsilon=50.0, alpha=0.5),
+        partial(twins.adap_ucb, epsilon=50.0, alpha=0.5),
         UNEQUAL,
     ),
     "adap_ucb, kl": (
         fmab.adap_ucb(10.0, alpha=0.7, kl=True),
-        functools.partial(twins.adap_ucb, epsilon=10.0, alpha=0.7, kl=True),
+        partial(twins.adap_ucb, epsilon=10.0, alpha=0.7, kl=True),
         UNEQUAL,
     ),
-    "lazy_dp_ts": (fmab.lazy_dp_ts(1.0), functools.partial(twins.lazy_dp_ts, epsilon=1.0), SHARED),
+    "lazy_dp_ts": (fmab.lazy_dp_ts(1.0), partial(twins.lazy_dp_ts, epsilon=1.0), SHARED),
     "lazy_dp_ts, hardly private": (
         fmab.lazy_dp_ts(50.0),
-        functools.partial(twins.lazy_dp_ts, epsilon=50.0),
+        partial(twins.lazy_dp_ts, epsilon=50.0),
         UNEQUAL,
     ),
     "lcc_ucb": (fmab.lcc_ucb(), twins.lcc_ucb, SHARED),
-    "lcc_ucb, ring": (
-        fmab.lcc_ucb("ring"),
-        functools.partial(twins.lcc_ucb, graph=ring(AGENTS)),
-        SHARED,
-    ),
-    "lcc_ucb, star": (
-        fmab.lcc_ucb(STAR),
-        functools.partial(twins.lcc_ucb, graph=STAR),
-        SHARED,
-    ),
-    "dducb": (fmab.dducb(), functools.partial(twins.dducb, graph=ring(AGENTS)), SHARED),
+    "lcc_ucb, ring": (fmab.lcc_ucb("ring"), partial(twins.lcc_ucb, graph=RING), SHARED),
+    "lcc_ucb, star": (fmab.lcc_ucb(STAR), partial(twins.lcc_ucb, graph=STAR), SHARED),
+    "dducb": (fmab.dducb(), partial(twins.dducb, graph=RING), SHARED),
     "dducb, plain": (
         fmab.dducb(accelerated=False),
-        functools.partial(twins.dducb, graph=ring(AGENTS), accelerated=False),
+        partial(twins.dducb, graph=RING, accelerated=False),
         SHARED,
     ),
     "dducb, star": (
         fmab.dducb(STAR, eta=1.5, sigma=0.7),
-        functools.partial(twins.dducb, graph=STAR, eta=1.5, sigma=0.7),
+        partial(twins.dducb, graph=STAR, eta=1.5, sigma=0.7),
         SHARED,
     ),
     "dducb, star, plain": (
         fmab.dducb(STAR, accelerated=False),
-        functools.partial(twins.dducb, graph=STAR, accelerated=False),
+        partial(twins.dducb, graph=STAR, accelerated=False),
         SHARED,
     ),
-    "dducb, complete": (
-        fmab.dducb("complete"),
-        functools.partial(twins.dducb, graph=nx.complete_graph(AGENTS)),
-        SHARED,
-    ),
-    "dec_ucb": (fmab.dec_ucb(), functools.partial(twins.dec_ucb, graph=ring(AGENTS)), SHARED),
-    "dec_ucb, star": (
-        fmab.dec_ucb(STAR),
-        functools.partial(twins.dec_ucb, graph=STAR),
-        SHARED,
-    ),
+    "dducb, complete": (fmab.dducb("complete"), partial(twins.dducb, graph=COMPLETE), SHARED),
+    "dec_ucb": (fmab.dec_ucb(), partial(twins.dec_ucb, graph=RING), SHARED),
+    "dec_ucb, star": (fmab.dec_ucb(STAR), partial(twins.dec_ucb, graph=STAR), SHARED),
 }
 SETTINGS |= {
     "gossip_ucb": (
         fmab.gossip_ucb(radius="scaled"),
-        functools.partial(twins.gossip_ucb, graph=nx.complete_graph(AGENTS), scaled=True),
+        partial(twins.gossip_ucb, graph=COMPLETE, scaled=True),
         UNEQUAL,
     ),
-    "gossip_ucb, theory": (
-        fmab.gossip_ucb(ring(AGENTS)),
-        functools.partial(twins.gossip_ucb, graph=ring(AGENTS)),
-        SHARED,
-    ),
+    "gossip_ucb, theory": (fmab.gossip_ucb(RING), partial(twins.gossip_ucb, graph=RING), SHARED),
     "gossip_ucb, star": (
         fmab.gossip_ucb(STAR, radius="scaled"),
-        functools.partial(twins.gossip_ucb, graph=STAR, scaled=True),
+        partial(twins.gossip_ucb, graph=STAR, scaled=True),
         SHARED,
     ),
     "fed_ucb": (
         fmab.fed_ucb(3000.0, "ring", radius="scaled"),
-        functools.partial(
-            twins.gossip_ucb, graph=nx.cycle_graph(AGENTS), scaled=True, epsilon=3000.0
-        ),
+        partial(twins.gossip_ucb, graph=RING, scaled=True, epsilon=3000.0),
         SHARED,
     ),
     "fed_ucb, theory": (
         fmab.fed_ucb(50.0),
-        functools.partial(twins.gossip_ucb, graph=nx.complete_graph(AGENTS), epsilon=50.0),
+        partial(twins.gossip_ucb, graph=COMPLETE, epsilon=50.0),
         UNEQUAL,
     ),
     "fed_ucb, star": (
         fmab.fed_ucb(400.0, STAR, radius="scaled"),
-        functools.partial(twins.gossip_ucb, graph=STAR, scaled=True, epsilon=400.0),
+        partial(twins.gossip_ucb, graph=STAR, scaled=True, epsilon=400.0),
         UNEQUAL,
     ),
-    "tree_ucb": (fmab.tree_ucb(50.0), functools.partial(twins.tree_ucb, epsilon=50.0), UNEQUAL),
+    "tree_ucb": (fmab.tree_ucb(50.0), partial(twins.tree_ucb, epsilon=50.0), UNEQUAL),
     "tree_ucb, split": (
         fmab.tree_ucb(2000.0, split=True, failure=0.5),
-        functools.partial(twins.tree_ucb, epsilon=2000.0, split=True, failure=0.5),
+        partial(twins.tree_ucb, epsilon=2000.0, split=True, failure=0.5),
         SHARED,
     ),
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -18,7 +18,7 @@ import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import base
-from fmab_jax.algorithms.families import alone, epochs
+from fmab_jax.algorithms.families import alone, epochs, rounds
 from fmab_jax.core import exchanges as exchange
 from fmab_jax.core import laplace
 from fmab_jax.run import batches
@@ -50,108 +50,38 @@ def gossip_on_a_path(tolerance: float) -> reference.Exchange:
     return reference.Exchange(5, 5, (0.2,) * 5, played.slots - 1, 0, pairs, pairs)
 
 
+FEW, SOME = (partial(fmab.cdp_mab, participation=share) for share in (0.4, 0.6))
+FLOODING, PATH = (partial(fmab.ddp_mab, graph=graph) for graph in (UNEVEN, "path"))
+PRIVATE = partial(FLOODING, private_waiting=True)
+ON_A_PATH, ON_A_RING = (partial(fmab.hdp_mab, components=f"5:{each}") for each in ("path", "ring"))
+BY_COMPONENTS = partial(fmab.hdp_mab, components=THREE_AND_TWO, weights="components")
+GOSSIP = partial(PATH, protocol="gossip", tolerance=0.01)
+SERVER, SINKS = reference.server(5), reference.sinks([nx.path_graph(5)])
+FLOODED, FLOODED_PATH = (reference.flooding(graph) for graph in (UNEVEN, nx.path_graph(5)))
 # name: (means [agent, arm], horizon, epsilon, package's algorithm, reference's exchange, rules)
 SETTINGS = {
-    "server": (ALIKE, 3000, 0.5, fmab.cdp_mab, reference.server(5), {}),
-    "server, no noise": (ALIKE, 3000, None, fmab.cdp_mab, reference.server(5), {}),
-    "server, private": (ALIKE, 3000, 0.03, fmab.cdp_mab, reference.server(5), {}),
-    "server, budget": (ALIKE, 3000, 0.5, fmab.cdp_mab, reference.server(5), {"rounds": 2}),
+    "server": (ALIKE, 3000, 0.5, fmab.cdp_mab, SERVER, {}),
+    "server, no noise": (ALIKE, 3000, None, fmab.cdp_mab, SERVER, {}),
+    "server, private": (ALIKE, 3000, 0.03, fmab.cdp_mab, SERVER, {}),
+    "server, budget": (ALIKE, 3000, 0.5, fmab.cdp_mab, SERVER, {"rounds": 2}),
     "server, budget and gap": (
-        ALIKE,
-        3000,
-        0.5,
-        fmab.cdp_mab,
-        reference.server(5),
-        {"rounds": 3, "schedule_gap": 0.35},
+        *(ALIKE, 3000, 0.5, fmab.cdp_mab, SERVER, {"rounds": 3, "schedule_gap": 0.35}),
     ),
-    "server, few": (
-        ALIKE,
-        4000,
-        0.5,
-        functools.partial(fmab.cdp_mab, participation=0.4),
-        reference.server(5, 0.4),
-        {},
-    ),
-    "server, few, private": (
-        ALIKE,
-        4000,
-        0.03,
-        functools.partial(fmab.cdp_mab, participation=0.4),
-        reference.server(5, 0.4),
-        {},
-    ),
-    "server, few, unequal": (
-        UNEQUAL,
-        4000,
-        0.5,
-        functools.partial(fmab.cdp_mab, participation=0.6),
-        reference.server(5, 0.6),
-        {"rounds": 4},
-    ),
-    "server, unequal": (UNEQUAL, 3000, 0.2, fmab.cdp_mab, reference.server(5), {}),
-    "flooding": (
-        ALIKE,
-        3000,
-        0.2,
-        functools.partial(fmab.ddp_mab, graph=UNEVEN),
-        reference.flooding(UNEVEN),
-        {},
-    ),
-    "flooding, unequal": (
-        UNEQUAL,
-        3000,
-        0.5,
-        functools.partial(fmab.ddp_mab, graph="path"),
-        reference.flooding(nx.path_graph(5)),
-        {"rounds": 3},
-    ),
-    "flooding, private waits": (
-        ALIKE,
-        3000,
-        0.05,
-        functools.partial(fmab.ddp_mab, graph=UNEVEN, private_waiting=True),
-        reference.flooding(UNEVEN),
-        {},
-    ),
+    "server, few": (ALIKE, 4000, 0.5, FEW, reference.server(5, 0.4), {}),
+    "server, few, private": (ALIKE, 4000, 0.03, FEW, reference.server(5, 0.4), {}),
+    "server, few, unequal": (UNEQUAL, 4000, 0.5, SOME, reference.server(5, 0.6), {"rounds": 4}),
+    "server, unequal": (UNEQUAL, 3000, 0.2, fmab.cdp_mab, SERVER, {}),
+    "flooding": (ALIKE, 3000, 0.2, FLOODING, FLOODED, {}),
+    "flooding, unequal": (UNEQUAL, 3000, 0.5, PATH, FLOODED_PATH, {"rounds": 3}),
+    "flooding, private waits": (ALIKE, 3000, 0.05, PRIVATE, FLOODED, {}),
     "sinks, unequal, private waits": (
-        UNEQUAL,
-        2500,
-        0.05,
-        functools.partial(fmab.hdp_mab, components="5:path", private_waiting=True),
-        reference.sinks([nx.path_graph(5)]),
-        {},
+        *(UNEQUAL, 2500, 0.05, partial(ON_A_PATH, private_waiting=True), SINKS, {}),
     ),
-    "gossip": (
-        ALIKE,
-        3000,
-        0.2,
-        functools.partial(fmab.ddp_mab, graph="path", protocol="gossip", tolerance=0.01),
-        gossip_on_a_path(0.01),
-        {},
-    ),
-    "sinks": (
-        ALIKE,
-        2500,
-        0.5,
-        functools.partial(fmab.hdp_mab, components="5:path"),
-        reference.sinks([nx.path_graph(5)]),
-        {},
-    ),
-    "sinks, unequal": (
-        UNEQUAL,
-        2500,
-        0.5,
-        functools.partial(fmab.hdp_mab, components="5:ring"),
-        reference.sinks([nx.cycle_graph(5)]),
-        {},
-    ),
+    "gossip": (ALIKE, 3000, 0.2, GOSSIP, gossip_on_a_path(0.01), {}),
+    "sinks": (ALIKE, 2500, 0.5, ON_A_PATH, SINKS, {}),
+    "sinks, unequal": (UNEQUAL, 2500, 0.5, ON_A_RING, reference.sinks([nx.cycle_graph(5)]), {}),
     "sinks, by components": (
-        UNEQUAL,
-        2500,
-        0.1,
-        functools.partial(fmab.hdp_mab, components=THREE_AND_TWO, weights="components"),
-        reference.sinks(PARTS, "components"),
-        {},
+        *(UNEQUAL, 2500, 0.1, BY_COMPONENTS, reference.sinks(PARTS, "components"), {}),
     ),
     "single": (ALIKE, 6000, 0.5, fmab.single_mab, None, {}),
     "single, unequal": (UNEQUAL, 6000, 0.5, fmab.single_mab, None, {"rounds": 2}),
@@ -245,54 +175,20 @@ def compare_with_reference(name: str, slow_runs: int, seeds: int) -> dict[str, f
 QUICK = ("server, private", "flooding", "flooding, private waits")
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SETTINGS]
 )
-def test_the_loop_has_the_law_of_the_slow_reference(name):
+def test_the_loop_has_the_law_of_the_slow_reference(name, times):
     """Would catch any misreading of the algorithms: schedule, noise, waits, cuts, links, argmax."""
-    p = compare_with_reference(name, slow_runs=1500, seeds=20_000)
+    p = compare_with_reference(name, slow_runs=1500 * times, seeds=20_000 * times)
     assert min(p.values()) > ALPHA, p
-
-
-@pytest.mark.slow
-def test_private_waits_go_by_the_noise_that_is_sent():
-    """Would catch waits that stay un-noised, and a parameter that changes what it should not.
-
-    Nobody waits on a complete graph; without noise there is nothing to go by but rewards.
-    """
-    means, horizon, epsilon, *_ = SETTINGS["flooding, private waits"]
-    problem = fmab.Problem(means)
-
-    def waited(noise, graph, private, seeds=4000, **more):
-        algorithm = fmab.ddp_mab(noise, graph, private_waiting=private)
-        return fmab.simulate(algorithm, problem, horizon, seeds, times=3, **more)
-
-    bare, noisy = (waited(epsilon, UNEVEN, private) for private in (False, True))
-    assert float(noisy.waiting_regret[:, -1].mean()) > 1.1 * float(
-        bare.waiting_regret[:, -1].mean()
-    )
-    p = same_law(noisy.waiting_regret.values[:, -1], bare.waiting_regret.values[:, -1])
-    assert p < ALPHA
-    alone = waited(epsilon, UNEVEN, True, sum_agents=False)
-    assert alone.regret.identical(noisy.regret)
-    for noise, graph in ((None, UNEVEN), (epsilon, "complete")):
-        first, second = (waited(noise, graph, private, 64) for private in (False, True))
-        assert np.allclose(first.regret, second.regret, rtol=1e-12)
-        assert np.array_equal(first.waiting_regret, second.waiting_regret)
 
 
 def test_private_waiting_is_told_where_it_is_on():
     """Would catch a figure that does not say what its agents go by."""
     off, on = (fmab.ddp_mab(1.0, "ring", private_waiting=private) for private in (False, True))
     assert on.settings() == off.settings() | {"private_waiting": "private waiting = yes"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_loop_has_the_law_of_the_slow_reference_at_length(name):
-    """As above, with ten times the draws."""
-    p = compare_with_reference(name, slow_runs=15_000, seeds=200_000)
-    assert min(p.values()) > ALPHA, p
 
 
 @pytest.mark.slow
@@ -331,16 +227,10 @@ def oracle_p_values(seeds: int) -> dict[str, float]:
     return p
 
 
-def test_elimination_probabilities_are_the_exact_ones():
+@pytest.mark.parametrize("seeds", [200_000, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_elimination_probabilities_are_the_exact_ones(seeds):
     """Would catch an error in C(r), the noise or the history too small for a sampled reference."""
-    p = oracle_p_values(200_000)
-    assert min(p.values()) > ALPHA, min(p, key=p.get)
-
-
-@pytest.mark.slow
-def test_elimination_probabilities_are_the_exact_ones_at_length():
-    """As above, with a million seeds a cell."""
-    p = oracle_p_values(1_000_000)
+    p = oracle_p_values(seeds)
     assert min(p.values()) > ALPHA, min(p, key=p.get)
 
 
@@ -420,137 +310,6 @@ def test_compacting_arms_changes_nothing(problem):
         np.testing.assert_array_equal(moved, still)
     few = found[0].active_arms
     assert (few == 1).any() and int(found[0].rounds.max()) >= 4
-
-
-@pytest.mark.slow
-def test_agents_alone_that_lose_the_best_arm_are_all_counted():
-    """Would catch the agents that lost the best arm counted as one, or as their largest number."""
-    # Agents 1, 3 and 4 have another best arm of their own than the global one.
-    data = run(fmab.single_mab(None), horizon=10**7, seeds=200)
-    np.testing.assert_array_equal(data.agents_lost.values, 3)
-    np.testing.assert_array_equal(data.chosen_arm.values, 0)
-    np.testing.assert_allclose(data.final_gap.values, np.mean([0, 0.18, 0, 0.3, 0.18]), rtol=1e-12)
-    np.testing.assert_array_equal(data.agents_worse.values, 3)
-
-
-@pytest.mark.slow
-def test_agents_that_explore_play_no_worse_arm():
-    """Would catch seeds said to play a worse arm because some agent still explores."""
-    problem = fmab.Problem([0.9, 0.6, 0.1], agents=5)
-    data = fmab.simulate(fmab.single_mab(None), problem, horizon=1500, seeds=200)
-    mixed = (data.chosen_arm == 0) & (data.final_gap > 0)
-    assert int(mixed.sum()) > 10
-    # Whoever kept the best arm, and has one arm left, plays the best one.
-    assert int(data.agents_lost.sum()) == 0 and not data.worse_arm_played.any()
-
-
-@pytest.mark.slow
-def test_what_is_played_at_the_horizon_costs_its_gap():
-    """Would catch a final gap of another arm than the one that is played, or in other units."""
-    times = [9_999, 10_000]
-    for algorithm in (fmab.cdp_mab(0.5, rounds=2, schedule_gap=0.9), fmab.cdp_mab(0.5)):
-        data = run(algorithm, horizon=10_000, times=times)
-        rate = np.diff(data.regret.values, axis=1)[:, 0]
-        np.testing.assert_allclose(rate, 5 * data.final_gap.values, atol=1e-6)
-    # A budget that is spent at once leaves a worse arm in some seeds, and the table counts them.
-    hasty = run(fmab.cdp_mab(0.03, rounds=1, schedule_gap=1.0), horizon=10_000, times=times)
-    rate = np.diff(hasty.regret.values, axis=1)[:, 0]
-    np.testing.assert_allclose(rate, 5 * hasty.final_gap.values, atol=1e-6)
-    assert 0 < int(hasty.worse_arm_played.sum()) < hasty.sizes["seed"]
-    np.testing.assert_array_equal(hasty.worse_arm_played.values, rate > 1e-6)
-
-
-def test_certain_rewards_give_the_run_computed_by_hand():
-    """Would catch a schedule, a regret rate or a link charge that is off by a slot or a factor."""
-    sure = run(fmab.cdp_mab(None), fmab.Problem([1.0, 0.0, 0.0], agents=4), 1000, 5, times=1000)
-    # S_1 = ceil(8 log(8 x 3 x 1000) / (4 / 4)) = 81 pulls; 2 C(1) = 0.25 < 1 ends it.
-    pulls = math.ceil(8 * math.log(8 * 3 * 1000) / (4 * 0.25))
-    slots = np.arange(1, 1001)
-    expected = 4 * (2 / 3) * np.minimum(slots, 3 * pulls)
-    np.testing.assert_allclose(sure.regret.values, np.tile(expected, (5, 1)), rtol=1e-12)
-    links = sure.links.sel(meter="server").values[0]
-    np.testing.assert_array_equal(links, 4 * (slots >= 3 * pulls))
-
-
-# Algorithms whose shapes repeat, so that hundreds of settings need six compilations.
-def generated(rng: np.random.Generator):
-    agents, arms = 6, 5
-    epsilon = None if rng.random() < 0.15 else float(10 ** rng.uniform(-2, 1))
-    rules = {"rounds": None if rng.random() < 0.5 else int(rng.integers(1, 8))}
-    if rng.random() < 0.3:
-        rules["schedule_gap"] = float(rng.uniform(0.02, 1.0))
-    kind = rng.integers(4)
-    if kind == 0:
-        share = float(rng.choice([0.1, 0.34, 0.5, 0.8, 1.0]))
-        algorithm = fmab.cdp_mab(epsilon, participation=share, **rules)
-    elif kind == 1:
-        graph = str(rng.choice(["random", "path", "star", "ring", "grid"]))
-        algorithm = fmab.ddp_mab(epsilon, graph, **rules)
-    elif kind == 2:
-        spec = str(rng.choice(["6:path", "3x2:path", "2x3", "5:star+1", "6:ring"]))
-        algorithm = fmab.hdp_mab(epsilon, spec, **rules)
-    else:
-        algorithm = fmab.single_mab(epsilon, **rules)
-    if rng.random() < 0.5:
-        problem = fmab.Problem.uniform(agents, arms)
-    else:
-        problem = fmab.Problem.heterogeneous(agents, arms, float(rng.uniform(0.1, 1)))
-    horizon = int(10 ** rng.uniform(0, 6))
-    return algorithm, problem, horizon
-
-
-@pytest.mark.slow
-def test_invariants_hold_in_many_settings():
-    """Would catch negative or decreasing regret, links that no round explains, lost time, arms that
-    come back, budgets overspent, and choices without a decision."""
-    rng = np.random.default_rng(7)
-    seen = set()
-    for number in range(520):
-        algorithm, problem, horizon = generated(rng)
-        first = int(rng.integers(2**31))
-        data = fmab.simulate(
-            algorithm, problem, horizon, range(first, first + 32), times=[0, horizon], batch=32
-        )
-        note = (number, algorithm, horizon)
-        regret, waiting = data.regret.values, data.waiting_regret.values
-        agents, slots = problem.agents, horizon
-        assert np.isfinite(regret).all() and (regret[:, 0] == 0).all(), note
-        assert (np.diff(regret, axis=1) >= -1e-9).all(), note
-        assert (regret[:, -1] <= agents * slots + 1e-6).all(), note
-        assert (waiting >= 0).all() and (waiting <= regret + 1e-6).all(), note
-        rounds, budget = data.rounds_made.values, algorithm.rounds or math.inf
-        assert (rounds >= 0).all() and (rounds <= budget).all(), note
-        table = algorithm.exchange(agents)
-        for meter, each in table.links:
-            series = data.links.sel(meter=meter.name).values
-            np.testing.assert_array_equal(series[:, -1], rounds * each, str(note))
-        assert data.sizes["meter"] == {"single": 0, "cdp": 1, "ddp": 2, "hdp": 3}[algorithm.name]
-        active, arm = data.active_arms.values, data.chosen_arm.values
-        assert ((active >= 1) & (active <= problem.arms)).all(), note
-        if algorithm.name != "single":
-            decided = (active == 1) | (rounds == budget)
-            np.testing.assert_array_equal(arm >= 0, decided, str(note))
-            # Waiting costs at most rounds + 1 waits of the worst arm.
-            waited = (rounds + 1) * table.wait * agents
-            assert (waiting[:, -1] <= waited + 1e-9).all(), note
-            lost = data.agents_lost.values
-            assert set(np.unique(lost)) <= {0, agents}, note
-            # The only arm left, where no best arm was lost, is a best one.
-            good = (active == 1) & (lost == 0)
-            final = data.final_gap.values
-            assert (final[good] == 0).all(), note
-            # A set that lost every best arm plays a worse one, once it has decided.
-            assert (final[decided & (lost > 0)] > 0).all(), note
-            worse = data.agents_worse.values
-            np.testing.assert_array_equal(worse, agents * (decided & (final > 0)), str(note))
-        np.testing.assert_array_equal(data.worse_arm_played, data.agents_worse > 0, str(note))
-        assert (data.agents_worse <= agents).all(), note
-        seen.add((algorithm.name, problem.homogeneous, rules_of(algorithm)))
-    assert len(seen) >= 14
-
-
-def rules_of(algorithm) -> bool:
-    return algorithm.rounds is not None
 
 
 # Global means of Shi and Shen's (AAAI 2021) setting; an agent's own are these times its weights.
@@ -644,16 +403,16 @@ def test_a_budget_that_is_spent_decides_for_the_first_of_the_best():
     One round, for a gap of 1: S_1 = ceil(8 log(8 x 4 x 3000) / 5) = 19, and arms 1 and 2 tie.
     """
     problem = fmab.Problem(np.tile([0.0, 1.0, 1.0, 0.0], (5, 1)))
-    for rounds, pulls in ((1, 19), (2, 20)):
-        algorithm = fmab.cdp_mab(None, rounds=rounds, schedule_gap=1.0)
+    for budget, pulls in ((1, 19), (2, 20)):
+        algorithm = fmab.cdp_mab(None, rounds=budget, schedule_gap=1.0)
         data = fmab.simulate(algorithm, problem, 3000, 20_000, times=3)
         assert math.ceil(8 * math.log(8 * 4 * 3000) / 5) == 19
         slots = 4 * 19 + 2 * (pulls - 19)
         assert slots < 1000
-        for name, expected in (("rounds_made", rounds), ("chosen_arm", 1), ("active_arms", 2)):
+        for name, expected in (("rounds_made", budget), ("chosen_arm", 1), ("active_arms", 2)):
             np.testing.assert_array_equal(data[name].values, expected, name)
         np.testing.assert_allclose(data.regret.values, 5 * 0.5 * 4 * 19, rtol=1e-12)
-        np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (rounds - 1)))
+        np.testing.assert_array_equal(data.numbers_sent.values, 5 * (4 + 2 * (budget - 1)))
 
 
 def test_an_epoch_is_planned_from_what_is_known():
@@ -669,7 +428,7 @@ def test_an_epoch_is_planned_from_what_is_known():
             filling=filling, shared=False,
         )  # fmt: skip
         with jax.enable_x64(True):
-            number, epoch = epochs.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
+            number, epoch = rounds.planned(trial, 7, jnp.int32(2), jnp.int32(4), jnp.float64(30.0))
         return int(number), epoch
 
     for wanted, pulls in ((80.0, 80), (12.0, 31), (30.0, 31), (1e9, 931)):
@@ -683,12 +442,12 @@ def test_an_epoch_is_planned_from_what_is_known():
         with jax.enable_x64(True):
             for late, fits in ((0, True), (-1, False)):
                 cut = SimpleNamespace(shared=False, horizon=np.int64(10 + 4 * (pulls - 30) + late))
-                ended, slot = epochs.explored_by(cut, epoch, jnp.int64(10))
+                ended, slot = rounds.explored_by(cut, epoch, jnp.int64(10))
                 assert (bool(ended), int(slot)) == (fits, cut.horizon)
 
 
 @pytest.mark.parametrize(
-    ("active", "rounds", "lost", "gap", "chosen", "worse", "final"),
+    ("active", "done", "lost", "gap", "chosen", "worse", "final"),
     [
         (1, 3, False, 0.0, 2, 0, 0.0),
         (1, 3, True, 0.25, 2, 5, 0.25),
@@ -700,26 +459,26 @@ def test_an_epoch_is_planned_from_what_is_known():
         (3, 5, False, 0.0, 2, 0, 0.0),
     ],
 )
-def test_an_outcome_tells_what_was_decided(active, rounds, lost, gap, chosen, worse, final):
+def test_an_outcome_tells_what_was_decided(active, done, lost, gap, chosen, worse, final):
     """Would catch an arm said to be played while agents explore, a budget spent a round late, lost
     agents counted as one, or the regret of another arm from the last epoch on."""
     filling = SimpleNamespace(budget=lambda own: 4.0)
     trial = SimpleNamespace(filling=filling, own={}, agents=np.float64(5), waits=False)
     with jax.enable_x64(True):
         grid, blank = jnp.array([50, 70, 90]), jnp.array([1.0, 2.0, 3.0])
-        clock = epochs.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
-        decision = epochs.Decision(
+        clock = rounds.Clock(jnp.int64(60), jnp.float64(7.0), jnp.float64(0.0), blank, blank[:0])
+        decision = rounds.Decision(
             *(jnp.int32(active), jnp.int32(2), jnp.float64(gap), jnp.bool_(lost)),
-            *(jnp.int32(rounds), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
+            *(jnp.int32(done), jnp.int64(9), jnp.array([1, 2, 3], jnp.int32)),
         )
         known = jnp.float64(40.0), jnp.float64(0.125)
-        found = epochs.outcome_of(trial, grid, clock, decision, *known)
-        unknown = epochs.outcome_of(trial, grid, clock, decision, jnp.float64(math.nan), known[1])
+        found = rounds.outcome_of(trial, grid, clock, decision, *known)
+        unknown = rounds.outcome_of(trial, grid, clock, decision, jnp.float64(math.nan), known[1])
     assert found.regret.tolist() == [1.0, 7 + 5 * gap * 10, 7 + 5 * gap * 30]
     assert (int(found.chosen_arm), int(found.agents_worse)) == (chosen, worse)
     assert (float(found.final_gap), int(found.agents_lost)) == (final, 5 * lost)
     told = int(found.rounds), int(found.arms_reported), int(found.active_arms)
-    assert told == (rounds, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
+    assert told == (done, 9, active) and found.rounds_by.tolist() == [1, 2, 3]
     assert found.waiting_regret is None and np.isnan(unknown.regret).all()
 
 
@@ -810,7 +569,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     weights = np.array([0.5, 0.25, 0.125])
     more = dict(agents=np.float64(3), reporting=np.float64(2), horizon=np.int64(9), merged=False)
     kinds = {
-        "plain": (dict(plain=True), [(16 + 0.5) / 3, (9 - 1) / 3]),
+        "uniform": (dict(uniform=True), [(16 + 0.5) / 3, (9 - 1) / 3]),
         "agree": (dict(rows_agree=True), [3.25 + 2.25 + 0.25, 1 + 0.75 + 1.125]),
         "apart": (dict(rows_agree=False), [3 + 2 + 0.25 + 0.25, 1.5 + 0.25 + 0.625 - 0.5]),
         "merged": (dict(rows_agree=True, merged=True), [3 + 2 + 0.25, 1.5 + 0.25 + 0.625]),
@@ -819,7 +578,7 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
         rows = 3 if name == "agree" else 1
         filling = SimpleNamespace(noisy=True)
         weighing = dict(reward_weights=weights, noise_weights=weights[:rows])
-        given = dict(plain=False, scarce=False, shared=False) | more | weighing | kind
+        given = dict(uniform=False, scarce=False, shared=False) | more | weighing | kind
         trial = SimpleNamespace(filling=filling, **given)
         heard = noise[: 0 if name == "merged" else rows]
         with jax.enable_x64(True):
@@ -831,14 +590,14 @@ def test_aggregates_are_weighted_sums_of_rewards_and_noise():
     pairs = [((rewards[i] + rewards[j]) / 2).tolist() for i, j in ((0, 1), (0, 2), (1, 2))]
     with jax.enable_x64(True):
         key, none, sizes = jax.random.key(3), jnp.zeros((0, 2)), jnp.array([1.0, 1, 1, 0])
-        given = dict(plain=False, scarce=True, reward_sizes=sizes) | more
+        given = dict(uniform=False, scarce=True, reward_sizes=sizes) | more
         trial = SimpleNamespace(filling=SimpleNamespace(noisy=False), **given)
         trial.horizon = jnp.int64(9)
         trial.reporting = jnp.float64(2)
 
         @jax.jit
         def one(number):
-            heard = epochs.reporting(trial, key, number)
+            heard = rounds.reporting(trial, key, number)
             return epochs._aggregate(trial, heard, jnp.asarray(padded), none)
 
         seen = [one(jnp.int32(number)).tolist() for number in range(40)]

@@ -23,9 +23,9 @@ from fmab_jax.algorithms import adap_ucb, base, dducb, lazy_dp_ts
 from fmab_jax.algorithms.base import ACTIONS, OUTSIDE
 from fmab_jax.algorithms.families import graphs, index
 from fmab_jax.algorithms.families.episodes import Episode
-from fmab_jax.algorithms.families.epochs import Epoch
+from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.core import keys, laplace
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 
 INF = math.inf
 log, sqrt = math.log, math.sqrt
@@ -206,7 +206,7 @@ def of_lcc(means):
 
 
 def of_lazy(means):
-    return known(fmab.lazy_dp_ts, pulls=3 * PULLS, mean=means, seen=PULLS)
+    return known(fmab.lazy_dp_ts, pulls=3 * PULLS, mean=means, released=PULLS)
 
 
 def of_thompson(means):
@@ -428,7 +428,7 @@ def test_a_buffer_is_released_when_it_holds_twice_as_many():
     held, mean = np.array([[5.5, 5.5, 0]]), np.array([[0.3, 0.3, 0]])
     own, after = {"epsilon": np.float64(0.7)}, []
     with jax.enable_x64(True):
-        fields = dict(pulls=pulls, seen=seen, held=held, mean=mean)
+        fields = dict(pulls=pulls, released=seen, held=held, mean=mean)
         state, slot = known(fmab.lazy_dp_ts, rows=1, **fields), slot_of(30)
         variable = scipy.stats.laplace.ppf(np.asarray(slot.uniform(1))[0, 0])
         for pulled in np.eye(3):
@@ -468,7 +468,7 @@ def test_lazy_dp_ts_draws_from_reshaped_posteriors(time):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lazy_dp_ts.beta, "drawn", recorded)
             arm = chosen(of_lazy(means)).tolist()
-            fresh = of_lazy(means)._replace(seen=jnp.asarray(PULLS * [1.0, 0.0, 1.0]))
+            fresh = of_lazy(means)._replace(released=jnp.asarray(PULLS * [1.0, 0.0, 1.0]))
             untried = chosen(fresh).tolist()
     m = np.clip(means + 3 * log(time) / (epsilon * PULLS), 0, 1)
     np.testing.assert_allclose(asked[0][0], m * PULLS, rtol=1e-12)

@@ -19,17 +19,15 @@ import scipy.stats
 
 import fmab_jax as fmab
 from fmab_jax.algorithms import gosine as fmab_gosine
-from fmab_jax.algorithms.families import index
+from fmab_jax.algorithms.families import index, index_trial
 from fmab_jax.algorithms.families.index import IndexPolicy
 from fmab_jax.core import keys
 from fmab_jax.core.exchanges import server
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.errors import Refusal
 from fmab_jax.run import batches
 
 ALPHA = 1e-6
-# Ulps by which sums over agents may depend on the padding.
-ROOM_ULPS = 4
 SHARED = [[0.62, 0.31, 0.5, 0.83, 0.47, 0.12, 0.77, 0.29]]
 # Agents whose own best arms differ.
 UNEQUAL = np.random.default_rng(5).uniform(size=(5, 8)).round(2).tolist()
@@ -227,23 +225,6 @@ def test_bits_depend_on_neither_batch_nor_neighbours(name):
                 np.testing.assert_array_equal(values, found[field], err_msg=field)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*FIRST, "wanderer"])
-def test_padding_of_agents_changes_nothing(name):
-    """Would catch a row without an agent that is heard, counted or drawn for."""
-    problem = fmab.Problem.uniform(5, 10)
-    algorithm = EACH.get(name) or Wanderer()
-    plain, padded = (
-        outcomes([batches.bound(algorithm, problem, 300, room=room)], np.arange(8), 8)[0]
-        for room in (5, 13)
-    )
-    for field, values in plain.items():
-        if field in ("regret", "final_gap"):
-            np.testing.assert_array_max_ulp(values, padded[field], ROOM_ULPS)
-        else:
-            np.testing.assert_array_equal(values, padded[field], err_msg=field)
-
-
 DEVICES = """
 import jax, numpy as np, sys
 import fmab_jax as fmab
@@ -341,7 +322,7 @@ class Counts(IndexPolicy):
 def test_rounds_that_depend_on_counts_are_charged_at_their_slots():
     """Would catch a `due` that is asked before the slot's pulls are counted, or with stale counts.
 
-    Mutant: in `index._step`, `due` of the state before `update`: rounds come a slot late.
+    Mutant: in `index_trial._step`, `due` of the state before `update`: rounds come a slot late.
     """
     problem = fmab.Problem([0.75, 0.25], agents=3)
     data = fmab.simulate(Counts(), problem, 400, 32, times=400)
@@ -482,8 +463,8 @@ def outcome_of(trial, gaps, state):
         instance = Instance(means, jnp.asarray(np.array(gaps)), jnp.asarray(0.25), (means,))
         curve = jnp.asarray(np.array([1.0, 2.0]))
         count = jnp.asarray(np.array([1, 3], np.int32))
-        run = index._Run(as_arrays(state), curve[0], count[1], curve, count)
-        found = jax.jit(index._outcome)(as_arrays(trial), instance, run)
+        run = index_trial._Run(as_arrays(state), curve[0], count[1], curve, count)
+        found = jax.jit(index_trial._outcome)(as_arrays(trial), instance, run)
         return {k: np.asarray(v).tolist() for k, v in found._asdict().items() if v is not None}
 
 
@@ -536,6 +517,6 @@ def test_rewards_are_of_each_agents_own_law_and_padding_has_none():
         with jax.enable_x64(True):
             means = jnp.asarray(filled)
             instance = Instance(means, jnp.zeros(4), jnp.asarray(0.25), (means,))
-            rewarded = jax.jit(partial(index.rewarded, as_arrays(trial)))
+            rewarded = jax.jit(partial(index_trial.rewarded, as_arrays(trial)))
             found = rewarded(instance, jax.random.key(1), jnp.int64(7), jnp.asarray(arm))
         assert found[:5].tolist() == wanted[pooled], pooled

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import fmab_jax as fmab
-from fmab_jax.algorithms.families import epochs, lists
+from fmab_jax.algorithms.families import lists, rounds, tracing
 from fmab_jax.core import arrays, keys, laplace
 from fmab_jax.core.exchanges import server
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.scope import own_settings
 from fmab_jax.run import batches
 
@@ -175,7 +175,7 @@ def test_arms_of_each_trial_are_judged_by_its_own_radius():
         arms = lists._Arms(none, jnp.asarray(means), jnp.ones(8, bool), none, jnp.zeros(0))
         plan = lists._Plan(*[None] * len(lists._Plan._fields))
         plan = plan._replace(radius=jnp.asarray([0.2, 0.25, 0.1]), ready=())
-        told = epochs.Epoch(*[jnp.ones(3)] * len(epochs.Epoch._fields))._replace(own={})
+        told = rounds.Epoch(*[jnp.ones(3)] * len(rounds.Epoch._fields))._replace(own={})
         plan = plan._replace(epoch=told)
         top = jnp.asarray([0.5, 0.9, -np.inf])
         scale = jnp.full(3, 0.5)
@@ -213,7 +213,7 @@ def test_arms_are_listed_only_where_each_is_judged_by_itself():
         return Filling
 
     told = {
-        name: lists.by_arm(told_by(rule.__func__), ())
+        name: tracing.by_arm(told_by(rule.__func__), ())
         for name, rule in vars(Rules).items()
         if name[0] != "_"
     }
@@ -255,11 +255,11 @@ class Lasting:
 def test_agents_are_drawn_late_only_where_their_noise_is_of_one_scale():
     """Would catch noise of the last epoch's scale for all epochs; or agents that wait, or that all
     report, drawn as if nobody acted on what they know."""
-    assert lists.lasting(fmab.cdp_mab, ("epsilon",)) and lists.lasting(Lasting, ("epsilon",))
-    assert lists.lasting(fmab.fed1_ucb, ()) and not lists.lasting(Growing, ("epsilon",))
+    assert tracing.lasting(fmab.cdp_mab, ("epsilon",)) and tracing.lasting(Lasting, ("epsilon",))
+    assert tracing.lasting(fmab.fed1_ucb, ()) and not tracing.lasting(Growing, ("epsilon",))
     for name in ("number", "active", "previous", "pulls", "fresh"):
         scale = staticmethod(lambda epoch, n=name: 2.0 * getattr(epoch, n))
-        assert not lists.lasting(type("Told", (), {"noise_scale": scale}), ())
+        assert not tracing.lasting(type("Told", (), {"noise_scale": scale}), ())
 
     def lazy(algorithm):
         return batches.bound(algorithm, UNIFORM, 1000).trial.lazy
@@ -273,15 +273,15 @@ def test_agents_are_drawn_late_only_where_their_noise_is_of_one_scale():
 def test_what_is_new_from_an_agent_is_all_since_it_was_heard():
     """Would catch an agent that reports the last epoch alone, or a report of it sent twice."""
     trial = types.SimpleNamespace(filling=types.SimpleNamespace(remembers=True), room=3, lazy=True)
-    epoch = epochs.Epoch(*[jnp.ones(())] * len(epochs.Epoch._fields))
+    epoch = rounds.Epoch(*[jnp.ones(())] * len(rounds.Epoch._fields))
     epoch = epoch._replace(pulls=jnp.float32(70.0), fresh=jnp.float32(40.0), own={})
-    before = epochs.Told(jnp.array([0.0, 30.0, 10.0]), jnp.array([0, 3, 2], jnp.int32))
+    before = rounds.LastHeard(jnp.array([0.0, 30.0, 10.0]), jnp.array([0, 3, 2], jnp.int32))
     heard = jnp.array([True, True, False])
-    pulls, silent, now = epochs.since(trial, before, jnp.int32(4), epoch, heard)
+    pulls, silent, now = rounds.since(trial, before, jnp.int32(4), epoch, heard)
     assert pulls.tolist() == [70.0, 40.0, 0.0] and silent.tolist() == [4, 1, 0]
     assert now.pulls.tolist() == [70.0, 70.0, 10.0] and now.epoch.tolist() == [4, 4, 2]
     trial.filling.remembers = False
-    pulls, silent, _ = epochs.since(trial, before, jnp.int32(4), epoch, heard)
+    pulls, silent, _ = rounds.since(trial, before, jnp.int32(4), epoch, heard)
     assert pulls.tolist() == [40.0, 40.0, 0.0] and silent.tolist() == [1, 1, 0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -14,14 +13,7 @@ import pytest
 from fmab_jax.core import curves as trajectory
 from fmab_jax.core.curves import extend, step, time_grid
 
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    """The package builds its curves under 64-bit types."""
-    with jax.enable_x64(True):
-        yield
-
-
+pytestmark = pytest.mark.usefixtures("x64")
 T12 = 10**12
 
 GRIDS = [

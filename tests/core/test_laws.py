@@ -15,9 +15,9 @@ from plugs import ThreePoint
 from scipy.stats import binom
 
 from fmab_jax import simulate, uniform_play
-from fmab_jax.core.laws import check_everywhere, check_law
 from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law
+from fmab_jax.core.rewards.contract import check_everywhere, check_law
 from fmab_jax.errors import Refusal
 
 

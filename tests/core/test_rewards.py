@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,21 +12,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plugs import ThreePoint
 from scipy import special, stats
 
-from fmab_jax.core import arrays, keys, rewards, samplers, sums
-from fmab_jax.core.rewards import Bernoulli, FiniteSupport, Gaussian, Law, Ratings
+from fmab_jax.core import arrays, binomials, keys, samplers, sums
+from fmab_jax.core.rewards import (
+    Bernoulli,
+    FiniteSupport,
+    Gaussian,
+    Law,
+    Ratings,
+    bernoulli,
+    finite,
+)
 
+pytestmark = pytest.mark.usefixtures("x64")
 ALPHA = 1e-6
 LATTICE = 2**52  # uniforms are (i + 1/2) / 2^52
 MILLION = 10**6
-
-
-@pytest.fixture(autouse=True)
-def x64() -> Iterator[None]:
-    """The package calls its samplers under 64-bit types."""
-    with jax.enable_x64(True):
-        yield
 
 
 def words(seed: int = 0, round_: int = 1) -> keys.Words:
@@ -35,20 +38,6 @@ def words(seed: int = 0, round_: int = 1) -> keys.Words:
 
 
 # --- laws of somebody else ---
-
-
-@dataclass(frozen=True)
-class ThreePoint(FiniteSupport):
-    """0, 1/2 or 1, where 1/2 has a share of the most that the mean allows."""
-
-    name: ClassVar[str] = "three-point"
-    levels: ClassVar[tuple[float, ...]] = (0.0, 0.5, 1.0)
-    middle: float = 0.5
-
-    def parameters(self, means: Any, **traced: Any) -> tuple[Any, ...]:
-        """Returns the three probabilities."""
-        middle = 2 * self.middle * jnp.minimum(means, 1 - means)
-        return 1 - means - middle / 2, middle, means - middle / 2
 
 
 @dataclass(frozen=True)
@@ -152,7 +141,7 @@ def distance(law: Law, tables: np.ndarray, pulls: int) -> float:
     one = one_pull(law, tables)
     laws = [np.array([1 - t[0], t[0]]) if isinstance(law, Bernoulli) else t for t in tables]
     if isinstance(law, FiniteSupport):
-        steps, span = rewards._lattice(law.levels)
+        steps, span = finite._lattice(law.levels)
         laws = [np.bincount(steps, weights=t, minlength=span + 1) for t in laws]
     exact = convolved(laws, [pulls] * len(tables))
     together = float(pulls * len(tables))
@@ -273,9 +262,9 @@ def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest
     _few_rewards.clear_cache()
     means = FEW[name]
     variance = float(one_pull(Bernoulli(), means)[1])
-    first, last = math.ceil(rewards._CHECKED_BERNOULLI / variance), math.floor(64 / variance)
+    first, last = math.ceil(bernoulli._CHECKED / variance), math.floor(64 / variance)
     for pulls in sorted({first, (first + last) // 2, last}):
-        assert rewards._CHECKED_BERNOULLI <= pulls * variance < rewards._SMOOTH_BERNOULLI
+        assert bernoulli._CHECKED <= pulls * variance < bernoulli._SMOOTH
         assert distance_of_few(monkeypatch, means, pulls) <= 1e-6, pulls
 
 
@@ -283,14 +272,14 @@ def test_law_of_few_rewards_of_agents_that_differ(name: str, monkeypatch: pytest
 def test_broken_checks_are_seen(broken: str, monkeypatch: pytest.MonkeyPatch):
     """Negative control of the test above: each fault moves the law by more than 1e-6."""
     _few_rewards.clear_cache()
-    at_most = samplers.binomials_at_most
+    at_most = binomials.binomials_at_most
     if broken == "no check":
-        monkeypatch.setattr(samplers, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
+        monkeypatch.setattr(binomials, "doubtful_step", lambda u, _: jnp.full(u.shape, jnp.nan))
     elif broken == "always the next":
-        monkeypatch.setattr(samplers, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
+        monkeypatch.setattr(binomials, "binomials_at_most", lambda k, *_: jnp.zeros(k.shape))
     else:
         monkeypatch.setattr(
-            samplers,
+            binomials,
             "binomials_at_most",
             lambda k, n, inside, p: at_most(k, n, inside.at[0].set(0.0), p),
         )
@@ -318,7 +307,7 @@ def test_expansion_errs_by_less_than_is_checked():
         # At its own distribution function's value, the edge of a count is the count.
         # As long for all groups: nothing is compiled anew.
         k, u = (np.resize(x, 512) for x in (np.flatnonzero(likely), below[likely]))
-        smooth = samplers._smoothed([jnp.full(k.shape, pulls * c) for c in one])
+        smooth = samplers.smoothed([jnp.full(k.shape, pulls * c) for c in one])
         error = np.abs(np.asarray(samplers.smooth_quantile(jnp.asarray(u), smooth)) - 0.5 - k)
         allowed = (0.04 + 0.006 * stats.norm.ppf(u) ** 6) / (pulls * one[1]) ** 2
         assert (error < np.minimum(allowed, 0.5)).all()
@@ -338,7 +327,7 @@ def test_distribution_function_of_a_sum(trials: int, agents: int, mean: float):
     inside = np.r_[np.ones(agents), 0.0][:, None] * np.ones(len(k))
     means = np.r_[np.full(agents, mean), 0.5][:, None] * np.ones(len(k))
     arguments = (k, np.full(len(k), float(trials)), inside, means)
-    found = jax.jit(samplers.binomials_at_most)(*map(jnp.asarray, arguments))
+    found = jax.jit(binomials.binomials_at_most)(*map(jnp.asarray, arguments))
     np.testing.assert_allclose(found, stats.binom(total, mean).cdf(k), atol=1e-9)
 
 
@@ -517,20 +506,6 @@ def test_large_sums_of_ratings_that_are_never_believed():
 def two_sided(z: float) -> float:
     """Returns the p-value of a standard normal statistic."""
     return float(2 * stats.norm.sf(abs(z)))
-
-
-@pytest.mark.slow
-def test_bernoulli_sums_are_the_binomial_draws():
-    """Catches another sampler for coins, whose results are pinned."""
-    rng = np.random.default_rng(0)
-    mean = jnp.asarray(rng.random(MILLION))
-    lane = jnp.arange(MILLION, dtype=jnp.uint32)
-    for pulls in (7.0, 300.0, 1e9):
-        found = million_sums(Bernoulli(), *words(5), jnp.float64(pulls), (mean,))
-        due = jax.jit(samplers.binomial_quantile)(
-            keys.uniform(*words(5), lane), jnp.full(MILLION, pulls), mean
-        )
-        np.testing.assert_array_equal(found, due)
 
 
 @pytest.mark.parametrize("pulls", [1, 5, 700])
@@ -737,7 +712,7 @@ def test_agents_that_are_alike_are_one_binomial():
     @jax.jit
     def due():
         u = keys.uniform(*words(1), ARM)
-        return samplers.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
+        return binomials.binomial_quantile(u, jnp.full(3, 140.0), mean[0, ARM])
 
     np.testing.assert_array_equal(drawn()[0], due())
 

@@ -24,7 +24,7 @@ from experiments import common, pictures, readings, seen
 from experiments.notes import Note, write_beside
 from experiments.verdicts import Data
 from fmab_jax.algorithms.base import known
-from fmab_jax.algorithms.families.epochs import Epoch
+from fmab_jax.algorithms.families.rounds import Epoch
 from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.exposures import Unseen

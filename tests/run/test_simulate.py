@@ -27,7 +27,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax import resources
 from fmab_jax.algorithms.families import epochs, lists
-from fmab_jax.algorithms.families.elimination import EliminationTrial
+from fmab_jax.algorithms.families.elimination_trial import EliminationTrial
 from fmab_jax.core import keys
 from fmab_jax.run import batches, cache, facts
 from fmab_jax.run import netcdf as store

@@ -9,16 +9,13 @@ from jaxtyping import Array, Float, Int
 
 from fmab_jax.algorithms.base import Outcome
 from fmab_jax.core import arrays, keys
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.shapes import Integer, Scalar
 
 
 def each(
-    instance: Instance,
-    key: Array,
-    room: int,
-    agents: Float[Array, ""],
-    horizon: Int[Array, ""],
+    instance: Instance, key: Array, room: int, agents: Scalar, horizon: Integer
 ) -> tuple[Instance, Array, Int[Array, " agent"]]:
     """Returns instance, key and last slot of each agent.
 
@@ -45,11 +42,7 @@ def each(
 
 
 def together(
-    each: Outcome,
-    arms: int,
-    room: int,
-    agents: Float[Array, ""],
-    gauges: tuple[Gauge, ...] = (),
+    each: Outcome, arms: int, room: int, agents: Scalar, gauges: tuple[Gauge, ...] = ()
 ) -> Outcome:
     """Returns the outcome of all agents from that of each.
 

@@ -6,15 +6,14 @@ import math
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from fmab_jax.algorithms.families.index import Slot, anywhere
 from fmab_jax.core import arrays, keys, normal
+from fmab_jax.core.shapes import Table
 
 
-def drawn(
-    slot: Slot, ones: Float[Array, "row arm"], zeros: Float[Array, "row arm"]
-) -> Float[Array, "row arm"]:
+def drawn(slot: Slot, ones: Table, zeros: Table) -> Table:
     """Returns draws from Beta(1 + ones, 1 + zeros): exact, and the same if asked twice in a slot.
 
     Cheng's algorithm BB (Communications of the ACM 21(4), 1978), of which two tries in three are
@@ -30,7 +29,7 @@ def drawn(
     words = slot.own_words()
     both = ones + zeros
     least, most = 1.0 + jnp.minimum(ones, zeros), 1.0 + jnp.maximum(ones, zeros)
-    # Of a logistic variable whose tails are those of the log odds.
+    # The rate of a logistic variable whose tails are those of the log odds.
     rate = jnp.sqrt(1.0 + 2.0 * ones * zeros / jnp.maximum(both, 1e-300))
 
     def attempt(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.base import Algorithm, Outcome, checked
 from fmab_jax.algorithms.families import alone
@@ -25,22 +25,22 @@ from fmab_jax.algorithms.families.private import check_unit_rewards
 from fmab_jax.core import arrays, exchanges, keys, laplace
 from fmab_jax.core.curves import extend, step
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.instances import Instance
 from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
-from fmab_jax.core.problems import Instance, Problem
+from fmab_jax.core.problems import Problem
 from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, PerArm, Scalar, Truth, registered
 from fmab_jax.errors import flag, refuse
-from fmab_jax.parameters import parameters_of
 
-Scalar = Float[Array, ""]
 Own = dict[str, Any]
 State = Any
 
-# What the compiled loop holds, in bytes: for an arm, a recorded slot, a seed or an agent.
+# Bytes that the compiled loop holds: for an arm, a recorded slot, a seed or an agent.
 _ARM, _POINT, _RUN = 200, 40, 1300
 
 
 class Episode(NamedTuple):
-    """What a filling may know of an episode.
+    """An episode, as a filling sees it.
 
     Attributes:
         number: 1 is the first one, in which every arm is played once, in order.
@@ -58,10 +58,10 @@ class Episode(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What most policies know of each arm: its pulls, and the sum of their rewards with noise."""
+    """The state of most policies, by arm: its pulls, and the sum of their rewards with noise."""
 
-    pulls: Float[Array, " arm"]
-    sums: Float[Array, " arm"]
+    pulls: PerArm
+    sums: PerArm
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,7 @@ class Episodes(Algorithm):
     """The family: a filling states which arm is played for how long, and what is learned of it.
 
     A filling is a frozen dataclass with these static functions of arrays. ``own`` holds what
-    `values` returns, by name, as float64 scalars.
-
-    * ``choose(state, episode, own)``: the arm, and for how many slots; the only one that it must
-      state.
-    * ``init(arms, own)``: the state, a NamedTuple of arrays; by default `Sums` of zeros.
-    * ``learn(state, pulls, rewards, noise, episode, own)``: the state after an episode, from what
-      was pulled of each arm, the sum of its rewards, and a Laplace(0, 1) variable; all three are
-      [arm], zero where nothing was pulled.
-    * ``commit(state)``: the arm that it would commit to; by default the one pulled most.
+    `values` returns, by name, as float64 scalars. `choose` is the only one that it must state.
 
     Example:
         All agents play the best arm until its pulls have doubled. A server hears noisy sums.
@@ -121,42 +113,34 @@ class Episodes(Algorithm):
 
     @staticmethod
     def init(arms: int, own: Own) -> State:
-        """Returns what is known before the first slot."""
+        """Returns the state before the first slot: a NamedTuple of arrays."""
         return Sums(jnp.zeros(arms), jnp.zeros(arms))
 
     @staticmethod
     @abstractmethod
-    def choose(state: State, episode: Episode, own: Own) -> tuple[Int[Array, ""], Scalar]:
+    def choose(state: State, episode: Episode, own: Own) -> tuple[Integer, Scalar]:
         """Returns the arm of an episode, and how many slots it takes, at least 1."""
         raise NotImplementedError
 
     @staticmethod
     def learn(
-        state: State,
-        pulls: Float[Array, " arm"],
-        rewards: Float[Array, " arm"],
-        noise: Float[Array, " arm"],
-        episode: Episode,
-        own: Own,
+        state: State, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
     ) -> State:
-        """Returns what is known after an episode that was not cut at the horizon."""
+        """Returns the state after an episode that was not cut at the horizon.
+
+        Pulls of each arm, the sum of its rewards, and a Laplace(0, 1) variable are zero where
+        nothing was pulled.
+        """
         return state._replace(pulls=state.pulls + pulls, sums=state.sums + rewards)
 
     @staticmethod
-    def commit(state: State) -> Int[Array, ""]:
-        """Returns the arm that is committed to."""
+    def commit(state: State) -> Integer:
+        """Returns the arm that is committed to; by default the one pulled most."""
         return jnp.argmax(state.pulls)
 
     def exchange(self, agents: int) -> Exchange:
         """Returns what an episode's message costs: nothing, or one sum from every agent."""
         return exchanges.server(agents) if self.shared else exchanges.alone(agents)
-
-    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
-        """Returns what the filling finds in ``own``: every parameter that is a number."""
-        given = {name: getattr(self, name) for name in parameters_of(type(self))}
-        return {
-            name: float(value) for name, value in given.items() if isinstance(value, (int, float))
-        }
 
     def bind(
         self,
@@ -191,11 +175,7 @@ class Episodes(Algorithm):
         )
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    meta_fields=["filling", "law", "room", "shared", "gauges"],
-    data_fields=["horizon", "agents", "own"],
-)
+@registered
 @dataclass(frozen=True)
 class EpisodesTrial:
     """A policy of episodes bound to a problem.
@@ -237,7 +217,7 @@ class EpisodesTrial:
         """Returns the memory of one seed at work."""
         return self.room * (_ARM * arms + _POINT * points + _RUN)
 
-    def run(self, instance: Instance, grid: Int[Array, " time"], key: Array) -> Outcome:
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
         """Runs one seed; arguments as in `Trial.run`."""
         horizon, agents = jnp.asarray(self.horizon), jnp.asarray(self.agents)
         if self.shared:
@@ -250,25 +230,20 @@ class EpisodesTrial:
 
 
 class _Run(NamedTuple):
-    """What the next episode needs, and the curves so far."""
+    """The state between episodes, and the curves so far."""
 
     state: State
-    number: Int[Array, ""]
-    slot: Int[Array, ""]
-    regret: Float[Array, ""]
-    rounds: Int[Array, ""]
+    number: Integer
+    slot: Integer
+    regret: Scalar
+    rounds: Integer
     regret_curve: Float[Array, " time"]
-    rounds_curve: Int[Array, " time"]
+    rounds_curve: Grid
     gauges: tuple[Any, ...] = ()
 
 
 def _run(
-    trial: EpisodesTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    last: Int[Array, ""],
-    sharing: Scalar,
+    trial: EpisodesTrial, instance: Instance, grid: Grid, key: Array, last: Integer, sharing: Scalar
 ) -> Outcome:
     """Runs one seed of all agents together, or one agent's."""
     arms = instance.gaps.shape[0]
@@ -307,12 +282,7 @@ def _played(
 
 
 def _first(
-    trial: EpisodesTrial,
-    instance: Instance,
-    grid: Int[Array, " time"],
-    key: Array,
-    last: Int[Array, ""],
-    sharing: Scalar,
+    trial: EpisodesTrial, instance: Instance, grid: Grid, key: Array, last: Integer, sharing: Scalar
 ) -> _Run:
     """Plays every arm once, in order."""
     arms = instance.gaps.shape[0]
@@ -323,8 +293,8 @@ def _first(
     pulled = jnp.full(arms, sharing)
     rewards, noise = _drawn(trial, instance, key, jnp.int32(1), every, pulled)
     state = trial.filling.init(arms, trial.own)
-    seen = _seen(trial, instance, 1, 0, sharing)
-    after = trial.filling.learn(state, pulled, rewards, noise, seen, trial.own)
+    now = _now(trial, instance, 1, 0, sharing)
+    after = trial.filling.learn(state, pulled, rewards, noise, now, trial.own)
     state = _kept(whole, after, state)
     rounds = (whole & trial.shared).astype(jnp.int32)
     at = jnp.minimum(grid, until)
@@ -354,21 +324,21 @@ def _first(
 def _episode(
     trial: EpisodesTrial,
     instance: Instance,
-    grid: Int[Array, " time"],
+    grid: Grid,
     key: Array,
-    last: Int[Array, ""],
+    last: Integer,
     sharing: Scalar,
     run: _Run,
 ) -> _Run:
     """One episode; cut at the horizon, nothing is learned of it."""
     arms = instance.gaps.shape[0]
     number = run.number + 1
-    seen = _seen(trial, instance, number, run.slot, sharing)
-    arm, slots = trial.filling.choose(run.state, seen, trial.own)
+    now = _now(trial, instance, number, run.slot, sharing)
+    arm, slots = trial.filling.choose(run.state, now, trial.own)
     arm = checked("choose (the arm)", arm, (), "iu").astype(jnp.int32)
     slots = checked("choose (how long)", slots, (), "f")
     # A length past the horizon may not fit into an int64, and NaN would never end the loop.
-    longest = seen.horizon + 1.0
+    longest = now.horizon + 1.0
     slots = jnp.where(jnp.isnan(slots), longest, jnp.clip(jnp.ceil(slots), 1.0, longest))
     end = run.slot + slots.astype(jnp.int64)
     until, whole = jnp.minimum(end, last), end <= last
@@ -381,7 +351,7 @@ def _episode(
     reward, noise = _drawn(trial, instance, key, number, one, pulls[None])
     played = jnp.arange(arms, dtype=jnp.int32) == arm
     pulled, rewards, noises = (jnp.where(played, x, 0.0) for x in (pulls, reward[0], noise[0]))
-    after = trial.filling.learn(run.state, pulled, rewards, noises, seen, trial.own)
+    after = trial.filling.learn(run.state, pulled, rewards, noises, now, trial.own)
 
     rate = sharing * gap
     rounds = run.rounds + (whole & trial.shared).astype(jnp.int32)
@@ -402,7 +372,7 @@ def _episode(
     )
 
 
-def _seen(
+def _now(
     trial: EpisodesTrial, instance: Instance, number: Any, slot: Any, sharing: Scalar
 ) -> Episode:
     return Episode(
@@ -414,7 +384,7 @@ def _seen(
     )
 
 
-def _kept(if_new: Bool[Array, ""], new: State, old: State) -> State:
+def _kept(if_new: Truth, new: State, old: State) -> State:
     return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
 
 
@@ -422,7 +392,7 @@ def _drawn(
     trial: EpisodesTrial,
     instance: Instance,
     key: Array,
-    number: Int[Array, ""],
+    number: Integer,
     arm: Array,
     pulls: Float[Array, " lane"],
 ) -> tuple[Float[Array, " lane"], Float[Array, " lane"]]:

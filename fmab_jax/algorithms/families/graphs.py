@@ -1,4 +1,4 @@
-"""What algorithms over a graph, or over components with sinks, share: parameters and tables."""
+"""Parameters and tables of algorithms over a graph, or over components with sinks."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from fmab_jax.algorithms.base import SERVER, Seen
-from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Scalar, Sums
-from fmab_jax.algorithms.families.private import Private, secure_sum, shares_left
+from fmab_jax.algorithms.families.episodes import Episode, Episodes, Own, Sums
+from fmab_jax.algorithms.families.private import Private, secure_parameter, secure_sum, shares_left
 from fmab_jax.core import exchanges
 from fmab_jax.core.exchanges import Exchange, View
-from fmab_jax.parameters import Flag, Real, parameter
+from fmab_jax.core.shapes import PerArm, Scalar
+from fmab_jax.parameters import Real, parameter
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,8 @@ class GrowingEpisodes(Private, Episodes):
         "Factor by which the pulls of the chosen arm grow.",
         default=2.0,
     )
-    secure: bool = parameter(
-        Flag(),
-        "All play together, and a server hears one noisy sum over them.",
-        default=False,
-        symbol="secure sum",
-        label="over a secure sum",
+    secure: bool = secure_parameter(
+        "All play together, and a server hears one noisy sum over them."
     )
 
     @property
@@ -77,12 +73,7 @@ class GrowingEpisodes(Private, Episodes):
 
     @staticmethod
     def learn(
-        state: Sums,
-        pulls: Float[Array, " arm"],
-        rewards: Float[Array, " arm"],
-        noise: Float[Array, " arm"],
-        episode: Episode,
-        own: Own,
+        state: Sums, pulls: PerArm, rewards: PerArm, noise: PerArm, episode: Episode, own: Own
     ) -> Sums:
         """Adds the noisy sum."""
         return Sums(state.pulls + pulls, state.sums + (rewards + noise / own["epsilon"]))

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from fmab_jax.algorithms.families.elimination import Epoch, Heard, Scalar
+from fmab_jax.algorithms.families.elimination import Epoch, Heard
 from fmab_jax.algorithms.families.messages import NoisyMessages
+from fmab_jax.algorithms.families.private import failure_parameter
 from fmab_jax.core import evidence
 from fmab_jax.core.exchanges import Exchange
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.parameters import Real, Whole, parameter
 
 # If the number of noises depends on data, tilts are prepared for so many of its values.
@@ -65,12 +67,7 @@ class LikelihoodElimination(NoisyMessages):
         label="round budget R",
         shown="none",
     )
-    failure: float | None = parameter(
-        Real(none="1 / T", low=0.0, high=1.0, open_low=True),
-        "Chance that the best arm is lost.",
-        default=None,
-        shown="1 / T",
-    )
+    failure: float | None = failure_parameter("Chance that the best arm is lost.")
 
     def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
         """Returns what the equations find."""
@@ -121,9 +118,9 @@ class LikelihoodElimination(NoisyMessages):
     @classmethod
     def worse(cls, heard: Heard, epoch: Epoch) -> Bool[Array, " arm"]:
         """Drops an arm against which there is enough evidence."""
-        known = (heard.rewards, heard.noises, heard.best_noises)
-        told = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *known)
-        return (heard.aggregate < heard.best) & (told >= heard.radius)
+        given = (heard.rewards, heard.noises, heard.best_noises)
+        found = evidence.evidence(heard.prepared, heard.aggregate, heard.best, *given)
+        return (heard.aggregate < heard.best) & (found >= heard.radius)
 
     @staticmethod
     def noise_scale(epoch: Epoch) -> Scalar:

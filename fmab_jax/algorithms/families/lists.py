@@ -3,29 +3,27 @@
 What `epochs.run` does for each seed in arrays of K arms, of which most have left after an epoch or
 two, is done here for the arms that are in play, whatever seeds they are of. It is for processors,
 where every element costs; an accelerator would rather have fewer steps. For trials whose agents
-wait for nobody, and add up to one row or are heard now and then: `elimination.EliminationTrial.on`.
+wait for nobody, and add up to one row or are heard now and then: `EliminationTrial.on`.
 The bits are the same: numbers are drawn by identity, and sums over arms are exact in any order.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import Literal
 from jaxtyping import Array, Bool, Float, Int
 
 from fmab_jax.algorithms.base import Outcome, checked
-from fmab_jax.algorithms.families import epochs
-from fmab_jax.algorithms.families.epochs import Clock, Decision, Epoch, Scalar, Told
+from fmab_jax.algorithms.families import rounds
+from fmab_jax.algorithms.families.rounds import Clock, Decision, Epoch, LastHeard
 from fmab_jax.core import arrays, keys, laplace, normal
 from fmab_jax.core.curves import extend
-from fmab_jax.core.problems import Instance
-from fmab_jax.errors import foreign
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.shapes import Grid, Integer, Scalar, Truth
 
 # Arms that are looked at together: their arrays stay in a core's cache.
 _CHUNK = 4096
@@ -35,103 +33,6 @@ MOST = 2**31 - 1 - _CHUNK
 _EPOCHS = 16
 _NONE = 2**31 - 1
 _NEVER = 2**62
-
-# Operations with which `worse` judges each arm by itself, as if it were alone.
-_BY_ARM = frozenset(
-    "abs add and broadcast_in_dim ceil clamp convert_element_type div eq exp expm1 floor ge gt "
-    "integer_pow is_finite le log log1p lt max min mul ne neg not or pow rem round rsqrt select_n "
-    "sign sqrt square stop_gradient sub tanh xor".split()
-)
-_OVER_PLACES = frozenset({"reduce_max", "reduce_min", "reduce_sum"})
-_INNER = {
-    "jit": ("jaxpr",),
-    "pjit": ("jaxpr",),
-    "custom_jvp_call": ("call_jaxpr",),
-    "scan": ("jaxpr",),
-    "while": ("cond_jaxpr", "body_jaxpr"),
-}
-
-
-@functools.lru_cache(maxsize=256)
-def by_arm(filling: Any, values: tuple[str, ...]) -> bool:
-    """Tells whether `Elimination.worse` judges each arm by itself.
-
-    It is traced for one arm, three and seven: what it does must be the same, arm by arm.
-
-    Args:
-        filling: The elimination's class.
-        values: Names of what it may find in ``epoch.own``.
-    """
-    told = []
-    for arms in (1, 3, 7):
-        each: Any = jax.ShapeDtypeStruct((arms,), jnp.float64)
-        scalar = jax.ShapeDtypeStruct((), jnp.float64)
-        others: Any = [scalar] * len(Epoch._fields)
-        epoch = Epoch(**dict(zip(Epoch._fields, others, strict=True)))
-        epoch = epoch._replace(own=dict.fromkeys(values, others[0]))
-        try:
-            with jax.enable_x64(True):
-                ready = jax.eval_shape(filling.prepared, epoch, scalar)
-                heard = epochs.Heard._make([each, *others[:5], ready])
-                seen = jax.make_jaxpr(filling.worse)(heard, epoch)
-        except BaseException as error:  # a plug-in's error; it is refused when the run begins
-            if not foreign(error):
-                raise
-            return False
-        if not _each_by_itself(seen, arms):
-            return False
-        told.append(re.sub(rf"(?<=[\[(, ]){arms}(?=,?[\])])", "arm", str(seen)))
-    return len(set(told)) == 1
-
-
-@functools.lru_cache(maxsize=256)
-def lasting(filling: Any, values: tuple[str, ...]) -> bool:
-    """Tells whether `Elimination.noise_scale` is the same in all epochs of a run.
-
-    It is traced: what differs between epochs must not lead to what it returns.
-
-    Args:
-        filling: The elimination's class.
-        values: Names of what it may find in ``epoch.own``.
-    """
-    scalar: Any = jax.ShapeDtypeStruct((), jnp.float64)
-    fixed = {"arms", "agents", "reporting", "horizon", "own"}
-    changing = {name: scalar for name in Epoch._fields if name not in fixed}
-    constant = {name: scalar for name in Epoch._fields if name in fixed}
-    constant["own"] = dict.fromkeys(values, scalar)
-    try:
-        with jax.enable_x64(True):
-            seen = jax.make_jaxpr(lambda new, old: filling.noise_scale(Epoch(**new, **old)))(
-                changing, constant
-            )
-    except BaseException as error:  # a plug-in's error; it is refused when the run begins
-        if not foreign(error):
-            raise
-        return False
-    # Scalars of the dictionaries come in the order of their names, the changing ones first.
-    moved = set(seen.jaxpr.invars[: len(changing)])
-    for equation in seen.jaxpr.eqns:
-        if any(not isinstance(x, Literal) and x in moved for x in equation.invars):
-            moved.update(equation.outvars)
-    return not any(not isinstance(x, Literal) and x in moved for x in seen.jaxpr.outvars)
-
-
-def _each_by_itself(closed: Any, arms: int) -> bool:
-    # A constant array may treat arms differently, by their place.
-    if any(jnp.ndim(constant) for constant in closed.consts):
-        return False
-    for equation in closed.jaxpr.eqns:
-        name = equation.primitive.name
-        if name in _INNER:
-            if not all(_each_by_itself(equation.params[inner], arms) for inner in _INNER[name]):
-                return False
-        elif name in _OVER_PLACES:
-            # These may work along any axis but the last, which is that of the arms.
-            if any(x.aval.shape[-1:] != (arms,) for x in (*equation.invars, *equation.outvars)):
-                return False
-        elif name not in _BY_ARM:
-            return False
-    return True
 
 
 class _List(NamedTuple):
@@ -144,7 +45,7 @@ class _List(NamedTuple):
         noise: Sum of its Laplace noise so far; no elements where there is none.
     """
 
-    size: Int[Array, ""]
+    size: Integer
     lane: Int[Array, " place"]
     successes: Float[Array, " place"]
     noise: Float[Array, " place"]
@@ -170,7 +71,7 @@ class _Arms(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Of all trials: what `epochs` holds of each, and the sum of its active arms' gaps.
+    """The state of each trial as `epochs` holds it, and the sum of its active arms' gaps.
 
     The curves of clock and decision have no slots here; see `_Curves`.
     """
@@ -180,7 +81,7 @@ class _State(NamedTuple):
     clock: Clock
     decision: Decision
     gaps: Float[Array, " trial"]
-    told: Told
+    last_heard: LastHeard
 
 
 class _Curves(NamedTuple):
@@ -207,7 +108,7 @@ class _Stretches(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is known of the next epoch of each trial before anything is drawn."""
+    """The next epoch of each trial, before anything is drawn."""
 
     running: Bool[Array, " trial"]
     draws: Bool[Array, " trial"]
@@ -230,13 +131,13 @@ class _Some(NamedTuple):
         who: Agents that are heard, in order; what is past the last means nothing.
         fresh: Pulls of each arm since they were heard last.
         silent: Epochs since.
-        told: When each was heard last, this round included.
+        last_heard: When each was heard last, this round included.
     """
 
     who: Int[Array, "trial rank"]
     fresh: Float[Array, "trial rank"]
     silent: Int[Array, "trial rank"]
-    told: Told
+    last_heard: LastHeard
 
 
 def run(
@@ -249,7 +150,7 @@ def run(
     """Runs one seed's epochs for each of many trials; as `epochs.run` under ``vmap``.
 
     Args:
-        trial: An `elimination.EliminationTrial`; its arrays, and all that follow, are [trial, ...].
+        trial: An `EliminationTrial`; its arrays, and all that follow, are [trial, ...].
         instance: Of each trial.
         grid: Recorded slots.
         key: The key of each trial's seed, or of each agent where agents are alone.
@@ -260,16 +161,18 @@ def run(
     # A lazy trial handles one agent after another; each may have few arms, so chunks are small.
     chunk = min(_CHUNK // 2 if trial.lazy else _CHUNK, everything)
     room = -(-everything // chunk) * chunk
-    scale = jax.vmap(epochs.scale_of)(instance)
+    scale = jax.vmap(rounds.scale_of)(instance)
     no_slots = grid[:, :0]
-    clock, decision = jax.vmap(epochs.beginning)(trial, instance, no_slots)
+    clock, decision = jax.vmap(rounds.beginning)(trial, instance, no_slots)
     state = _State(
         epoch=jnp.zeros(trials, jnp.int32),
         pulls=jnp.zeros(trials),
         clock=clock,
         decision=decision,
         gaps=jax.vmap(lambda gaps, scale: arrays.exact_sum(gaps, scale))(instance.gaps, scale),
-        told=jax.tree.map(lambda x: jnp.broadcast_to(x, (trials, *x.shape)), epochs.silence(trial)),
+        last_heard=jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (trials, *x.shape)), rounds.silence(trial)
+        ),
     )
     sums = jnp.zeros(everything * trial.room if trial.lazy and trial.filling.remembers else 0)
     successes = jnp.zeros(0 if trial.lazy else room)
@@ -281,7 +184,7 @@ def run(
     plans = jax.vmap(functools.partial(_planned, width))
 
     def unfinished(state: _State) -> Bool[Array, " trial"]:
-        more = jax.vmap(epochs.explores)(trial, state.clock, state.decision, state.pulls, last)
+        more = jax.vmap(rounds.explores)(trial, state.clock, state.decision, state.pulls, last)
         return more & (state.decision.active > 1)
 
     def epoch(given: tuple[Array, _State, _Arms, _Stretches]) -> tuple[Any, ...]:
@@ -309,11 +212,11 @@ def run(
             epoch,
             arrays.varying_like(start, last),
         )
-        return state, arms, jax.vmap(_drawn_on, (0, 0, None, 1))(curves, grid, first, new)
+        return state, arms, jax.vmap(_continued, (0, 0, None, 1))(curves, grid, first, new)
 
     start = arrays.varying_like((state, arms, curves), last)
     state, _, curves = lax.while_loop(lambda x: jnp.any(unfinished(x[0])), several, start)
-    return jax.vmap(epochs.outcome_of)(
+    return jax.vmap(rounds.outcome_of)(
         trial,
         grid,
         state.clock._replace(regret_curve=curves.regret),
@@ -323,12 +226,10 @@ def run(
     )
 
 
-def _drawn_on(
-    curves: _Curves, grid: Int[Array, " time"], first: Int[Array, ""], new: _Stretches
-) -> _Curves:
+def _continued(curves: _Curves, grid: Grid, first: Integer, new: _Stretches) -> _Curves:
     """Continues one trial's curves over epochs ``first`` + 1, ..., in their order."""
 
-    def before(slots: Int[Array, " turn"], late: int) -> Int[Array, " time"]:
+    def before(slots: Int[Array, " turn"], late: int) -> Grid:
         return functools.reduce(jnp.add, [(slot < grid + late).astype(jnp.int32) for slot in slots])
 
     # Before the first epoch, place 0 is read, and its value is not used.
@@ -342,22 +243,22 @@ def _drawn_on(
 
 
 def _planned(
-    width: int, trial: Any, grid: Array, key: Array, state: _State, running: Bool[Array, ""]
+    width: int, trial: Any, grid: Array, key: Array, state: _State, running: Truth
 ) -> _Plan:
     """Plans one trial's next epoch, and lets its slots pass (Algorithm 1, lines 3-9)."""
-    number, epoch = epochs.planned(trial, width, state.epoch, state.decision.active, state.pulls)
-    fits, explored = epochs.explored_by(trial, epoch, state.clock.slot)
+    number, epoch = rounds.planned(trial, width, state.epoch, state.decision.active, state.pulls)
+    fits, explored = rounds.explored_by(trial, epoch, state.clock.slot)
     rate = trial.agents * (state.gaps / epoch.active)
-    after = epochs.passed(state.clock, grid, explored, rate)
+    after = rounds.passed(state.clock, grid, explored, rate)
     clock = jax.tree.map(lambda new, old: jnp.where(running, new, old), after, state.clock)
     radius = checked("radius", trial.filling.radius(epoch), (), "f")
     words, disturbing = keys.stream_keys(key, number, keys.REWARD, keys.NOISE)
     some = None
     if trial.lazy:
-        heard = epochs.reporting(trial, key, number)
+        heard = rounds.reporting(trial, key, number)
         who = arrays.places(heard, jnp.cumsum(heard, dtype=jnp.int32))
-        fresh, silent, told = epochs.since(trial, state.told, number, epoch, heard)
-        some = _Some(who, fresh[who], silent[who], told)
+        fresh, silent, last_heard = rounds.since(trial, state.last_heard, number, epoch, heard)
+        some = _Some(who, fresh[who], silent[who], last_heard)
     return _Plan(
         running=running,
         draws=running & fits,
@@ -380,11 +281,11 @@ def _at(values: Array, place: Int[Array, " lane"]) -> Array:
     return values.at[place].get(mode="promise_in_bounds")
 
 
-def _cut(values: Array, first: Int[Array, ""], count: int) -> Array:
+def _cut(values: Array, first: Integer, count: int) -> Array:
     return lax.dynamic_slice_in_dim(values, first, count)
 
 
-def _put(values: Array, new: Array, first: Int[Array, ""]) -> Array:
+def _put(values: Array, new: Array, first: Integer) -> Array:
     return lax.dynamic_update_slice_in_dim(values, new, first, 0)
 
 
@@ -401,10 +302,10 @@ def _kept(arms: _Arms, plan: _Plan, width: int, chunk: int) -> _Arms:
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < size
         stays = listed & _cut(arms.alive, done, chunk) & _at(plan.draws, lane // width)
         ranks = arrays.ranked(stays)
-        source = arrays.places(stays, ranks)
+        origin = arrays.places(stays, ranks)
 
         def put(old: Array, new: Array) -> Array:
-            return _put(old, _at(_cut(new, done, chunk), source), kept.size) if new.size else old
+            return _put(old, _at(_cut(new, done, chunk), origin), kept.size) if new.size else old
 
         return done + chunk, _List(
             size=kept.size + ranks[-1],
@@ -442,11 +343,11 @@ def _heard(
         owner = lane // width
         arm = (lane - owner * width).astype(jnp.uint32)
         k0, k1, pulls = (_at(x, owner) for x in (*plan.words, total))
-        told = fresh = law.total(k0, k1, arm, pulls, *(_at(x, lane) for x in parameters))
+        sent = fresh = law.total(k0, k1, arm, pulls, *(_at(x, lane) for x in parameters))
         before = _cut(playing.successes, done, chunk)
         successes = _put(heard.successes, before + fresh, done)
         if filling.remembers:
-            told = before + fresh
+            sent = before + fresh
         noise = heard.noise
         if noisy:
             k0, k1 = (_at(x, owner) for x in plan.disturbing)
@@ -458,10 +359,10 @@ def _heard(
             disturbed = arrays.rounded(_at(plan.scale, owner) * disturbed)
             before = _cut(playing.noise, done, chunk)
             noise = _put(heard.noise, before + disturbed, done)
-            told = told + (before + disturbed if filling.remembers else disturbed)
-        mean = told / _at(trial.agents, owner) / _at(divisor, owner)
-        seen = jnp.where(place < playing.size, mean, -jnp.inf)
-        top = top.at[owner].max(seen, mode="promise_in_bounds")
+            sent = sent + (before + disturbed if filling.remembers else disturbed)
+        mean = sent / _at(trial.agents, owner) / _at(divisor, owner)
+        ranked = jnp.where(place < playing.size, mean, -jnp.inf)
+        top = top.at[owner].max(ranked, mode="promise_in_bounds")
         heard = heard._replace(lane=_put(heard.lane, lane, done), successes=successes, noise=noise)
         return done + chunk, heard, _put(means, mean, done), top
 
@@ -473,7 +374,7 @@ def _heard(
 
 
 def _divisor(filling: Any, epoch: Any) -> Any:
-    """Returns how many pulls a told mean is over: all, or those of the epoch."""
+    """Returns how many pulls a mean that was sent is over: all, or those of the epoch."""
     return epoch.pulls if filling.remembers else epoch.fresh
 
 
@@ -499,8 +400,8 @@ def _heard_some(
         lane = jnp.where(place < playing.size, lane, lane[0])
         owner = lane // width
         arm = lane - owner * width
-        known = (plan.words, plan.disturbing, plan.scale, reporting)
-        (k0, k1), (n0, n1), scale, count = jax.tree.map(lambda x: _at(x, owner), known)
+        given = (plan.words, plan.disturbing, plan.scale, reporting)
+        (k0, k1), (n0, n1), scale, count = jax.tree.map(lambda x: _at(x, owner), given)
 
         def one(rank: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             total, sums = state
@@ -509,19 +410,19 @@ def _heard_some(
             here = (owner * agents + who) * width + arm
             means = [_at(x, here if o else lane) for x, o in zip(parameters, own, strict=True)]
             rewards = (k0, k1, number, fresh, *means)
-            told = epochs.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
+            sent = rounds.since_heard(law, noisy, n0, n1, silent, scale, *rewards)
             heard = rank < count
             if filling.remembers:
                 held = lane * agents + who
-                told = _at(sums, held) + told
-                sums = sums.at[jnp.where(heard, held, len(sums))].set(told, mode="drop")
-            return total + jnp.where(heard, told, 0.0), sums
+                sent = _at(sums, held) + sent
+                sums = sums.at[jnp.where(heard, held, len(sums))].set(sent, mode="drop")
+            return total + jnp.where(heard, sent, 0.0), sums
 
         nothing = arrays.varying_like(jnp.zeros(chunk), lane)
         total, sums = lax.fori_loop(0, most, one, (nothing, sums))
         mean = total / _at(trial.reporting, owner) / _at(divisor, owner)
-        seen = jnp.where(place < playing.size, mean, -jnp.inf)
-        top = top.at[owner].max(seen, mode="promise_in_bounds")
+        ranked = jnp.where(place < playing.size, mean, -jnp.inf)
+        top = top.at[owner].max(ranked, mode="promise_in_bounds")
         return done + chunk, _put(lanes, lane, done), _put(means, mean, done), top, sums
 
     heard = arms.heard._replace(size=playing.size)
@@ -544,7 +445,7 @@ def _laplace_sum(
 
 
 class _Left(NamedTuple):
-    """What an epoch left of each trial's arms."""
+    """The arms of each trial after an epoch."""
 
     active: Int[Array, " trial"]
     chosen: Int[Array, " trial"]
@@ -578,18 +479,16 @@ def _judged(
     gaps = instance.gaps.reshape(-1)
     heard = arms.heard
 
-    def judge(
-        epoch: Epoch, radius: Scalar, ready: Any, mean: Scalar, best: Scalar
-    ) -> Bool[Array, ""]:
-        return epochs.leaving(trial, epoch, radius, ready, mean[None], best)[0]
+    def judge(epoch: Epoch, radius: Scalar, ready: Any, mean: Scalar, best: Scalar) -> Truth:
+        return rounds.leaving(trial, epoch, radius, ready, mean[None], best)[0]
 
     def some(state: tuple[Array, _Judged, Array]) -> tuple[Array, _Judged, Array]:
         done, found, alive = state
         lane = _cut(heard.lane, done, chunk)
         owner = lane // width
         mean, gap = _cut(arms.mean, done, chunk), _at(gaps, lane)
-        known = (plan.epoch, plan.radius, plan.ready, top)
-        epoch, radius, ready, best = jax.tree.map(lambda x: _at(x, owner), known)
+        given = (plan.epoch, plan.radius, plan.ready, top)
+        epoch, radius, ready, best = jax.tree.map(lambda x: _at(x, owner), given)
         leaving = jax.vmap(judge)(epoch, radius, ready, mean, best)
         listed = done + jnp.arange(chunk, dtype=jnp.int32) < heard.size
         stays = listed & ~leaving
@@ -642,12 +541,12 @@ def _after(plan: _Plan, state: _State, left: _Left) -> _State:
         rounds_curve=before.rounds_curve,
     )
     decision = jax.tree.map(lambda new, old: jnp.where(plan.draws, new, old), after, before)
-    known = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
+    pulls = jnp.where(jnp.isnan(plan.radius), plan.radius, plan.epoch.pulls)
     return _State(
         epoch=jnp.where(plan.running, plan.number, state.epoch),
-        pulls=jnp.where(plan.running, known, state.pulls),
+        pulls=jnp.where(plan.running, pulls, state.pulls),
         clock=plan.clock,
         decision=decision._replace(rounds_curve=before.rounds_curve),
         gaps=jnp.where(plan.draws, left.gaps, state.gaps),
-        told=state.told if plan.some is None else plan.some.told,
+        last_heard=state.last_heard if plan.some is None else plan.some.last_heard,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,20 @@ from fmab_jax.algorithms.base import ACTIONS, ANYBODY, OUTSIDE, SERVER, Seen, to
 from fmab_jax.algorithms.families.elimination import Elimination
 from fmab_jax.algorithms.families.private import Private
 from fmab_jax.core.exchanges import Exchange, View
+from fmab_jax.parameters import Real, parameter
+
+
+def participation_parameter() -> Any:
+    """Returns the parameter that says how many agents report in a round."""
+    return parameter(
+        Real(low=0.0, high=1.0, open_low=True),
+        "p, share of the agents that report in a round.",
+        default=1.0,
+        remedy="give the share of agents that report in a round, such as 0.4",
+        symbol="p",
+        label="participation p",
+    )
+
 
 _DISJOINT = "a reward enters one message; later means are sums of messages"
 
@@ -60,8 +74,8 @@ class NoisyMessages(Private, Elimination):
         if not sums or math.isinf(leak) or exchange.reporting < agents or not exchange.uniform:
             # A reward is in one message, which all of them may see: its own noise is left.
             rows = [row for row in self.ledger(exchange) if row.who not in (SERVER, OUTSIDE)]
-            told = reversed(rows)  # of all rounds, rather than of one
-            worst = max(told, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
+            latest = reversed(rows)  # of all rounds, rather than of one
+            worst = max(latest, key=lambda row: (row.epsilon, -row.over, row.what != "actions"))
             return (worst._replace(who=together(size), over=1),)
         what = f"sums over {agents} agents, less their own"
         why = "the noise of the agents that are left hides each of them"

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 
 from fmab_jax.algorithms.families import schedule
-from fmab_jax.algorithms.families.elimination import Epoch, Scalar
+from fmab_jax.algorithms.families.elimination import Epoch
 from fmab_jax.algorithms.families.messages import NoisyMessages
 from fmab_jax.algorithms.families.private import MAX_EPSILON
 from fmab_jax.core.exchanges import Exchange
-from fmab_jax.core.problems import Instance
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.shapes import Scalar
 from fmab_jax.errors import refuse
 from fmab_jax.parameters import UNSET, Flag, Real, Whole, parameter
 
@@ -168,7 +169,7 @@ class PaperElimination(NoisyMessages):
 
 @dataclass(frozen=True)
 class PaperWaiting(PaperElimination):
-    """What the structures share in which agents wait for messages.
+    """Elimination in which agents wait for messages.
 
     Attributes:
         private_waiting: Whether a waiting agent pulls the arm of its largest noisy mean, the one

@@ -1,4 +1,4 @@
-"""What private algorithms share: the parameter epsilon, and what is told of it."""
+"""The parameter epsilon of private algorithms, and lines of their ledgers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,36 @@ from fmab_jax.algorithms.base import (
 from fmab_jax.core import laplace
 from fmab_jax.core.exchanges import Exchange
 from fmab_jax.errors import refuse
-from fmab_jax.parameters import UNSET, Real, parameter
+from fmab_jax.parameters import UNSET, Flag, Real, parameter
 
 MAX_EPSILON = 1e100
 """Largest epsilon: a multiple of it must be a number as well."""
+
+
+def epsilon_parameter(default: Any, **more: Any) -> Any:
+    """Returns the parameter epsilon."""
+    return parameter(
+        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
+        "Privacy parameter > 0, or none for no noise.",
+        default=default,
+        keyword=False,
+        remedy="give a privacy parameter, or None for no noise",
+        symbol="ε",
+        label="privacy parameter ε",
+        **more,
+    )
+
+
+def secure_parameter(words: str) -> Any:
+    """Returns the parameter that says whether a secure sum hides single messages."""
+    symbol, label = "secure sum", "over a secure sum"
+    return parameter(Flag(), words, default=False, symbol=symbol, label=label)
+
+
+def failure_parameter(words: str) -> Any:
+    """Returns the parameter of a chance of failure, by default 1 / T."""
+    kind = Real(none="1 / T", low=0.0, high=1.0, open_low=True)
+    return parameter(kind, words, default=None, shown="1 / T")
 
 
 @dataclass(frozen=True)
@@ -33,21 +59,16 @@ class Private(Algorithm):
         epsilon: Privacy parameter > 0; None (or infinity) for no noise.
     """
 
-    epsilon: Any = parameter(
-        Real(none="no noise", low=0.0, high=MAX_EPSILON, open_low=True),
-        "Privacy parameter > 0, or none for no noise.",
-        default=UNSET,
-        keyword=False,
-        remedy="give a privacy parameter, or None for no noise",
-        symbol="ε",
-        label="privacy parameter ε",
-        suggested=1,
-    )
+    epsilon: Any = epsilon_parameter(UNSET, suggested=1)
 
     def check(self) -> None:
         """Refuses an epsilon that was not given."""
         if self.epsilon is UNSET:
             refuse("epsilon", UNSET, "given", "pass epsilon=None for no noise")
+
+    def values(self, exchange: Exchange, horizon: int) -> dict[str, float]:
+        """Adds epsilon, infinite for no noise."""
+        return super().values(exchange, horizon) | {"epsilon": self.noise_level}
 
     def privacy(self, exchange: Exchange) -> dict[str, float]:
         """Returns epsilon, which also bounds what all messages and actions of an agent leak."""
@@ -94,9 +115,9 @@ def secure_sum(
         why: The sums of a whole run are covered.
         source: Where that is shown.
     """
-    told = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
+    sums = algorithm.seen(why, SERVER, f"sums over {exchange.agents} agents", over=1, source=source)
     one = _shares(algorithm, exchange, 1, SHARER, "actions") if exchange.agents > 1 else ()
-    return (told, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
+    return (sums, *one, algorithm.seen("a function of what the server sees", OUTSIDE, over=1))
 
 
 def shares_left(algorithm: Private, exchange: Exchange, size: int) -> tuple[Seen, ...]:

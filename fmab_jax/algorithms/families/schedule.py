@@ -7,9 +7,8 @@ and section IV-B of arXiv 2111.01570, with N = ceil(p M) reporting agents in pla
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-Scalar = Float[Array, ""]
+from fmab_jax.core.shapes import Scalar
 
 
 def shrink_ratio(gap: Scalar, rounds: Scalar) -> Scalar:

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from fmab_jax.algorithms.families.index import Scalar, Slot, anywhere
+from fmab_jax.algorithms.families.index import Slot, anywhere
 from fmab_jax.core import arrays, laplace
+from fmab_jax.core.shapes import Scalar
 
 
 def levels(horizon: Scalar) -> Scalar:
@@ -45,5 +46,5 @@ def noise(
         return last & (last - jnp.uint32(1)), total + jnp.where(last > 0, variable, 0.0)
 
     start = (count.astype(jnp.uint32), arrays.varying_like(jnp.zeros(arm.shape), count))
-    # As many rounds as the agent with most blocks needs, which adds nothing to the others.
+    # The agent with most blocks decides how many rounds; they add nothing to the others.
     return lax.while_loop(lambda carry: anywhere(jnp.any(carry[0] > 0)), add, start)[1]

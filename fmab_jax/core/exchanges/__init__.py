@@ -8,6 +8,7 @@ host; the loops never look inside a graph. Another exchange is another function 
 from fmab_jax.core.exchanges.alone import alone
 from fmab_jax.core.exchanges.flooding import flooding
 from fmab_jax.core.exchanges.gossip import gossip
+from fmab_jax.core.exchanges.neighbours import neighbours
 from fmab_jax.core.exchanges.plain_flooding import plain_flooding
 from fmab_jax.core.exchanges.server import pooled, reporting_agents, server
 from fmab_jax.core.exchanges.sinks import sinks
@@ -23,6 +24,7 @@ __all__ = [
     "alone",
     "flooding",
     "gossip",
+    "neighbours",
     "plain_flooding",
     "pooled",
     "reporting_agents",

@@ -67,7 +67,7 @@ def _copies(graph: nx.Graph, hops: Int[np.ndarray, "agent agent"]) -> tuple[int,
         held = order[hops[j, order] < slots]
         copies = hops[np.ix_(neighbours, held)] >= hops[j, held]
         sent += int(copies.sum())
-        # Of the observations, in order of arrival: the first of each slot.
+        # The first observation of each slot, in order of arrival.
         since = np.flatnonzero(np.diff(hops[j, held], prepend=-1))
         to, slot = np.nonzero(np.logical_or.reduceat(copies, since, axis=1))
         messages += len(to)

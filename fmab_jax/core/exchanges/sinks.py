@@ -45,12 +45,12 @@ def sinks(components: Any, weights: str = "agents") -> Exchange:
         remedy = "make the list with graphs.components(spec, agents)"
         refuse("components", str(components), "a list of networkx graphs", remedy)
     # Equal components usually are one object (a hundred single agents): look at each only once.
-    seen: dict[nx.Graph, _Component] = {}
+    found: dict[nx.Graph, _Component] = {}
     given = list(components)
     for q, graph in enumerate(given):
-        if not isinstance(graph, nx.Graph) or graph not in seen:
-            seen[graph] = _component(graph, f"components[{q}]")
-    parts = [seen[graph] for graph in given]
+        if not isinstance(graph, nx.Graph) or graph not in found:
+            found[graph] = _component(graph, f"components[{q}]")
+    parts = [found[graph] for graph in given]
     if not parts:
         refuse("components", given, "at least one component", "for example '20x5:star'")
     sizes = np.array([part.size for part in parts])

@@ -39,7 +39,7 @@ PEER = Meter("peer", "peer", True, "agent-agent links")
 
 
 class Ledger(NamedTuple):
-    """What the agents of a graph send in one round, counted message by message.
+    """The messages of the agents of a graph in one round, counted one by one.
 
     A slot of GIS (Alg. 2) has three stages. ADV: every agent that obtained observations in the
     previous slot (before the first slot: its own) names them to each neighbour. REQ: every agent
@@ -73,7 +73,7 @@ class Ledger(NamedTuple):
 
 
 class View(NamedTuple):
-    """What somebody sees of a round.
+    """A view of a round: whose it is, and what it shows.
 
     Attributes:
         who: Such as "the server".

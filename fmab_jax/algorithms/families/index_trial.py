@@ -1,0 +1,303 @@
+"""The loop over slots: an index policy bound to a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from fmab_jax.algorithms.base import Outcome, checked
+from fmab_jax.algorithms.families.slots import Slot, State, anywhere, at, largest
+from fmab_jax.core import arrays, keys
+from fmab_jax.core.instances import Instance
+from fmab_jax.core.outputs import Gauge, Stretch, gauged, gauges_end, gauges_start
+from fmab_jax.core.rewards import Law
+from fmab_jax.core.shapes import Grid, Integer, PerRow, Scalar, Truth, registered
+
+# Slots between two looks at the grid, so that recording costs little.
+_BLOCK = 32
+
+# Sizes of the compiled loop for a seed: copies of the state, bytes per agent and recorded slot;
+# measured with `memory_analysis` (tests/algorithms/test_index.py holds the estimate to it).
+_COPIES = 2
+
+_BYTES_PER_AGENT = 400
+
+_BYTES_PER_POINT = 48
+
+# Streams of round 0 that only this family draws from: numbers of `choose` and `update`, of
+# `communicate`, of `release`; `keys.LASTING` has those that do not depend on the slot.
+_CHOOSING, _TALKING, _RELEASING = keys.NOISE, keys.PARTICIPATION, keys.ALONE
+
+
+@registered
+@dataclass(frozen=True)
+class IndexTrial:
+    """An index policy bound to a problem.
+
+    Attributes:
+        filling: The policy, for its functions. Static, as are the next six and the gauges.
+        law: Of the rewards.
+        room: Rows that agents are padded to.
+        shared: All agents share one row of the state.
+        talks: The policy states `communicate`.
+        releases: The policy states `release`.
+        state_rows: Rows of arms, in float64, that the state is worth.
+        horizon: T in slots, int64.
+        agents: M.
+        neighbours: As in `Slot`.
+        own: The policy's values.
+        gauges: What is added up for outputs.
+    """
+
+    filling: type[Any]
+    law: Law
+    room: int
+    shared: bool
+    talks: bool
+    releases: bool
+    state_rows: int
+    horizon: Any
+    agents: Any
+    neighbours: Any
+    own: dict[str, Any]
+    gauges: tuple[Gauge, ...] = ()
+
+    waits: ClassVar[bool] = False
+
+    @property
+    def gauge_rows(self) -> int:
+        """How many rows a gauge by agent has."""
+        return self.rows
+
+    def gauging(self, gauges: tuple[Gauge, ...]) -> IndexTrial:
+        """Returns the same trial, which adds up gauges for outputs."""
+        return replace(self, gauges=gauges)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the state."""
+        return 1 if self.shared else self.room
+
+    def elements(self) -> int:
+        """Returns how many rows of arms the loop holds for one seed: the state and the index.
+
+        A batch of so many stays in a core's cache.
+        """
+        return self.state_rows + self.rows
+
+    def bytes_per_seed(self, points: int, arms: int) -> int:
+        """Returns the memory of one seed at work."""
+        held = 8 * arms * (_COPIES * self.state_rows + self.rows)
+        return held + self.room * _BYTES_PER_AGENT + points * _BYTES_PER_POINT
+
+    def run(self, instance: Instance, grid: Grid, key: Array) -> Outcome:
+        """Runs one seed; arguments as in `Trial.run`."""
+        run = _start(self, instance, grid, key)
+        blocks = largest(-(-self.horizon // _BLOCK))
+        # A batch runs as many blocks as its longest run needs; its other runs stand still.
+        block = lax.while_loop(
+            lambda carry: carry[0] < blocks,
+            lambda carry: (carry[0] + 1, _block(self, instance, grid, key, *carry)),
+            (jnp.zeros_like(blocks), run),
+        )
+        return _outcome(self, instance, block[1])
+
+
+class _Run(NamedTuple):
+    """The state between blocks of slots, and the curves so far."""
+
+    state: State
+    regret: Scalar
+    rounds: Integer
+    regret_curve: Float[Array, " time"]
+    rounds_curve: Grid
+    gauges: tuple[Any, ...] = ()
+
+
+def _start(trial: IndexTrial, instance: Instance, grid: Grid, key: Array) -> _Run:
+    arms = instance.gaps.shape[0]
+    slot = _slot(trial, arms, key, jnp.int64(0), _CHOOSING)
+    state = trial.filling.init(trial.rows, arms, slot, trial.own)
+    blank = jnp.zeros(grid.shape)
+    gauges = gauges_start(trial.gauges, trial.rows, arms, grid)
+    run = _Run(state, jnp.float64(0.0), jnp.int32(0), blank, blank.astype(jnp.int32), gauges)
+    return arrays.varying_like(run, jax.random.key_data(key))
+
+
+def _slot(trial: IndexTrial, arms: int, key: Array, number: Integer, stream: int) -> Slot:
+    agents = jnp.asarray(trial.agents)
+    return Slot(
+        number=number,
+        time=number.astype(jnp.float64),
+        horizon=jnp.asarray(trial.horizon).astype(jnp.float64),
+        agents=agents,
+        sharing=agents if trial.shared else jnp.ones_like(agents),
+        neighbours=jnp.asarray(trial.neighbours),
+        arms=jnp.float64(arms),
+        words=keys.stream_key(key, 0, stream),
+        lasting_words=keys.stream_key(key, 0, keys.LASTING),
+    )
+
+
+def _block(
+    trial: IndexTrial, instance: Instance, grid: Grid, key: Array, block: Integer, run: _Run
+) -> _Run:
+    """Runs some slots, then records those that the grid asks for."""
+    before = block.astype(jnp.int64) * _BLOCK
+    numbers = before + 1 + jnp.arange(_BLOCK, dtype=jnp.int64)
+    state, (arms, talked) = lax.scan(partial(_step, trial, instance, key), run.state, numbers)
+
+    gaps = _gaps_of(instance, arms)
+    if trial.shared:
+        rate = gaps[:, 0] * trial.agents
+    else:
+        rate = arrays.padded_sum(jnp.where(_real(trial)[:, None], gaps.T, 0.0))
+    # Sums up to each slot, in one order.
+    place = jnp.arange(_BLOCK)
+    upto = place[:, None] <= place[None, :]
+    regret = run.regret + arrays.pairwise_sum(jnp.where(upto, rate[:, None], 0.0))
+    rounds = run.rounds + jnp.sum(jnp.where(upto, talked[:, None], 0), axis=0, dtype=jnp.int32)
+
+    inside = (grid > before) & (grid <= before + _BLOCK)
+    position = jnp.clip(grid - before - 1, 0, _BLOCK - 1)
+    return _Run(
+        state=state,
+        regret=regret[-1],
+        rounds=rounds[-1],
+        regret_curve=jnp.where(inside, regret[position], run.regret_curve),
+        rounds_curve=jnp.where(inside, rounds[position], run.rounds_curve),
+        gauges=_gauged(trial, instance, grid, before, run.gauges, arms, gaps),
+    )
+
+
+def _gauged(
+    trial: IndexTrial,
+    instance: Instance,
+    grid: Grid,
+    before: Integer,
+    gauges: tuple[Any, ...],
+    arms: Int[Array, "slot row"],
+    gaps: Float[Array, "slot row"],
+) -> tuple[Any, ...]:
+    """Returns the gauges after a block of slots, each of which is a stretch."""
+    if not trial.gauges:
+        return gauges
+    real = jnp.asarray(trial.agents)[None] if trial.shared else _real(trial).astype(jnp.float64)
+    every = jnp.arange(instance.gaps.shape[0], dtype=arms.dtype)
+
+    def one_slot(gauges: tuple[Any, ...], given: tuple[Array, ...]) -> tuple[Any, None]:
+        slot, arm, gap = given
+        start, stop = (jnp.minimum(x, trial.horizon) for x in (slot, slot + 1))
+        share = jnp.where(arm[:, None] == every[None, :], 1.0, 0.0)
+        now = Stretch(start, stop, gap, share, real)
+        return gauged(trial.gauges, gauges, lambda: now, grid), None
+
+    slots = before + jnp.arange(_BLOCK, dtype=jnp.int64)
+    return lax.scan(one_slot, gauges, (slots, arms, gaps))[0]
+
+
+def _gaps_of(instance: Instance, arms: Int[Array, "*place"]) -> Float[Array, "*place"]:
+    gaps = instance.gaps.at[arms].get(mode="promise_in_bounds")
+    # The gap of an arm that does not exist is NaN.
+    return jnp.where((arms >= 0) & (arms < instance.gaps.shape[0]), gaps, jnp.nan)
+
+
+def _step(
+    trial: IndexTrial, instance: Instance, key: Array, state: State, number: Integer
+) -> tuple[State, tuple[Int[Array, " row"], Integer]]:
+    """One slot: choose, pull, learn, talk; returns what was pulled and whether agents talked."""
+    filling, own = trial.filling, trial.own
+    running = number <= trial.horizon
+    arms = instance.gaps.shape[0]
+    slot = _slot(trial, arms, key, number, _CHOOSING)
+    arm = checked("choose", filling.choose(state, slot, own), (trial.rows,), "iu")
+
+    rewards = rewarded(trial, instance, key, number, arm)
+    pulled = jnp.arange(arms, dtype=jnp.int32)[None, :] == arm[:, None]
+    after = filling.update(
+        state,
+        jnp.where(pulled, slot.sharing, 0.0),
+        jnp.where(pulled, rewards[:, None], 0.0),
+        slot,
+        own,
+    )
+    state = _kept(running, after, state)
+
+    due = checked("due", filling.due(state, slot, own), (), "b") & running
+    if trial.talks:
+        talking = _slot(trial, arms, key, number, _TALKING)
+        state = lax.cond(
+            anywhere(due),
+            lambda state: _kept(due, filling.communicate(state, talking, own), state),
+            lambda state: state,
+            state,
+        )
+    return state, (arm, due.astype(jnp.int32))
+
+
+def _kept(if_new: Truth, new: State, old: State) -> State:
+    return jax.tree.map(lambda after, before: jnp.where(if_new, after, before), new, old)
+
+
+def rewarded(
+    trial: IndexTrial, instance: Instance, key: Array, number: Array, arm: Int[Array, " row"]
+) -> PerRow:
+    """Returns each row's reward of this slot, a sum over agents where they share it."""
+    words = keys.stream_key(key, 0, keys.REWARD)
+    agent = jnp.arange(trial.room, dtype=jnp.uint32)
+    uniform = keys.uniform(*words, agent, number.astype(jnp.uint32))
+    pulled = jnp.broadcast_to(arm, (trial.room,))
+    reward = trial.law.one(uniform, *(at(x, pulled) for x in instance.parameters))
+    if trial.releases:
+        words = keys.stream_key(key, 0, _RELEASING)
+        chance = keys.uniform(*words, agent, number.astype(jnp.uint32))
+        reward = checked(
+            "release", trial.filling.release(reward, chance, trial.own), agent.shape, "f"
+        )
+    if not trial.shared:
+        return reward
+    # Rewards are stored first: else the pairwise sum would draw them anew for each half.
+    (reward,) = arrays.stored(jnp.asarray(trial.agents) >= 0, jnp.where(_real(trial), reward, 0.0))
+    return arrays.padded_sum(reward)[None]
+
+
+def _real(trial: IndexTrial) -> Bool[Array, " agent"]:
+    """Tells agents from padding."""
+    return jnp.arange(trial.room, dtype=jnp.float64) < trial.agents
+
+
+def _outcome(trial: IndexTrial, instance: Instance, run: _Run) -> Outcome:
+    shape = trial.rows, instance.gaps.shape[0]
+    playing = checked("in_play", trial.filling.in_play(run.state), shape, "b")
+    best = jnp.any(playing & (instance.gaps == 0.0)[None, :], axis=1)
+    commit = checked("commit", trial.filling.commit(run.state), shape[:1], "iu").astype(jnp.int32)
+    gap = _gaps_of(instance, commit)
+    real = jnp.ones(1, bool) if trial.shared else _real(trial)
+    votes = commit[:, None] == jnp.arange(instance.gaps.shape[0], dtype=jnp.int32)[None, :]
+    most = jnp.sum(votes & real[:, None], axis=0, dtype=jnp.int32)
+    active = jnp.sum(playing, axis=1, dtype=jnp.int32)
+    agents = jnp.asarray(trial.agents)
+
+    def counted(rows: Bool[Array, " row"]) -> Integer:
+        number = jnp.sum(real & rows, dtype=jnp.int32)
+        return number * agents.astype(jnp.int32) if trial.shared else number
+
+    return Outcome(
+        regret=run.regret_curve,
+        waiting_regret=None,
+        rounds_by=run.rounds_curve,
+        rounds=run.rounds,
+        arms_reported=run.rounds.astype(jnp.int64) * instance.gaps.shape[0],
+        active_arms=jnp.max(jnp.where(real, active, 0)),
+        chosen_arm=jnp.argmax(most).astype(jnp.int32),
+        agents_lost=counted(~best),
+        agents_worse=counted(gap > 0.0),
+        final_gap=gap[0] if trial.shared else arrays.padded_sum(jnp.where(real, gap, 0.0)) / agents,
+        gauged=gauges_end(trial.gauges, run.gauges),
+    )

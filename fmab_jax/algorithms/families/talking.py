@@ -1,0 +1,68 @@
+"""Index policies whose agents talk: through a server in every slot, or to neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from fmab_jax.algorithms.families.index import IndexPolicy, Own, Slot, State
+from fmab_jax.core import exchanges
+from fmab_jax.core.exchanges import PEER, Exchange
+from fmab_jax.core.networks import network
+from fmab_jax.core.shapes import Truth
+from fmab_jax.later import nx
+from fmab_jax.parameters import Flag, parameter
+
+
+def pooled_parameter(words: str = "A server pools all rewards in every slot.") -> Any:
+    """Returns the parameter of a `Pooled` policy."""
+    return parameter(Flag(), words, default=False)
+
+
+class Pooled(IndexPolicy):
+    """Each agent is alone; or, with the parameter ``pooled``, one row stands for all of them.
+
+    Pooled, a server hears every reward, and tells all agents the arm that they pull.
+    """
+
+    heard: ClassVar[str] = "nobody, or pooled: a server hears all agents in every slot"
+    trusted: ClassVar[str] = "pooled: the server, with every reward"
+
+    pooled: bool
+
+    @property
+    def shared(self) -> bool:
+        """As `pooled` says."""
+        return self.pooled
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of a server that hears everybody, or of agents alone."""
+        return exchanges.pooled(agents) if self.pooled else exchanges.alone(agents)
+
+    @staticmethod
+    def due(state: State, slot: Slot, own: Own) -> Truth:
+        """Tells that the server hears of every slot, if there is one."""
+        return own["pooled"] > 0.0
+
+
+class OnGraph(IndexPolicy):
+    """Agents talk to their neighbours on the parameter ``graph``; None stands for no graph."""
+
+    graph: Any
+
+    def network(self, agents: int) -> nx.Graph | None:
+        """Returns the graph, if there is one."""
+        return None if self.graph is None else network(self.graph, agents)
+
+    def edges(self, agents: int) -> int:
+        """Returns the number of edges: without a graph, of one that joins all agents."""
+        graph = self.network(agents)
+        return agents * (agents - 1) // 2 if graph is None else graph.number_of_edges()
+
+
+class Consensus(OnGraph):
+    """Every edge carries two vectors each way: sums or means, and counts."""
+
+    def exchange(self, agents: int) -> Exchange:
+        """Returns the table of one two-way message on every edge."""
+        edges = self.edges(agents)
+        return exchanges.neighbours("consensus", agents, ((PEER, edges),), vectors=4 * edges)

@@ -1,0 +1,164 @@
+"""One seed's problem, as the compiled loops take it: means, gaps, and what rewards depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
+
+from fmab_jax.core import arrays, keys
+from fmab_jax.core.rewards import FiniteSupport
+from fmab_jax.core.rewards import Law as RewardLaw
+from fmab_jax.core.rewards.contract import Looked, looked_at
+from fmab_jax.core.shapes import registered
+
+# Means that differ by less are equal: averaging over agents leaves rounding errors of this order.
+TIE = 1e-12
+
+
+class Instance(NamedTuple):
+    """One seed's problem.
+
+    Attributes:
+        means: [row, arm] mean rewards.
+        gaps: [arm] best global mean minus the arm's; ties count as 0.
+        smallest_gap: Smallest non-zero gap, at most 1; 1 where all arms are tied.
+        parameters: The reward law's arrays, each [row, arm], or [1, arm] shared by all rows.
+    """
+
+    means: Float[Array, "row arm"]
+    gaps: Float[Array, " arm"]
+    smallest_gap: Float[Array, ""]
+    parameters: tuple[Array, ...]
+
+
+@registered
+@dataclass(frozen=True)
+class BoundProblem:
+    """A problem as the compiled loop takes it: a pytree whose leaves are arrays.
+
+    The tree's structure is what a compilation depends on, besides the shapes of the leaves.
+
+    Attributes:
+        law: The reward law without its traced values; static.
+        kind: "fixed", "uniform", "gap" or "ratings"; static.
+        rows: Rows of the means: 1 where all agents share them; static.
+        arms: Number of arms; static.
+        agents: M as float64, at most ``rows`` where agents differ: later rows do not exist.
+        values: Arrays that define the means, by name.
+        law_values: The law's traced values, by name.
+    """
+
+    law: RewardLaw
+    kind: str
+    rows: int
+    arms: int
+    agents: Any
+    values: dict[str, Any]
+    law_values: dict[str, Any]
+
+    def draw(self, key: Array) -> Instance:
+        """Returns one seed's instance; pure, for use under ``jit`` and ``vmap``.
+
+        Rows that do not exist have mean 0 and change no bit of the others.
+
+        Args:
+            key: The seed's key; round 0 of it belongs to the instance.
+        """
+        agents = jnp.asarray(self.agents, jnp.float64)
+        if self.kind in ("fixed", "ratings"):
+            means, parameters = self._fixed()
+            total = arrays.padded_sum(means)
+            return Instance(means, *_gaps(total if self.rows == 1 else total / agents), parameters)
+        level = self._level(key)
+        means = level[None, :] if self.rows == 1 else self._spread_out(key, level, agents)
+        return Instance(means, *_gaps(level), self._parameters(means))
+
+    def looked_at(self, key: Array, *, whole: bool = False) -> Looked:
+        """Returns what is wrong with a plug-in's law at one seed's means; pure, as `draw`.
+
+        Args:
+            key: The seed's key.
+            whole: As in `fmab_jax.core.rewards.contract.looked_at`.
+        """
+        instance = self.draw(key)
+        rows = jnp.arange(self.rows, dtype=jnp.float64)
+        exists = (rows < self.agents) if self.rows > 1 else rows == 0.0
+        (words,) = keys.stream_keys(key, 0, keys.LOOK)
+        given = (instance.means, instance.parameters, exists, words)
+        return looked_at(self.law, *given, whole=whole)
+
+    def _fixed(self) -> tuple[Array, tuple[Array, ...]]:
+        if self.kind == "ratings":
+            assert isinstance(self.law, FiniteSupport)
+            table = jnp.asarray(self.values["probabilities"])
+            parameters = tuple(table[:, :, level] for level in range(table.shape[2]))
+            return self.law.mean(*parameters), parameters
+        means = jnp.asarray(self.values["means"])
+        return means, self._parameters(means)
+
+    def _parameters(self, means: Float[Array, "row arm"]) -> tuple[Array, ...]:
+        traced = {name: jnp.asarray(value) for name, value in self.law_values.items()}
+        return self.law.parameters(means, **traced)
+
+    def _level(self, key: Array) -> Float[Array, " arm"]:
+        """Draws the global means."""
+        (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
+        arm = jnp.arange(self.arms, dtype=jnp.uint32)
+        level = keys.uniform(*words, arm)
+        if self.kind == "uniform":
+            return level
+        gap = self.values["instance_gap"]
+        index = jnp.arange(self.arms)
+        best = jnp.argmax(level)
+        second = jnp.argmax(jnp.where(index == best, -1.0, level))
+        top = gap + arrays.rounded((1.0 - gap) * keys.uniform(*words, arm[0], draw=2))
+        return jnp.where(index == best, top, (top - gap) * (level / level[second]))
+
+    def _spread_out(
+        self, key: Array, level: Float[Array, " arm"], agents: Float[Array, ""]
+    ) -> Float[Array, "row arm"]:
+        """Adds the zero-sum perturbation over agents."""
+        (words,) = keys.stream_keys(key, 0, keys.INSTANCE)
+        spread_out = arrays.in_blocks(partial(_spread_out, self.rows), self.rows * self.arms)
+        return spread_out(*words, level, agents, jnp.asarray(self.values["spread"]))
+
+
+def _spread_out(
+    rows: int,
+    k0: UInt32[Array, ""],
+    k1: UInt32[Array, ""],
+    level: Float[Array, " arm"],
+    agents: Float[Array, ""],
+    spread: Float[Array, ""],
+) -> Float[Array, "row arm"]:
+    """Returns means around ``level`` that sum to it over agents; rows past the last agent are 0."""
+    pair, arm = jnp.arange((rows + 1) // 2, dtype=jnp.uint32), jnp.arange(len(level))
+    lane = pair[:, None] * jnp.uint32(len(level)) + arm.astype(jnp.uint32)[None, :]
+    # One call draws for two agents: 32 bits are enough, as offsets are stretched anyway.
+    both = jnp.stack(keys.coarse_uniforms(k0, k1, lane, draw=1), axis=1)
+    (drawn,) = arrays.stored(agents > 0.0, both.reshape(2 * len(pair), len(level))[:rows])
+    exists = (jnp.arange(rows, dtype=jnp.float64) < agents)[:, None]
+    raw = jnp.where(exists, drawn, 0.0)
+    centre = arrays.rounded(arrays.padded_sum(raw) / agents)
+    # A single agent does not differ; its rounding error must not be stretched.
+    differs = exists & (agents > 1.0)
+    lowest = jnp.min(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+    highest = jnp.max(jnp.where(differs, raw, centre[None, :]), axis=0) - centre
+    # The most the offsets of an arm can be stretched with every mean still in [0, 1].
+    down = level / jnp.maximum(-lowest, 1e-300)
+    up = (1.0 - level) / jnp.maximum(highest, 1e-300)
+    stretch = jnp.where(agents > 1.0, spread * jnp.minimum(down, up), 0.0)
+
+    shift = arrays.rounded(stretch[None, :] * (raw - centre[None, :]))
+    return jnp.where(exists, jnp.clip(level[None, :] + shift, 0.0, 1.0), 0.0)
+
+
+def _gaps(global_means: Float[Array, " arm"]) -> tuple[Array, Array]:
+    gaps = jnp.max(global_means) - global_means
+    gaps = jnp.where(gaps < TIE, 0.0, gaps)
+    smallest = jnp.min(jnp.where(gaps > 0.0, gaps, 1.0))
+    return gaps, smallest

@@ -1,0 +1,230 @@
+"""Reward laws: how one reward, and the sum of many, is distributed around its mean.
+
+A law is a frozen dataclass below `Law`. It states its range, the first cumulants of one reward and
+its quantile function; everything else follows. Sums of rewards are one draw, whatever their number:
+cumulants add up over pulls and over agents, and where there are enough rewards six of them give the
+law of the sum to within 1e-6 (`samplers.is_smooth`). Elsewhere the sum is drawn exactly, or drawn
+from its cumulants and looked up in its exact law where they do not decide (`Law.at_most`).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import numbers
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, UInt32
+
+from fmab_jax.core import arrays, samplers
+from fmab_jax.core.keys import uniform
+from fmab_jax.errors import flag
+
+Bits = UInt32[Array, " lane"]
+Sums = Float[Array, " lane"]
+Cumulants = Sequence[Array] | Float[Array, "7 ..."]
+
+
+@dataclass(frozen=True)
+class Law:
+    """How one reward is distributed, given its mean; rewards are independent.
+
+    A subclass states ``name``, ``cumulants`` and ``one``, and whatever differs from the defaults.
+    ``parameters`` turns means into the arrays that all other methods get, one element per reward
+    distribution; they must be elementwise, in JAX, in float64.
+
+    Attributes:
+        name: The law's own, for descriptions and options.
+        low: Smallest reward; -inf if there is none.
+        high: Largest reward.
+        step: Distance of neighbouring values ``low + step * k``; 0 for a law without a lattice.
+        always_smooth: Whether six cumulants always say everything, as for a normal law.
+        checked_from: Variance from which on six cumulants give a sum over agents to within one
+            step, and `at_most` tells which one. Infinity for a law without `at_most`.
+        traced: Names of fields that are values of the compiled program: another value compiles
+            nothing. ``parameters`` gets them by name.
+
+    Example:
+        A law of one's own: uniform around the mean, up to the nearer end of [0, 1]. A law of
+        finitely many values states only their probabilities: see ``docs/own_algorithm.md``.
+
+        >>> from dataclasses import dataclass
+        >>> import jax.numpy as jnp
+        >>> import fmab_jax as fmab
+        >>> @dataclass(frozen=True)
+        ... class Around(fmab.Law):
+        ...     name = "around"
+        ...
+        ...     def parameters(self, means, **traced):
+        ...         return means, jnp.minimum(means, 1.0 - means)
+        ...
+        ...     def cumulants(self, mean, half):
+        ...         none = jnp.zeros_like(mean)
+        ...         orders = half**2 / 3.0, none, -2.0 * half**4 / 15.0, none, 16.0 * half**6 / 63.0
+        ...         return mean, *orders, none
+        ...
+        ...     def one(self, u, mean, half):
+        ...         return mean + half * (2.0 * u - 1.0)
+        >>> problem = fmab.Problem([0.9, 0.6, 0.2], agents=5, rewards=Around())
+        >>> data = fmab.simulate(fmab.cdp_mab(None), problem, horizon=1000, seeds=20)
+        >>> problem.rewards.label(), problem.rewards.sensitivity, bool(data.regret.max() > 0.0)
+        ('around rewards', 1.0, True)
+    """
+
+    name: ClassVar[str]
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+    step: ClassVar[float] = 0.0
+    always_smooth: ClassVar[bool] = False
+    checked_from: ClassVar[float] = math.inf
+    traced: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one changed reward can move a sum."""
+        return self.high - self.low
+
+    def describe(self) -> dict[str, Any]:
+        """Returns a JSON-able description that identifies the law."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
+        return {"law": self.name, **shown}
+
+    def label(self) -> str:
+        """Returns the law in words, for captions and tables."""
+        fields = "".join(
+            f", {f.name} {getattr(self, f.name)!r}"
+            for f in dataclasses.fields(self)
+            if isinstance(getattr(self, f.name), numbers.Real)
+        )
+        return f"{self.name} rewards{fields}"
+
+    def bind(self) -> tuple[Law, dict[str, np.ndarray]]:
+        """Returns the law without its traced fields, as a compilation's key, and these fields."""
+        values = {name: np.asarray(np.float64(getattr(self, name))) for name in self.traced}
+        static = copy.copy(self)
+        for name in self.traced:
+            object.__setattr__(static, name, None)
+        return static, values
+
+    def parameters(self, means: Float[Array, "row arm"], **traced: Any) -> tuple[Array, ...]:
+        """Returns what the other methods get: arrays [row, arm], or [1, arm] shared by all rows."""
+        return (means,)
+
+    @abstractmethod
+    def cumulants(self, *parameters: Array) -> tuple[Array, ...]:
+        """Returns the first six cumulants of one reward, and its decay.
+
+        Where the law has a step they are those of (reward - low) / step, and the decay is a lower
+        bound of -log|characteristic function| over all frequencies in [1, pi]; else it is not used.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def one(self, u: Array, *parameters: Array) -> Float[Array, ...]:
+        """Returns the quantile of one reward at a uniform u in (0, 1); non-decreasing in u."""
+        raise NotImplementedError
+
+    def smooth(self, cumulants: Cumulants) -> Bool[Array, ...]:
+        """Tells where the cumulants of a sum give its law."""
+        # A sum without variance is its mean.
+        sure = cumulants[1] == 0.0
+        return sure | samplers.is_smooth(cumulants, self.step > 0.0)
+
+    def quantile(self, u: Sums, pulls: Sums, cumulants: Cumulants) -> Sums:
+        """Returns the quantile of a sum of ``pulls`` rewards with these cumulants."""
+        if self.step == 0.0:
+            found = samplers.smooth_quantile(u, cumulants)
+            return jnp.clip(found, self.low * pulls, self.high * pulls)
+        # Divide by whole numbers if the range is finite: 3 steps of 1/3 are then exactly 1.
+        per_unit, most = 1.0 / self.step, math.inf
+        if math.isfinite(self.sensitivity):
+            most = round(self.sensitivity / self.step)
+            per_unit = most / self.sensitivity
+        found = jnp.clip(samplers.lattice_quantile(u, cumulants), 0.0, most * pulls)
+        return arrays.rounded(self.low * pulls) + found / per_unit
+
+    def doubtful_step(self, u: Sums, cumulants: Sequence[Array]) -> Sums:
+        """Returns the sum s for which `quantile` may have confused s and the next; NaN for none."""
+        raise NotImplementedError
+
+    def at_most(
+        self,
+        step: Sums,
+        pulls: Sums,
+        inside: Float[Array, "row lane"],
+        *parameters: Float[Array, "row lane"],
+    ) -> Sums:
+        """Returns the probability that the agents inside, with so many pulls each, get <= step."""
+        raise NotImplementedError
+
+    def total(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
+        """Samples sums of ``pulls`` rewards of one distribution; elementwise.
+
+        Args:
+            k0: First word of a stream's key.
+            k1: Second word.
+            lane: Which independent sum.
+            pulls: Whole numbers >= 0.
+            *parameters: Of `parameters`, one element per sum.
+        """
+        cumulants = [pulls * order for order in self.cumulants(*parameters)]
+        sums = self.quantile(uniform(k0, k1, lane), pulls, cumulants)
+        if self.always_smooth:
+            return sums
+        few = ~self.smooth(cumulants)
+        return arrays.fill(self.few, few, sums, k0, k1, lane, pulls, *parameters)
+
+    def small(self, pulls: Sums, *parameters: Array) -> Bool[Array, " lane"] | None:
+        """Tells which rows `totals` draws in another way; None for a law that has one way."""
+        return None
+
+    def totals(
+        self,
+        k0: Bits,
+        k1: Bits,
+        lane: UInt32[Array, "row lane"],
+        pulls: Sums,
+        *parameters: Array,
+        small: bool = False,
+    ) -> Float[Array, "row lane"]:
+        """Samples what `total` does, in rows of sums that share pulls and parameters.
+
+        Args:
+            k0: First word of a stream's key.
+            k1: Second word.
+            lane: Which independent sums.
+            pulls: Whole numbers >= 0.
+            *parameters: Of `parameters`, one element per row.
+            small: Whether `small` is true of all rows.
+        """
+        flag("small", small)
+        operands = (k0[None], k1[None], lane, pulls[None], *(x[None] for x in parameters))
+        flat = [jnp.broadcast_to(x, lane.shape).reshape(-1) for x in operands]
+        return self.total(*flat).reshape(lane.shape)
+
+    def total_of_few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
+        """Samples what `total` does, where most sums are expected to be small; not under vmap."""
+        return self.total(k0, k1, lane, pulls, *parameters)
+
+    def few(self, k0: Bits, k1: Bits, lane: Bits, pulls: Sums, *parameters: Array) -> Sums:
+        """Samples sums that are too small for their cumulants: here pull by pull, exactly."""
+
+        def made(number: Array) -> Bool[Array, " lane"]:
+            return number.astype(jnp.float64) < pulls
+
+        def pull(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            number, total = state
+            reward = self.one(uniform(k0, k1, lane, number), *parameters)
+            return number + 1, total + jnp.where(made(number), reward, 0.0)
+
+        start = (jnp.uint32(0), jnp.zeros(pulls.shape))
+        start = arrays.varying_like(start, k0, k1, lane, pulls, *parameters)
+        return lax.while_loop(lambda state: jnp.any(made(state[0])), pull, start)[1]
