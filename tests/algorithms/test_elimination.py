@@ -681,3 +681,161 @@ def test_agents_alone_go_by_their_own_means(monkeypatch):
     ):
         np.testing.assert_array_equal(data[field].values, value, field)
     np.testing.assert_allclose(data.final_gap.values, 2 * 0.2 / 5, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_private_waits_go_by_the_noise_that_is_sent():
+    """Would catch waits that stay un-noised, and a parameter that changes what it should not.
+
+    Nobody waits on a complete graph; without noise there is nothing to go by but rewards.
+    """
+    means, horizon, epsilon, *_ = SETTINGS["flooding, private waits"]
+    problem = fmab.Problem(means)
+
+    def waited(noise, graph, private, seeds=4000, **more):
+        algorithm = fmab.ddp_mab(noise, graph, private_waiting=private)
+        return fmab.simulate(algorithm, problem, horizon, seeds, times=3, **more)
+
+    bare, noisy = (waited(epsilon, UNEVEN, private) for private in (False, True))
+    assert float(noisy.waiting_regret[:, -1].mean()) > 1.1 * float(
+        bare.waiting_regret[:, -1].mean()
+    )
+    p = same_law(noisy.waiting_regret.values[:, -1], bare.waiting_regret.values[:, -1])
+    assert p < ALPHA
+    alone = waited(epsilon, UNEVEN, True, sum_agents=False)
+    assert alone.regret.identical(noisy.regret)
+    for noise, graph in ((None, UNEVEN), (epsilon, "complete")):
+        first, second = (waited(noise, graph, private, 64) for private in (False, True))
+        assert np.allclose(first.regret, second.regret, rtol=1e-12)
+        assert np.array_equal(first.waiting_regret, second.waiting_regret)
+
+
+@pytest.mark.slow
+def test_agents_alone_that_lose_the_best_arm_are_all_counted():
+    """Would catch the agents that lost the best arm counted as one, or as their largest number."""
+    # Agents 1, 3 and 4 have another best arm of their own than the global one.
+    data = run(fmab.single_mab(None), horizon=10**7, seeds=200)
+    np.testing.assert_array_equal(data.agents_lost.values, 3)
+    np.testing.assert_array_equal(data.chosen_arm.values, 0)
+    np.testing.assert_allclose(data.final_gap.values, np.mean([0, 0.18, 0, 0.3, 0.18]), rtol=1e-12)
+    np.testing.assert_array_equal(data.agents_worse.values, 3)
+
+
+@pytest.mark.slow
+def test_agents_that_explore_play_no_worse_arm():
+    """Would catch seeds said to play a worse arm because some agent still explores."""
+    problem = fmab.Problem([0.9, 0.6, 0.1], agents=5)
+    data = fmab.simulate(fmab.single_mab(None), problem, horizon=1500, seeds=200)
+    mixed = (data.chosen_arm == 0) & (data.final_gap > 0)
+    assert int(mixed.sum()) > 10
+    # Whoever kept the best arm, and has one arm left, plays the best one.
+    assert int(data.agents_lost.sum()) == 0 and not data.worse_arm_played.any()
+
+
+@pytest.mark.slow
+def test_what_is_played_at_the_horizon_costs_its_gap():
+    """Would catch a final gap of another arm than the one that is played, or in other units."""
+    times = [9_999, 10_000]
+    for algorithm in (fmab.cdp_mab(0.5, rounds=2, schedule_gap=0.9), fmab.cdp_mab(0.5)):
+        data = run(algorithm, horizon=10_000, times=times)
+        rate = np.diff(data.regret.values, axis=1)[:, 0]
+        np.testing.assert_allclose(rate, 5 * data.final_gap.values, atol=1e-6)
+    # A budget that is spent at once leaves a worse arm in some seeds, and the table counts them.
+    hasty = run(fmab.cdp_mab(0.03, rounds=1, schedule_gap=1.0), horizon=10_000, times=times)
+    rate = np.diff(hasty.regret.values, axis=1)[:, 0]
+    np.testing.assert_allclose(rate, 5 * hasty.final_gap.values, atol=1e-6)
+    assert 0 < int(hasty.worse_arm_played.sum()) < hasty.sizes["seed"]
+    np.testing.assert_array_equal(hasty.worse_arm_played.values, rate > 1e-6)
+
+
+def test_certain_rewards_give_the_run_computed_by_hand():
+    """Would catch a schedule, a regret rate or a link charge that is off by a slot or a factor."""
+    sure = run(fmab.cdp_mab(None), fmab.Problem([1.0, 0.0, 0.0], agents=4), 1000, 5, times=1000)
+    # S_1 = ceil(8 log(8 x 3 x 1000) / (4 / 4)) = 81 pulls; 2 C(1) = 0.25 < 1 ends it.
+    pulls = math.ceil(8 * math.log(8 * 3 * 1000) / (4 * 0.25))
+    slots = np.arange(1, 1001)
+    expected = 4 * (2 / 3) * np.minimum(slots, 3 * pulls)
+    np.testing.assert_allclose(sure.regret.values, np.tile(expected, (5, 1)), rtol=1e-12)
+    links = sure.links.sel(meter="server").values[0]
+    np.testing.assert_array_equal(links, 4 * (slots >= 3 * pulls))
+
+
+# Algorithms whose shapes repeat, so that hundreds of settings need six compilations.
+def generated(rng: np.random.Generator):
+    agents, arms = 6, 5
+    epsilon = None if rng.random() < 0.15 else float(10 ** rng.uniform(-2, 1))
+    rules = {"rounds": None if rng.random() < 0.5 else int(rng.integers(1, 8))}
+    if rng.random() < 0.3:
+        rules["schedule_gap"] = float(rng.uniform(0.02, 1.0))
+    kind = rng.integers(4)
+    if kind == 0:
+        share = float(rng.choice([0.1, 0.34, 0.5, 0.8, 1.0]))
+        algorithm = fmab.cdp_mab(epsilon, participation=share, **rules)
+    elif kind == 1:
+        graph = str(rng.choice(["random", "path", "star", "ring", "grid"]))
+        algorithm = fmab.ddp_mab(epsilon, graph, **rules)
+    elif kind == 2:
+        spec = str(rng.choice(["6:path", "3x2:path", "2x3", "5:star+1", "6:ring"]))
+        algorithm = fmab.hdp_mab(epsilon, spec, **rules)
+    else:
+        algorithm = fmab.single_mab(epsilon, **rules)
+    if rng.random() < 0.5:
+        problem = fmab.Problem.uniform(agents, arms)
+    else:
+        problem = fmab.Problem.heterogeneous(agents, arms, float(rng.uniform(0.1, 1)))
+    horizon = int(10 ** rng.uniform(0, 6))
+    return algorithm, problem, horizon
+
+
+def rules_of(algorithm) -> bool:
+    return algorithm.rounds is not None
+
+
+@pytest.mark.slow
+def test_invariants_hold_in_many_settings():
+    """Would catch negative or decreasing regret, links that no round explains, lost time, arms that
+    come back, budgets overspent, and choices without a decision."""
+    rng = np.random.default_rng(7)
+    seen = set()
+    for number in range(520):
+        algorithm, problem, horizon = generated(rng)
+        first = int(rng.integers(2**31))
+        data = fmab.simulate(
+            algorithm, problem, horizon, range(first, first + 32), times=[0, horizon], batch=32
+        )
+        note = (number, algorithm, horizon)
+        regret, waiting = data.regret.values, data.waiting_regret.values
+        agents, slots = problem.agents, horizon
+        assert np.isfinite(regret).all() and (regret[:, 0] == 0).all(), note
+        assert (np.diff(regret, axis=1) >= -1e-9).all(), note
+        assert (regret[:, -1] <= agents * slots + 1e-6).all(), note
+        assert (waiting >= 0).all() and (waiting <= regret + 1e-6).all(), note
+        rounds, budget = data.rounds_made.values, algorithm.rounds or math.inf
+        assert (rounds >= 0).all() and (rounds <= budget).all(), note
+        table = algorithm.exchange(agents)
+        for meter, each in table.links:
+            series = data.links.sel(meter=meter.name).values
+            np.testing.assert_array_equal(series[:, -1], rounds * each, str(note))
+        assert data.sizes["meter"] == {"single": 0, "cdp": 1, "ddp": 2, "hdp": 3}[algorithm.name]
+        active, arm = data.active_arms.values, data.chosen_arm.values
+        assert ((active >= 1) & (active <= problem.arms)).all(), note
+        if algorithm.name != "single":
+            decided = (active == 1) | (rounds == budget)
+            np.testing.assert_array_equal(arm >= 0, decided, str(note))
+            # Waiting costs at most rounds + 1 waits of the worst arm.
+            waited = (rounds + 1) * table.wait * agents
+            assert (waiting[:, -1] <= waited + 1e-9).all(), note
+            lost = data.agents_lost.values
+            assert set(np.unique(lost)) <= {0, agents}, note
+            # The only arm left, where no best arm was lost, is a best one.
+            good = (active == 1) & (lost == 0)
+            final = data.final_gap.values
+            assert (final[good] == 0).all(), note
+            # A set that lost every best arm plays a worse one, once it has decided.
+            assert (final[decided & (lost > 0)] > 0).all(), note
+            worse = data.agents_worse.values
+            np.testing.assert_array_equal(worse, agents * (decided & (final > 0)), str(note))
+        np.testing.assert_array_equal(data.worse_arm_played, data.agents_worse > 0, str(note))
+        assert (data.agents_worse <= agents).all(), note
+        seen.add((algorithm.name, problem.homogeneous, rules_of(algorithm)))
+    assert len(seen) >= 14

@@ -223,3 +223,66 @@ def test_noise_scale():
     assert scale(20, INF) == 0.0
     assert scale(1, 1e-300) == pytest.approx(1e300)
     assert 0 <= scale(10, 1e300) < 1e-300
+
+
+# The paper's instance: M = N = 50, K = 100, T = 10^4; active arms as a run of it might have them.
+# S_r and C(r) from the printed equations, evaluated with decimals outside this test.
+PAPER = {
+    1.0: [(11, 0.12310749704851398), (45, 0.06344803845796478), (181, 0.03173041267319617),
+          (699, 0.01581944094147184), (2641, 0.007878403978150466)],
+    0.1: [(11, 0.14920322540997827), (45, 0.07675066841441411), (181, 0.03680640066891624),
+          (699, 0.01759960023893987), (2641, 0.008474351386556462)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("epsilon", PAPER)
+def test_table_of_the_papers_instance(epsilon: float):
+    """Catches a changed constant or power in S(r) or C(r): the numbers are written down here."""
+    before = 0
+    for r, (active, row) in enumerate(zip((100, 100, 60, 20, 5), PAPER[epsilon], strict=True), 1):
+        pulls = pulls_per_arm(active, r, 0.5**r, before, 100, 50, epsilon, 10**4)
+        radius = confidence_radius(active, r, row[0], 100, 50, epsilon, 10**4)
+        assert pulls == row[0]
+        assert radius == pytest.approx(row[1], rel=1e-13)
+        before = row[0]
+
+
+def test_huge_horizon_is_exact():
+    """Catches float32, off by 213 here, and an integer that float64 has rounded."""
+    found = pulls_per_arm(100, 15, 0.5**15, 0, 100, 50, INF, 10**12)
+    assert found == exact_pulls(100, 15, 0.5**15, 0, 100, 50, INF, 10**12) == 6_825_859_797
+    assert float(np.float32(found)) != found
+
+
+@pytest.mark.parametrize("eps", [0.2, INF])
+def test_monotone_where_the_paper_needs_it(eps: float):
+    """Catches a swapped division: S and C against each argument, one at a time."""
+    base = dict(a=20, r=3, dt=0.125, before=0, K=100, N=10, eps=eps, T=10**9)
+
+    def pulls(**changed: float) -> float:
+        return pulls_per_arm(**(base | changed))
+
+    def radius(**changed: float) -> float:
+        kept = {k: v for k, v in base.items() if k not in ("dt", "before")}
+        return confidence_radius(**(kept | {"pulls": 5000} | changed))
+
+    for name, values, pulls_grow in (
+        ("a", (2, 5, 20, 100), True),
+        ("r", (1, 2, 3, 8), True),
+        ("T", (10**7, 10**8, 10**9, 10**12), True),
+        ("N", (1, 2, 10, 50), False),
+        ("dt", (0.01, 0.1, 0.5, 1.0), False),
+    ):
+        found = np.diff([pulls(**{name: value}) for value in values])
+        assert (found > 0).all() if pulls_grow else (found < 0).all(), name
+    for name, values, radius_grows in (
+        ("a", (2, 5, 20, 100), True),
+        ("r", (1, 2, 3, 8), True),
+        ("T", (10**7, 10**8, 10**9, 10**12), True),
+        ("N", (1, 2, 10, 50), False),
+        ("pulls", (1, 2, 100, 10**10), False),
+    ):
+        found = np.diff([radius(**{name: value}) for value in values])
+        assert (found > 0).all() if radius_grows else (found < 0).all(), name
+    # The number of all arms is met in the privacy terms only.
+    assert (radius(K=1000) > radius()) == (eps != INF)

@@ -470,3 +470,21 @@ def test_a_graph_that_is_too_large_is_refused_before_it_is_made(
     with pytest.raises(ValueError) as caught:
         fmab.privacy_ledger(algorithm(), 10**6)
     assert str(caught.value).startswith(f"{field}: must be a graph of at most 5,000 agents, whose")
+
+
+@pytest.mark.parametrize(
+    ("name", "used", "messages", "copies"),
+    [
+        # Leaves have nobody else to send to; the hub sends each leaf what the 48 others sent.
+        ("star", 98, 98 + 49, 98 + 49 * 48),
+        # In each of 25 slots everybody sends on, both ways; the last message arrives twice.
+        ("ring", 1250, 2500, 2500),
+        ("complete", 1225, 2450, 2450),
+    ],
+)
+def test_plain_flooding_of_fifty_agents_by_hand(name: str, used: int, messages: int, copies: int):
+    """Would catch observations sent back to whom they came from, or sent after the last slot."""
+    table = exchange.plain_flooding(graphs.make(name, 50))
+    assert (table.on("used"), table.ledger.data, table.vectors) == (used, messages, copies)
+    assert table.wait == exchange.flooding(graphs.make(name, 50)).wait
+    assert (table.reporting, table.uniform) == (50, True)

@@ -1156,3 +1156,56 @@ def test_ratings_in_an_npz(folder: Path):
     )
     np.savez("means.npz", means=[[-3.0, 2.0]])
     assert Problem.from_file("means.npz", rewards=Gaussian(1)).rewards == Gaussian(1)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Problem.uniform(50, 9), Problem.with_gap(3, 9, 0.1), Problem.heterogeneous(4, 9, 0.7, 0.2)],
+    ids=["uniform", "gap", "heterogeneous"],
+)
+def test_fixed_is_the_draw_of_its_seed_bit_by_bit(problem: Problem):
+    """Catches means that an eager and a compiled program round differently."""
+    for seed in (0, 7):
+        drawn = instances(problem, 8, root_seed=3).means[seed]
+        np.testing.assert_array_equal(problem.fixed(seed, root_seed=3).means, drawn)
+
+
+def test_descriptions_tell_problems_apart():
+    """Catches a description that is no JSON, or forgets a value that changes the results."""
+    several = [
+        Problem.uniform(5, 4),
+        Problem.uniform(6, 4),
+        Problem.uniform(5, 3),
+        Problem.heterogeneous(5, 4),
+        Problem.heterogeneous(5, 4, 0.5),
+        Problem.with_gap(5, 4, 0.1),
+        Problem.with_gap(5, 4, 0.2),
+        Problem.heterogeneous(5, 4, 0.5, 0.1),
+        Problem([0.1, 0.2, 0.3, 0.4], 5),
+        Problem([0.1, 0.2, 0.3, 0.4 + 2**-54], 5),
+        Problem([0.1, 0.2, 0.3, 0.4], 6),
+    ]
+    texts = [json.dumps(problem.describe(), sort_keys=True, allow_nan=False) for problem in several]
+    assert len(set(texts)) == len(several)
+    assert json.loads(texts[-2])["means"] == [[0.1, 0.2, 0.3, 0.4 + 2**-54]]
+
+
+def test_pickled_objects_are_never_loaded(folder: Path):
+    """Catches allow_pickle: a file that would run code when loaded is refused by its header."""
+    np.savez("means.npz", means=np.array([{"a": 1}, None], dtype=object))
+    assert refusal("means.npz") == NOT_NUMBERS
+
+
+@pytest.mark.slow
+def test_every_flipped_bit_of_an_npz(folder: Path):
+    """Catches one bit, anywhere in a stored file, that changes a mean in silence."""
+    np.savez("means.npz", means=np.array(TABLE))
+    good = Path("means.npz").read_bytes()
+    for number in range(8 * len(good)):
+        damaged = bytearray(good)
+        damaged[number // 8] ^= 1 << number % 8
+        Path("means.npz").write_bytes(damaged)
+        try:
+            assert Problem.from_file("means.npz").means.tolist() == TABLE
+        except ValueError as error:
+            assert str(error).startswith("means='means.npz': must be "), error

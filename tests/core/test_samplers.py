@@ -970,3 +970,47 @@ def test_refused_seeds(value: Any):
         keys.checked_seed("root_seed", value)
     allowed = "must be a whole number in [0, 4,294,967,295]"
     assert str(refused.value) == f"root_seed={value!r}: {allowed}; {remedy}"
+
+
+@pytest.mark.slow
+def test_rows_of_one_distribution_are_the_quantiles_one_by_one():
+    """Catches rows that share another row's distribution, and a coefficient of the expansion."""
+    rng = np.random.default_rng(3)
+    p = np.concatenate([rng.random(90), [0.0, 1.0, 0.5, 1e-3, 0.999, 1 - 1e-9]])
+    # Where rounding decides, the two may differ: not among ordinary uniforms.
+    u = rng.random((40, len(p)))
+    u, p = jnp.asarray(u), jnp.asarray(p)
+    for n in (0.0, 1.0, 13.0, 40.0, 160.0, 640.0, 1e6):
+        trials = jnp.full(len(p), n)
+        wide = [jnp.broadcast_to(x[None], u.shape).reshape(-1) for x in (trials, p)]
+        due = np.asarray(quantile(u.reshape(-1), *wide)).reshape(u.shape)
+        few = binomials.is_summed(trials, p)
+        summed = binomials.summed_binomials(u, jnp.where(few, trials, 0.0), p)
+        found = jnp.where(few[None], summed, binomials.expanded_binomials(u, trials, p))
+        np.testing.assert_array_equal(found, due, err_msg=str(n))
+
+
+def laplace_p_values(x: np.ndarray, tail: float) -> list[float]:
+    """Returns p-values of the distance, the scale, the sign and the tail of Laplace(1) draws."""
+    far = int((np.abs(x) > tail).sum())
+    return [
+        float(stats.kstest(x, stats.laplace.cdf).pvalue),
+        two_sided((np.abs(x).mean() - 1) * np.sqrt(len(x))),
+        float(stats.binomtest(int((x > 0).sum()), len(x), 0.5).pvalue),
+        float(stats.binomtest(far, len(x), np.exp(-tail)).pvalue),
+    ]
+
+
+def test_laplace_draws():
+    """Catches noise 0.5 % too large or small, or a tail cut short as float32's is."""
+    x = np.asarray(million_laplace(*words(2)))
+    assert min(laplace_p_values(x, 10.0)) > ALPHA
+    # Negative control: 2 % too much noise is seen.
+    assert min(laplace_p_values(1.02 * x, 10.0)) < ALPHA
+
+
+@pytest.mark.slow
+def test_laplace_tail_to_sixteen_scales():
+    """Catches a tail that ends at 16 scales."""
+    far = sum(int((np.abs(million_laplace(*words(i, 2))) > 16).sum()) for i in range(100))
+    assert stats.binomtest(far, 100 * MILLION, np.exp(-16.0)).pvalue > ALPHA

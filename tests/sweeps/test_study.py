@@ -179,7 +179,8 @@ def test_options_toml_and_python_state_the_same_study(
 ) -> None:
     """Would catch a default, a type or an order that one of the three ways adds or drops."""
     _, command = cli.find(["sweep", *words.split()])
-    document = stated.document(cli.parse(command), command.subject, words.split())
+    options, typed = cli.parse(command)
+    document = stated.document(options, command.subject, typed)
     path = study_file.write_study(document, tmp_path / "study.toml")
     algorithm, changes = python
     expected = small(algorithm, **changes)
