@@ -50,7 +50,7 @@ class Options(stated.Stated):
     peer_price: Number = 1
     """c2, price of a link between agents."""
     out: Annotated[str | None, arg(metavar="BASE"), shown("fmab-NAME-SETTINGS, here")] = None
-    """Write BASE.png and BASE.nc."""
+    """Write BASE.png, its caption BASE.txt, and BASE.nc."""
     overwrite: Annotated[bool, Off] = False
     """Replace older files."""
     dry_run: Annotated[bool, Off] = False
@@ -92,8 +92,8 @@ def execute(call: Call) -> None:
         from fmab_jax.plots import runs as plots
 
         figure = _figure(data, options, drawn)
-        path = plots.save_figure(figure, figure_path, overwrite=options.overwrite)
-        call.written.append(path)
+        plots.save_figure(figure, figure_path, overwrite=options.overwrite)
+        call.written.extend(plots.files_of(figure, figure_path))
     level = None if study.until else options.level
     print_results(data, options, level=level, arms=arms_run(options.means, data))
     print_ledger(data)
@@ -200,7 +200,8 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     if base.endswith(("/", os.sep)) or os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = Path(f"{base}.png"), Path(f"{base}.nc")
-    for path in [figure_path] * options.figure + [data_path] * options.data:
+    text_path = figure_path.with_suffix(".txt")
+    for path in [figure_path, text_path] * options.figure + [data_path] * options.data:
         if os.path.isdir(path):
             refuse("out", base, allowed, f"{path} is a folder")
         with spelt(options, path="out"):

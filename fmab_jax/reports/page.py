@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -229,20 +229,20 @@ def page(made: Content) -> str:
 
 def _best(made: Content) -> str:
     """Returns what is said of the smallest regret, or why nothing is."""
-    known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    whole = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
-            known = [cell for cell in known if cell.at[i] in (None, axis.reference)] or known
-    best = min(known, key=lambda cell: cell.row["regret"])
-    if not all(comparisons.alike(known[0].asked, cell.asked) for cell in known):
+            whole = [cell for cell in whole if cell.at[i] in (None, axis.reference)] or whole
+    best = min(whole, key=lambda cell: cell.row["regret"])
+    if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
         return "Their means are not ranked: horizons, sizes or problems differ."
     number = f"{short(best.row['regret'])} {_interval(best.row, 'regret')}"
     number += f" ({100 * made.level:.6g} %)"
-    if len(known) == 1:
+    if len(whole) == 1:
         named = f": {best.label}" if len(made.cells) > 1 else ""
         return f"The mean regret at the horizon is {number}{named}."
     return (
-        f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
+        f"The smallest mean regret at the horizon, of {len(whole):,} configurations, is "
         f"{number}: {best.label}."
     )
 
@@ -311,18 +311,36 @@ def _price(made: Content) -> Table:
     # Each result has a reference of its own.
     bases = list(dict.fromkeys(each.second for each in made.price))
     base = bases[0] if len(bases) == 1 else "the reference"
-    named = {"difference": "extra regret", "regret, first": "regret"}
-    named |= {"regret, second": f"regret, {base}"}
-    named |= {"interval of it": f"interval, {100 * made.level:.6g} %"}
-    chosen = ("leaks ε", "regret, first", "regret, second", *_CONTRAST)
-    where = any(each.at for each in made.price)
-    heads = ["at"] * where + ["compared with"] + [named.get(name, name) for name in chosen]
+    heads = {"leaks ε": "leaks ε", "regret, first": "regret", "regret, second": f"regret, {base}"}
+    heads |= {name: name for name in _CONTRAST} | {"difference": "extra regret"}
+    heads |= {"interval of it": f"interval, {100 * made.level:.6g} %"}
+    caption = f"What privacy costs, beside {base}"
+    pair = {"compared with": lambda each: f"{each.first} with {each.second}"}
+    return _contrasts(made.price, caption, pair, heads)
+
+
+def _contrasts(
+    found: Sequence[Comparison],
+    caption: str,
+    named: Mapping[str, Callable[[Comparison], str]],
+    heads: Mapping[str, str],
+) -> Table:
+    """Returns a table of comparisons.
+
+    Args:
+        found: A row for each.
+        caption: Of the table.
+        named: Heads of the columns that name a row, and what stands there.
+        heads: Of its numbers, by their names in `Comparison.cells`.
+    """
+    if any(each.at for each in found):
+        named = {"at": lambda each: each.at, **named}
     rows = []
-    for each in made.price:
-        first = [each.at] * where + [f"{each.first} with {each.second}"]
+    for each in found:
         cells = each.cells()
-        rows.append([*first, *(_typeset(cells[name].text) for name in chosen)])
-    return Table(f"What privacy costs, beside {base}", heads, rows, 1 + where)
+        numbers = [_typeset(cells[name].text) for name in heads]
+        rows.append([*(words(each) for words in named.values()), *numbers])
+    return Table(caption, [*named, *heads.values()], rows, len(named))
 
 
 def _largest(prices: Sequence[Comparison]) -> Comparison | None:
@@ -358,13 +376,9 @@ def _alone(made: Content) -> str:
 
 
 def _comparisons(made: Content) -> Table:
-    names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
-    numbers = ["leaks ε", *_CONTRAST, "p-value", "p-value, Holm"]
-    rows = []
-    for each in made.compared:
-        row = {name: cell.text for name, cell in each.cells().items()}
-        rows.append([*(row[name] for name in names), *(_typeset(row[name]) for name in numbers)])
-    return Table("Differences of mean regret at the horizon", names + numbers, rows, len(names))
+    pair = {"first": lambda each: each.first, "second": lambda each: each.second}
+    heads = {name: name for name in ("leaks ε", *_CONTRAST, "p-value", "p-value, Holm")}
+    return _contrasts(made.compared, "Differences of mean regret at the horizon", pair, heads)
 
 
 def _how(found: Iterable[Comparison]) -> str:
@@ -437,7 +451,7 @@ def _interactive(made: Content) -> dict[str, Any]:
     order = [axis.name for axis in pictures.order_of(made.axes)]
     strokes = ["solid", "dash", "dot", "dashdot"]
     log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])
-    whole: dict[str, Any] = _plain(
+    whole: dict[str, Any] = _finite(
         {
             "axes": [axis._asdict() for axis in made.axes],
             "order": order,
@@ -459,12 +473,12 @@ def _is_log(grids: Sequence[Sequence[int]]) -> bool:
     return all(len(g) > 2 and g[0] > 0 and g[len(g) // 2] ** 2 < 2 * g[0] * g[-1] for g in grids)
 
 
-def _plain(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     """Returns a value as JSON has it: no infinity, and null for what is not known."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
