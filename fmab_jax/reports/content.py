@@ -53,6 +53,11 @@ class Result(NamedTuple):
     table: xr.Dataset
     again: Again
 
+    @property
+    def start(self) -> str:
+        """What sentences about it begin with."""
+        return f"{self.label}: " * bool(self.label)
+
 
 class Axis(NamedTuple):
     """A parameter that configurations differ in.
@@ -441,9 +446,10 @@ def _price(sources: Sequence[Result], level: float) -> list[Comparison]:
 def _events(sources: Sequence[Result]) -> list[str]:
     said = []
     for source in sources:
-        start = f"{source.label}: " * bool(source.label)
-        said += [f"{start}{line}." for line in captions.events_of_cells(source.table)]
-        said += [f"{start}{' '.join(line.split())}" for line in overview(source.data).remarks]
+        said += [f"{source.start}{line}." for line in captions.events_of_cells(source.table)]
+        said += [
+            f"{source.start}{' '.join(line.split())}" for line in overview(source.data).remarks
+        ]
     return said
 
 
@@ -461,10 +467,9 @@ def _question(sources: Sequence[Result], axes: Sequence[Axis], titles: Sequence[
         lines.append(f"How much regret does {titles[0]} collect, and what does it send?")
     for source in sources:
         data = source.data
-        start = f"{source.label}: " * bool(source.label)
         made = words.facts(data, [axis.name for axis in axes], leaks=True)
-        lines.append(f"{start}{', '.join(made)}.")
-        lines += [f"{start}{line}" for line in _problem(described(data))]
+        lines.append(f"{source.start}{', '.join(made)}.")
+        lines += [f"{source.start}{line}" for line in _problem(described(data))]
     return list(dict.fromkeys(lines))
 
 
@@ -514,15 +519,16 @@ def _settings(
         rows.append((owner.title or owner.name, f"heard: {about}"))
     rows += [(axis.title, ", ".join(axis.ticks)) for axis in axes if axis.name != "result"]
     for source in sources:
-        start = f"{source.label}: " * bool(source.label)
         data, seeds = source.data, source.data.seeds.values
         few, many = int(seeds.min()), int(seeds.max())
         number = f"{many:,}" if few == many else f"{few:,} to {many:,}"
         number += " per configuration" * (data.seeds.size > 1)
-        rows.append((f"{start}seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}"))
-        rows.append((f"{start}recorded slots", f"{data.sizes['time']:,}"))
+        rows.append(
+            (f"{source.start}seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}")
+        )
+        rows.append((f"{source.start}recorded slots", f"{data.sizes['time']:,}"))
         if data.attrs.get("keep") == "summary":
-            rows.append((f"{start}kept", "moments, counts and a histogram; no single seeds"))
+            rows.append((f"{source.start}kept", "moments, counts and a histogram; no single seeds"))
     rows.append(("confidence level", f"{100 * level:.6g} %"))
     return rows
 

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -118,11 +118,10 @@ def write(
         "peer_price": price("peer_price", peer_price),
     }
     options = [*(["--select", *select] if select else [])]
-    options += ["--level", f"{level!r}"] * (level != 0.95)
-    options += ["--title", title] if title is not None else []
-    for name, value in costs.items():
-        options += [f"--{name.replace('_', '-')}", f"{value!r}"] * (value != 1)
-    options += ["--out", str(out)] * (str(out) != "report.html")
+    given: dict[str, tuple[Any, Any]] = {"level": (level, 0.95), "title": (title, None)}
+    given |= {name.replace("_", "-"): (value, 1) for name, value in costs.items()}
+    for name, (value, usual) in (given | {"out": (str(out), "report.html")}).items():
+        options += [f"--{name}", f"{value}"] * (value != usual)
     whole = page(content.gathered(results, title=title, level=level, options=options, **costs))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
@@ -311,36 +310,18 @@ def _price(made: Content) -> Table:
     # Each result has a reference of its own.
     bases = list(dict.fromkeys(each.second for each in made.price))
     base = bases[0] if len(bases) == 1 else "the reference"
-    heads = {"leaks ε": "leaks ε", "regret, first": "regret", "regret, second": f"regret, {base}"}
-    heads |= {name: name for name in _CONTRAST} | {"difference": "extra regret"}
-    heads |= {"interval of it": f"interval, {100 * made.level:.6g} %"}
-    caption = f"What privacy costs, beside {base}"
-    pair = {"compared with": lambda each: f"{each.first} with {each.second}"}
-    return _contrasts(made.price, caption, pair, heads)
-
-
-def _contrasts(
-    found: Sequence[Comparison],
-    caption: str,
-    named: Mapping[str, Callable[[Comparison], str]],
-    heads: Mapping[str, str],
-) -> Table:
-    """Returns a table of comparisons.
-
-    Args:
-        found: A row for each.
-        caption: Of the table.
-        named: Heads of the columns that name a row, and what stands there.
-        heads: Of its numbers, by their names in `Comparison.cells`.
-    """
-    if any(each.at for each in found):
-        named = {"at": lambda each: each.at, **named}
+    named = {"difference": "extra regret", "regret, first": "regret"}
+    named |= {"regret, second": f"regret, {base}"}
+    named |= {"interval of it": f"interval, {100 * made.level:.6g} %"}
+    chosen = ("leaks ε", "regret, first", "regret, second", *_CONTRAST)
+    where = any(each.at for each in made.price)
+    heads = ["at"] * where + ["compared with"] + [named.get(name, name) for name in chosen]
     rows = []
-    for each in found:
+    for each in made.price:
+        first = [each.at] * where + [f"{each.first} with {each.second}"]
         cells = each.cells()
-        numbers = [_typeset(cells[name].text) for name in heads]
-        rows.append([*(words(each) for words in named.values()), *numbers])
-    return Table(caption, [*named, *heads.values()], rows, len(named))
+        rows.append([*first, *(_typeset(cells[name].text) for name in chosen)])
+    return Table(f"What privacy costs, beside {base}", heads, rows, 1 + where)
 
 
 def _largest(prices: Sequence[Comparison]) -> Comparison | None:
@@ -376,9 +357,13 @@ def _alone(made: Content) -> str:
 
 
 def _comparisons(made: Content) -> Table:
-    pair = {"first": lambda each: each.first, "second": lambda each: each.second}
-    heads = {name: name for name in ("leaks ε", *_CONTRAST, "p-value", "p-value, Holm")}
-    return _contrasts(made.compared, "Differences of mean regret at the horizon", pair, heads)
+    names = ["at"] * any(each.at for each in made.compared) + ["first", "second"]
+    numbers = ["leaks ε", *_CONTRAST, "p-value", "p-value, Holm"]
+    rows = []
+    for each in made.compared:
+        row = {name: cell.text for name, cell in each.cells().items()}
+        rows.append([*(row[name] for name in names), *(_typeset(row[name]) for name in numbers)])
+    return Table("Differences of mean regret at the horizon", names + numbers, rows, len(names))
 
 
 def _how(found: Iterable[Comparison]) -> str:

@@ -44,7 +44,7 @@ class Reader(HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.elements, self.tables, self.keys, self.open, self.text = [], [], [], [], []
-        self.listed = {"dt": [], "dd": []}
+        self.listed, self.below = {"dt": [], "dd": []}, []
         self.feed(text)
         assert self.open == []
 
@@ -63,6 +63,8 @@ class Reader(HTMLParser):
             self.keys[-1][-1].append(dict(attrs).get("data-v"))
         if tag in self.listed:
             self.listed[tag].append("")
+        if tag == "figcaption":
+            self.below.append("")
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -72,6 +74,8 @@ class Reader(HTMLParser):
             self.tables[-1][-1][-1] += data
         if self.open and self.open[-1] in self.listed:
             self.listed[self.open[-1]][-1] += data.replace("\xa0", " ")
+        if "figcaption" in self.open:
+            self.below[-1] += data.replace("\xa0", " ")
         if not {"script", "style"} & set(self.open):
             self.text.append(data)
 
@@ -133,7 +137,14 @@ def test_the_page_is_semantic_and_self_contained(written):
     assert len(images) == 2
     for attrs in images:
         assert attrs["src"].startswith("data:image/svg+xml;base64,") and len(attrs["alt"]) > 100
-        assert base64.b64decode(attrs["src"].partition(",")[2]).startswith(b"<?xml")
+        drawn = base64.b64decode(attrs["src"].partition(",")[2])
+        assert drawn.startswith(b"<?xml")
+        # Below a picture of 36 rem, in letters of 0.9 rem, half as wide as high, 1.5 apart.
+        wide, tall = map(float, re.search(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn).groups())
+        (short,) = [each for each in reader.below if attrs["alt"].startswith(each[:20])]
+        below = math.ceil(len(short) * 0.45 / 36) * 1.5 * 0.9
+        assert below <= 0.2 * (below + 36 * tall / wide) and "20 seeds" in short
+        assert "95 % " in short and "T = 10⁴ slots" in short and len(attrs["alt"]) > len(short)
     # Nothing that would be fetched.
     for name, attrs in reader.elements:
         assert name not in ("link", "iframe", "object", "embed", "base")
