@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, privacy, statements, words
-from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
+from fmab_jax.analysis import comparisons, statements, words
+from fmab_jax.analysis.bands import confidence_band, describe, student_quantile
 from fmab_jax.analysis.overview import overview
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import final_table, with_seeds
@@ -546,21 +546,6 @@ def stated(data: xr.Dataset) -> int:
     """Returns how many configurations the study of some results has, selected or not."""
     study = json.loads(data.attrs.get("study", "{}"))
     return math.prod(len(study[name]) for name in study.get("axes", ()) if name in study)
-
-
-def ledgers(sources: Sequence[Result]) -> list[tuple[str, list[dict[str, str]], list[str]]]:
-    """Returns label, rows and notes of the privacy ledger of each result."""
-    found = []
-    for source in sources:
-        if ledger := source.data.attrs.get("ledger"):
-            found.append((source.label, *privacy.rows(ledger)))
-    return found
-
-
-def clopper(number: float, seeds: float, level: float) -> str:
-    """Writes the Clopper-Pearson interval of a share, in per cent."""
-    low, high = lost_interval(int(number), int(seeds), level)
-    return f"[{100 * low:.2g}, {100 * high:.2g}] %"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ from typing import Any
 
 import xarray as xr
 
-from fmab_jax.analysis import comparisons, statements
+from fmab_jax.analysis import comparisons, privacy, statements, words
+from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
 from fmab_jax.errors import Refusal, price, real, refuse
@@ -193,7 +194,7 @@ def page(made: Content) -> str:
     (packed, digest), script = _library(), own("report.js")
     wrong, unlucky = _wrong(made)
     paths = [source.path for source in made.sources]
-    words = ["fmab", "report", *map(str, paths), *made.options]
+    typed = ["fmab", "report", *map(str, paths), *made.options]
     return rendered(
         "reports/page.html.j2",
         made=made,
@@ -218,7 +219,7 @@ def page(made: Content) -> str:
         unlucky=unlucky,
         stated=content.stated,
         versions=content.versions,
-        command=" ".join(map(again.quoted, words)) if all(paths) else "",
+        command=" ".join(map(again.quoted, typed)) if all(paths) else "",
         hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
         data=_json(_interactive(made)),
         library=packed,
@@ -336,10 +337,9 @@ def _epsilon(data: xr.Dataset) -> str:
         value: Any = data.attrs.get(name)
         if name in data.coords and data[name].size == 1:
             value = data[name].values.reshape(-1).tolist()[0]
-        if value == "none" or (is_number(value) and math.isinf(value)):
-            return "no noise"
-        if is_number(value):
-            return f"ε = {value:g}" + " per message" * (name == "epsilon_message")
+        if value == "none" or is_number(value):
+            text = words.privacy(value)
+            return text + " per message" * (name == "epsilon_message" and text != "no noise")
     return ""
 
 
@@ -378,7 +378,10 @@ def _typeset(text: str) -> str:
 def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
     """Returns the privacy ledger of each result, with its notes."""
     found = []
-    for label, rows, notes in content.ledgers(made.sources):
+    for source in made.sources:
+        if not (ledger := source.data.attrs.get("ledger")):
+            continue
+        rows, notes = privacy.rows(ledger)
         titles = len({row["title"] for row in rows}) > 1
         some = any(row["where"] for row in rows)
         columns = {"title": "algorithm"} if titles else {}
@@ -386,7 +389,8 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
         columns |= {"where": "of which runs"} if some else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
         listed = [[row[name] for name in columns] for row in rows]
-        caption = "What is told of one reward, and to whom" + f": {label}" * bool(label)
+        caption = "What is told of one reward, and to whom"
+        caption += f": {source.label}" * bool(source.label)
         found.append((Table(caption, [*columns.values()], listed, 1 + titles, words=True), notes))
     return found
 
@@ -397,8 +401,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     first = len(heads)
     heads += ["leak ε", "seeds"]
     kept = any("regret" in source.data for source in made.sources)
-    for words in captions.EVENTS.values():
-        heads += [words, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
+    for what in captions.EVENTS.values():
+        heads += [what, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
     heads.append("still exploring")
     rows = []
     total = 0
@@ -409,7 +413,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
         values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
             total += int(row[event])
-            ends = content.clopper(row[event], row["seeds"], made.level)
+            low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
+            ends = f"[{100 * low:.2g}, {100 * high:.2g}] %"
             values += [(f"{int(row[event]):,}", row[event]), (ends, row[f"{event}_upper"])]
             if kept:
                 worst = cell.worst[event]
@@ -426,13 +431,13 @@ def _interactive(made: Content) -> dict[str, Any]:
     finals: dict[str, Any] = {}
     shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
     shown["cost"] = "communication cost"
-    for name, words in shown.items():
+    for name, title in shown.items():
         values = [[cell.row[name + end] for end in ("", "_lower", "_upper")] for cell in made.cells]
-        finals[name] = {"title": words, "values": values}
-    for meter, words in made.meters.items():
+        finals[name] = {"title": title, "values": values}
+    for meter, title in made.meters.items():
         if meter != "the cost":
             links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
-            finals[f"links {meter}"] = {"title": words, "values": links}
+            finals[f"links {meter}"] = {"title": title, "values": links}
     order = [axis.name for axis in pictures.order_of(made.axes)]
     strokes = ["solid", "dash", "dot", "dashdot"]
     log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])

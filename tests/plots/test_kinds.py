@@ -18,6 +18,7 @@ from fmab_jax.cli.main import main
 from fmab_jax.plots import kinds, style
 from fmab_jax.plots.runs import plot_runs, save_figure
 
+PRICES = {"server_price": 1.0, "peer_price": 1.0}
 # Seeds or runs; the horizon, but of an audit; the kind of band.
 TOLD = {
     "audit": r"1000 runs of each .*1\.25, 2 is claimed",
@@ -29,19 +30,25 @@ TOLD = {
 }
 
 
+def fits(figure):
+    """Asserts that a figure can be read in a column, and has short words that leave it its room."""
+    legible(figure, 3.4, smallest=7, labels=("label1", "label2"))
+    (text,) = figure.texts
+    assert text.get_window_extent().y1 <= style.SHARE * figure.bbox.height
+    (short,), long = style.caption_of(figure)
+    assert "\n" not in long and len(long) > len(short) > 20
+    return short
+
+
 @pytest.mark.parametrize("case", FIGURES)
 @pytest.mark.as_users_see_it
 def test_everything_fits_a_column_and_nothing_overlaps(case):
     """Would catch letters cut off at the edge, print below 7 points, a text over another, a label
     over a point, a caption of more than a fifth of the height, or one without seeds and band."""
     figure = FIGURES[case]()
-    legible(figure, 3.4, smallest=7, labels=("label1", "label2"))
-    (text,) = figure.texts
-    assert text.get_window_extent().y1 <= style.SHARE * figure.bbox.height
+    short, (text,) = fits(figure), figure.texts
     told = next(words for name, words in TOLD.items() if case.startswith(name))
-    (short,), long = style.caption_of(figure)
     assert re.search(told, short), short
-    assert "\n" not in long and len(long) > len(short)
     # A colour bar lies in the gap that the label beside a map of one row reaches into.
     panels = figure.axes[:1] if "heat" in case else figure.axes[::-1]
     stack = [text.get_window_extent(), *(axes.get_tightbbox() for axes in panels)]
@@ -122,10 +129,10 @@ def test_a_new_kind_of_figure_is_a_file_and_a_line(tmp_path, monkeypatch, capsys
     assert "one of --x, --curves, --pareto, --shares; drop one" in capsys.readouterr().err
 
 
-def test_no_kind_is_called_otherwise_than_its_function():
-    """Would catch a line whose function is not there, or takes other options."""
-    finals = table(epsilon=[0.1, 1.0], graph=["ring", "star"])
+@pytest.mark.parametrize("name", kinds.KINDS)
+@pytest.mark.as_users_see_it
+def test_every_kind_of_the_table_draws_what_can_be_read(name):
+    """Would catch a line whose function is not there, takes other options, or cannot be read."""
+    kind, finals = kinds.KINDS[name], table(epsilon=[0.1, 1.0], graph=["ring", "star"])
     asked = {"x": "epsilon", "y": "graph", "hue": "graph", "metric": "regret", "level": 0.95}
-    asked |= {"server_price": 1.0, "peer_price": 1.0}
-    for kind in kinds.KINDS.values():
-        assert caption(kind.draw(result() if kind.curves else finals, asked))
+    fits(kind.draw(result() if kind.curves else finals, asked | PRICES))
