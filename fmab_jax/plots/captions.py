@@ -54,9 +54,8 @@ def seeds_per_cell(finals: xr.Dataset) -> str:
 
 def spread(symbol: str, numbers: Iterable[int], noun: str) -> str:
     """Writes "1000 seeds", or "200 to 3000 seeds" where numbers differ."""
-    fewest, *_, most = 2 * sorted(map(int, numbers))
-    ends = [counted("", most, noun)] if fewest == most else [whole(fewest), counted("", most, noun)]
-    return symbol + " to ".join(ends)
+    every = sorted({*map(int, numbers)})
+    return symbol + " to ".join([*map(whole, every[:-1][:1]), counted("", every[-1], noun)])
 
 
 def size(seeds: str, results: Iterable[xr.Dataset]) -> str:
@@ -79,9 +78,9 @@ def wrong_in_all(tables: Collection[xr.Dataset]) -> list[str]:
     """Says how many seeds went wrong in all, for each event that befell one."""
     found = []
     for event, words in EVENTS.items():
-        known = [table for table in tables if event in table]
-        bad = sum(int(table[event].sum()) for table in known)
-        seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in known)
+        recorded = [table for table in tables if event in table]
+        bad = sum(int(table[event].sum()) for table in recorded)
+        seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in recorded)
         found += [f"{_share(bad, seeds)} seeds {words}"] if bad else []
     return found
 
