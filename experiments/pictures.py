@@ -146,7 +146,7 @@ class Page:
         """Writes labels and legend; returns the figure."""
         self._label()
         self.figure.align_ylabels()
-        return style.finish(self.figure, self.handles, "", fit=self.fit)
+        return style.finish(self.figure, self.handles, fit=self.fit)
 
     def _subplots(self, rows: Sequence[float], across: int) -> np.ndarray:
         self.figure.set_size_inches(self.width, sum(rows))

@@ -106,12 +106,14 @@ def execute(call: Call) -> None:
     print(f"\n{told}")
     if path is not None:
         from fmab_jax.plots.audit import plot_audit
-        from fmab_jax.plots.runs import save_figure
+        from fmab_jax.plots.runs import files_of, save_figure
 
         with called(path="out"):
             figure = plot_audit(found)
-            call.written.append(save_figure(figure, path, overwrite=options.overwrite))
-        print("wrote", path)
+            save_figure(figure, path, overwrite=options.overwrite)
+        call.written.extend(files_of(figure, path))
+        for file in call.written:
+            print("wrote", file)
     if found.contradicted:
         wrong = [each for each in found.findings if each.contradicted]
         raise Contradicted(f"the claim is contradicted: {wrong[0].stream}, {_bound(wrong[0])}")

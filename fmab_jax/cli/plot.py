@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli.options import Call, called, option, visible
 from fmab_jax.cli.stated import file_name, identity
-from fmab_jax.cli.tables import MOST_CURVES, Reading, curves, default_figure, opened, selected
+from fmab_jax.cli.tables import MOST_CURVES, Reading, default_figure, opened, selected
 from fmab_jax.errors import Refusal, refuse
+from fmab_jax.plots.kinds import KINDS, flags
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Reading):
-    """A metric against parameters, curves, or regret against cost."""
+class _Axes(Reading):
+    """What is drawn against what."""
 
     x: str | None = option(None, metavar="PARAMETER", shown="off")
     """Parameter on the horizontal axis."""
@@ -38,18 +39,30 @@ class Options(Reading):
     """Parameter told apart by colour."""
     metric: str = option("regret", metavar="{regret,cost,rounds}")
     """What is drawn against --x."""
-    curves: bool = option(False)
-    """Regret and links over time, a curve for each configuration."""
-    pareto: bool = option(False)
-    """Regret against communication cost, with the front of what none beats in both."""
+
+
+_Kinds: Any = dataclasses.make_dataclass(
+    "_Kinds",
+    [(name, bool, option(False, help=kind.about)) for name, kind in flags().items()],
+    bases=(_Axes,),
+    frozen=True,
+    kw_only=True,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(_Kinds):  # type: ignore[misc]
+    """A metric against parameters, curves, or regret against cost."""
+
     out: str | None = option(None, metavar="FILE", shown="FOLDER-KIND.png")
-    """Where to write, .png or .pdf."""
+    """Where to write, .png or .pdf; its whole caption stands beside it, in a .txt."""
     overwrite: bool = option(False)
-    """Replace an older file."""
+    """Replace older files."""
 
 
 # Options that are said by the kind of figure, or change none.
-_UNNAMED = ("folder", "plugin", "out", "overwrite", "x", "y", "hue", "curves", "pareto")
+_UNNAMED = ("folder", "plugin", "out", "overwrite", "x", "y", "hue", *flags())
+_ONE_OF = f"fmab plot: must be given one of {', '.join(f'--{name}' for name in ('x', *flags()))}"
 
 
 def execute(call: Call) -> None:
@@ -68,13 +81,19 @@ def execute(call: Call) -> None:
     _check_dims(options, data)
     with called(path="out"):
         figure = _drawn(options, data)
-        call.written.append(plots.save_figure(figure, Path(path), overwrite=options.overwrite))
-    print("wrote", path)
+        plots.save_figure(figure, Path(path), overwrite=options.overwrite)
+    call.written.extend(plots.files_of(figure, Path(path)))
+    for each in call.written:
+        print("wrote", each)
 
 
-def _kinds(options: Any) -> tuple[bool, bool, bool]:
-    """Tells which of --x, --curves and --pareto are given."""
-    return options.x is not None, options.curves, options.pareto
+def _kind(options: Any) -> str:
+    """Returns the kind of figure that options ask for; "" where they ask for none."""
+    given = [name for name in flags() if getattr(options, name)]
+    if len(given) + (options.x is not None) > 1:
+        raise Refusal.line(f"{_ONE_OF}; drop one")
+    axis = "" if options.x is None else "parameter" if options.y is None else "heat"
+    return given[0] if given else axis
 
 
 def _checked_kind(options: Any) -> list[str]:
@@ -83,28 +102,27 @@ def _checked_kind(options: Any) -> list[str]:
     Raises:
         Refusal: If they ask for several, or what they add fits none.
     """
-    if sum(_kinds(options)) > 1:
-        raise Refusal.line("fmab plot: must be given one of --x, --curves, --pareto; drop one")
+    kind = _kind(options)
     if options.y is not None and options.x is None:
         raise Refusal.line(f"--y {visible(options.y)}: must be given with --x; add it")
-    if options.hue is not None and (options.curves or options.y is not None):
-        other = "--curves" if options.curves else "--y"
-        raise Refusal.line(f"--hue {visible(options.hue)}: must be left out with {other}; drop one")
+    if options.hue is not None and kind and "hue" not in KINDS[kind].takes:
+        other = "y" if kind == "heat" else kind
+        told = f"must be left out with --{other}; drop one"
+        raise Refusal.line(f"--hue {visible(options.hue)}: {told}")
     if options.metric != "regret" and options.x is None:
         raise Refusal.line(f"--metric {visible(options.metric)}: must be given with --x; drop one")
-    if options.curves:
-        return ["curves"]
     named = [name for name in (options.x, options.y, options.hue) if name is not None]
-    return ["pareto"] * options.pareto + ["heat"] * (options.y is not None) + named
+    return [kind] * (kind not in ("", "parameter")) + named
 
 
 def _check_dims(options: Any, data: xr.Dataset) -> None:
     from fmab_jax.analysis.words import label_text
 
     dims = [str(name) for name in data.seeds.dims]
-    if not any(_kinds(options)):
+    kind = _kind(options)
+    if not kind:
         swept = f"--x may be {' or '.join(dims)}" if dims else "nothing is swept for --x"
-        raise Refusal.line(f"fmab plot: must be given one of --x, --curves, --pareto; {swept}")
+        raise Refusal.line(f"{_ONE_OF}; {swept}")
     chosen = {"x": options.x, "y": options.y, "hue": options.hue}
     for flag, name in chosen.items():
         if name is not None and name not in dims:
@@ -116,26 +134,21 @@ def _check_dims(options: Any, data: xr.Dataset) -> None:
         example = " ".join(f"{name}={label_text(data[name].values.tolist()[0])}" for name in left)
         told = f"must leave no parameter open, but {many}; add --select {example}"
         raise Refusal.line(f"--x {options.x}: {told}")
-    if options.curves and data.seeds.size > MOST_CURVES:
+    if KINDS[kind].curves and data.seeds.size > MOST_CURVES:
         told = f"must show at most {MOST_CURVES} of {data.seeds.size} configurations"
-        raise Refusal.line(f"--curves: {told}; add --select")
+        raise Refusal.line(f"--{kind}: {told}; add --select")
 
 
 def _drawn(options: Any, data: xr.Dataset) -> Any:
     from fmab_jax.analysis.tables import final_table
-    from fmab_jax.plots import parameters as plots
 
-    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
-    if options.curves:
+    name, asked = _kind(options), vars(options)
+    kind = KINDS[name]
+    if kind.curves:
         if "regret" not in data:
-            refuse("keep", "summary", "'curves' for --curves", "draw --x, or keep curves")
-        return curves(data, level=0.95 if options.level is None else options.level, **prices)
+            refuse("keep", "summary", f"'curves' for --{name}", "draw --x, or keep curves")
+        return kind.draw(data, asked | {"level": 0.95 if options.level is None else options.level})
+    prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     table = final_table(data, level=options.level, **prices)
     table = table.squeeze([name for name in table.seeds.dims if table.sizes[name] == 1])
-    if options.x is None:
-        from fmab_jax.plots.pareto import plot_pareto
-
-        return plot_pareto(table, options.hue)
-    if options.y is not None:
-        return plots.plot_heat(table, options.x, options.y, metric=options.metric)
-    return plots.plot_parameter(table, options.x, options.hue, metric=options.metric)
+    return kind.draw(table, asked)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmab_jax.cli import stated
 from fmab_jax.cli.options import Call, Command, called, option
-from fmab_jax.cli.tables import MOST_CURVES, arms_run, curves, print_ledger, print_results
+from fmab_jax.cli.tables import MOST_CURVES, arms_run, print_ledger, print_results
 from fmab_jax.errors import count, price, refuse
 from fmab_jax.files import refuse_taken, told
 from fmab_jax.parameters import Real
@@ -46,7 +46,7 @@ class Options(stated.Stated):
     peer_price: Any = option(1, kind=Real())
     """c2, price of a link between agents."""
     out: str | None = option(None, metavar="BASE", shown="fmab-NAME-SETTINGS, here")
-    """Write BASE.png and BASE.nc."""
+    """Write BASE.png, its caption BASE.txt, and BASE.nc."""
     overwrite: bool = option(False)
     """Replace older files."""
     dry_run: bool = option(False)
@@ -88,8 +88,8 @@ def execute(call: Call) -> None:
         from fmab_jax.plots import runs as plots
 
         figure = _figure(data, options, drawn)
-        path = plots.save_figure(figure, figure_path, overwrite=options.overwrite)
-        call.written.append(path)
+        plots.save_figure(figure, figure_path, overwrite=options.overwrite)
+        call.written.extend(plots.files_of(figure, figure_path))
     level = None if study.until else options.level
     print_results(data, options, level=level, arms=arms_run(options.means, data))
     print_ledger(data)
@@ -152,7 +152,9 @@ def _drawn(options: Any, study: Study) -> str:
 def _figure(data: xr.Dataset, options: Any, drawn: str) -> Any:
     prices = {"server_price": options.server_price, "peer_price": options.peer_price}
     if drawn == "curves":
-        return curves(data, level=options.level, kind=options.band, **prices)
+        from fmab_jax.plots.runs import plot_runs
+
+        return plot_runs(data, level=options.level, kind=options.band, **prices)
     from fmab_jax.analysis.tables import final_table
     from fmab_jax.plots.parameters import plot_parameter
 
@@ -181,7 +183,8 @@ def _paths(options: Any, owner: Any, study: Study) -> tuple[Path, Path]:
     if base.endswith(("/", os.sep)) or os.path.isdir(base):
         base = os.path.join(base, default)
     figure_path, data_path = Path(f"{base}.png"), Path(f"{base}.nc")
-    for path in [figure_path] * options.figure + [data_path] * options.data:
+    text_path = figure_path.with_suffix(".txt")
+    for path in [figure_path, text_path] * options.figure + [data_path] * options.data:
         if os.path.isdir(path):
             refuse("out", base, allowed, f"{path} is a folder")
         with called(path="out"):

@@ -141,17 +141,6 @@ def arms_run(means: Sequence[str], data: xr.Dataset) -> tuple[str, ...] | None:
     return None
 
 
-def curves(data: xr.Dataset, **how: Any) -> Any:
-    """Draws regret and links over time, a curve for each configuration."""
-    from fmab_jax.plots import runs as plots
-
-    runs = plots.cells(data)
-    for label, cell in runs.items():
-        if "slot" in cell.coords:  # configurations with slots of their own
-            runs[label] = cell.assign_coords(time=("time", cell.slot.values))
-    return plots.plot_runs(runs, **how)
-
-
 def show_table(table: Any, *, whole: bool = True) -> None:
     """Prints a table as wide as the terminal; elsewhere in plain lines.
 

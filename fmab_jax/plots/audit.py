@@ -84,11 +84,14 @@ def plot_audit(found: Audit, finding: int = 0) -> Figure:
     bound = f"epsilon{at} is at least {one.lower:.4g}"
     bound = "no epsilon is large enough" if one.infinite else bound
     claim = "none is claimed" if math.isinf(one.claim) else f"{written(one.claim)} is claimed"
-    caption = (
-        f"{', '.join(facts)}: {one.stream}. {whole(found.runs)} runs of each of two data sets that "
-        f"differ in one reward. Event: {one.event}; {bound}, {claim}. All bounds of "
-        f"the audit together are wrong with a chance of {found.level:g} at most."
-    )
+    short = [
+        f"{whole(found.runs)} runs of each of two data sets that differ in one reward",
+        f"{bound[0].upper()}{bound[1:]}, {claim}",
+        f"All bounds of the audit together are wrong with a chance of {found.level:g} at most",
+        f"{', '.join(facts)}: {one.stream}",
+    ]
+    long = [short[3], short[0], f"Event: {one.event}; {bound}, {claim}", short[2]]
+    caption = style.Caption(short, ". ".join(long) + ".")
     return style.finish(figure, handles, caption, height=sum(_HEIGHTS))
 
 

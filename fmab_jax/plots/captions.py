@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.words import counted, plain, told, whole, written
+from fmab_jax.analysis.words import counted, is_number, plain, told, whole, written
 
 # Leaks that a caption lists one by one.
 _LEAKS = 8
@@ -48,11 +48,41 @@ def seeds_of(run: xr.Dataset) -> str:
 
 def seeds_per_cell(finals: xr.Dataset) -> str:
     """Writes how many seeds the configurations of a table have."""
-    fewest, most = int(finals.seeds.min()), int(finals.seeds.max())
-    number = counted("", most, "seed")
-    if fewest < most:
-        number = f"{whole(fewest)} to {number}"
+    number = spread("", finals.seeds.values.ravel(), "seed")
     return number + " per configuration" * any(finals.sizes[name] > 1 for name in swept(finals))
+
+
+def spread(symbol: str, numbers: Iterable[int], noun: str) -> str:
+    """Writes "1000 seeds", or "200 to 3000 seeds" where numbers differ."""
+    every = sorted({*map(int, numbers)})
+    return symbol + " to ".join([*map(whole, every[:-1][:1]), counted("", every[-1], noun)])
+
+
+def size(seeds: str, results: Iterable[xr.Dataset]) -> str:
+    """Says how many seeds, and how many slots, results have: the first sentence of a caption."""
+    slots = [
+        slot
+        for data in results
+        for slot in np.ravel(data.coords.get("horizon", data.attrs.get("horizon", ())))
+        if is_number(slot)
+    ]
+    return ", ".join([seeds, *([spread("T = ", slots, "slot")] if slots else [])])
+
+
+def band_of(data: xr.Dataset) -> str:
+    """Returns the kind of band of a table, or of a band, without its method in brackets."""
+    return str(data.attrs["description"]).partition(" (")[0]
+
+
+def wrong_in_all(tables: Collection[xr.Dataset]) -> list[str]:
+    """Says how many seeds went wrong in all, for each event that befell one."""
+    found = []
+    for event, words in EVENTS.items():
+        recorded = [table for table in tables if event in table]
+        bad = sum(int(table[event].sum()) for table in recorded)
+        seeds = sum(int(table.seeds.broadcast_like(table[event]).sum()) for table in recorded)
+        found += [f"{_share(bad, seeds)} seeds {words}"] if bad else []
+    return found
 
 
 def meters(data: xr.Dataset) -> str:
@@ -120,11 +150,11 @@ def events_of_runs(bands: Mapping[str, xr.Dataset]) -> list[str]:
         else:
             if often > 1:
                 found = {k: v for k, v in found.items() if v != common} | {"all others": common}
-            told = "; ".join(
+            listed = "; ".join(
                 f"{label}: {share}" + f" ({ends})" * bool(ends)
                 for label, (share, ends) in found.items()
             )
-            sentences.append(f"Seeds that {words}{f' ({note})' * bool(note)}: {told}")
+            sentences.append(f"Seeds that {words}{f' ({note})' * bool(note)}: {listed}")
         note = ""  # the next sentence's numbers are of the same kind
     return sentences
 
@@ -145,12 +175,12 @@ def events_of_cells(finals: xr.Dataset) -> list[str]:
         names = (event, f"{event}_lower", f"{event}_upper", "seeds")
         bad, low, high, seeds = arrays(finals, names, dims)
         # Configurations of an unfinished sweep may have no seeds yet, and so no interval.
-        known = [at for at in np.ndindex(bad.shape) if seeds[at] > 1]
-        if not known:
+        judged = [at for at in np.ndindex(bad.shape) if seeds[at] > 1]
+        if not judged:
             continue
         # If several have the same share, the one with the highest upper limit is stated.
-        worst = max(known, key=lambda at: (bad[at] / seeds[at], high[at]))
-        sums = sum(bad[at] for at in known), sum(seeds[at] for at in known)
+        worst = max(judged, key=lambda at: (bad[at] / seeds[at], high[at]))
+        sums = sum(bad[at] for at in judged), sum(seeds[at] for at in judged)
         ends = interval + _range(low[worst], high[worst])
         start = f"{_share(*sums)}{'' if sentences else ' seeds'} {words}"
         if bad.size == 1:

@@ -120,8 +120,9 @@ def plot_parameter(
             axes.set_ylim(-0.04, 1)
     axes.set_xlabel(captions.axis_label(finals[x]))
     axes.set_ylabel(metric_label(finals, metric, _HEIGHT))
+    short = f"Points: means; bars: {captions.band_of(finals)}"
     words = f"Points: means over the seeds; bars: {finals.attrs['description']}"
-    caption = caption_of(finals, words, paid=metric == "cost")
+    caption = caption_of(finals, [short], [words], paid=metric == "cost")
     legend = handles if hue else []
     fit = functools.partial(_fit_horizontal, axes, ticks)
     return style.finish(figure, legend, caption, fit=fit, height=_HEIGHT)
@@ -201,20 +202,25 @@ def plot_heat(finals: xr.Dataset, x: str, y: str, *, metric: str = "regret") -> 
         name, *rest = metric_label(finals, metric, style.WIDTH).split("\n")
         bar.set_xlabel("\n".join([name + f", {_UNITS[power]}" * bool(power), *rest]))
 
-    def caption() -> str:
+    def caption() -> style.Caption:
         texts, power = numbers()
-        words = "Colours: means over the seeds"
+        words = "Colours"
         if texts is not None:
             for (row, column), value in np.ndenumerate(mean):
                 light = np.dot(mesh.cmap(mesh.norm(value))[:3], (0.299, 0.587, 0.114))
                 colour = "black" if light > 0.45 else "white"
                 place: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
                 axes.text(column, row, texts[row][column], fontsize=FONT, color=colour, **place)
-            words = "Colours and numbers: means over the seeds; numbers rounded"
+            words = "Colours and numbers"
         half = (upper - lower)[mean > 0] / (2 * mean[mean > 0])
         widest = f"{100 * half.max(initial=0.0):.2g} %"
-        band = f"Band: {finals.attrs['description']}; its half-width is at most {widest}"
-        return caption_of(finals, words, f"{band} of the mean", paid=metric == "cost")
+        short = f"{words}: means, ± at most {widest} ({captions.band_of(finals)})"
+        rounded = "; numbers rounded" * (texts is not None)
+        long = [
+            f"{words}: means over the seeds{rounded}",
+            f"Band: {finals.attrs['description']}; its half-width is at most {widest} of the mean",
+        ]
+        return caption_of(finals, [short], long, paid=metric == "cost")
 
     return style.finish(figure, [], caption, fit=fit, height=height)
 
@@ -291,11 +297,20 @@ def metric_label(finals: xr.Dataset, metric: str, limit: float) -> str:
     return "\n".join([name, *(wrapped(line, limit) for line in unit.split("\n"))])
 
 
-def caption_of(finals: xr.Dataset, *sentences: str, paid: bool) -> str:
-    """Returns the caption: what all share, what is drawn, meters if paid for, bad luck."""
+def caption_of(
+    finals: xr.Dataset, short: Sequence[str], long: Sequence[str], *, paid: bool
+) -> style.Caption:
+    """Returns the caption: what all share, what is drawn, meters if paid for, bad luck.
+
+    Args:
+        finals: The table.
+        short: Sentences on what is drawn, for the short caption.
+        long: The same for the long one.
+        paid: Whether a cost is drawn.
+    """
     varied = [name for name in captions.swept(finals) if finals.sizes[name] > 1]
-    made = [*facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)]
-    said = [", ".join(made), *sentences]
+    made, seeds = facts(finals, varied, leaks=True), captions.seeds_per_cell(finals)
+    said = [", ".join([*made, seeds]), *long]
     if leak := captions.leak_sentence(finals):
         said.append(leak)
     if paid and (meters := captions.meters(finals)):
@@ -303,7 +318,11 @@ def caption_of(finals: xr.Dataset, *sentences: str, paid: bool) -> str:
     said += captions.events_of_cells(finals)
     if "undecided" in finals:
         said += captions.exploring(finals.undecided, finals.seeds)
-    return ". ".join(said) + "."
+    size = captions.size(seeds.replace(" per configuration", " each"), [finals])
+    rest = ", ".join(fact for fact in made if fact not in size)
+    return style.Caption(
+        [size, *short, *captions.wrong_in_all([finals]), rest], ". ".join(said) + "."
+    )
 
 
 def _refuse_other_parameters(finals: xr.Dataset, dims: Sequence[str]) -> None:

@@ -105,7 +105,7 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
     if not cost_upper.any():
         axes.set_xlim(-0.04, 1)
 
-    def caption() -> str:
+    def caption() -> style.Caption:
         varied = [name for name in dims if finals.sizes[name] > 1]
         shown = [name for name in varied if name != hue] or varied
         texts = []
@@ -133,14 +133,17 @@ def plot_pareto(finals: xr.Dataset, hue: str | None = None) -> Figure:
             if unlike
             else (" on the line", "where less cost has its price in regret")
         )
-        return parameters.caption_of(
-            finals,
+        short = [
+            f"Points: means; bars: {captions.band_of(finals)}",
+            "Filled: the Pareto front" + ", of cost, regret and leak" * unlike,
+        ]
+        long = [
             f"Points: means over the seeds; bars: {finals.attrs['description']}",
             f"Filled points{where}: the Pareto front, {price}; "
             f"{len(front)} of {counted('', cost.size, 'configuration')}, {labelled}",
             *rest,
-            paid=True,
-        )
+        ]
+        return parameters.caption_of(finals, short, long, paid=True)
 
     return style.finish(figure, handles if hue else [], caption, height=_HEIGHT)
 

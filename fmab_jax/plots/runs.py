@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,7 @@ def plot_runs(
     if not 1 <= len(runs) <= style.MOST:
         refuse("runs", list(runs), f"1 to {style.MOST} results by label", "split the figure")
     runs = {label: _checked(label, data) for label, data in runs.items()}
-    prices = (
-        price("server_price", server_price),
-        price("peer_price", peer_price),
-    )
+    prices = (price("server_price", server_price), price("peer_price", peer_price))
     bands = {label: confidence_band(data.regret, level, kind) for label, data in runs.items()}
     allowed, remedy = "a value per slot, by a run's label", "see regret_curve"
     if bounds is not None and not isinstance(bounds, (Mapping, xr.Dataset)):
@@ -133,9 +130,8 @@ def plot_runs(
         links.set_xlim(left=0)
         style.scale_linear(links, "x")
     figure.align_ylabels()
-    caption = _caption(runs, bands, prices)
-    if bounds:
-        caption += " Thin dotted lines: the theorems' bounds."
+    dotted = ["Thin dotted lines: the theorems' bounds"] * bool(bounds)
+    caption = _caption(runs, bands, prices, dotted)
     return style.finish(figure, handles, caption, height=sum(heights))
 
 
@@ -177,20 +173,22 @@ def cells(data: xr.Dataset) -> dict[str, xr.Dataset]:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Writes a figure at 300 dpi, whole or not at all: an old file is replaced only by a new one.
+    """Writes a figure at 300 dpi, and its whole caption as text beside it: NAME.txt.
 
-    The bytes depend on the figure and the matplotlib version only, not on the time of writing.
+    Each file is written whole or not at all: an old one is replaced only by a new one. The bytes
+    depend on the figure and the matplotlib version only, not on the time of writing.
 
     Args:
         figure: The figure.
         path: Where to write; the ending, .png or .pdf, chooses the format.
-        overwrite: Replace an existing file.
+        overwrite: Replace existing files.
 
     Returns:
-        The path written.
+        The path of the picture.
 
     Raises:
-        ValueError: For another ending, or an existing file without ``overwrite``.
+        ValueError: For another ending, or an existing file without ``overwrite``; a NAME.txt that
+            already holds the caption is no such file.
         OSError: If the folder cannot be written; nothing is left behind.
 
     Example:
@@ -207,12 +205,25 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], overwrite: bool = 
     ending = path.suffix.lower()
     if ending not in (".png", ".pdf"):
         refuse("path", str(path), "a file name ending in .png or .pdf", "change the ending")
+    words = f"{figure.get_label()}\n".encode(errors="replace")
+    texts = files_of(figure, path)[1:]
     refuse_taken(path, overwrite)
+    for text in texts:
+        if not (text.is_file() and text.read_bytes() == words):
+            refuse_taken(text, overwrite)
     metadata = {"CreationDate": None} if ending == ".pdf" else {"Software": None}
     # Type 42 keeps letters as letters: journals refuse type 3 fonts.
     with whole_file(path) as temporary, matplotlib.rc_context({"pdf.fonttype": 42}):
         figure.savefig(temporary, format=ending[1:], dpi=300, metadata=metadata)
+        for text in texts:
+            with whole_file(text) as beside:
+                beside.write_bytes(words)
     return path
+
+
+def files_of(figure: Figure, path: Path) -> list[Path]:
+    """Returns which files `save_figure` writes: the picture, and the caption if there is one."""
+    return [path, path.with_suffix(".txt")] if figure.get_label() else [path]
 
 
 def _checked(label: str, data: xr.Dataset) -> xr.Dataset:
@@ -292,10 +303,10 @@ def _draw_links(
 
 def _links(data: xr.Dataset) -> dict[str, np.ndarray]:
     """Returns the mean links so far [time] of each side, peers on the meters that cost."""
-    counted = {"server": data.side == "server", "peer": (data.side == "peer") & data.priced}
+    sides = {"server": data.side == "server", "peer": (data.side == "peer") & data.priced}
     return {
         side: data.links.isel(meter=np.flatnonzero(meters)).sum("meter").mean("seed").values
-        for side, meters in counted.items()
+        for side, meters in sides.items()
     }
 
 
@@ -303,7 +314,8 @@ def _caption(
     runs: Mapping[str, xr.Dataset],
     bands: Mapping[str, xr.Dataset],
     prices: tuple[float, float],
-) -> str:
+    more: Sequence[str] = (),
+) -> style.Caption:
     """Returns the caption: what all runs share once, then what differs, run by run."""
     facts = {
         label: [*words.facts(data, leaks=_LEAK not in label), captions.seeds_of(data)]
@@ -319,17 +331,24 @@ def _caption(
     groups = words.grouped(differing).items()
     listed = [f"{labels}: {said}" for said, labels in groups if said]
     sentences += ["; ".join(listed)] if listed else []
-    if any(_LEAK in label for label in runs):
-        sentences.append(f"{_LEAK}: what a message leaks of one reward")
-    some = next(iter(bands.values())).attrs
-    sentences.append(f"Lines: means over the seeds; shaded: {some['description']}")
+    leak = [f"{_LEAK}: what a message leaks of one reward"] * any(_LEAK in each for each in runs)
+    band = next(iter(bands.values()))
+    sentences += [*leak, f"Lines: means over the seeds; shaded: {band.attrs['description']}"]
     sentences += captions.events_of_runs(bands)
     if all("chosen_arm" in data or "undecided" in data for data in runs.values()):
         sentences += captions.exploring(
             [_undecided(data) for data in runs.values()],
             [float(band.seeds) for band in bands.values()],
         )
-    return ". ".join(sentences + _link_sentences(runs, prices)) + "."
+    paid = f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link"
+    cost = [paid] * (prices != (1.0, 1.0))
+    seeds = captions.spread("", [int(each.seeds) for each in bands.values()], "seed")
+    size = captions.size(seeds, runs.values())
+    lines = f"Lines: means; shaded: {captions.band_of(band)}"
+    short = [size, lines, *leak, *more, *cost, *captions.wrong_in_all(bands.values())]
+    rest = ", ".join(fact for fact in shared if fact not in size)
+    long = [*sentences, *cost, *_link_sentences(runs), *more]
+    return style.Caption([*short, rest], ". ".join(long) + ".")
 
 
 def _undecided(data: xr.Dataset) -> int:
@@ -342,11 +361,9 @@ def _bare(words: str) -> str:
     return re.sub(r"\.0\b| (agent|arm|slot)s?$", "", words.lower())
 
 
-def _link_sentences(runs: Mapping[str, xr.Dataset], prices: tuple[float, float]) -> list[str]:
-    """Says how links are priced, on which meter peers are counted, and who builds none."""
+def _link_sentences(runs: Mapping[str, xr.Dataset]) -> list[str]:
+    """Says on which meter peers are counted, and who builds none."""
     sentences = []
-    if prices != (1.0, 1.0):
-        sentences.append(f"Cost: {prices[0]:g} per server link, {prices[1]:g} per peer link")
     silent = {
         label: not any(values.any() for values in _links(data).values())
         for label, data in runs.items()

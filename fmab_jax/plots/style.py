@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
@@ -34,6 +34,8 @@ MOST = len(COLOURS) * len(STROKES)
 
 # Inches and points. A column of the usual two-column journals is 3.4 in wide.
 WIDTH, PAD, FONT = 3.4, 0.05, 7
+# Of the height, for a caption.
+SHARE = 0.2
 _TIE = "\N{NO-BREAK SPACE}"
 
 
@@ -52,6 +54,22 @@ class Picture(Figure):
         # Half again as large as in print, in the browser's pixels of 1/96 inch.
         wide, tall = (round(1.5 * 96 * size) for size in self.get_size_inches())
         return file.getvalue(), {"width": wide, "height": tall}
+
+
+class Caption(NamedTuple):
+    """The words of a figure.
+
+    Attributes:
+        short: Sentences without full stops, the most important ones first: drawn under the picture
+            as far as they fit in a fifth of the height.
+        long: Everything, one paragraph: for a file beside the picture.
+    """
+
+    short: Sequence[str] = ()
+    long: str = ""
+
+
+NO_CAPTION = Caption()
 
 
 def panels(heights: Sequence[float], width: float = WIDTH) -> tuple[Figure, list[Axes]]:
@@ -161,18 +179,20 @@ LEGEND: dict[str, Any] = {
 def finish(
     figure: Figure,
     handles: Sequence[Any],
-    caption: str | Callable[[], str],
+    caption: Caption | Callable[[], Caption] = NO_CAPTION,
     *,
     fit: Callable[[], None] = lambda: None,
     height: float | None = None,
 ) -> Figure:
-    """Lays out a figure: legend above the axes, caption below them; it grows by both.
+    """Lays out a figure: legend above the axes, short caption below them; it grows by both.
+
+    The long caption becomes the figure's label, for `save_figure` and for who shows it as text.
 
     Args:
         figure: With its axes; its height is what they have with their labels.
         handles: Entries of the legend; none for no legend. Of several groups, each of which is a
             list, every one begins a line of its own.
-        caption: One paragraph; or what returns it once the axes have their place.
+        caption: Its words; or what returns them once the axes have their place.
         fit: Adapts labels to the axes; called whenever their place has changed.
         height: What the axes below each other are to have together, in inches, without labels.
     """
@@ -202,17 +222,29 @@ def finish(
         before, tall = tall, place(tall, PAD)
         if abs(tall - before) < 0.005:
             break
-    # A figure is labelled by its caption, for those who show it as text.
-    figure.set_label(caption if isinstance(caption, str) else caption())
-    words = wrapped(str(figure.get_label()), wide - 2 * PAD)
+    words = caption if isinstance(caption, Caption) else caption()
+    figure.set_label(words.long)
     font: dict[str, Any] = {"fontsize": FONT, "linespacing": 1.15, "parse_math": False}
-    text = figure.text(PAD / wide, 0, words, va="bottom", **font)
-    below = 2 * PAD + text.get_window_extent().height / figure.dpi
+    text = figure.text(PAD / wide, 0, "", va="bottom", **font)
+    below, kept = 2 * PAD, ""
+    for sentence in filter(None, words.short):
+        longer = f"{kept} {sentence}.".lstrip()
+        text.set_text(wrapped(longer, wide - 2 * PAD))
+        room = 2 * PAD + text.get_window_extent().height / figure.dpi
+        if room <= SHARE * (room + tall + above):
+            below, kept = room, longer
+    text.set_text(wrapped(kept, wide - 2 * PAD))
     place(tall, below)
     text.set_y(PAD / (below + tall + above))
     # The labels fit the places that they have now, at any resolution.
     figure.set_layout_engine("none")
     return figure
+
+
+def caption_of(figure: Figure) -> Caption:
+    """Returns the words of a finished figure; the short ones are those that are drawn."""
+    short = [text.get_text().replace("\n", " ") for text in figure.texts]
+    return Caption(short, str(figure.get_label()))
 
 
 def svg(figure: Figure) -> bytes:

@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, privacy, statements, words
-from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
+from fmab_jax.analysis import comparisons, statements, words
+from fmab_jax.analysis.bands import confidence_band, describe, student_quantile
 from fmab_jax.analysis.costs import prices
 from fmab_jax.analysis.overview import overview
 from fmab_jax.analysis.statements import Comparison
@@ -36,7 +36,7 @@ _VERSIONS = ("fmab_jax", "jax", "jaxlib", "numpy")
 _MOST_COMPARED = 40
 
 
-class Source(NamedTuple):
+class Result(NamedTuple):
     """One result that a report is about.
 
     Attributes:
@@ -52,6 +52,11 @@ class Source(NamedTuple):
     data: xr.Dataset
     table: xr.Dataset
     again: Again
+
+    @property
+    def start(self) -> str:
+        """What sentences about it begin with."""
+        return f"{self.label}: " * bool(self.label)
 
 
 class Axis(NamedTuple):
@@ -105,7 +110,7 @@ class Content:
     """All that a page says; attributes are its parts in their order."""
 
     title: str
-    sources: list[Source]
+    sources: list[Result]
     axes: list[Axis]
     cells: list[Cell]
     meters: dict[str, str]
@@ -173,16 +178,17 @@ def gathered(
             peer_price=peer_price,
         )
         own = words.shortened(label) if several else ""
-        sources.append(Source(own, path, data, table, again(data, path)))
-    axes = _axes(sources)
-    cells = _cells(sources, axes)
+        sources.append(Result(own, path, data, table, again(data, path)))
+    values = _values(sources)
+    axes = _axes(sources, values)
+    cells = _cells(sources, axes, values)
     if not any(math.isfinite(cell.row["regret"]) for cell in cells):
         refuse("seeds", "fewer than 2", "at least 2 in a configuration", "resume the sweep")
     meters = _meters(sources)
     said = (words.shortened(str(s.data.attrs.get("title", "a run"))) for s in sources)
     titles = list(dict.fromkeys(said))
     curves, left_out = _curves(sources, cells, meters, level, (server_price, peer_price))
-    found, told = _compared(sources, cells, level)
+    found, fewer = _compared(sources, cells, level)
     first = sources[0].table
     return Content(
         title=title or f"Regret of {_listed(titles)}",
@@ -193,7 +199,7 @@ def gathered(
         question=_question(sources, axes, titles),
         settings=_settings(sources, axes, level),
         curves=curves,
-        left_out=left_out + told,
+        left_out=left_out + fewer,
         price=_price(sources, level),
         compared=found,
         events=_events(sources),
@@ -205,85 +211,79 @@ def gathered(
     )
 
 
-def _band(source: Source, level: float) -> str:
+def _band(source: Result, level: float) -> str:
     """Says which band the curves of a result have."""
     return describe(float(source.data.attrs.get("look_level", level)), "simultaneous")
 
 
-def _each(sources: Sequence[Source], told: Sequence[str]) -> str:
+def _each(sources: Sequence[Result], texts: Sequence[str]) -> str:
     """Says what holds for all results once, else for each by its label."""
-    if len(set(told)) == 1:
-        return told[0]
-    return "; ".join(f"{s.label}: {each}" for s, each in zip(sources, told, strict=True))
+    if len(set(texts)) == 1:
+        return texts[0]
+    return "; ".join(f"{s.label}: {each}" for s, each in zip(sources, texts, strict=True))
 
 
-def _axes(sources: Sequence[Source]) -> list[Axis]:
+def _values(sources: Sequence[Result]) -> dict[str, list[Any]]:
+    """Returns the values of what some results sweep, by equality: 1 of one is 1.0 of another."""
+    found: dict[str, list[Any]] = {}
+    for source in sources:
+        for name in map(str, source.data.seeds.dims):
+            own = found.setdefault(name, [])
+            own += [each for each in source.data[name].values.tolist() if each not in own]
+    for name, own in found.items():
+        for source in sources:
+            value = _fixed(source.data, name)
+            own += [value] if value is not None and value not in own else []
+    return found
+
+
+def _axes(sources: Sequence[Result], values: Mapping[str, Sequence[Any]]) -> list[Axis]:
     axes = []
     if len(sources) > 1:
         names = [source.label for source in sources]
         axes.append(Axis("result", "result", names, names, [None] * len(names), 0))
-    found: dict[str, xr.DataArray] = {}
-    values: dict[str, list[Any]] = {}
-    for source in sources:
-        for dim in source.data.seeds.dims:
-            name = str(dim)
-            found.setdefault(name, source.data[name])
-            own = values.setdefault(name, [])
-            own += [each for each in source.data[name].values.tolist() if each not in own]
     for name, own in values.items():
-        for source in sources:
-            value = _fixed(source.data, name)
-            own += [value] if value is not None and value not in own else []
-    for name, known in values.items():
-        if len(known) < 2:
+        if len(own) < 2:
             continue
-        coordinate = found[name]
-        labelled = xr.DataArray(_objects(known), dims=(name,), attrs=coordinate.attrs, name=name)
+        coordinate = next(s.data[name] for s in sources if name in s.data.seeds.dims)
+        held = np.empty(len(own), object)
+        held[:] = own
+        labelled = xr.DataArray(held, dims=(name,), attrs=coordinate.attrs, name=name)
         axes.append(
             Axis(
                 name,
                 captions.axis_label(coordinate),
-                [words.told(coordinate, value) for value in known],
-                [words.value_label(coordinate, value) for value in known],
-                [_number(value) for value in known],
+                [words.told(coordinate, value) for value in own],
+                [words.value_label(coordinate, value) for value in own],
+                [_number(value) for value in own],
                 comparisons.reference(labelled),
             )
         )
     return axes
 
 
-def _objects(values: Sequence[Any]) -> np.ndarray:
-    made = np.empty(len(values), object)
-    made[:] = list(values)
-    return made
-
-
 def _number(value: Any) -> float | None:
     return float(value) if words.is_number(value) and math.isfinite(value) else None
 
 
-def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
+def _cells(
+    sources: Sequence[Result], axes: Sequence[Axis], values: Mapping[str, Sequence[Any]]
+) -> list[Cell]:
     cells = []
     for index, source in enumerate(sources):
         data, table = source.data, source.table
-        dims = [str(name) for name in data.seeds.dims]
-        # By equality: 1 of one result is 1.0 of another.
-        order = {axis.name: _labels_of(sources, axis.name) for axis in axes}
         names = [str(n) for n, v in table.data_vars.items() if "meter" not in v.dims]
-        for place in np.ndindex(*(data.sizes[name] for name in dims)):
-            where = dict(zip(dims, place, strict=True))
+        for place in np.ndindex(data.seeds.shape):
+            where = dict(zip(map(str, data.seeds.dims), place, strict=True))
+            own = {name: data[name].values.tolist()[at] for name, at in where.items()}
             at: list[int | None] = []
             for axis in axes:
+                value = own.get(axis.name, _fixed(data, axis.name))
                 if axis.name == "result":
                     at.append(index)
-                elif axis.name in where:
-                    value = data[axis.name].values.tolist()[where[axis.name]]
-                    at.append(order[axis.name].index(value))
                 else:
-                    value = _fixed(data, axis.name)
-                    at.append(None if value is None else order[axis.name].index(value))
-            label = comparisons.label_of(data, place)
-            label = ", ".join(filter(None, [source.label, label]))
+                    at.append(None if value is None else values[axis.name].index(value))
+            label = ", ".join(filter(None, [source.label, comparisons.label_of(data, place)]))
             row, cell = table.isel(where), cell_of(data, place)
             cells.append(
                 Cell(
@@ -299,17 +299,6 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                 )
             )
     return cells
-
-
-def _labels_of(sources: Sequence[Source], name: str) -> list[Any]:
-    values: list[Any] = []
-    for source in sources:
-        if name in source.data.seeds.dims:
-            values += [v for v in source.data[name].values.tolist() if v not in values]
-    for source in sources:
-        value = _fixed(source.data, name)
-        values += [value] if value is not None and value not in values else []
-    return values
 
 
 def _fixed(data: xr.Dataset, name: str) -> Any:
@@ -333,7 +322,7 @@ def _worst(cell: xr.Dataset) -> dict[str, float | None]:
     return found
 
 
-def _meters(sources: Sequence[Source]) -> dict[str, str]:
+def _meters(sources: Sequence[Result]) -> dict[str, str]:
     """Returns what can be counted of links, by a short name: the meters, then the cost."""
     found: dict[str, str] = {}
     for source in sources:
@@ -344,13 +333,13 @@ def _meters(sources: Sequence[Source]) -> dict[str, str]:
     server, peer = (words.written(first[f"{side}_price"]) for side in ("server", "peer"))
     if len(found) > 1 or (server, peer) != ("1", "1"):
         # No meter has a name with a space.
-        told = f"communication cost ({server} per server link, {peer} per peer link)"
-        found["the cost"] = told
+        cost = f"{server} per server link, {peer} per peer link"
+        found["the cost"] = f"communication cost ({cost})"
     return found
 
 
 def _curves(
-    sources: Sequence[Source],
+    sources: Sequence[Result],
     cells: Sequence[Cell],
     meters: Mapping[str, str],
     level: float,
@@ -396,30 +385,23 @@ def _links(
     data: xr.Dataset, meters: Mapping[str, str], level: float, costs: tuple[float, float]
 ) -> dict[str, list[np.ndarray]]:
     """Returns mean and pointwise band [time] of each meter, and of the cost."""
-    seeds = int(data.seeds)
+    seeds, names = int(data.seeds), data.meter.values.tolist()
     critical = student_quantile(seeds - 1, level) / math.sqrt(seeds)
-    weights = prices(data, *costs).values
+    # Every meter by itself, and what all of them cost.
+    weights = np.column_stack([np.eye(len(names)), prices(data, *costs).values])
     if "links" in data:
-        values = data.links.transpose("seed", "time", "meter").values.astype(np.float64)
-        cost = values @ weights
+        values = data.links.transpose("seed", "time", "meter").values.astype(np.float64) @ weights
         mean, half = values.mean(axis=0), critical * values.std(axis=0, ddof=1)
-        paid = cost.mean(axis=0), critical * cost.std(axis=0, ddof=1)
     else:
         # Every link is built by a completed round: all meters rise and fall together.
-        mean = data.links_mean.transpose("time", "meter").values
+        mean = data.links_mean.transpose("time", "meter").values @ weights
         deviation = np.sqrt(data.links_variance.transpose("time", "meter").values)
-        half = critical * deviation
-        paid = mean @ weights, critical * (deviation @ weights)
-    found = {}
-    for place, name in enumerate(data.meter.values.tolist()):
-        found[name] = [
-            mean[:, place],
-            mean[:, place] - half[:, place],
-            mean[:, place] + half[:, place],
-        ]
-    if "the cost" in meters:
-        found["the cost"] = [paid[0], paid[0] - paid[1], paid[0] + paid[1]]
-    return found
+        half = critical * (deviation @ weights)
+    names += ["the cost"] * ("the cost" in meters)
+    return {
+        name: [mean[:, at], mean[:, at] - half[:, at], mean[:, at] + half[:, at]]
+        for at, name in enumerate(names)
+    }
 
 
 def _rounded(values: np.ndarray) -> list[float]:
@@ -428,9 +410,9 @@ def _rounded(values: np.ndarray) -> list[float]:
 
 
 def _compared(
-    sources: Sequence[Source], cells: Sequence[Cell], level: float
+    sources: Sequence[Result], cells: Sequence[Cell], level: float
 ) -> tuple[list[Comparison], list[str]]:
-    told: list[str] = []
+    notes: list[str] = []
     if len(sources) == 1:
         data = sources[0].data
         found = comparisons.compare_all(data, level=level) if data.seeds.size > 1 else []
@@ -441,15 +423,15 @@ def _compared(
             if math.isfinite(cell.row["regret"])
         }
         found, unlike = comparisons.of_runs(runs, level) if runs else ([], False)
-        told += [comparisons.UNLIKE] * (unlike and bool(found))
+        notes += [comparisons.UNLIKE] * (unlike and bool(found))
     if len(found) > _MOST_COMPARED:
         kept = comparisons.holm(found[:_MOST_COMPARED])
         many = f"{_MOST_COMPARED} of {len(found)} comparisons are made, the first ones"
-        return kept, [*told, many]
-    return found, told
+        return kept, [*notes, many]
+    return found, notes
 
 
-def _price(sources: Sequence[Source], level: float) -> list[Comparison]:
+def _price(sources: Sequence[Result], level: float) -> list[Comparison]:
     """Returns what each epsilon costs beside the reference: no noise, or the largest epsilon."""
     found = []
     for source in sources:
@@ -461,16 +443,17 @@ def _price(sources: Sequence[Source], level: float) -> list[Comparison]:
     return found
 
 
-def _events(sources: Sequence[Source]) -> list[str]:
+def _events(sources: Sequence[Result]) -> list[str]:
     said = []
     for source in sources:
-        start = f"{source.label}: " * bool(source.label)
-        said += [f"{start}{line}." for line in captions.events_of_cells(source.table)]
-        said += [f"{start}{' '.join(line.split())}" for line in overview(source.data).remarks]
+        said += [f"{source.start}{line}." for line in captions.events_of_cells(source.table)]
+        said += [
+            f"{source.start}{' '.join(line.split())}" for line in overview(source.data).remarks
+        ]
     return said
 
 
-def _question(sources: Sequence[Source], axes: Sequence[Axis], titles: Sequence[str]) -> list[str]:
+def _question(sources: Sequence[Result], axes: Sequence[Axis], titles: Sequence[str]) -> list[str]:
     """Says what was asked, of whom, on what and how often."""
     varied = [axis for axis in axes if axis.name != "result"]
     lines = []
@@ -478,38 +461,39 @@ def _question(sources: Sequence[Source], axes: Sequence[Axis], titles: Sequence[
         names = _listed([source.label for source in sources])
         lines.append(f"How do {names} compare in regret, and in what they send?")
     elif varied:
-        told = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in varied])
-        lines.append(f"How does the regret of {_listed(titles)} at the horizon depend on {told}?")
+        ways = _listed([f"{axis.title} ({', '.join(axis.ticks)})" for axis in varied])
+        lines.append(f"How does the regret of {_listed(titles)} at the horizon depend on {ways}?")
     else:
         lines.append(f"How much regret does {titles[0]} collect, and what does it send?")
     for source in sources:
         data = source.data
-        start = f"{source.label}: " * bool(source.label)
         made = words.facts(data, [axis.name for axis in axes], leaks=True)
-        lines.append(f"{start}{', '.join(made)}.")
-        lines += [f"{start}{line}" for line in _problem(described(data))]
+        lines.append(f"{source.start}{', '.join(made)}.")
+        lines += [f"{source.start}{line}" for line in _problem(described(data))]
     return list(dict.fromkeys(lines))
 
 
-def _problem(told: Mapping[str, Any]) -> list[str]:
+def _problem(problem: Mapping[str, Any]) -> list[str]:
     """Says what problem was played, as far as it is not what is varied."""
-    if not told:
+    if not problem:
         return []
     lines = []
-    if not told["drawn"]:
+    if not problem["drawn"]:
         lines.append("The means are fixed: all seeds play the same problem.")
     else:
-        alike = told.get("spread") == 0
+        alike = problem.get("spread") == 0
         own = "Each seed draws its own means from U[0, 1]"
-        if isinstance(told.get("fixed_instance"), int):
-            own = f"All seeds play the means that seed {told['fixed_instance']} draws from U[0, 1]"
-        gap = told.get("instance_gap")
+        if isinstance(problem.get("fixed_instance"), int):
+            own = (
+                f"All seeds play the means that seed {problem['fixed_instance']} draws from U[0, 1]"
+            )
+        gap = problem.get("instance_gap")
         if isinstance(gap, (int, float)):
             own += f", with a smallest gap of {gap:g}"
         lines.append(own + (", the same for all agents." if alike else "."))
-        if isinstance(told.get("spread"), (int, float)) and not alike:
-            lines.append(f"The means differ between agents (spread {told['spread']:g}).")
-    law = told.get("rewards")
+        if isinstance(problem.get("spread"), (int, float)) and not alike:
+            lines.append(f"The means differ between agents (spread {problem['spread']:g}).")
+    law = problem.get("rewards")
     if isinstance(law, dict):
         numbers = [f"{n} {v:g}" for n, v in law.items() if isinstance(v, (int, float))]
         name = str(law["law"]).replace("_", " ").capitalize()
@@ -518,7 +502,7 @@ def _problem(told: Mapping[str, Any]) -> list[str]:
 
 
 def _settings(
-    sources: Sequence[Source], axes: Sequence[Axis], level: float
+    sources: Sequence[Result], axes: Sequence[Axis], level: float
 ) -> list[tuple[str, str]]:
     """Returns names and values of all settings, for a list."""
     rows: list[tuple[str, str]] = []
@@ -527,62 +511,40 @@ def _settings(
         study = json.loads(source.data.attrs.get("study", "{}"))
         names = study.get("algorithm", source.data.attrs.get("algorithm", ""))
         for name in names if isinstance(names, list) else str(names).split(", "):
-            if name in (known := base.known()):
-                owners[name] = known[name]
+            if name in (every := base.known()):
+                owners[name] = every[name]
     for owner in owners.values():
         about = f"{owner.heard}; trusted: {owner.trusted}"
         about += f" ({owner.source})" * bool(owner.source)
         rows.append((owner.title or owner.name, f"heard: {about}"))
     rows += [(axis.title, ", ".join(axis.ticks)) for axis in axes if axis.name != "result"]
     for source in sources:
-        start = f"{source.label}: " * bool(source.label)
         data, seeds = source.data, source.data.seeds.values
         few, many = int(seeds.min()), int(seeds.max())
         number = f"{many:,}" if few == many else f"{few:,} to {many:,}"
         number += " per configuration" * (data.seeds.size > 1)
-        rows.append((f"{start}seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}"))
-        rows.append((f"{start}recorded slots", f"{data.sizes['time']:,}"))
+        rows.append(
+            (f"{source.start}seeds", f"{number}, root seed {data.attrs.get('root_seed', 0)}")
+        )
+        rows.append((f"{source.start}recorded slots", f"{data.sizes['time']:,}"))
         if data.attrs.get("keep") == "summary":
-            rows.append((f"{start}kept", "moments, counts and a histogram; no single seeds"))
+            rows.append((f"{source.start}kept", "moments, counts and a histogram; no single seeds"))
     rows.append(("confidence level", f"{100 * level:.6g} %"))
     return rows
 
 
 def versions(data: xr.Dataset) -> list[tuple[str, str]]:
     """Returns what computed some results: packages, with their versions, and devices."""
-    attrs = data.attrs
-    rows = []
-    for name in _VERSIONS:
-        version = attrs.get(f"{name}_version")
-        if version:
-            rows.append((name, str(version)))
-    for name in ("platform_version", "device"):
-        if name in attrs:
-            rows.append(("device", str(attrs[name])))
-    if "study_hash" in attrs:
-        rows.append(("hash of the study", str(attrs["study_hash"])))
-    return rows
+    rows = [(name, f"{name}_version") for name in _VERSIONS]
+    rows += [("device", "platform_version"), ("device", "device")]
+    rows += [("hash of the study", "study_hash")]
+    return [(name, str(data.attrs[key])) for name, key in rows if data.attrs.get(key)]
 
 
 def stated(data: xr.Dataset) -> int:
     """Returns how many configurations the study of some results has, selected or not."""
     study = json.loads(data.attrs.get("study", "{}"))
     return math.prod(len(study[name]) for name in study.get("axes", ()) if name in study)
-
-
-def ledgers(sources: Sequence[Source]) -> list[tuple[str, list[dict[str, str]], list[str]]]:
-    """Returns label, rows and notes of the privacy ledger of each result."""
-    found = []
-    for source in sources:
-        if ledger := source.data.attrs.get("ledger"):
-            found.append((source.label, *privacy.rows(ledger)))
-    return found
-
-
-def clopper(number: float, seeds: float, level: float) -> str:
-    """Writes the Clopper-Pearson interval of a share, in per cent."""
-    low, high = lost_interval(int(number), int(seeds), level)
-    return f"[{100 * low:.2g}, {100 * high:.2g}] %"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ from typing import Any
 
 import xarray as xr
 
-from fmab_jax.analysis import comparisons, statements
+from fmab_jax.analysis import comparisons, privacy, statements, words
+from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
 from fmab_jax.errors import Refusal, price, real, refuse
@@ -118,11 +119,10 @@ def write(
         "peer_price": price("peer_price", peer_price),
     }
     options = [*(["--select", *select] if select else [])]
-    options += ["--level", f"{level!r}"] * (level != 0.95)
-    options += ["--title", title] if title is not None else []
-    for name, value in costs.items():
-        options += [f"--{name.replace('_', '-')}", f"{value!r}"] * (value != 1)
-    options += ["--out", str(out)] * (str(out) != "report.html")
+    given: dict[str, tuple[Any, Any]] = {"level": (level, 0.95), "title": (title, None)}
+    given |= {name.replace("_", "-"): (value, 1) for name, value in costs.items()}
+    for name, (value, usual) in (given | {"out": (str(out), "report.html")}).items():
+        options += [f"--{name}", f"{value}"] * (value != usual)
     whole = page(content.gathered(results, title=title, level=level, options=options, **costs))
     with whole_file(path) as temporary:
         temporary.write_bytes(whole.encode("utf-8", "replace"))
@@ -194,7 +194,7 @@ def page(made: Content) -> str:
     (packed, digest), script = _library(), own("report.js")
     wrong, unlucky = _wrong(made)
     paths = [source.path for source in made.sources]
-    words = ["fmab", "report", *map(str, paths), *made.options]
+    typed = ["fmab", "report", *map(str, paths), *made.options]
     return rendered(
         "reports/page.html.j2",
         made=made,
@@ -219,7 +219,7 @@ def page(made: Content) -> str:
         unlucky=unlucky,
         stated=content.stated,
         versions=content.versions,
-        command=" ".join(map(again.quoted, words)) if all(paths) else "",
+        command=" ".join(map(again.quoted, typed)) if all(paths) else "",
         hashes=f"'sha256-{digest}' 'sha256-{_digest(script)}'",
         data=_json(_interactive(made)),
         library=packed,
@@ -229,20 +229,20 @@ def page(made: Content) -> str:
 
 def _best(made: Content) -> str:
     """Returns what is said of the smallest regret, or why nothing is."""
-    known = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
+    whole = [cell for cell in made.cells if math.isfinite(cell.row["regret"])]
     for i, axis in enumerate(made.axes):
         if axis.name in comparisons.QUESTIONS:  # a smaller problem is less regret, no better run
-            known = [cell for cell in known if cell.at[i] in (None, axis.reference)] or known
-    best = min(known, key=lambda cell: cell.row["regret"])
-    if not all(comparisons.alike(known[0].asked, cell.asked) for cell in known):
+            whole = [cell for cell in whole if cell.at[i] in (None, axis.reference)] or whole
+    best = min(whole, key=lambda cell: cell.row["regret"])
+    if not all(comparisons.alike(whole[0].asked, cell.asked) for cell in whole):
         return "Their means are not ranked: horizons, sizes or problems differ."
     number = f"{short(best.row['regret'])} {_interval(best.row, 'regret')}"
     number += f" ({100 * made.level:.6g} %)"
-    if len(known) == 1:
+    if len(whole) == 1:
         named = f": {best.label}" if len(made.cells) > 1 else ""
         return f"The mean regret at the horizon is {number}{named}."
     return (
-        f"The smallest mean regret at the horizon, of {len(known):,} configurations, is "
+        f"The smallest mean regret at the horizon, of {len(whole):,} configurations, is "
         f"{number}: {best.label}."
     )
 
@@ -337,10 +337,9 @@ def _epsilon(data: xr.Dataset) -> str:
         value: Any = data.attrs.get(name)
         if name in data.coords and data[name].size == 1:
             value = data[name].values.reshape(-1).tolist()[0]
-        if value == "none" or (is_number(value) and math.isinf(value)):
-            return "no noise"
-        if is_number(value):
-            return f"ε = {value:g}" + " per message" * (name == "epsilon_message")
+        if value == "none" or is_number(value):
+            text = words.privacy(value)
+            return text + " per message" * (name == "epsilon_message" and text != "no noise")
     return ""
 
 
@@ -379,7 +378,10 @@ def _typeset(text: str) -> str:
 def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
     """Returns the privacy ledger of each result, with its notes."""
     found = []
-    for label, rows, notes in content.ledgers(made.sources):
+    for source in made.sources:
+        if not (ledger := source.data.attrs.get("ledger")):
+            continue
+        rows, notes = privacy.rows(ledger)
         titles = len({row["title"] for row in rows}) > 1
         some = any(row["where"] for row in rows)
         columns = {"title": "algorithm"} if titles else {}
@@ -387,7 +389,8 @@ def _ledgers(made: Content) -> list[tuple[Table, list[str]]]:
         columns |= {"where": "of which runs"} if some else {}
         columns |= {"epsilon": "ε over the whole run", "why": "why", "source": "source"}
         listed = [[row[name] for name in columns] for row in rows]
-        caption = "What is told of one reward, and to whom" + f": {label}" * bool(label)
+        caption = "What is told of one reward, and to whom"
+        caption += f": {source.label}" * bool(source.label)
         found.append((Table(caption, [*columns.values()], listed, 1 + titles, words=True), notes))
     return found
 
@@ -398,8 +401,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
     first = len(heads)
     heads += ["leak ε", "seeds"]
     kept = any("regret" in source.data for source in made.sources)
-    for words in captions.EVENTS.values():
-        heads += [words, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
+    for what in captions.EVENTS.values():
+        heads += [what, f"share, {100 * made.level:.6g} %"] + ["largest regret of these"] * kept
     heads.append("still exploring")
     rows = []
     total = 0
@@ -410,7 +413,8 @@ def _wrong(made: Content) -> tuple[Table, int]:
         values: list[_Cell] = [(cell.leak, cell.leak), (f"{int(row['seeds']):,}", row["seeds"])]
         for event in captions.EVENTS:
             total += int(row[event])
-            ends = content.clopper(row[event], row["seeds"], made.level)
+            low, high = lost_interval(int(row[event]), int(row["seeds"]), made.level)
+            ends = f"[{100 * low:.2g}, {100 * high:.2g}] %"
             values += [(f"{int(row[event]):,}", row[event]), (ends, row[f"{event}_upper"])]
             if kept:
                 worst = cell.worst[event]
@@ -427,17 +431,17 @@ def _interactive(made: Content) -> dict[str, Any]:
     finals: dict[str, Any] = {}
     shown = {"regret": "regret at the horizon", "rounds_made": "rounds completed"}
     shown["cost"] = "communication cost"
-    for name, words in shown.items():
+    for name, title in shown.items():
         values = [[cell.row[name + end] for end in ("", "_lower", "_upper")] for cell in made.cells]
-        finals[name] = {"title": words, "values": values}
-    for meter, words in made.meters.items():
+        finals[name] = {"title": title, "values": values}
+    for meter, title in made.meters.items():
         if meter != "the cost":
             links = [[cell.links.get(meter, math.nan)] * 3 for cell in made.cells]
-            finals[f"links {meter}"] = {"title": words, "values": links}
+            finals[f"links {meter}"] = {"title": title, "values": links}
     order = [axis.name for axis in pictures.order_of(made.axes)]
     strokes = ["solid", "dash", "dot", "dashdot"]
     log = bool(made.curves["cells"]) and _is_log(made.curves["grids"])
-    whole: dict[str, Any] = _plain(
+    whole: dict[str, Any] = _finite(
         {
             "axes": [axis._asdict() for axis in made.axes],
             "order": order,
@@ -459,12 +463,12 @@ def _is_log(grids: Sequence[Sequence[int]]) -> bool:
     return all(len(g) > 2 and g[0] > 0 and g[len(g) // 2] ** 2 < 2 * g[0] * g[-1] for g in grids)
 
 
-def _plain(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     """Returns a value as JSON has it: no infinity, and null for what is not known."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from fmab_jax.reports.content import Axis, Cell, Content, Source
+from fmab_jax.reports.content import Axis, Cell, Content, Result
 
 # Curves that a picture of a column's width can tell apart; maps of a grid's third parameter.
 _MOST_CURVES, _MOST_PANELS = 8, 4
@@ -21,18 +21,20 @@ class Picture(NamedTuple):
 
     Attributes:
         uri: The image, as text that a page can hold.
-        caption: What is to be seen, with seeds, bands and settings.
+        short: What is drawn, with seeds, horizon and band: stands under it.
+        caption: All that is to be seen, settings and what went wrong too: stands beside it.
         title: What differs it from its neighbours; "" for the only one.
     """
 
     uri: str
+    short: str
     caption: str
     title: str
 
 
 def curves(content: Content) -> list[Picture]:
     """Draws regret and links over time of the configurations that are shown at first."""
-    from fmab_jax.plots import runs, style
+    from fmab_jax.plots import runs
 
     cells = [cell for cell in shown_first(content) if "regret" in content.data(cell)]
     if not cells:
@@ -42,7 +44,7 @@ def curves(content: Content) -> list[Picture]:
     figure = runs.plot_runs(
         labelled, level=content.level, server_price=costs[0], peer_price=costs[1]
     )
-    return [Picture(_uri(style.svg(figure)), str(figure.get_label()), "")]
+    return [_picture(figure)]
 
 
 def finals(content: Content) -> list[Picture]:
@@ -59,9 +61,9 @@ def finals(content: Content) -> list[Picture]:
 
 
 def _panels(
-    content: Content, source: Source, table: xr.Dataset, dims: Sequence[str]
+    content: Content, source: Result, table: xr.Dataset, dims: Sequence[str]
 ) -> list[Picture]:
-    from fmab_jax.plots import parameters, style
+    from fmab_jax.plots import parameters
 
     axes = {axis.name: axis for axis in content.axes}
     x, *others = order_of([axes[name] for name in dims])
@@ -75,9 +77,9 @@ def _panels(
         if many > _MOST_PANELS and not base:
             continue
         figure = parameters.plot_parameter(table.isel(at), x.name, hue.name if hue else None)
-        told = [source.label] * bool(source.label)
-        told += [axis.labels[i] for axis, i in zip(rest, place, strict=True)]
-        panels.append(Picture(_uri(style.svg(figure)), str(figure.get_label()), ", ".join(told)))
+        title = [source.label] * bool(source.label)
+        title += [axis.labels[i] for axis, i in zip(rest, place, strict=True)]
+        panels.append(_picture(figure, ", ".join(title)))
     return panels
 
 
@@ -100,17 +102,21 @@ def shown_first(content: Content) -> list[Cell]:
 
     All where they are few; else those that differ in the first parameter, others at the reference.
     """
-    known = [cell for cell in content.cells if math.isfinite(cell.row["regret"])]
-    if len(known) <= _MOST_CURVES or not content.axes:
-        return known[:_MOST_CURVES]
+    complete = [cell for cell in content.cells if math.isfinite(cell.row["regret"])]
+    if len(complete) <= _MOST_CURVES or not content.axes:
+        return complete[:_MOST_CURVES]
     first, *rest = content.axes
     at_reference = [
         cell
-        for cell in known
+        for cell in complete
         if all(cell.at[i] in (None, axis.reference) for i, axis in enumerate(rest, start=1))
     ]
-    return (at_reference or known)[:_MOST_CURVES]
+    return (at_reference or complete)[:_MOST_CURVES]
 
 
-def _uri(image: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(image).decode()
+def _picture(figure: Any, title: str = "") -> Picture:
+    from fmab_jax.plots import style
+
+    image = base64.b64encode(style.svg(figure)).decode()
+    short, long = style.caption_of(figure)
+    return Picture(f"data:image/svg+xml;base64,{image}", " ".join(short), long, title)

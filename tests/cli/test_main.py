@@ -193,14 +193,14 @@ def test_table_and_figure_show_what_the_file_holds(
     options = "--level 0.9 --server-price 25 --band pointwise --out eps"
     out, err = said(capsys, f"run cdp --epsilon 0.5 none {SMALL} {options}")
     assert err == "compiling ...\n"
-    assert sorted(path.name for path in folder.iterdir()) == ["eps.nc", "eps.png"]
+    assert sorted(path.name for path in folder.iterdir()) == ["eps.nc", "eps.png", "eps.txt"]
     assert out.split("\n")[0] == "CDP-MAB, M = 4 agents, K = 3 arms, T = 10⁴ slots"
     head, found = rows(out)
     assert [row[0] for row in found] == ["0.5", "none"]
     assert head[0].split()[-6:] == ["best", "arm", "lost", "worse", "arm", "played"]
     assert "server" in head[1].split() and "90 %" in head[1]
     told = [line for line in out.split("\n") if line.startswith("wrote")]
-    assert told == ["wrote eps.nc", "wrote eps.png"]
+    assert told == ["wrote eps.nc", "wrote eps.png", "wrote eps.txt"]
     # The same run through Python.
     data = fmab.sweep(
         fmab.cdp_mab,
@@ -472,12 +472,15 @@ def test_no_two_different_runs_have_one_name(
 @pytest.mark.parametrize(
     ("words", "names"),
     [
-        ("run cdp", ["fmab-cdp.nc", "fmab-cdp.png"]),
-        ("run hdp --no-data", ["fmab-hdp.png"]),
-        ("run cdp --out a.b", ["a.b.nc", "a.b.png"]),
-        ("run cdp --out figure.png", ["figure.nc", "figure.png"]),
-        ("run cdp --out into --seeds 9", ["into/fmab-cdp-seeds-9.nc", "into/fmab-cdp-seeds-9.png"]),
-        ("run cdp --out into/x", ["into/x.nc", "into/x.png"]),
+        ("run cdp", ["fmab-cdp.nc", "fmab-cdp.png", "fmab-cdp.txt"]),
+        ("run hdp --no-data", ["fmab-hdp.png", "fmab-hdp.txt"]),
+        ("run cdp --out a.b", ["a.b.nc", "a.b.png", "a.b.txt"]),
+        ("run cdp --out figure.png", ["figure.nc", "figure.png", "figure.txt"]),
+        (
+            "run cdp --out into --seeds 9",
+            [f"into/fmab-cdp-seeds-9.{ending}" for ending in ("nc", "png", "txt")],
+        ),
+        ("run cdp --out into/x --no-figure", ["into/x.nc"]),
     ],
 )
 def test_files_have_the_names_that_the_help_promises(
@@ -510,7 +513,7 @@ def test_older_files_are_replaced_only_on_request(
     # What is not written is not in the way.
     said(capsys, "run cdp --out x --no-data")
     said(capsys, "run cdp --out x --overwrite")
-    assert sorted(path.name for path in folder.iterdir()) == ["x.nc", "x.png"]
+    assert sorted(path.name for path in folder.iterdir()) == ["x.nc", "x.png", "x.txt"]
     assert fmab.load("x.nc").attrs["algorithm"] == "cdp"
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
 

@@ -253,7 +253,7 @@ def test_figures_are_those_of_the_package(
     options = "--level 0.9 --server-price 3"
     metric = "" if words == "--pareto" else "--metric cost"
     out, _ = said(capsys, f"plot eps {words} {metric} {options} --out fig.png")
-    assert out == "wrote fig.png\n"
+    assert out == "wrote fig.png\nwrote fig.txt\n"
     table = final_table(eps, level=0.9, server_price=3)
     if "--hue" in words:
         figure = sweep_plots.plot_parameter(table, "epsilon", "rounds", metric="cost")
@@ -331,7 +331,8 @@ def test_figures_of_a_sweep_have_names_of_their_own(
     for name in ("eps", "eps/"):
         out, err = said(capsys, f"plot {name} {words}")
         path = str(drawn.pop()[1])
-        assert (out, err) == (f"wrote {path}\n", "") and re.fullmatch(f"eps-{kind}.png", path)
+        told = f"wrote {path}\nwrote {path.removesuffix('png')}txt\n"
+        assert (out, err) == (told, "") and re.fullmatch(f"eps-{kind}.png", path)
 
 
 def test_figures_of_too_many_or_no_parameters_are_refused(

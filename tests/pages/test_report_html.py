@@ -486,9 +486,9 @@ def pictures(page: Page, own: Cells, data: xr.Dataset) -> Faults:
         f"CDP-MAB, M = {data.attrs['agents']} agents, K = {data.attrs['arms']} arms, T = 10⁴ slots"
     )
     for name in ("regret", "finals"):
-        (alt,), captions = page.parts[name].alts, page.parts[name].texts["figcaption"]
-        if alt not in captions:
-            yield f"{name}: the alternative text is not the caption"
+        (alt,), beside = page.parts[name].alts, page.parts[name].texts["p"]
+        if alt not in beside:
+            yield f"{name}: the alternative text is not the text beside the picture"
         if f"{size}, {len(own[0].regret)} seeds" not in alt or "95 %" not in alt:
             yield f"{name}: {size}, {len(own[0].regret)} seeds"
     (curves,), (points,) = page.parts["regret"].alts, page.parts["finals"].alts

@@ -7,31 +7,16 @@ import math
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from plots.made import EDGES, WITH_IT, WITHOUT, audit, caption
 
-import fmab_jax as fmab
-from fmab_jax.analysis.audit import Audit, Finding, Histogram
 from fmab_jax.plots import style
 from fmab_jax.plots.audit import plot_audit
-
-EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
-
-
-def made(claim: float = 2.0, infinite: bool = False) -> Audit:
-    """Returns an audit of two findings, of which the second is drawn."""
-    one = Finding(
-        *("one upload", claim, math.inf if infinite else 1.25, 1.3, infinite),
-        *("round 1, arm 2: at least 0.75", 0.75),
-        *((10, 90), Histogram(EDGES, WITHOUT, WITH_IT)),
-    )
-    other = one.__class__(**{**vars(one), "stream": "3 uploads", "lower": 0.5})
-    return Audit(fmab.cdp_mab(0.5), 7, 1000, 1e-6, (other, one), 9.0)
 
 
 def test_both_densities_and_their_log_ratio_by_hand() -> None:
     """Would catch counts for densities, data sets that are swapped, a ratio of bins that are
     nearly empty, and the first finding in place of the one that is named."""
-    figure = plot_audit(made(), 1)
+    figure = plot_audit(audit(), 1)
     above, below = figure.axes
     drawn = [patch.get_data() for patch in above.patches]
     for stairs, runs in zip(drawn, (WITHOUT, WITHOUT, WITH_IT, WITH_IT), strict=True):
@@ -56,7 +41,7 @@ def test_both_densities_and_their_log_ratio_by_hand() -> None:
 )
 def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> None:
     """Would catch one side alone, the bound drawn at the claim, and a line at infinity."""
-    figure = plot_audit(made(claim, infinite), 1)
+    figure = plot_audit(audit(claim, infinite), 1)
     flat = [line for line in figure.axes[1].lines if len(set(line.get_ydata())) == 1]
     found = [(line.get_label(), line.get_ydata()[0]) for line in flat]
     assert {label: abs(at) for label, at in found} == levels
@@ -66,18 +51,18 @@ def test_claim_and_bound_lie_on_both_sides(claim, infinite, levels, words) -> No
     for axes in figure.axes:
         (edge,) = (x for x in axes.lines if x.get_linestyle() == ":" and x.get_color() == "0.45")
         assert list(edge.get_xdata()) == [0.75, 0.75]
-    text = " ".join(figure.texts[0].get_text().split())
+    text = caption(figure)
     assert text.startswith("CDP-MAB, ε = 0.5, M = 7 agents: one upload. 1000 runs of each of two")
     assert words in text and "wrong with a chance of 1e-06 at most" in text
 
 
 def test_a_claim_up_to_delta_is_told_as_one() -> None:
     """Would catch an epsilon up to delta that is told as pure, and pulls in units of rewards."""
-    found = made()
+    found = audit()
     seen = found.findings[1].__class__(**{**vars(found.findings[1]), "view": "actions"})
     told = found.__class__(**{**vars(found), "delta": 0.01, "findings": (seen,)})
     figure = plot_audit(told)
-    text = " ".join(figure.texts[0].get_text().split())
+    text = caption(figure)
     assert "epsilon up to delta = 0.01 is at least 1.25, 2 is claimed" in text
     assert figure.axes[1].get_xlabel() == "what is seen"
-    assert plot_audit(made(), 1).axes[1].get_xlabel() == "what is seen, in rewards"
+    assert plot_audit(audit(), 1).axes[1].get_xlabel() == "what is seen, in rewards"

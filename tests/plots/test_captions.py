@@ -29,9 +29,8 @@ def test_figures_say_that_seeds_still_explore():
     how = {"horizon": 300, "times": 4}
     data = fmab.simulate(fmab.cdp_mab(0.5), problem, seeds=20, **how)
     assert (data.chosen_arm.values < 0).all()
-    text = " ".join(each.get_text() for each in fmab.plot_runs({"one": data}).texts)
-    assert "100 % of the seeds still explore at T." in " ".join(text.split())
+    told = "100 % of the seeds still explore at T."
+    assert told in fmab.plot_runs({"one": data}).get_label()
     swept = fmab.sweep("cdp", problem, epsilon=[0.5, 1.0], seeds=20, **how)
     figure = fmab.plot_parameter(fmab.final_table(swept), "epsilon")
-    text = " ".join(each.get_text() for each in figure.texts)
-    assert "100 % of the seeds still explore at T." in " ".join(text.split())
+    assert told in figure.get_label()

@@ -8,89 +8,15 @@ import math
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.colors import LogNorm, Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Annotation, Text
+from matplotlib.text import Annotation
+from plots.made import BAND, EPSILONS, GRAPHS, NAMES, caption, table
 
 from fmab_jax.plots import captions, pareto, style
 from fmab_jax.plots.parameters import plot_heat, plot_parameter
 from fmab_jax.plots.pareto import plot_pareto
-from fmab_jax.plots.runs import save_figure
-
-BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
-EPSILONS = [0.1, 0.3, 0.5, 1.0]
-GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]
-# What a sweep says of its dimensions: long name, symbol, words of "none".
-WORDS = {
-    "epsilon": ("privacy parameter ε", "ε", "no noise"),
-    "participation": ("participation p", "p", ""),
-    "rounds": ("round budget R", "R", "no round budget"),
-    "horizon": ("horizon T (slots)", "T", ""),
-    "agents": ("agents M", "M", ""),
-    "graph": ("graph", "", ""),
-    "problem": ("problem", "", ""),
-}
-METERS = {
-    "meter": ["server", "bound", "used"],
-    "side": ("meter", ["server", "peer", "peer"]),
-    "priced": ("meter", [True, True, False]),
-    "counts": ("meter", ["agent-server links", "diameter x edges", "edges that carry data"]),
-}
-
-
-def table(
-    *,
-    fold: float = 3.0,
-    cost_fold: float = 5.0,
-    noise: float = 0.01,
-    lost: int = 0,
-    worse: int = 0,
-    **swept: list,
-) -> xr.Dataset:
-    """Makes a table of final values: regret falls and cost rises along every parameter."""
-    rng = np.random.default_rng(0)
-    shape = tuple(len(values) for values in swept.values())
-    steps = np.indices(shape).sum(axis=0) if shape else np.zeros(())
-    share = steps / max(1, int(steps.max()))
-    means = {
-        "regret": 3e4 * fold ** (1 - share) * np.exp(noise * rng.normal(size=shape)),
-        "cost": 100 * cost_fold**share * np.exp(noise * rng.normal(size=shape)),
-        "rounds_made": 3 + 4 * share,
-    }
-    dims = tuple(swept)
-    variables = {"seeds": 1000}
-    for name, mean in means.items():
-        variables[name] = (dims, mean)
-        variables[f"{name}_lower"] = (dims, 0.97 * mean)
-        variables[f"{name}_upper"] = (dims, 1.05 * mean)
-    for name, number in (("best_arm_lost", lost), ("worse_arm_played", worse)):
-        flags = np.zeros(shape)
-        flags.flat[0] = number
-        variables[name] = (dims, flags.astype(int))
-        variables[f"{name}_lower"] = (dims, 0.8 * flags / 1000)
-        variables[f"{name}_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
-    variables["links"] = ((*dims, "meter"), means["cost"][..., None] * [0.25, 0.5, 0.125])
-    coords = dict(METERS)
-    for name, values in swept.items():
-        kinds = {isinstance(value, str) for value in values}
-        labels = np.array(values, object) if len(kinds) == 2 else np.array(values)
-        words = zip(("long_name", "symbol", "none"), WORDS[name], strict=True)
-        coords[name] = (name, labels, dict(words))
-    facts = {"epsilon": 0.5, "agents": 50, "arms": 100, "horizon": 10**6}
-    return xr.Dataset(
-        variables,
-        coords,
-        {name: value for name, value in facts.items() if name not in swept}
-        | {"title": "DDP-MAB", "level": 0.9, "description": BAND}
-        | {"server_price": 2.0, "peer_price": 1.0},
-    )
-
-
-def caption(figure: Figure) -> str:
-    """Returns the caption on one line."""
-    return " ".join(figure.texts[0].get_text().split())
 
 
 def lines(figure: Figure) -> dict[str, Line2D]:
@@ -319,20 +245,6 @@ def test_equal_cells_share_one_label():
     }
 
 
-def test_the_front_of_random_cells_is_that_of_the_definition():
-    """Would catch the fast search leaving out or adding a cell, with many ties."""
-    rng = np.random.default_rng(1)
-    for size in range(1, 60):
-        cost, regret = rng.integers(0, 8, (2, size)).astype(float)
-        beaten = [
-            any(c <= a and r <= b and (c, r) != (a, b) for c, r in zip(cost, regret, strict=True))
-            for a, b in zip(cost, regret, strict=True)
-        ]
-        found = pareto._front(cost, regret, 0 * cost)
-        assert sorted(found) == np.flatnonzero(~np.array(beaten)).tolist()
-        assert (np.diff(cost[found]) >= 0).all()
-
-
 @pytest.mark.as_users_see_it
 def test_the_front_takes_the_leak():
     """Would catch a cell beaten by one that leaks more, one that leaks more kept beside its equal,
@@ -512,116 +424,12 @@ def test_a_parameter_without_words_is_called_by_its_name():
     assert ", explore first = none, 1000 seeds" in caption(plot_parameter(one, "step_size"))
 
 
-def fine(low: float, high: float, number: int) -> list[float]:
-    """Returns evenly spaced values with few digits."""
-    return np.linspace(low, high, number).round(2).tolist()
-
-
-LONG = [f"regular-{i}, a graph with quite a long name" for i in range(4)]
-CASES = {
-    "4x3": lambda: plot_parameter(
-        table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation"
-    ),
-    "budget": lambda: plot_parameter(
-        table(rounds=["none", 2, 3, 4], epsilon=EPSILONS), "rounds", "epsilon", metric="cost"
-    ),
-    "graphs": lambda: plot_parameter(table(graph=[*GRAPHS, *LONG]), "graph"),
-    "slanted": lambda: plot_parameter(table(graph=GRAPHS), "graph", metric="rounds"),
-    "no noise": lambda: plot_parameter(
-        table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
-    ),
-    "one": lambda: plot_parameter(table(epsilon=[0.5]), "epsilon"),
-    "many": lambda: plot_parameter(
-        table(participation=fine(0.02, 1, 50), graph=LONG), "participation", "graph"
-    ),
-    "heat 8x8": lambda: plot_heat(
-        table(epsilon=[*fine(0.1, 2, 7), math.inf], participation=fine(0.2, 1, 8)),
-        "epsilon",
-        "participation",
-    ),
-    "heat 10x10": lambda: plot_heat(
-        table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
-        "rounds",
-        "epsilon",
-        metric="cost",
-    ),
-    "heat names": lambda: plot_heat(table(graph=GRAPHS, problem=LONG), "graph", "problem"),
-    "heat 1": lambda: plot_heat(table(epsilon=[1], graph=["ring"]), "graph", "epsilon"),
-    "pareto 100": lambda: plot_pareto(
-        table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
-        "participation",
-    ),
-    "pareto names": lambda: plot_pareto(
-        table(epsilon=[*EPSILONS, math.inf], rounds=["none", 2, 3], graph=GRAPHS, noise=0.1)
-    ),
-    "pareto long": lambda: plot_pareto(table(graph=LONG)),
-    "pareto 1": lambda: plot_pareto(table(epsilon=[0.5])),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.as_users_see_it
-def test_everything_fits_a_column_and_nothing_overlaps(case):
-    """Would catch letters cut off, print below 7 points, or a text over another or over a cell."""
-    figure = CASES[case]()
-    renderer = figure.canvas.get_renderer()
-    figure.draw(renderer)
-    assert figure.get_size_inches()[0] == 3.4
-    texts = list(figure.texts)
-    for legend in figure.legends:
-        texts += legend.get_texts()
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            texts += [axis.label, axis.offsetText]
-            low, high = sorted(axis.get_view_interval())
-            # Ticks outside the limits exist but are not drawn.
-            drawn = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            texts += [label for tick in drawn for label in (tick.label1, tick.label2)]
-        texts += axes.texts
-    shown = [text for text in texts if text.get_visible() and text.get_text().strip()]
-    assert len(shown) >= 5
-    frame = figure.bbox.padded(0.5)
-    boxes = []
-    for text in shown:
-        assert text.get_fontsize() >= 7
-        # Annotations' own extent would include their arrows.
-        box = text.get_window_extent(renderer)
-        if isinstance(text, Annotation):
-            box = Text.get_window_extent(text, renderer)
-        assert frame.x0 <= box.x0 and box.x1 <= frame.x1, text
-        assert frame.y0 <= box.y0 and box.y1 <= frame.y1, text
-        # The box around a slanted text says nothing: its corners are empty.
-        if text.get_rotation() in (0, 90):
-            boxes.append((text, box))
-    for (one, first), (other, second) in itertools.combinations(boxes, 2):
-        across = min(first.x1, second.x1) - max(first.x0, second.x0)
-        up = min(first.y1, second.y1) - max(first.y0, second.y0)
-        assert across < 0.5 or up < 0.5, (one, other)
-    if case.startswith("pareto"):  # what a label hides looks as if it did not exist
-        marks = [line for line in axes.lines if line.get_linestyle() == "None"]
-        points = np.concatenate([axes.transData.transform(line.get_xydata()) for line in marks])
-        for text in axes.texts:
-            assert not text.get_bbox_patch().get_window_extent(renderer).count_contains(points)
-    if figure.legends:
-        legend = figure.legends[0].get_window_extent(renderer)
-        assert figure.axes[0].get_tightbbox(renderer).y1 <= legend.y0 + 0.5
-    assert figure.texts[0].get_window_extent(renderer).y1 <= (
-        figure.axes[0].get_tightbbox(renderer).y0 + 0.5
-    )
-
-
 def test_no_name_is_left_out():
     """Would catch long names thinned like numbers: a missing name cannot be guessed."""
-    upright = plot_parameter(table(graph=[*GRAPHS, *LONG]), "graph").axes[0].xaxis
-    beside = plot_heat(table(graph=GRAPHS, problem=LONG), "graph", "problem").axes[0].yaxis
-    for axis, names in ((upright, [*GRAPHS, *LONG]), (beside, LONG)):
+    upright = plot_parameter(table(graph=[*GRAPHS, *NAMES]), "graph").axes[0].xaxis
+    beside = plot_heat(table(graph=GRAPHS, problem=NAMES), "graph", "problem").axes[0].yaxis
+    for axis, names in ((upright, [*GRAPHS, *NAMES]), (beside, NAMES)):
         assert [label.replace("\n", " ") for label in ticks(axis)] == names
-
-
-def test_a_figure_is_saved_with_the_same_bytes(tmp_path):
-    """Would catch places of labels that depend on chance or on an earlier drawing."""
-    first, second = (save_figure(CASES["4x3"](), tmp_path / f"{i}.png") for i in "ab")
-    assert first.read_bytes() == second.read_bytes()
 
 
 GOOD = table(epsilon=EPSILONS, graph=GRAPHS, participation=[0.2, 0.4])

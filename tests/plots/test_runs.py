@@ -16,6 +16,7 @@ import pytest
 import xarray as xr
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from plots.made import LINEAR, LOG, caption, result, swept
 
 import fmab_jax as fmab
 from fmab_jax.analysis.bands import confidence_band, lost_interval
@@ -25,78 +26,6 @@ from fmab_jax.plots.runs import cells, plot_runs, save_figure
 from fmab_jax.plots.style import COLOURS
 from fmab_jax.sweeps.grid import attributes_of
 from fmab_jax.sweeps.study import state
-
-LINEAR = 100 * np.arange(1, 101)
-LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
-
-
-METERS = {
-    "server": ("server", True, "agent-server links"),
-    "bound": ("peer", True, "diameter x edges"),
-    "used": ("peer", False, "edges that carry data"),
-    "edges": ("peer", True, "edges of the components"),
-    "sac": ("peer", False, "hops to the sinks"),
-}
-
-
-def result(
-    title: str = "CDP-MAB",
-    *,
-    server: int = 50,
-    peer: int = 0,
-    meters: tuple[str, str] = ("bound", "used"),
-    lost: int = 0,
-    worse: int = 0,
-    seeds: int = 40,
-    times: np.ndarray = LINEAR,
-    seed: int = 0,
-    settings: dict[str, str] | None = None,
-    **attrs: object,
-) -> xr.Dataset:
-    """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds.
-
-    Peer links are 2 ``peer`` a round on the first of the two meters, ``peer`` on the second.
-    """
-    rng = np.random.default_rng(seed)
-    knee = times[-1] * rng.uniform(0.05, 0.3, (seeds, 1))
-    rounds = (times[None, :, None] >= knee[:, :, None] * [0.1, 0.3, 1.0]).sum(axis=2)
-    found = {"server": server} if server else {}
-    found |= {meters[0]: 2 * peer, meters[1]: peer} if peer else {}
-    side, priced, counts = (
-        zip(*(METERS[name] for name in found), strict=True) if found else [()] * 3
-    )
-    grid = ("seed", "time")
-    return xr.Dataset(
-        {
-            "regret": (grid, 20.0 * np.minimum(times, knee) + 0.5 * times),
-            "links": ((*grid, "meter"), rounds[..., None] * np.array([*found.values()], np.int64)),
-        },
-        coords={
-            "seed": np.arange(seeds),
-            "time": times,
-            "best_arm_lost": ("seed", np.arange(seeds) < lost),
-            "worse_arm_played": ("seed", np.arange(seeds) < worse),
-            "meter": ("meter", np.array([*found], str)),
-            "side": ("meter", np.array(side, str)),
-            "priced": ("meter", np.array(priced, bool)),
-            "counts": ("meter", np.array(counts, str)),
-        },
-        attrs={
-            "algorithm": title.partition("-")[0].lower(),
-            "title": title,
-            "epsilon": 0.5,
-            "agents": 50,
-            "arms": 100,
-            "horizon": int(times[-1]),
-            "settings": json.dumps(settings or {}),
-        }
-        | attrs,
-    )
-
-
-def caption(figure: Figure) -> str:
-    """Returns the caption on one line."""
-    return " ".join(figure.texts[0].get_text().split())
 
 
 @pytest.mark.parametrize("kind", ["pointwise", "simultaneous", "quantile"])
@@ -263,7 +192,8 @@ def test_no_two_different_runs_carry_the_same_caption():
     found["seeds"] = plain.assign_coords(seed=plain.seed + 40)
     band = confidence_band(plain.regret, kind="pointwise")
     captions = {
-        name: plots._caption({"": data}, {"": band}, (1.0, 1.0)) for name, data in found.items()
+        name: plots._caption({"": data}, {"": band}, (1.0, 1.0)).long
+        for name, data in found.items()
     }
     assert len(set(captions.values())) == len(found) == len(VARIANTS) + 6
     # In one figure, too, all but the default's own facts are told.
@@ -271,24 +201,6 @@ def test_no_two_different_runs_carry_the_same_caption():
     for name, own in captions.items():
         for fact in own.partition(". Lines")[0].split(", "):
             assert fact in text, (name, fact)
-
-
-def swept() -> xr.Dataset:
-    """Makes the curves of a sweep of privacy and graph, with fewer seeds in one of the cells."""
-    rows = []
-    for index in range(2):
-        row = [
-            result("DDP-MAB", server=0, peer=9 * (1 + index), seed=2 * index + place, lost=index)
-            for place in range(2)
-        ]
-        rows.append(xr.concat(row, "graph", coords="different", compat="equals", join="outer"))
-    data = xr.concat(rows, "epsilon", coords="different", compat="equals", join="outer")
-    words = {"long_name": "privacy parameter ε", "symbol": "ε", "none": "no noise"}
-    del data.attrs["epsilon"]
-    return data.assign_coords(
-        epsilon=("epsilon", np.array([0.1, "none"], object), words),
-        graph=("graph", ["ring", "star"], {"long_name": "graph", "symbol": "", "none": ""}),
-    ).assign(seeds=(("epsilon", "graph"), [[40, 40], [40, 30]]))
 
 
 def test_a_sweep_is_drawn_cell_by_cell():
@@ -406,95 +318,11 @@ def test_runs_differ_for_the_colour_blind_and_in_print():
         assert min(distances) > 12
 
 
-LONG = {
-    "CDP-MAB, participation 0.4, homogeneous agents": result(),
-    "a_name_without_any_space_at_which_a_line_could_be_broken_to_fit_a_column": result(seed=1),
-    "no $\\formula$, a price": result("HDP-MAB", peer=7000, seed=2, lost=1),
-    "d": result("Single-agent MAB", server=0, seed=3),
-}
-
-
-@pytest.mark.parametrize(
-    "runs",
-    [
-        {"a": result()},
-        {"alone": result("Single-agent MAB", server=0, agents=1, times=LOG)},
-        {"big": result(server=123_456, times=10**8 * LINEAR)},
-        {
-            name: result(seed=i, peer=10**i)
-            for i, name in enumerate(["star", "ring", "path", "all"])
-        },
-        {
-            f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
-            for i, p in itertools.product(range(1, 6), (0.4, 1))
-        },
-        LONG,
-    ],
-    ids=["one", "alone", "large", "four", "ten", "long"],
-)
-@pytest.mark.as_users_see_it
-def test_everything_fits_a_column_and_nothing_overlaps(runs):
-    """Would catch letters cut off at the edge, a legend over data, or print below 7 points."""
-    figure = plot_runs(runs)
-    renderer = figure.canvas.get_renderer()
-    figure.draw(renderer)
-    regret, links = figure.axes
-    assert figure.get_size_inches()[0] == 3.4
-    (legend,) = figure.legends
-    labels = ["".join(text.get_text().split()) for text in legend.get_texts()]
-    assert labels == ["".join(label.split()) for label in runs]
-
-    texts = [*figure.texts, *legend.get_texts()]
-    for axes in (regret, links):
-        for axis in (axes.xaxis, axes.yaxis):
-            texts += [axis.label, axis.offsetText]
-            low, high = sorted(axis.get_view_interval())
-            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-            # Ticks outside the limits exist but are not drawn.
-            texts += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
-        texts += [*axes.texts, *(axes.get_legend().get_texts() if axes.get_legend() else [])]
-    shown = [text for text in texts if text.get_visible() and text.get_text().strip()]
-    assert len(shown) >= 10
-    frame = figure.bbox.padded(0.5)
-    for text in shown:
-        assert text.get_fontsize() >= 7
-        box = text.get_window_extent(renderer)
-        assert frame.x0 <= box.x0 and box.x1 <= frame.x1, text
-        assert frame.y0 <= box.y0 and box.y1 <= frame.y1, text
-    stack = [
-        figure.texts[0].get_window_extent(renderer),
-        links.get_tightbbox(renderer),
-        regret.get_tightbbox(renderer),
-        legend.get_window_extent(renderer),
-    ]
-    for low, high in itertools.pairwise(stack):
-        assert low.y1 <= high.y0 + 0.5
-
-
-@pytest.mark.parametrize("ending", ["png", "pdf"])
-def test_a_figure_is_saved_at_print_quality_with_the_same_bytes(tmp_path, ending):
-    """Would catch screen resolution, type 3 fonts, or a time stamp that changes every commit."""
-    figure = plot_runs(result())
-    path = save_figure(figure, tmp_path / f"a.{ending}")
-    content = path.read_bytes()
-    with pytest.raises(ValueError, match="must be a new name; .* add overwrite=True"):
-        save_figure(figure, str(path))
-    save_figure(figure, str(path), overwrite=True)
-    assert path.read_bytes() == content and os.listdir(tmp_path) == [path.name]
-    if ending == "png":
-        assert content[:8] == b"\x89PNG\r\n\x1a\n"
-        assert int.from_bytes(content[16:20], "big") == 1020  # 3.4 inches at 300 dpi
-    else:
-        assert content[:5] == b"%PDF-" and b"/Type3" not in content and b"/FontFile2" in content
-
-
 @pytest.mark.as_users_see_it
 def test_a_picture_for_a_page_leaves_its_caption_to_the_page():
     """Would catch a caption twice, one that is cut into lines, and bytes that change."""
     figure = plot_runs({"a": result(), "b": result(seed=1, epsilon=0.5)})
     (text,) = figure.texts
-    caption = figure.get_label()
-    assert "\n" not in caption and caption.split() == text.get_text().split()
     picture = style.svg(figure)
     assert picture == style.svg(figure) and text.get_visible()
     ends = re.search(rb'viewBox="0 0 [0-9.]+ ([0-9.]+)"', picture)
@@ -525,10 +353,11 @@ def test_no_global_plotting_state_is_touched(tmp_path):
     """Would catch pyplot figures that pile up, or settings changed under the user's own plots."""
     script = f"""
 import json, sys
-sys.path[:0] = {[str(Path(__file__).parents[n]) for n in (0, 2)]}
+sys.path[:0] = {[str(Path(__file__).parents[n]) for n in (1, 2)]}
 import matplotlib
 before = dict(matplotlib.rcParams.copy())  # reading the original picks a backend
-from test_runs import plot_runs, result, save_figure
+from plots.made import plot_runs, result
+from fmab_jax.plots.runs import save_figure
 save_figure(plot_runs(result()), {str(tmp_path / "a.pdf")!r})
 same = dict(matplotlib.rcParams.copy()) == before
 print(json.dumps([same, "matplotlib.pyplot" in sys.modules]))
@@ -621,7 +450,8 @@ def test_bounds_lie_over_their_runs():
     drawn = [line for line in figure.axes[0].get_lines() if line.get_linewidth() == 0.8]
     assert len(drawn) == 1 and drawn[0].get_color() == COLOURS[1]
     np.testing.assert_array_equal(drawn[0].get_ydata(), curve)
-    assert any("theorems' bounds" in text.get_text().replace("\n", " ") for text in figure.texts)
+    (short,), long = style.caption_of(figure)
+    assert "Thin dotted lines: the theorems' bounds." in short and "the theorems' bounds." in long
     with pytest.raises(ValueError, match="^bounds='c'"):
         plot_runs({"a": data}, bounds={"c": curve})
 

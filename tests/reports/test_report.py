@@ -39,11 +39,12 @@ SMALL = {"agents": 5, "arms": 10, "horizon": 10**4, "seeds": 20, "times": 8}
 
 
 class Reader(HTMLParser):
-    """What a page is made of: elements with their attributes, tables as texts, ids and links."""
+    """What a page is made of: elements, tables as texts and as sort keys, names with values."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.elements, self.tables, self.open, self.text = [], [], [], []
+        self.elements, self.tables, self.keys, self.open, self.text = [], [], [], [], []
+        self.listed, self.below = {"dt": [], "dd": []}, []
         self.feed(text)
         assert self.open == []
 
@@ -53,10 +54,17 @@ class Reader(HTMLParser):
             self.open.append(tag)
         if tag == "table":
             self.tables.append([])
+            self.keys.append([])
         if tag == "tr":
             self.tables[-1].append([])
+            self.keys[-1].append([])
         if tag in ("th", "td"):
             self.tables[-1][-1].append("")
+            self.keys[-1][-1].append(dict(attrs).get("data-v"))
+        if tag in self.listed:
+            self.listed[tag].append("")
+        if tag == "figcaption":
+            self.below.append("")
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -64,6 +72,10 @@ class Reader(HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] in ("th", "td"):
             self.tables[-1][-1][-1] += data
+        if self.open and self.open[-1] in self.listed:
+            self.listed[self.open[-1]][-1] += data.replace("\xa0", " ")
+        if "figcaption" in self.open:
+            self.below[-1] += data.replace("\xa0", " ")
         if not {"script", "style"} & set(self.open):
             self.text.append(data)
 
@@ -74,6 +86,19 @@ class Reader(HTMLParser):
 def plain(text):
     """Returns a page's text with usual spaces."""
     return " ".join("".join(text).replace("\xa0", " ").split())
+
+
+def gathered(results, level=0.95):
+    """Returns what a report says of results by label."""
+    results = {label: (data, None) for label, data in results.items()}
+    how = {"title": None, "server_price": 1.0, "peer_price": 1.0}
+    return content.gathered(results, level=level, **how)
+
+
+def made(results, level=0.95):
+    """Returns the same, and the text of its page, with usual spaces."""
+    whole = gathered(results, level)
+    return whole, plain(Reader(page.page(whole)).text)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +137,14 @@ def test_the_page_is_semantic_and_self_contained(written):
     assert len(images) == 2
     for attrs in images:
         assert attrs["src"].startswith("data:image/svg+xml;base64,") and len(attrs["alt"]) > 100
-        assert base64.b64decode(attrs["src"].partition(",")[2]).startswith(b"<?xml")
+        drawn = base64.b64decode(attrs["src"].partition(",")[2])
+        assert drawn.startswith(b"<?xml")
+        # Below a picture of 36 rem, in letters of 0.9 rem, half as wide as high, 1.5 apart.
+        wide, tall = map(float, re.search(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn).groups())
+        (short,) = [each for each in reader.below if attrs["alt"].startswith(each[:20])]
+        below = math.ceil(len(short) * 0.45 / 36) * 1.5 * 0.9
+        assert below <= 0.2 * (below + 36 * tall / wide) and "20 seeds" in short
+        assert "95 % " in short and "T = 10⁴ slots" in short and len(attrs["alt"]) > len(short)
     # Nothing that would be fetched.
     for name, attrs in reader.elements:
         assert name not in ("link", "iframe", "object", "embed", "base")
@@ -168,6 +200,42 @@ def test_the_tables_say_what_the_results_hold(written, grid):
         assert number(cell["cost"]) == pytest.approx(5 * rounds, **near)
 
 
+def test_what_sorts_a_table_and_what_a_figure_draws_are_its_numbers(written, grid):
+    """Would catch keys of another column or row, and points of another configuration or end."""
+    reader, data = Reader(written), json.loads(re.search(r'id="data">(.+?)</script>', written)[1])
+    heads, _ = table(reader, "Final values")
+    keys = next(
+        keys
+        for keys, rows in zip(reader.keys, reader.tables, strict=True)
+        if rows[0][3:4] == ["regret"]
+    )
+    finals = fmab.final_table(grid)
+    names = {"regret": "regret", "interval, 95 %": "regret_lower", "rounds": "rounds_made"}
+    names |= {"cost": "cost", "seeds": "seeds", "leak ε": "leak_epsilon"}
+    for (i, j), row, drawn in zip(
+        itertools.product(range(3), range(2)),
+        keys[1:],
+        zip(*(data["finals"][name]["values"] for name in ("regret", "rounds_made")), strict=True),
+        strict=True,
+    ):
+        cell = finals.isel(epsilon=i, rounds=j)
+        for head, name in names.items():
+            told = row[heads.index(head)].replace("no bound", "inf")
+            assert float(told) == pytest.approx(float(cell[name]), rel=1e-9), head
+        assert float(row[heads.index("links, server")]) == pytest.approx(float(cell.links[0]))
+        for name, ends in zip(("regret", "rounds_made"), drawn, strict=True):
+            assert ends == pytest.approx([float(cell[name + e]) for e in ("", "_lower", "_upper")])
+
+
+def test_the_settings_are_those_of_the_results(written):
+    """Would catch values of another axis, and seeds, slots or a level that nobody asked for."""
+    told = dict(zip(*Reader(written).listed.values(), strict=True))
+    wanted = {"privacy parameter ε": "0.1, 1, no noise", "round budget R": "2, no round budget"}
+    wanted |= {"seeds": "20 per configuration, root seed 0", "recorded slots": "8"}
+    assert {name: told[name] for name in wanted} == wanted
+    assert told["confidence level"] == "95 %" and "trusted: " in told["CDP-MAB"]
+
+
 def test_the_best_configuration_and_what_its_command_computes(written, grid):
     """Would catch the largest regret told as the smallest, and a command that computes more than
     the page shows without a word."""
@@ -220,9 +288,15 @@ def test_comparisons_and_the_price_of_privacy_are_paired(written, grid):
     assert float(found[1].replace(",", "")) == pytest.approx(gap, abs=0.51)
     heads, rows = table(reader, "What privacy costs, beside no noise")
     assert [row[heads.index("leaks ε")] for row in rows] == leaks[:2]
-    extra = final[0, 1].mean() - final[2, 1].mean()
-    shown = float(rows[0][heads.index("extra regret")].replace(",", "").replace("−", "-"))
-    assert shown == pytest.approx(extra, rel=5e-4)
+    numbers = lambda text: [float(x.replace("−", "-")) for x in re.findall(r"[−\d.]+", text)]  # noqa: E731
+    for i, row in enumerate(rows):
+        found = fmab.compare(grid.isel(epsilon=i, rounds=1), grid.isel(epsilon=2, rounds=1))
+        ends = [found.lower, found.upper, found.percent, found.percent_lower, found.percent_upper]
+        means = [final[i, 1].mean(), final[2, 1].mean(), found.difference]
+        shown = numbers(" ".join(row[3:]).replace(",", ""))
+        assert shown == pytest.approx([*means, *ends], rel=6e-3, abs=0.51)
+    start = "The largest extra regret that is shown: With no round budget: ε = 0.1 costs"
+    assert start in plain(reader.text) and final[0, 1].mean() > final[1, 1].mean()
 
 
 def test_the_ledger_and_what_went_wrong_are_told(written, grid):
@@ -235,10 +309,10 @@ def test_the_ledger_and_what_went_wrong_are_told(written, grid):
     lost = grid.best_arm_lost.values.copy()
     lost[0, 0, [3, 5]] = True
     unlucky = unlucky.assign_coords(best_arm_lost=(grid.best_arm_lost.dims, lost))
-    made = content.gathered(
-        {"": (unlucky, None)}, title=None, level=0.9, server_price=1.0, peer_price=1.0
-    )
-    heads, rows = table(Reader(page.page(made)), "Seeds that went wrong")
+    worse = (grid.worse_arm_played | (grid.seed == 4)).transpose(*grid.best_arm_lost.dims)
+    unlucky = unlucky.assign_coords(worse_arm_played=(worse.dims, worse.values))
+    reader = Reader(page.page(made({"": unlucky}, 0.9)[0]))
+    heads, rows = table(reader, "Seeds that went wrong")
     assert heads[2:4] == ["leak ε", "seeds"] and rows[0][2:4] == ["0.5", "20"]
     assert heads[4:7] == ["lost the best arm", "share, 90 %", "largest regret of these"]
     assert rows[0][4] == "2"
@@ -246,6 +320,11 @@ def test_the_ledger_and_what_went_wrong_are_told(written, grid):
     assert rows[0][5] == f"[{100 * low:.2g}, {100 * high:.2g}] %"
     worst = grid.regret.values[0, 0, [3, 5], -1].max()
     assert float(rows[0][6].replace(",", "")) == pytest.approx(worst, rel=5e-4)
+    for row, (i, j) in zip(rows, itertools.product(range(3), range(2)), strict=True):
+        bad = worse.values[i, j]
+        assert (row[7], row[10]) == (f"{bad.sum()}", f"{(grid.chosen_arm[i, j] < 0).values.sum()}")
+        worst = grid.regret.values[i, j, bad, -1].max()
+        assert float(row[9].replace(",", "")) == pytest.approx(worst, rel=5e-4)
 
 
 def json_ledger(data):
@@ -334,10 +413,10 @@ def test_comparisons_beyond_what_a_page_holds_are_not_paid_for(monkeypatch):
         {"epsilon": [1, 2, 3, 4], "seed": np.arange(9), "time": [100]},
         {"root_seed": 0},
     )
-    every, told = content._compared([content.Source("", None, data, None, None)], [], 0.95)
+    every, told = content._compared([content.Result("", None, data, None, None)], [], 0.95)
     assert len(every) == 6 and told == []
     monkeypatch.setattr(content, "_MOST_COMPARED", 2)
-    few, told = content._compared([content.Source("", None, data, None, None)], [], 0.95)
+    few, told = content._compared([content.Result("", None, data, None, None)], [], 0.95)
     assert told == ["2 of 6 comparisons are made, the first ones"]
     assert [each.first for each in few] == [each.first for each in every[:2]]
     small, large = sorted(each.p_value for each in few)
@@ -363,22 +442,20 @@ def test_a_page_of_many_configurations_stays_small(grid, monkeypatch):
         {name: (name, values, grid[name].attrs) for name, values in axes.items()}
     )
     data = data.assign_coords(time=125 * np.arange(1, 81))
-    how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
-    made = content.gathered({"": (data, None)}, **how)
-    assert [each["cell"] for each in made.curves["cells"]] == list(range(6))
-    (slots,) = made.curves["grids"]
+    whole, told = made({"": data})
+    assert [each["cell"] for each in whole.curves["cells"]] == list(range(6))
+    (slots,) = whole.curves["grids"]
     assert len(slots) == 900 // (6 * 3 * 2) and (slots[0], slots[-1]) == (125, 10_000)
-    for each in made.curves["cells"]:
+    for each in whole.curves["cells"]:
         mean = data.regret.mean("seed").sel(time=slots).values.reshape(20, -1)[each["cell"]]
         np.testing.assert_allclose(each["regret"][0], mean, rtol=1e-5)
-    told = plain(Reader(page.page(made)).text)
     assert "6 of 20 configurations, the first ones of the grid; tables have all." in told
     assert "Interactive curves show 25 of 80 recorded slots." in told
     assert "The first 7 of 20 configurations are listed." in told
-    assert len(made.compared) == 4 + 3
-    assert len(pictures.shown_first(made)) == 5
+    assert len(whole.compared) == 4 + 3
+    assert len(pictures.shown_first(whole)) == 5
     with pytest.raises(ValueError, match="configurations=40: must be at most 30 in one report"):
-        content.gathered({name: (data, None) for name in "ab"}, **how)
+        made({name: data for name in "ab"})
 
 
 @pytest.mark.slow
@@ -429,6 +506,8 @@ def test_a_picture_for_each_value_of_a_third_parameter(monkeypatch, most, titles
     drawn = []
 
     class Figure:
+        texts = ()
+
         def get_label(self):
             return "caption"
 
@@ -441,7 +520,7 @@ def test_a_picture_for_each_value_of_a_third_parameter(monkeypatch, most, titles
     monkeypatch.setattr(pictures, "_MOST_PANELS", most)
     whole = object.__new__(content.Content)
     object.__setattr__(whole, "axes", [NAMES, SHORT, LONG])
-    source = content.Source("", None, None, None, None)
+    source = content.Result("", None, None, None, None)
     found = pictures._panels(whole, source, xr.Dataset({"cells": cells}), [*sizes])
     assert [each.title for each in found] == [f"graph {name}" for name in titles]
     assert drawn == [("epsilon", "rounds", [*range(6 * i, 6 * i + 6)]) for i in range(len(titles))]
@@ -466,7 +545,7 @@ def test_which_slots_are_logarithmic(grid_, log):
 def test_what_a_script_can_read():
     """Would catch NaN or infinity, which are no JSON, and text that ends the element."""
     given = {"a": (1.5, math.nan, -math.inf), "b": ["</script>", None, True, "\u2028"]}
-    text = page._json(page._plain(given))
+    text = page._json(page._finite(given))
     assert json.loads(text) == {
         "a": [1.5, None, None],
         "b": ["</script>", None, True, "\u2028"],
@@ -493,14 +572,6 @@ def test_several_results_stand_beside_each_other(grid, tmp_path):
     ours, theirs = (run.regret.values[:, -1] for run in runs.values())
     sign = "more" if ours.mean() > theirs.mean() else "less"
     assert re.search(rf"<b>ours</b> costs [\d,.]+ % {sign} regret than %{{theirs}} & co \[", told)
-
-
-def made(results, level=0.95):
-    """Returns the text of a page, with usual spaces."""
-    results = {label: (data, None) for label, data in results.items()}
-    how = {"title": None, "server_price": 1.0, "peer_price": 1.0}
-    gathered = content.gathered(results, level=level, **how)
-    return gathered, plain(Reader(page.page(gathered)).text)
 
 
 def test_results_of_one_epsilon_each_are_not_called_alike(grid):
@@ -714,31 +785,20 @@ def test_the_script_states_the_same_run(name, monkeypatch):
     assert given == wanted
 
 
-def test_a_value_that_is_whole_in_one_result_is_the_same_in_another():
-    """Would catch values of an axis told apart by how they are written: 1 and 1.0, which ends a
-    report of a sweep and a run together, or gives the run a line of its own."""
-    made = {}
-    for name, values in (("a", [1, 2]), ("b", [1.0, 4.5])):
-        made[name] = fmab.sweep("cdp", epsilon=values, **{**SMALL, "seeds": 2})
-    how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
-    found = content.gathered({name: (data, None) for name, data in made.items()}, **how)
-    axis = next(each for each in found.axes if each.name == "epsilon")
-    assert [cell.at[found.axes.index(axis)] for cell in found.cells] == [0, 1, 0, 2]
-
-
 def test_a_run_stands_at_its_own_value_of_what_others_sweep():
-    """Would catch a run at epsilon = 0.5 drawn in the colour of another value, or without any, and
-    a value that nobody sweeps left out."""
-    swept = fmab.sweep("cdp", epsilon=[0.1, 0.3, 0.5], **{**SMALL, "seeds": 2})
-    made = {"swept": swept}
-    for epsilon in (0.5, 0.7, None):
-        made[str(epsilon)] = fmab.sweep("cdp", epsilon=epsilon, **{**SMALL, "seeds": 2})
-    how = {"title": None, "level": 0.95, "server_price": 1.0, "peer_price": 1.0}
-    found = content.gathered({name: (data, None) for name, data in made.items()}, **how)
+    """Would catch a run at epsilon = 0.5 drawn in the colour of another value, or without any, a
+    value that nobody sweeps left out, and 1 and 1.0 told apart, which ends a report of both."""
+    few = {**SMALL, "seeds": 2}
+    results = {"swept": fmab.sweep("cdp", epsilon=[0.1, 1, 0.5], **few)}
+    for epsilon in (0.5, 1.0, 0.7, None):
+        results[str(epsilon)] = fmab.sweep("cdp", epsilon=epsilon, **few)
+    results["two"] = fmab.sweep("cdp", epsilon=[1.0, 4.5], **few)
+    found = gathered(results)
     (axis,) = (each for each in found.axes if each.name == "epsilon")
     places = [cell.at[found.axes.index(axis)] for cell in found.cells]
     assert [axis.labels[place] for place in places] == [
-        *("ε = 0.1", "ε = 0.3", "ε = 0.5"), *("ε = 0.5", "ε = 0.7", "no noise"),
+        *("ε = 0.1", "ε = 1", "ε = 0.5"), *("ε = 0.5", "ε = 1", "ε = 0.7", "no noise"),
+        *("ε = 1", "ε = 4.5"),
     ]  # fmt: skip
 
 

@@ -700,7 +700,7 @@ def test_the_table_of_a_single_run_is_that_of_its_file(tmp_path: Path) -> None:
 
 def told(figure: Any) -> str:
     """Returns a figure's caption in one line."""
-    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    return figure.get_label()
 
 
 def test_what_one_algorithm_takes_is_told_with_its_name() -> None:

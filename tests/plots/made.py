@@ -1,0 +1,262 @@
+"""Made-up results, tables and audits, and figures of every kind of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import fmab_jax as fmab
+from fmab_jax.analysis.audit import Audit, Finding, Histogram
+from fmab_jax.plots.audit import plot_audit
+from fmab_jax.plots.parameters import plot_heat, plot_parameter
+from fmab_jax.plots.pareto import plot_pareto
+from fmab_jax.plots.runs import plot_runs
+
+LINEAR = 100 * np.arange(1, 101)
+LOG = np.unique(np.geomspace(1, 10_000, 60).astype(np.int64))
+
+
+METERS = {
+    "server": ("server", True, "agent-server links"),
+    "bound": ("peer", True, "diameter x edges"),
+    "used": ("peer", False, "edges that carry data"),
+    "edges": ("peer", True, "edges of the components"),
+    "sac": ("peer", False, "hops to the sinks"),
+}
+
+
+def result(
+    title: str = "CDP-MAB",
+    *,
+    server: int = 50,
+    peer: int = 0,
+    meters: tuple[str, str] = ("bound", "used"),
+    lost: int = 0,
+    worse: int = 0,
+    seeds: int = 40,
+    times: np.ndarray = LINEAR,
+    seed: int = 0,
+    settings: dict[str, str] | None = None,
+    **attrs: object,
+) -> xr.Dataset:
+    """Makes a Dataset with the layout of simulate: regret levels off, links grow in rounds.
+
+    Peer links are 2 ``peer`` a round on the first of the two meters, ``peer`` on the second.
+    """
+    rng = np.random.default_rng(seed)
+    knee = times[-1] * rng.uniform(0.05, 0.3, (seeds, 1))
+    rounds = (times[None, :, None] >= knee[:, :, None] * [0.1, 0.3, 1.0]).sum(axis=2)
+    found = {"server": server} if server else {}
+    found |= {meters[0]: 2 * peer, meters[1]: peer} if peer else {}
+    side, priced, counts = (
+        zip(*(METERS[name] for name in found), strict=True) if found else [()] * 3
+    )
+    grid = ("seed", "time")
+    return xr.Dataset(
+        {
+            "regret": (grid, 20.0 * np.minimum(times, knee) + 0.5 * times),
+            "links": ((*grid, "meter"), rounds[..., None] * np.array([*found.values()], np.int64)),
+        },
+        coords={
+            "seed": np.arange(seeds),
+            "time": times,
+            "best_arm_lost": ("seed", np.arange(seeds) < lost),
+            "worse_arm_played": ("seed", np.arange(seeds) < worse),
+            "meter": ("meter", np.array([*found], str)),
+            "side": ("meter", np.array(side, str)),
+            "priced": ("meter", np.array(priced, bool)),
+            "counts": ("meter", np.array(counts, str)),
+        },
+        attrs={
+            "algorithm": title.partition("-")[0].lower(),
+            "title": title,
+            "epsilon": 0.5,
+            "agents": 50,
+            "arms": 100,
+            "horizon": int(times[-1]),
+            "settings": json.dumps(settings or {}),
+        }
+        | attrs,
+    )
+
+
+def swept() -> xr.Dataset:
+    """Makes the curves of a sweep of privacy and graph, with fewer seeds in one of the cells."""
+    rows = []
+    for index in range(2):
+        row = [
+            result("DDP-MAB", server=0, peer=9 * (1 + index), seed=2 * index + place, lost=index)
+            for place in range(2)
+        ]
+        rows.append(xr.concat(row, "graph", coords="different", compat="equals", join="outer"))
+    data = xr.concat(rows, "epsilon", coords="different", compat="equals", join="outer")
+    words = {"long_name": "privacy parameter ε", "symbol": "ε", "none": "no noise"}
+    del data.attrs["epsilon"]
+    return data.assign_coords(
+        epsilon=("epsilon", np.array([0.1, "none"], object), words),
+        graph=("graph", ["ring", "star"], {"long_name": "graph", "symbol": "", "none": ""}),
+    ).assign(seeds=(("epsilon", "graph"), [[40, 40], [40, 30]]))
+
+
+BAND = "90 % pointwise confidence band of the mean (Student t at every slot)"
+EPSILONS = [0.1, 0.3, 0.5, 1.0]
+GRAPHS = ["complete", "star", "ring", "random-0.2", "preferential-2"]
+# What a sweep says of its dimensions: long name, symbol, words of "none".
+WORDS = {
+    "epsilon": ("privacy parameter ε", "ε", "no noise"),
+    "participation": ("participation p", "p", ""),
+    "rounds": ("round budget R", "R", "no round budget"),
+    "horizon": ("horizon T (slots)", "T", ""),
+    "agents": ("agents M", "M", ""),
+    "graph": ("graph", "", ""),
+    "problem": ("problem", "", ""),
+}
+PRICED = {
+    "meter": ["server", "bound", "used"],
+    "side": ("meter", ["server", "peer", "peer"]),
+    "priced": ("meter", [True, True, False]),
+    "counts": ("meter", ["agent-server links", "diameter x edges", "edges that carry data"]),
+}
+
+
+def table(
+    *,
+    fold: float = 3.0,
+    cost_fold: float = 5.0,
+    noise: float = 0.01,
+    lost: int = 0,
+    worse: int = 0,
+    **swept: list,
+) -> xr.Dataset:
+    """Makes a table of final values: regret falls and cost rises along every parameter."""
+    rng = np.random.default_rng(0)
+    shape = tuple(len(values) for values in swept.values())
+    steps = np.indices(shape).sum(axis=0) if shape else np.zeros(())
+    share = steps / max(1, int(steps.max()))
+    means = {
+        "regret": 3e4 * fold ** (1 - share) * np.exp(noise * rng.normal(size=shape)),
+        "cost": 100 * cost_fold**share * np.exp(noise * rng.normal(size=shape)),
+        "rounds_made": 3 + 4 * share,
+    }
+    dims = tuple(swept)
+    variables = {"seeds": 1000}
+    for name, mean in means.items():
+        variables[name] = (dims, mean)
+        variables[f"{name}_lower"] = (dims, 0.97 * mean)
+        variables[f"{name}_upper"] = (dims, 1.05 * mean)
+    for name, number in (("best_arm_lost", lost), ("worse_arm_played", worse)):
+        flags = np.zeros(shape)
+        flags.flat[0] = number
+        variables[name] = (dims, flags.astype(int))
+        variables[f"{name}_lower"] = (dims, 0.8 * flags / 1000)
+        variables[f"{name}_upper"] = (dims, 1.2 * flags / 1000 + 0.003)
+    variables["links"] = ((*dims, "meter"), means["cost"][..., None] * [0.25, 0.5, 0.125])
+    coords = dict(PRICED)
+    for name, values in swept.items():
+        kinds = {isinstance(value, str) for value in values}
+        labels = np.array(values, object) if len(kinds) == 2 else np.array(values)
+        words = zip(("long_name", "symbol", "none"), WORDS[name], strict=True)
+        coords[name] = (name, labels, dict(words))
+    facts = {"epsilon": 0.5, "agents": 50, "arms": 100, "horizon": 10**6}
+    return xr.Dataset(
+        variables,
+        coords,
+        {name: value for name, value in facts.items() if name not in swept}
+        | {"title": "DDP-MAB", "level": 0.9, "description": BAND}
+        | {"server_price": 2.0, "peer_price": 1.0},
+    )
+
+
+EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+WITHOUT, WITH_IT = np.array([100, 60, 49, 300]), np.array([60, 200, 400, 50])
+
+
+def audit(claim: float = 2.0, infinite: bool = False) -> Audit:
+    """Returns an audit of two findings, of which the second is drawn."""
+    one = Finding(
+        *("one upload", claim, math.inf if infinite else 1.25, 1.3, infinite),
+        *("round 1, arm 2: at least 0.75", 0.75),
+        *((10, 90), Histogram(EDGES, WITHOUT, WITH_IT)),
+    )
+    other = one.__class__(**{**vars(one), "stream": "3 uploads", "lower": 0.5})
+    return Audit(fmab.cdp_mab(0.5), 7, 1000, 1e-6, (other, one), 9.0)
+
+
+def caption(figure: Figure) -> str:
+    """Returns the long caption."""
+    return figure.get_label()
+
+
+def fine(low: float, high: float, number: int) -> list[float]:
+    """Returns evenly spaced values with few digits."""
+    return np.linspace(low, high, number).round(2).tolist()
+
+
+NAMES = [f"regular-{i}, a graph with quite a long name" for i in range(4)]
+LONG = {
+    "CDP-MAB, participation 0.4, homogeneous agents": result(),
+    "a_name_without_any_space_at_which_a_line_could_be_broken_to_fit_a_column": result(seed=1),
+    "no $\\formula$, a price": result("HDP-MAB", peer=7000, seed=2, lost=1),
+    "d": result("Single-agent MAB", server=0, seed=3),
+}
+FIGURES = {
+    "runs": lambda: plot_runs({"a": result()}),
+    "runs alone": lambda: plot_runs(
+        {"alone": result("Single-agent MAB", server=0, agents=1, times=LOG)}
+    ),
+    "runs large": lambda: plot_runs({"big": result(server=123_456, times=10**8 * LINEAR)}),
+    "runs four": lambda: plot_runs(
+        {name: result(seed=i, peer=10**i) for i, name in enumerate(["star", "ring", "path", "all"])}
+    ),
+    "runs ten": lambda: plot_runs(
+        {
+            f"ε = {i}, p = {p}": result(seed=i, epsilon=i, lost=i, settings={"p": f"p = {p}"})
+            for i, p in itertools.product(range(1, 6), (0.4, 1))
+        }
+    ),
+    "runs long": lambda: plot_runs(LONG),
+    "runs swept": lambda: plot_runs(swept(), kind="quantile", server_price=50),
+    "audit": lambda: plot_audit(audit(), 1),
+    "4x3": lambda: plot_parameter(
+        table(epsilon=EPSILONS, participation=[0.2, 0.4, 1.0]), "epsilon", "participation"
+    ),
+    "budget": lambda: plot_parameter(
+        table(rounds=["none", 2, 3, 4], epsilon=EPSILONS), "rounds", "epsilon", metric="cost"
+    ),
+    "graphs": lambda: plot_parameter(table(graph=[*GRAPHS, *NAMES]), "graph"),
+    "slanted": lambda: plot_parameter(table(graph=GRAPHS), "graph", metric="rounds"),
+    "no noise": lambda: plot_parameter(
+        table(epsilon=[0.01, 0.1, 1, 10, math.inf], graph=GRAPHS, fold=1000), "epsilon", "graph"
+    ),
+    "one": lambda: plot_parameter(table(epsilon=[0.5]), "epsilon"),
+    "many": lambda: plot_parameter(
+        table(participation=fine(0.02, 1, 50), graph=NAMES), "participation", "graph"
+    ),
+    "heat 8x8": lambda: plot_heat(
+        table(epsilon=[*fine(0.1, 2, 7), math.inf], participation=fine(0.2, 1, 8)),
+        "epsilon",
+        "participation",
+    ),
+    "heat 10x10": lambda: plot_heat(
+        table(rounds=["none", *range(2, 11)], epsilon=fine(0.1, 1, 10), cost_fold=900),
+        "rounds",
+        "epsilon",
+        metric="cost",
+    ),
+    "heat names": lambda: plot_heat(table(graph=GRAPHS, problem=NAMES), "graph", "problem"),
+    "heat 1": lambda: plot_heat(table(epsilon=[1], graph=["ring"]), "graph", "epsilon"),
+    "pareto 100": lambda: plot_pareto(
+        table(epsilon=fine(0.1, 1, 10), participation=fine(0.1, 1, 10), cost_fold=30),
+        "participation",
+    ),
+    "pareto names": lambda: plot_pareto(
+        table(epsilon=[*EPSILONS, math.inf], rounds=["none", 2, 3], graph=GRAPHS, noise=0.1)
+    ),
+    "pareto long": lambda: plot_pareto(table(graph=NAMES)),
+    "pareto 1": lambda: plot_pareto(table(epsilon=[0.5])),
+}

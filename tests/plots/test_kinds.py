@@ -1,0 +1,138 @@
+"""What holds for every kind of figure: it fits a column, is told in short, and keeps its words."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+from legibility import legible
+from plots.made import FIGURES, caption, result, table
+
+import fmab_jax as fmab
+from fmab_jax.cli.main import main
+from fmab_jax.plots import kinds, style
+from fmab_jax.plots.runs import plot_runs, save_figure
+
+PRICES = {"server_price": 1.0, "peer_price": 1.0}
+# Seeds or runs; the horizon, but of an audit; the kind of band.
+TOLD = {
+    "audit": r"1000 runs of each .*1\.25, 2 is claimed",
+    "runs swept": r"30 to 40 seeds, T = 10⁴ slots.*95 % of the seeds lie inside.*50 per server",
+    "runs": r"\d+ seeds, T = 10\S+ slots.*95 % simultaneous band over the whole curve",
+    "heat": r"seeds.*, T = .*means, ± at most 4 % \(90 % pointwise confidence band of the mean\)",
+    "pareto": r"seeds.*, T = .*bars: 90 % pointwise confidence .*Filled: the Pareto front",
+    "": r"1000 seeds( each)?, T = 10⁶ slots.*bars: 90 % pointwise confidence band of the mean",
+}
+
+
+def fits(figure):
+    """Asserts that a figure can be read in a column, and has short words that leave it its room."""
+    legible(figure, 3.4, smallest=7, labels=("label1", "label2"))
+    (text,) = figure.texts
+    assert text.get_window_extent().y1 <= style.SHARE * figure.bbox.height
+    (short,), long = style.caption_of(figure)
+    assert "\n" not in long and len(long) > len(short) > 20
+    return short
+
+
+@pytest.mark.parametrize("case", FIGURES)
+@pytest.mark.as_users_see_it
+def test_everything_fits_a_column_and_nothing_overlaps(case):
+    """Would catch letters cut off at the edge, print below 7 points, a text over another, a label
+    over a point, a caption of more than a fifth of the height, or one without seeds and band."""
+    figure = FIGURES[case]()
+    short, (text,) = fits(figure), figure.texts
+    told = next(words for name, words in TOLD.items() if case.startswith(name))
+    assert re.search(told, short), short
+    # A colour bar lies in the gap that the label beside a map of one row reaches into.
+    panels = figure.axes[:1] if "heat" in case else figure.axes[::-1]
+    stack = [text.get_window_extent(), *(axes.get_tightbbox() for axes in panels)]
+    stack += [legend.get_window_extent() for legend in figure.legends]
+    for low, high in itertools.pairwise(stack):
+        assert low.y1 <= high.y0 + 0.5
+    if case.startswith("pareto"):  # what a label hides looks as if it did not exist
+        (axes,) = figure.axes
+        marks = [line for line in axes.lines if line.get_linestyle() == "None"]
+        points = np.concatenate([axes.transData.transform(line.get_xydata()) for line in marks])
+        for label in axes.texts:
+            assert not label.get_bbox_patch().get_window_extent().count_contains(points)
+
+
+@pytest.mark.as_users_see_it
+def test_a_caption_is_cut_to_a_fifth_by_its_last_sentences():
+    """Would catch a caption that takes what its picture needs, or loses what comes first."""
+    figure, (axes,) = style.panels([1.0])
+    axes.plot([0, 1])
+    words = style.Caption(["first", 99 * "word ", "", "last"], "all of it")
+    made = style.finish(figure, [], words, height=1.0)
+    assert style.caption_of(made) == (["first. last."], "all of it")
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf"])
+def test_a_figure_is_saved_with_its_words_and_with_the_same_bytes(tmp_path, ending):
+    """Would catch screen resolution, type 3 fonts, a time stamp that changes every commit, places
+    that depend on an earlier drawing, and words that are lost, or replaced by another figure's."""
+    path, words = tmp_path / f"a.{ending}", tmp_path / "a.txt"
+    figure = FIGURES["4x3"]()
+    assert save_figure(figure, path) == path
+    content = path.read_bytes()
+    assert words.read_text("utf-8") == f"{caption(figure)}\n"
+    assert sorted(os.listdir(tmp_path)) == sorted([path.name, "a.txt"])
+    with pytest.raises(ValueError, match=rf"a\.{ending}'.* must be a new name; .* overwrite=True"):
+        save_figure(figure, str(path))
+    save_figure(FIGURES["4x3"](), str(path), overwrite=True)
+    assert path.read_bytes() == content
+    # The same words may stand there already, as of a figure in both formats.
+    assert save_figure(figure, path.rename(tmp_path / "old").with_name(path.name)) == path
+    path.unlink()
+    with pytest.raises(ValueError, match=r"a\.txt'.* must be a new name; it exists"):
+        save_figure(FIGURES["audit"](), path)
+    assert not path.exists() and words.read_text("utf-8") == f"{caption(figure)}\n"
+    if ending == "png":
+        assert content[:8] == b"\x89PNG\r\n\x1a\n"
+        assert int.from_bytes(content[16:20], "big") == 1020  # 3.4 inches at 300 dpi
+    else:
+        assert content[:5] == b"%PDF-" and b"/Type3" not in content and b"/FontFile2" in content
+
+
+def test_a_figure_without_a_caption_has_no_words_beside_it(tmp_path):
+    """Would catch an empty file beside a picture whose words are written elsewhere."""
+    figure, _ = style.panels([1.0])
+    save_figure(style.finish(figure, []), tmp_path / "a.png")
+    assert os.listdir(tmp_path) == ["a.png"]
+
+
+def test_a_new_kind_of_figure_is_a_file_and_a_line(tmp_path, monkeypatch, capsys):
+    """Would catch a kind that the command line, or its help, knows by its own name."""
+    module, drawn = ModuleType("fmab_jax.plots.shares"), []
+    module.plot_shares = lambda finals, hue: drawn.append((finals, hue)) or plot_runs(result())
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    line = kinds.Kind("shares.plot_shares", "Shares of what is new.", takes=("hue",))
+    monkeypatch.setitem(kinds.KINDS, "shares", line)
+    monkeypatch.delitem(sys.modules, "fmab_jax.cli.plot", raising=False)
+    monkeypatch.chdir(tmp_path)
+    sizes = {"agents": 3, "arms": 4, "horizon": 500, "seeds": 4, "times": 5}
+    fmab.export(fmab.sweep("cdp", epsilon=[0.5, 1], progress=False, **sizes), "a.nc")
+    assert main(["plot", "--help"]) == 0 and "--shares" in (told := capsys.readouterr().out)
+    assert "Shares of what is new." in " ".join(told.split())
+    assert main(["plot", "a.nc", "--shares", "--hue", "epsilon"]) == 0
+    names = ["a-shares-epsilon.png", "a-shares-epsilon.txt"]
+    assert capsys.readouterr().out == "".join(f"wrote {name}\n" for name in names)
+    ((finals, hue),) = drawn
+    assert hue == "epsilon" and finals.regret.dims == ("epsilon",)
+    assert main(["plot", "a.nc", "--shares", "--pareto"]) == 2
+    assert "one of --x, --curves, --pareto, --shares; drop one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", kinds.KINDS)
+@pytest.mark.as_users_see_it
+def test_every_kind_of_the_table_draws_what_can_be_read(name):
+    """Would catch a line whose function is not there, takes other options, or cannot be read."""
+    kind, finals = kinds.KINDS[name], table(epsilon=[0.1, 1.0], graph=["ring", "star"])
+    asked = {"x": "epsilon", "y": "graph", "hue": "graph", "metric": "regret", "level": 0.95}
+    fits(kind.draw(result() if kind.curves else finals, asked | PRICES))
