@@ -986,8 +986,8 @@ def test_figures_that_differ_have_names_that_differ() -> None:
 def default_name(words: str) -> str:
     """Returns the name of the figure that a run without --out would write."""
     module, command = cli.find(shlex.split(words))
-    options = parse(command)[0]
-    _, study = stated.study_of(options, command.subject, shlex.split(words))
+    options, typed = parse(command)
+    _, study = stated.study_of(options, command.subject, typed)
     return str(module._paths(options, command.subject, study)[0])
 
 

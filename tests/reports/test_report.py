@@ -664,7 +664,8 @@ def test_the_command_states_the_same_study(words):
 def stated_by(words):
     """Returns the study that a command states, and what results of it say."""
     command = command_of("fmab run", words[1:], RunOptions)
-    _, study = study_of(parse(command), command.subject, words)
+    options, typed = parse(command)
+    _, study = study_of(options, command.subject, typed)
     return study, {"study": json.dumps(study.describe()), "study_hash": study.hash}
 
 

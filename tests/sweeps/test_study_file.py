@@ -392,7 +392,8 @@ def test_a_value_is_the_same_in_a_file_and_after_a_flag(text: str, tmp_path: Pat
 def of_options(words: list[str]) -> Any:
     """Returns the study that options state."""
     _, command = cli.find(words)
-    return stated.study_of(cli.parse(command), command.subject, words)[1]
+    options, typed = cli.parse(command)
+    return stated.study_of(options, command.subject, typed)[1]
 
 
 # ---------------------------------------------------------------------------------------------
