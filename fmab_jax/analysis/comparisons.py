@@ -23,7 +23,8 @@ import xarray as xr
 
 from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
-from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question, cost_of
+from fmab_jax.analysis.costs import Cost, cost_of
+from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import with_seeds
 from fmab_jax.core import laws
 from fmab_jax.errors import Refusal, real, refuse

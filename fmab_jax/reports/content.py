@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, privacy, statements, words
+from fmab_jax.analysis import comparisons, costs, privacy, words
 from fmab_jax.analysis.bands import confidence_band, describe, lost_interval, student_quantile
 from fmab_jax.analysis.overview import overview
 from fmab_jax.analysis.statements import Comparison
@@ -86,7 +86,7 @@ class Cell(NamedTuple):
         links: Mean links at T by meter.
         worst: Largest regret of a seed, by event; None where none is, or single ones are not kept.
         asked: Horizon, sizes and problem, as far as known.
-        leak: What others are told of a reward, as `statements.leak_text` writes it.
+        leak: What others are told of a reward, as `costs.leak_text` writes it.
     """
 
     label: str
@@ -295,7 +295,7 @@ def _cells(sources: Sequence[Source], axes: Sequence[Axis]) -> list[Cell]:
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
                     _worst(cell),
                     comparisons.asked(cell),
-                    statements.leak_text(statements.cost_of(cell)),
+                    costs.leak_text(costs.cost_of(cell)),
                 )
             )
     return cells
