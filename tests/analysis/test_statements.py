@@ -643,4 +643,4 @@ def test_an_end_of_an_interval_that_is_not_0_is_not_written_as_0():
         (361.2, 348.4, 374.1): ("361", "[348, 374]"),
         (2.5, 0.0, 5.0): ("2", "[0, 5]"),
     }
-    assert {case: statements._with_ends(*case) for case in cases} == cases
+    assert {case: statements.with_ends(*case) for case in cases} == cases

@@ -451,99 +451,85 @@ BESIDE = {
     ),
 }
 
-NULLABLE = [WIDE, WIDE + 1, None, 7]
+PLACES = ("x 1", "y 2", "x 2", "y 1")
+HELD: dict[bool, Any] = {True: stored, False: framed}
+
+
+def agents(cells: Any, *labels: Any, file: bool = True) -> Case:
+    """Returns a Parquet file, or a data frame, and what its agents are read as; None for a gap."""
+    due = [f"{who} {row}" for who, row in zip(labels, PLACES, strict=True) if who is not None]
+    gaps = {"no agent": labels.count(None)} if None in labels else {}
+    return Case(HELD[file](agent=cells), ", ".join(due), True, gaps)
+
+
+def values(cells: Any, *numbers: Any, file: bool = True) -> Case:
+    """Returns one, and what its ratings are read as."""
+    rows = zip(("a x", "a y", "b x", "b y"), numbers, strict=True)
+    due = [f"{row} {number}" for row, number in rows if number is not None]
+    gaps = {"no rating": numbers.count(None)} if None in numbers else {}
+    return Case(HELD[file](value=cells), ", ".join(due), True, gaps)
+
+
+def bad(due: str, file: bool = True, **columns: Any) -> Case:
+    """Returns one that is refused."""
+    return Case(HELD[file](**columns), due)
+
+
+def twice() -> Path:
+    names = ["agent", "arm", "value", "arm"]
+    parquet.write_table(pa.Table.from_arrays([pa.array([1, 2])] * 4, names=names), "t.parquet")
+    return Path("t.parquet")
+
+
+def parquet_folder() -> Path:
+    Path("t.parquet").mkdir()
+    return Path("t.parquet")
+
+
+NULLABLE, MOST = [WIDE, WIDE + 1, None, 7], 2**64 - 1
+NUMBERS = [decimal.Decimal(n) for n in (WIDE, WIDE + 1, WIDE, 2**80)]
+PRICES = [decimal.Decimal(text) for text in ("1.00", "2.50", "2.50", "1.00")]
+DAYS = [datetime.date(2020, 1, 1), datetime.date(1999, 12, 31)]
+MOMENTS = [f"1970-01-01_00:00:00.00000000{n}" for n in (1, 1, 2, 2)]
+ENCODED = pa.DictionaryArray.from_arrays
 PARQUET = {
-    "whole numbers with a gap": Case(
-        stored(agent=NULLABLE), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "whole numbers with a gap": agents(NULLABLE, *NULLABLE),
+    "large numbers without signs and a gap": agents(
+        pa.array([MOST, MOST - 1, None, 7], pa.uint64()), MOST, MOST - 1, None, 7
     ),
-    "large numbers without signs and a gap": Case(
-        stored(agent=pa.array([2**64 - 1, 2**64 - 2, None, 7], pa.uint64())),
-        f"{2**64 - 1} x 1, {2**64 - 2} y 2, 7 y 1",
-        True,
-        {"no agent": 1},
+    "floats for whole numbers": agents([1.0, 2.0, float("nan"), None], 1, 2, None, None),
+    "floats beyond 2^53": bad("row 4", agent=[1.0, 2.0, 3.0, float(2 * WIDE)]),
+    "short floats beyond 2^24": bad(
+        "row 4", agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())
     ),
-    "floats for whole numbers": Case(
-        stored(agent=[1.0, 2.0, float("nan"), None]), "1 x 1, 2 y 2", True, {"no agent": 2}
+    "short floats as ratings": values(pa.array([3.7, 2, 2, 1], pa.float32()), 3.7, 2, 2, 1),
+    "decimals as ratings": values(PRICES, 1, 2.5, 2.5, 1),
+    "decimals as agents": agents(NUMBERS, *NUMBERS),
+    "a dictionary": agents(pa.array(list("aabb")).dictionary_encode(), *"aabb"),
+    "a dictionary with an unused rating": values(ENCODED([0, 1, 1, 0], [1, 2, 9]), 1, 2, 2, 1),
+    "a dictionary with one text twice": agents(ENCODED([0, 1, 2, 2], ["a", "a", "b"]), *"aabb"),
+    "lists": bad("agent", agent=[["a"], ["a"], ["b"], None]),
+    "points in names": Case(stored(**{"value.value": [9] * 4, "agent.arm": [8] * 4}), READ, True),
+    "moments as ratings": bad(
+        "row 1, '2020-01-01", value=[datetime.datetime(2020, 1, 1)] * 2 + [None] * 2
     ),
-    "floats beyond 2^53": Case(stored(agent=[1.0, 2.0, 3.0, float(2 * WIDE)]), "row 4"),
-    "short floats beyond 2^24": Case(
-        stored(agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())), "row 4"
-    ),
-    "short floats as ratings": Case(
-        stored(value=pa.array([3.7, 2, 2, 1], pa.float32())),
-        "a x 3.7, a y 2, b x 2, b y 1",
-        True,
-    ),
-    "decimals as ratings": Case(
-        stored(value=[decimal.Decimal(text) for text in ("1.00", "2.50", "2.50", "1.00")]),
-        "a x 1, a y 2.5, b x 2.5, b y 1",
-        True,
-    ),
-    "decimals as agents": Case(
-        stored(agent=[decimal.Decimal(n) for n in (WIDE, WIDE + 1, WIDE, 2**80)]),
-        f"{WIDE} x 1, {WIDE + 1} y 2, {WIDE} x 2, {2**80} y 1",
-        True,
-    ),
-    "a dictionary": Case(stored(agent=pa.array(list("aabb")).dictionary_encode()), READ, True),
-    "a dictionary with an unused rating": Case(
-        stored(value=pa.DictionaryArray.from_arrays([0, 1, 1, 0], [1, 2, 9])), READ, True
-    ),
-    "a dictionary with one text twice": Case(
-        stored(agent=pa.DictionaryArray.from_arrays([0, 1, 2, 2], ["a", "a", "b"])), READ, True
-    ),
-    "lists": Case(stored(agent=[["a"], ["a"], ["b"], None]), "agent"),
-    "points in names": Case(
-        stored(**{"value.value": [9, 9, 9, 9], "agent.arm": [8, 8, 8, 8]}), READ, True
-    ),
-    "moments as ratings": Case(
-        stored(value=[datetime.datetime(2020, 1, 1)] * 2 + [None] * 2), "row 1, '2020-01-01"
-    ),
-    "days as agents": Case(
-        stored(agent=[datetime.date(2020, 1, 1)] * 2 + [datetime.date(1999, 12, 31)] * 2),
-        called("2020-01-01", "1999-12-31"),
-        True,
-    ),
-    "nanoseconds as agents": Case(
-        stored(agent=pa.array([1, 1, 2, 2], pa.timestamp("ns"))),
-        called("1970-01-01_00:00:00.000000001", "1970-01-01_00:00:00.000000002"),
-        True,
-    ),
-    "truth values as agents": Case(
-        stored(agent=[True, True, False, False]),
-        called("True", "False"),
-        True,
-    ),
-    "bytes that are text": Case(stored(agent=[b"a", b"a", b"b", b"b"]), READ, True),
-    "bytes that are none": Case(stored(agent=[b"a", b"a", b"\xff", b"b"]), "agent"),
-    "large texts": Case(stored(agent=pa.array(list("aabb"), pa.large_string())), READ, True),
-    "nothing but gaps": Case(stored(agent=pa.nulls(4)), "no row is left"),
-    "texts as ratings": Case(stored(value=["1", "2", "1e-400", "1"]), "row 3, '1e-400'"),
-    "a name twice in Parquet": Case(
-        lambda: (
-            parquet.write_table(
-                pa.Table.from_arrays(
-                    [pa.array([1, 2])] * 4, names=["agent", "arm", "value", "arm"]
-                ),
-                "t.parquet",
-            ),
-            Path("t.parquet"),
-        )[1],
-        "rename one 'arm'",
-    ),
+    "days as agents": agents([*DAYS, *DAYS], *map(str, (*DAYS, *DAYS))),
+    "nanoseconds as agents": agents(pa.array([1, 1, 2, 2], pa.timestamp("ns")), *MOMENTS),
+    "truth values as agents": agents([True, True, False, False], True, True, False, False),
+    "bytes that are text": agents([b"a", b"a", b"b", b"b"], *"aabb"),
+    "bytes that are none": bad("agent", agent=[b"a", b"a", b"\xff", b"b"]),
+    "large texts": agents(pa.array(list("aabb"), pa.large_string()), *"aabb"),
+    "nothing but gaps": bad("no row is left", agent=pa.nulls(4)),
+    "texts as ratings": bad("row 3, '1e-400'", value=["1", "2", "1e-400", "1"]),
+    "a name twice in Parquet": Case(twice, "rename one 'arm'"),
     "Parquet cut short": Case(
         lambda: written(stored()().read_bytes()[:-20], "cut.parquet")(), "must be a Parquet file"
     ),
     "Parquet in gzip": Case(
         lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "must be a Parquet file"
     ),
-    "a folder called Parquet": Case(
-        lambda: (Path("t.parquet").mkdir(), Path("t.parquet"))[1], "Is a directory"
-    ),
+    "a folder called Parquet": Case(parquet_folder, "Is a directory"),
 }
-
-
-def nan_frame(kind: Any) -> Callable[[], pd.DataFrame]:
-    return framed(agent=pd.array([WIDE, WIDE + 1, None, 7], dtype=kind))
 
 
 class FalseFrame:
@@ -554,79 +540,52 @@ class FalseFrame:
 
 FalseFrame.__name__ = "DataFrame"
 
+
+def series(*cells: Any) -> pd.Series:
+    return pd.Series(cells, dtype=object)
+
+
+def named(*names: Any) -> Callable[[], pd.DataFrame]:
+    return lambda: pd.DataFrame([[1, 2, 3]], columns=pd.Index(names, dtype=object))
+
+
+SHORT = np.array([3.7, 2, 2, 1], np.float32)
+ODD = [decimal.Decimal("1.50"), decimal.Decimal("NaN"), decimal.Decimal(2), 1]
+KINDS_ = pd.Categorical(["a", "a", None, "b"], categories=["z", "b", "a"])
+YEARS = [None if year is None else f"{year}-01-01_00:00:00" for year in (2020, 2020, 2021, None)]
 FRAMES = {
     "a frame": Case(framed(), READ, True),
-    "nullable whole numbers": Case(
-        nan_frame("Int64"), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "nullable whole numbers": agents(pd.array(NULLABLE, "Int64"), *NULLABLE, file=False),
+    "Arrow's whole numbers": agents(pd.array(NULLABLE, "int64[pyarrow]"), *NULLABLE, file=False),
+    "a frame's floats beyond 2^53": bad("row 4", False, agent=[1.0, 2.0, 3.0, 2.0 * WIDE]),
+    "objects that are floats beyond 2^53": bad(
+        "row 4", False, agent=series(1.0, 2.0, "3", 2.0 * WIDE)
     ),
-    "Arrow's whole numbers": Case(
-        nan_frame("int64[pyarrow]"), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "cells that are lists": bad("row 1", False, agent=[["a"], ["a"], ["b"], ["b"]]),
+    "one cell that is a list": bad("row 4", False, agent=["a", "a", "b", ["b"]]),
+    "cells that cannot be shown": bad("row 3", False, agent=["a", "a", Mute(), "b"]),
+    "cells that cannot be hashed": bad("row 4", False, arm=["x", "y", "x", Loud()]),
+    "cells that are bytes": bad("row 1", False, agent=[b"a", "a", "b", "b"]),
+    "huge whole numbers": bad("row 3", False, value=[1, 2, 10**400, 1]),
+    "whole numbers too huge to write": bad("row 3", False, value=[1, 2, 10**5000, 1]),
+    "truth and one": agents(series(True, True, 1, 1), True, True, 1, 1, file=False),
+    "one and its text": agents(series(1, "1", 2.0, "2"), 1, 1, 2, 2, file=False),
+    "categories": agents(KINDS_, "a", "a", None, "b", file=False),
+    "categories that are floats": agents(
+        pd.Categorical([1.0, 1.0, 2.0, 2.0]), 1, 1, 2, 2, file=False
     ),
-    "a frame's floats beyond 2^53": Case(framed(agent=[1.0, 2.0, 3.0, 2.0 * WIDE]), "row 4"),
-    "objects that are floats beyond 2^53": Case(
-        framed(agent=pd.Series([1.0, 2.0, "3", 2.0 * WIDE], dtype=object)), "row 4"
-    ),
-    "cells that are lists": Case(framed(agent=[["a"], ["a"], ["b"], ["b"]]), "row 1"),
-    "one cell that is a list": Case(framed(agent=["a", "a", "b", ["b"]]), "row 4"),
-    "cells that cannot be shown": Case(framed(agent=["a", "a", Mute(), "b"]), "row 3"),
-    "cells that cannot be hashed": Case(framed(arm=["x", "y", "x", Loud()]), "row 4"),
-    "cells that are bytes": Case(framed(agent=[b"a", "a", "b", "b"]), "row 1"),
-    "huge whole numbers": Case(framed(value=[1, 2, 10**400, 1]), "row 3"),
-    "whole numbers too huge to write": Case(framed(value=[1, 2, 10**5000, 1]), "row 3"),
-    "truth and one": Case(
-        framed(agent=pd.Series([True, True, 1, 1], dtype=object)),
-        called("True", "1"),
-        True,
-    ),
-    "one and its text": Case(
-        framed(agent=pd.Series([1, "1", 2.0, "2"], dtype=object)),
-        called("1", "2"),
-        True,
-    ),
-    "categories": Case(
-        framed(agent=pd.Categorical(["a", "a", None, "b"], categories=["z", "b", "a"])),
-        "a x 1, a y 2, b y 1",
-        True,
-        {"no agent": 1},
-    ),
-    "categories that are floats": Case(
-        framed(agent=pd.Categorical([1.0, 1.0, 2.0, 2.0])),
-        called("1", "2"),
-        True,
-    ),
-    "a frame's short floats": Case(
-        framed(value=np.array([3.7, 2, 2, 1], np.float32)), "a x 3.7, a y 2, b x 2, b y 1", True
-    ),
-    "a frame's decimals": Case(
-        framed(value=[decimal.Decimal("1.50"), decimal.Decimal("NaN"), decimal.Decimal(2), 1]),
-        "a x 1.5, b x 2, b y 1",
-        True,
-        {"no rating": 1},
-    ),
-    "pandas' missing values": Case(
-        framed(agent=pd.Series([pd.NA, pd.NaT, None, "b"], dtype=object)),
-        "b y 1",
-        dropped={"no agent": 3},
-        options={"levels": [1, 2]},
-    )._replace(due="at least 2 arms"),
-    "moments": Case(
-        framed(agent=pd.to_datetime(["2020-01-01", "2020-01-01", "2021-01-01", None])),
-        "2020-01-01_00:00:00 x 1, 2020-01-01_00:00:00 y 2, 2021-01-01_00:00:00 x 2",
-        True,
-        {"no agent": 1},
+    "a frame's short floats": values(SHORT, 3.7, 2, 2, 1, file=False),
+    "a frame's decimals": values(ODD, 1.5, None, 2, 1, file=False),
+    "pandas' missing values": bad("2 arms", False, agent=series(pd.NA, pd.NaT, None, "b")),
+    "moments": agents(
+        pd.to_datetime(["2020-01-01", "2020-01-01", "2021-01-01", None]), *YEARS, file=False
     ),
     "names of several levels": Case(
         lambda: pd.concat({"k": FRAME}, axis=1), "must be a column of a data frame"
     ),
-    "names that are numbers and their texts": Case(
-        lambda: pd.DataFrame([[1, 2, 3]], columns=[1, "1", "x"]), "rename one '1'"
-    ),
-    "names that cannot be shown": Case(
-        lambda: pd.DataFrame([[1, 2, 3]], columns=pd.Index([Mute(), 1, 2], dtype=object)), "path="
-    ),
-    "a name twice in a frame": Case(
-        lambda: pd.DataFrame([[1, 2, 3]], columns=["agent", "arm", "arm"]), "rename one 'arm'"
-    ),
+    "names that are numbers and their texts": Case(named(1, "1", "x"), "rename one '1'"),
+    "names that cannot be shown": Case(named(Mute(), 1, 2), "path="),
+    "a name twice in a frame": Case(named("agent", "arm", "arm"), "rename one 'arm'"),
     "no rows in a frame": Case(lambda: FRAME[:0], "no row is left"),
     "no data frame": Case(FalseFrame, "path="),
 }
