@@ -55,8 +55,8 @@ class Side:
             sources.lacking(field, name, columns, f"{source.shown} and {beside.shown}")
         shared = [each for each in beside.columns if each in source.columns and each != name]
         if len(shared) != 1:
-            told = " and ".join(legible(each)[:20] for each in shared[:4]) or "none"
-            allowed = f"a table that shares one column with {source.shown}, not {told}"
+            listed = " and ".join(legible(each)[:20] for each in shared[:4]) or "none"
+            allowed = f"a table that shares one column with {source.shown}, not {listed}"
             refuse(kind, beside.shown, allowed, "rename or drop columns")
         self.key, self._beside = shared[0], beside
         self.note = f"{self.name} from {beside.shown}"
@@ -91,9 +91,9 @@ class Side:
         known: dict[str, str] = {}
         for key, label in sources.read_small(self._beside, [self.key, self.name], self.kind):
             if known.setdefault(key, label) != label:
-                told = f"{self._beside.shown}, {self.key} {key[:40]}"
+                row = f"{self._beside.shown}, {self.key} {key[:40]}"
                 allowed = f"one {self.name} for each {self.key}"
-                refuse(self.kind, told, allowed, "drop one of the two rows")
+                refuse(self.kind, row, allowed, "drop one of the two rows")
         return known
 
 

@@ -207,9 +207,9 @@ def _records(
             f"{colons[0][:9]!r}, which can be cut in several ways" if colons else "",
         ):
             if mistake:
-                told = f"{source.shown}, line {number:,}"
+                where = f"{source.shown}, line {number:,}"
                 allowed = f"{len(form.columns)} cells separated by {form.separator!r}"
-                refuse(field, told, allowed, f"it has {mistake}: mend that line")
+                refuse(field, where, allowed, f"it has {mistake}: mend that line")
         yield number, row.split(form.separator)
 
 
@@ -217,7 +217,7 @@ def _header(path: Path, lines: Sequence[str], separator: str, field: str) -> tup
     _, row = next(tables.records([lines[0]], field, legible(path.name), separator))
     names = [cell.strip() for cell in row]
     below: list[str] = []
-    with contextlib.suppress(csv.Error):  # told when the rows are read
+    with contextlib.suppress(csv.Error):  # refused when the rows are read
         below = next(csv.reader([lines[1]], delimiter=separator), [])
     if len(names) == 1:
         for word, separator in (("a semicolon", ";"), ("a tab", "\t"), ("'::'", "::"), ("|", "|")):
@@ -251,9 +251,9 @@ def _refuse_other_form(path: Path, line: str, layout: str | None, form: Form, fi
         refuse(field, str(path), allowed, f"the first line has {len(cells)}: is it another layout?")
     value = cells[form.columns.index("rating")]
     if number_in(value.strip()) is None:
-        told = f"{path}, line 1"
+        where = f"{path}, line 1"
         remedy = f"the rating is {legible(value)[:30]!r}: leave layout out, or drop a header"
-        refuse(field, told, f"{layout}: a file without a header", remedy)
+        refuse(field, where, f"{layout}: a file without a header", remedy)
     if layout in ("amazon-2014", "amazon-2018"):
         user, item = (cells[form.columns.index(name)] for name in ("user", "item"))
         # Products have ten letters and digits; users begin with A and have more.
@@ -291,16 +291,16 @@ def _text(
                     append(own.setdefault(row[place], len(own)))
             elif len(row) > 1 or "".join(row).strip():  # else an empty line
                 if not drop_uneven:
-                    told = f"{source.shown}, line {number:,}"
+                    where = f"{source.shown}, line {number:,}"
                     remedy = f"it has {len(row)}: mend that line"
-                    refuse(field, told, f"a row of {width} cells", remedy)
+                    refuse(field, where, f"a row of {width} cells", remedy)
                 uneven += 1
     for name, own in zip(names, known, strict=True):
         for cell in own:
             if source.form.quoted and not tables.is_plain(cell):
                 where = place_of(source, name, cell.strip(), 0)
-                told = f"{source.shown}, {where}, {cell[:30]!r}"
-                refuse(field, told, "a plain cell", tables.NOT_PLAIN)
+                text = f"{source.shown}, {where}, {cell[:30]!r}"
+                refuse(field, text, "a plain cell", tables.NOT_PLAIN)
     found = {
         name: Column.of(each, own) for name, each, own in zip(names, codes, known, strict=True)
     }
