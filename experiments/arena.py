@@ -30,7 +30,7 @@ import fmab_jax as fmab
 from experiments import common
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.base import ACTIONS, LAPLACE, OUTSIDE
-from fmab_jax.analysis import statements, theory
+from fmab_jax.analysis import costs, several, statements, theory
 from fmab_jax.analysis.privacy import epsilon_at, laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 
@@ -545,12 +545,12 @@ def trusted_as_well(names: Iterable[str]) -> str:
     return told if bare else ""
 
 
-def entrant(name: str, data: xr.Dataset) -> statements.Entrant:
+def entrant(name: str, data: xr.Dataset) -> several.Entrant:
     """Returns a contestant with its regret at T, as it is compared with others."""
     entry = LINE_UP[name]
     told = leaks(entry.algorithm)["messages"]
     regret = data.regret.isel(time=-1).values
-    return statements.Entrant(entry.label, trusted(name), told, regret, question=_question(data))
+    return several.Entrant(entry.label, trusted(name), told, regret, question=_question(data))
 
 
 def _question(data: xr.Dataset) -> statements.Question:
@@ -559,11 +559,11 @@ def _question(data: xr.Dataset) -> statements.Question:
     return statements.Question(int(data.time.values[-1]), None if seed is None else int(seed))
 
 
-def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[statements.Entrant]:
+def matched(view: str, leak: float, parts: Mapping[Any, Any]) -> list[several.Entrant]:
     """Returns who takes part at a leak of a view, from part (b)."""
     what = VIEWS[view]
     return [
-        statements.Entrant(
+        several.Entrant(
             LINE_UP[name].label,
             "",
             f"{leak:g}",
@@ -629,7 +629,7 @@ def leaks(algorithm: Any, agents: int = AGENTS) -> dict[str, str]:
 
     def words(found: list[float]) -> str:
         if not found:
-            return statements.NOTHING
+            return costs.NOTHING
         return UNBOUNDED if np.isinf(max(found)) else f"{max(found):g}"
 
     return {"messages": words(told), "actions": words(actions)}

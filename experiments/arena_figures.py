@@ -40,7 +40,7 @@ from experiments.arena import (
     trusted_as_well,
 )
 from experiments.notes import Note, write_beside
-from fmab_jax.analysis import statements
+from fmab_jax.analysis import costs, several
 from fmab_jax.analysis.words import whole
 from fmab_jax.plots import style
 from fmab_jax.plots.style import FONT
@@ -101,7 +101,7 @@ def _label(names: Sequence[str]) -> str:
 
 
 def _ends(
-    entrants: Sequence[statements.Entrant], more: Callable[[str], str] = lambda label: ""
+    entrants: Sequence[several.Entrant], more: Callable[[str], str] = lambda label: ""
 ) -> tuple[str, str]:
     """Says who may have the least regret and who the most, each over its own seeds.
 
@@ -109,10 +109,10 @@ def _ends(
         entrants: Who takes part.
         more: What else is to be said of one, by label.
     """
-    places = statements.places(entrants, common.LEVEL, unlike=True)
+    places = several.places(entrants, common.LEVEL, unlike=True)
     order = sorted(entrants, key=lambda each: each.regret.mean())
 
-    def named(ends: Sequence[statements.Entrant]) -> str:
+    def named(ends: Sequence[several.Entrant]) -> str:
         told = " / ".join(
             f"{each.label}, {each.regret.mean():,.0f} ({whole(len(each.regret))} seeds)"
             f"{more(each.label)}"
@@ -329,7 +329,7 @@ def _notes(rows: Mapping[str, Mapping[str, Any]], meter: str) -> list[Note]:
 def _told(name: str) -> str:
     """Returns the epsilon of somebody's messages as it stands behind a name; "" for none."""
     leak = leaks(LINE_UP[name].algorithm)["messages"]
-    return "" if leak in ("no bound", statements.NOTHING) else f"; ε {leak}"
+    return "" if leak in ("no bound", costs.NOTHING) else f"; ε {leak}"
 
 
 def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
@@ -340,7 +340,7 @@ def matched_rows(parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
             entrants = matched(view, leak, parts)
             if not entrants:
                 continue
-            places = statements.places(entrants, common.LEVEL)
+            places = several.places(entrants, common.LEVEL)
             start = {"view": what.who, "accountant": what.leak, "ε": leak}
             for each in entrants:
                 first, last = places[each.label][:2]
@@ -367,7 +367,7 @@ def matched_table(view: str, parts: Mapping[Any, Any]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for row in told:
         if "seeds" in row:
-            place = statements.Place(row["place from"], row["to"], row["seeds"]).text
+            place = several.Place(row["place from"], row["to"], row["seeds"]).text
             own = found.setdefault(
                 row["algorithm"], {"algorithm": row["algorithm"], "seeds": row["seeds"]}
             )
@@ -446,7 +446,7 @@ def _draw_leaks(
     for view in members:
         best = []
         for leak in (LEAKS[0], 1.0, LEAKS[-1]):
-            least = statements.least("", matched(view, leak, parts), {}, common.LEVEL)
+            least = several.least("", matched(view, leak, parts), {}, common.LEVEL)
             means = {each.label: each.mean for each in least.participants}
             named = " / ".join(
                 f"{label} ({means[label]:,.0f})" for label in (least.best, *least.alike)

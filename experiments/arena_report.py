@@ -31,7 +31,7 @@ from experiments import (
 from experiments.arena import LINE_UP, SPREADS, TRUST, VIEWS, YARDSTICK
 from fmab_jax.algorithms import base
 from fmab_jax.algorithms.families.rounds import Epoch
-from fmab_jax.analysis import statements
+from fmab_jax.analysis import costs, several
 from fmab_jax.analysis.privacy import laplace_sum_epsilon
 from fmab_jax.analysis.words import whole, written
 from fmab_jax.core import graphs
@@ -336,7 +336,7 @@ def _rows(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for names in _groups(parts).values():
         entrants = [arena.entrant(name, parts[name]) for name in names]
-        places = statements.places(entrants, common.LEVEL)
+        places = several.places(entrants, common.LEVEL)
         common_seeds = min(len(each.regret) for each in entrants)
         own = []
         for name, entrant in zip(names, entrants, strict=True):
@@ -362,7 +362,7 @@ def _groups(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
 def leak_of(name: str) -> str:
     """Returns the epsilon of messages, or of actions of those that tell nobody anything."""
     leak = arena.leaks(LINE_UP[name].algorithm)
-    return leak["actions"] if leak["messages"] == statements.NOTHING else leak["messages"]
+    return leak["actions"] if leak["messages"] == costs.NOTHING else leak["messages"]
 
 
 def _winners(horizon: int, parts: Mapping[str, Mapping[Any, Any]]) -> list[str]:
@@ -413,7 +413,7 @@ def _least(
             for name, each in zip((n for n in names if n in runs), entrants, strict=True)
         ]
     missing = arena.absent(names, runs, differ)
-    found = statements.least(about, entrants, missing, common.LEVEL, unlike=unlike)
+    found = several.least(about, entrants, missing, common.LEVEL, unlike=unlike)
     return f"* {found.sentence}"
 
 
@@ -490,7 +490,7 @@ def _at_matched_trust(
             if not entrants:
                 continue
             missing = arena.absent_of_view(view, leak, runs)
-            found = statements.least(about, entrants, missing, common.LEVEL)
+            found = several.least(about, entrants, missing, common.LEVEL)
             lines.append(f"* {found.sentence}")
             if view != "actions" and YARDSTICK in parts["a"]:
                 lines[-1] += f" {_yardstick(entrants, parts['a'][YARDSTICK])}"

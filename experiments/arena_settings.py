@@ -18,7 +18,7 @@ import xarray as xr
 
 import fmab_jax as fmab
 from experiments import arena, common
-from fmab_jax.analysis import statements
+from fmab_jax.analysis import costs
 from fmab_jax.analysis.words import whole
 
 # Shi and Shen, arXiv 2101.12204: global means; a client's mean is the global one times a weight.
@@ -317,7 +317,7 @@ def _row(setting: Setting, data: xr.Dataset) -> dict[str, Any]:
         "setting": setting.what,
         "T": whole(data.time.values[-1]),
         "seeds": data.sizes["seed"],
-        "leak ε": statements.leak_text(statements.cost_of(data)) or "not said",
+        "leak ε": costs.leak_text(costs.cost_of(data)) or "not said",
         "regret of": of,
         "regret at T": common.interval(regret),
         "links at T": common.interval(links),

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from fmab_jax.analysis.bands import confidence_band, paired_difference
     from fmab_jax.analysis.comparisons import compare, compare_all
     from fmab_jax.analysis.conformance import check_algorithm
-    from fmab_jax.analysis.costs import communication_cost
     from fmab_jax.analysis.overview import overview
+    from fmab_jax.analysis.prices import communication_cost
     from fmab_jax.analysis.privacy import privacy_ledger
     from fmab_jax.analysis.tables import final_table
     from fmab_jax.core.exchanges import Exchange
@@ -86,7 +86,7 @@ _HOME = {
     "parameter": "parameters",
     "list_algorithms": "algorithms.base",
     "simulate": "sweeps.simulate",
-    "communication_cost": "analysis.costs",
+    "communication_cost": "analysis.prices",
     "check_algorithm": "analysis.conformance",
     "save": "run.netcdf",
     "load": "run.netcdf",

@@ -39,7 +39,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # fmt: off
 ARRAYS = (
     "core", "algorithms", "run", "analysis.audit", "analysis.exposures", "analysis.likelihood",
-    "analysis.theory",
+    "analysis.pulls", "analysis.streams", "analysis.theory", "analysis.uploads",
 )
 # fmt: on
 install_import_hook(

@@ -20,14 +20,8 @@ from jaxtyping import Float, Int
 
 from fmab_jax.algorithms.base import LAPLACE, Algorithm
 from fmab_jax.analysis import privacy
-from fmab_jax.analysis.exposures import (
-    VIEWS,
-    Numbers,
-    Source,
-    Stream,
-    Unseen,
-    exposed,
-)
+from fmab_jax.analysis.exposures import Unseen, exposed
+from fmab_jax.analysis.streams import VIEWS, Exposure, Numbers, Stream
 from fmab_jax.core import keys
 from fmab_jax.core.scope import own_settings
 from fmab_jax.errors import count, real, refuse
@@ -127,16 +121,16 @@ class Finding:
     def verdict(self) -> str:
         """The finding in a few words."""
         if math.isinf(self.claim):
-            told = "no finite epsilon, none claimed" if self.infinite else "none claimed"
+            words = "no finite epsilon, none claimed" if self.infinite else "none claimed"
         elif self.infinite:
-            told = "contradicted: no finite epsilon"
+            words = "contradicted: no finite epsilon"
         elif self.out_of_reach:
-            told = f"out of reach: so many runs show {self.most:.3g} at most"
+            words = f"out of reach: so many runs show {self.most:.3g} at most"
         else:
-            told = "contradicted" if self.contradicted else "within the claim"
+            words = "contradicted" if self.contradicted else "within the claim"
         if self.constant and not self.infinite:
-            told += f"; nothing random in {max(self.happened):,} runs"
-        return told
+            words += f"; nothing random in {max(self.happened):,} runs"
+        return words
 
 
 @dataclass(frozen=True)
@@ -234,32 +228,26 @@ def audit(
     root = keys.checked_seed("root_seed", root_seed)
     exchange = algorithm.exchange(agents)
     with own_settings():
-        sources, unseen = exposed(algorithm, exchange, root, VIEWS if view is None else (view,))
-        number = sum(len(source.groups()) for source in sources)
+        exposures, unseen = exposed(algorithm, exchange, root, VIEWS if view is None else (view,))
+        number = sum(len(exposure.groups()) for exposure in exposures)
         if not number:
-            told = f": {unseen[0].why}" if unseen else ""
-            remedy = f"choose another view{told}"
-            refuse("view", view, f"one that {algorithm.name} lets anybody see", remedy)
+            why = f": {unseen[0].why}" if unseen else ""
+            allowed = f"one that {algorithm.name} lets anybody see"
+            refuse("view", view, allowed, f"choose another view{why}")
         # Two limits for each finding.
         how = _How(runs, level / (2 * number), delta)
-        findings = [each for source in sources for each in _findings(source, how)]
+        findings = [each for exposure in exposures for each in _findings(exposure, how)]
     return Audit(
         algorithm, exchange.agents, runs, level, tuple(findings), how.most, delta, tuple(unseen)
     )
 
 
 class _How(NamedTuple):
-    """How chances become a bound.
+    """How chances become a bound."""
 
-    Attributes:
-        runs: Of each data set.
-        tail: Chance that one limit is wrong.
-        delta: Of the claim.
-    """
-
-    runs: int
-    tail: float
-    delta: float
+    runs: int  # of each data set
+    tail: float  # chance that one limit is wrong
+    delta: float  # of the claim
 
     @property
     def most(self) -> float:
@@ -268,27 +256,15 @@ class _How(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Log likelihood ratios of sequences, as a part of the pilot has them.
+    """Log likelihood ratios of sequences, as a part of the pilot has them."""
 
-    Attributes:
-        first: How many numbers a sequence has.
-        codes: Of the sequences, sorted.
-        values: Their log ratios; 0 for a sequence that is not there.
-    """
-
-    first: int
-    codes: Int[np.ndarray, " sequence"]
-    values: Float[np.ndarray, " sequence"]
+    first: int  # how many numbers a sequence has
+    codes: Int[np.ndarray, " sequence"]  # sorted
+    values: Float[np.ndarray, " sequence"]  # 0 for a sequence that is not there
 
 
 class _Statistic(NamedTuple):
-    """A function of what is seen: a weighted sum, its distance from a point, or a look-up.
-
-    Attributes:
-        weights: [number].
-        centre: The point, if the distance is meant.
-        table: If it is looked up.
-    """
+    """A function of what is seen: a weighted sum, its distance from a point, or a look-up."""
 
     weights: Float[np.ndarray, " number"]
     centre: float | None = None
@@ -300,8 +276,8 @@ class _Statistic(NamedTuple):
             codes = _codes(values[:, : self.table.first])
             place = np.searchsorted(self.table.codes, codes)
             place = np.minimum(place, len(self.table.codes) - 1)
-            known = self.table.codes[place] == codes
-            return np.where(known, self.table.values[place], 0.0)
+            there = self.table.codes[place] == codes
+            return np.where(there, self.table.values[place], 0.0)
         x = values @ self.weights
         return x if self.centre is None else np.abs(x - self.centre)
 
@@ -318,39 +294,35 @@ def _codes(values: Float[np.ndarray, "run number"]) -> Int[np.ndarray, " run"]:
 
 
 class _Event(NamedTuple):
-    """That a statistic of what is seen is at least, or below, a threshold.
-
-    Attributes:
-        statistic: Of what is seen.
-        threshold: In its units.
-        above: At least, else below.
-        likelier: The side on which it happens more often.
-        bound: Lower bound on epsilon that the pilot gives, about.
-        certain: Whether nothing random was seen on either side.
-    """
+    """That a statistic of what is seen is at least, or below, a threshold."""
 
     statistic: _Statistic
     threshold: float
-    above: bool
-    likelier: int
-    bound: float
-    certain: bool
+    above: bool  # at least, else below
+    likelier: int  # side on which it happens more often
+    bound: float  # on epsilon, about, that the pilot gives
+    certain: bool  # nothing random was seen on either side
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """How much it tells."""
+        return self.certain, self.bound
 
 
-def _findings(source: Source, how: _How) -> list[Finding]:
+def _findings(exposure: Exposure, how: _How) -> list[Finding]:
     """Chooses data and an event for each thing that is seen, and counts it on other runs."""
     streams, first = [], 0
-    for group in source.groups():
+    for group in exposure.groups():
         if len(group) == 1:
             streams += group
             continue
-        told = _pilots(source, group, min(_TRIAL, how.runs), 0)
-        chosen = [_chosen(each, how) for each in told]
-        best = max(range(len(group)), key=lambda i: (chosen[i].certain, chosen[i].bound))
+        pilots = _pilots(exposure, group, min(_TRIAL, how.runs), 0)
+        chosen = [_chosen(each, how) for each in pilots]
+        best = max(range(len(group)), key=lambda i: chosen[i].rank)
         streams.append(group[best])
-        first = -(-_TRIAL // source.size)
-    pilots = _pilots(source, streams, min(_PILOT, how.runs), first)
-    first += -(-_PILOT // source.size)
+        first = -(-_TRIAL // exposure.size)
+    pilots = _pilots(exposure, streams, min(_PILOT, how.runs), first)
+    first += -(-_PILOT // exposure.size)
     events, edges = [], []
     for pilot in pilots:
         events.append(_chosen(pilot, how))
@@ -359,31 +331,32 @@ def _findings(source: Source, how: _How) -> list[Finding]:
         edges.append(np.linspace(low, high if high > low else low + 1.0, _BINS + 1))
     happened = np.zeros((len(streams), 2), np.int64)
     binned = np.zeros((len(streams), 2, _BINS), np.int64)
-    for batch in range(-(-how.runs // source.size)):
-        used = min(source.size, how.runs - batch * source.size)
-        for place, side, seen in _sides(source, streams, first + batch):
+    for batch in range(-(-how.runs // exposure.size)):
+        used = min(exposure.size, how.runs - batch * exposure.size)
+        for place, side, seen in _sides(exposure, streams, first + batch):
             event = events[place]
             x = event.statistic.of(seen.values[:used])
             happened[place, side] += np.sum((x >= event.threshold) == event.above)
             binned[place, side] += np.histogram(x, edges[place])[0]
     found = []
     for place, (stream, event) in enumerate(zip(streams, events, strict=True)):
-        more, less = happened[place, event.likelier], happened[place, 1 - event.likelier]
+        row, pair = stream.row, happened[place]
+        more, less = pair[event.likelier], pair[1 - event.likelier]
         bound = float(_ratio(np.float64(more), np.float64(less), how))
         constant = bool(event.certain and more == how.runs and less == 0)
         made = Finding(
             stream=stream.words,
-            claim=claimed(stream.claim, stream.over, how.delta, stream.law),
+            claim=claimed(row.epsilon, row.over, how.delta, row.law),
             lower=math.inf if constant and stream.bare else max(0.0, bound),
             exact=_exact(stream, how),
             constant=constant,
-            event=_told(event, pilots[place][0].names),
+            event=_event_text(event, pilots[place][0].names),
             threshold=event.threshold,
-            happened=(int(happened[place, 0]), int(happened[place, 1])),
+            happened=(int(pair[0]), int(pair[1])),
             histogram=Histogram(edges[place], *binned[place]),
-            who=stream.who,
-            what=stream.what,
-            view=source.view,
+            who=row.who,
+            what=row.what,
+            view=exposure.view,
             most=how.most,
         )
         found.append(made)
@@ -396,25 +369,25 @@ def claimed(epsilon: float, over: int, delta: float, law: str = LAPLACE) -> floa
 
 
 def _sides(
-    source: Source, streams: Sequence[Stream], batch: int
+    exposure: Exposure, streams: Sequence[Stream], batch: int
 ) -> Iterator[tuple[int, int, Numbers]]:
     """Yields (stream, side, what is seen) of a batch; data that several streams see, drawn once."""
     every: set[Any] = {each for s in streams for each in (s.without, s.with_it)}
     for data in sorted(every):
-        drawn: Any = source.drawn(data, batch)
+        drawn: Any = exposure.drawn(data, batch)
         for place, stream in enumerate(streams):
             for side, mine in enumerate((stream.without, stream.with_it)):
                 if data == mine:
-                    yield place, side, source.seen(stream, drawn)
+                    yield place, side, exposure.seen(stream, drawn)
 
 
 def _pilots(
-    source: Source, streams: Sequence[Stream], runs: int, first: int
+    exposure: Exposure, streams: Sequence[Stream], runs: int, first: int
 ) -> list[list[Numbers]]:
     """Returns what is seen of some runs, by stream and side."""
     parts: list[tuple[list[Numbers], list[Numbers]]] = [([], []) for _ in streams]
-    for batch in range(-(-runs // source.size)):
-        for place, side, seen in _sides(source, streams, first + batch):
+    for batch in range(-(-runs // exposure.size)):
+        for place, side, seen in _sides(exposure, streams, first + batch):
             parts[place][side].append(seen)
     return [
         [each[0]._replace(values=np.concatenate([p.values for p in each])[:runs]) for each in both]
@@ -430,12 +403,12 @@ def _chosen(pilot: list[Numbers], how: _How) -> _Event:
     best = _Statistic(np.eye(len(first.names))[first.first])
     few = [each.values[:_SCREENED] for each in pilot]
     screened = [_event(each, few, how) for each in _simple(first)]
-    winner = max(screened, key=lambda event: (event.certain, event.bound))
+    winner = max(screened, key=lambda event: event.rank)
     # What was learned on one half is judged on the other.
     rest = [each.values[half:] for each in pilot] if tables else [each.values for each in pilot]
     close = [best._replace(centre=centre) for centre in (0.0, 1.0) if not first.counts]
     tried = [_event(each, rest, how) for each in (best, *close, winner.statistic, *tables)]
-    return max(tried, key=lambda event: (event.certain, event.bound))
+    return max(tried, key=lambda event: event.rank)
 
 
 def _simple(seen: Numbers) -> list[_Statistic]:
@@ -541,7 +514,7 @@ def _exact(stream: Stream, how: _How) -> float:
     That is Laplace noise on a sum, of a scale of which the reward is so many.
     """
     epsilon, noises = stream.shift, stream.noises
-    if not 0.0 < epsilon < math.inf or math.isinf(stream.claim) or noises is None:
+    if not 0.0 < epsilon < math.inf or math.isinf(stream.row.epsilon) or noises is None:
         return math.nan
     if not noises:
         p = np.array([1.0 / (1.0 + math.exp(-min(epsilon, 700.0)))])
@@ -562,7 +535,7 @@ def _exact(stream: Stream, how: _How) -> float:
     return max(0.0, float(np.max(found)))
 
 
-def _told(event: _Event, names: list[str]) -> str:
+def _event_text(event: _Event, names: list[str]) -> str:
     """Writes an event, such as "round 1, arm 2: at least 1"."""
     table = event.statistic.table
     if table is not None:

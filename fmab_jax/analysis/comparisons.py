@@ -22,7 +22,8 @@ import xarray as xr
 
 from fmab_jax.analysis import summary, words
 from fmab_jax.analysis.bands import fieller, student_quantile
-from fmab_jax.analysis.statements import Comparison, Cost, Participant, Question, cost_of
+from fmab_jax.analysis.costs import Cost, cost_of
+from fmab_jax.analysis.statements import Comparison, Participant, Question
 from fmab_jax.analysis.tables import seeds_of
 from fmab_jax.errors import Refusal, real, refuse
 from fmab_jax.run.attributes import study_at

@@ -1,65 +1,187 @@
-"""The price of communication, at prices of one's own."""
+"""What a run's regret took: the leak, whoever sees it, the links, the trust; read from a result."""
 
 from __future__ import annotations
+
+import importlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from fmab_jax.errors import choice, price, refuse
+from fmab_jax.algorithms.base import Algorithm, algorithms_in, known, modules
+from fmab_jax.errors import Refusal, refuse
+
+NOTHING = "nothing is told"
+"""The view of a run in which nobody tells anybody anything."""
+
+LEAK_NOTE = "Leak: ε of one reward in what is sent, over the whole run, against whoever sees most"
+"""What a column of leaks says."""
 
 
-def communication_cost(
-    data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
-) -> xr.DataArray:
-    """Returns C(T) = c1 x server links + c2 x peer links, cumulative over time (the paper's eq. 2).
+class Cost(NamedTuple):
+    """What a run's regret took.
+
+    Attributes:
+        leak: Epsilon of pure differential privacy of one reward in what is sent, over the whole
+            run, against whoever sees most of it; infinite for no bound, NaN where the result does
+            not say. What actions tell, and who knows a share of a noise, is in the ledger.
+        view: What that one sees, such as "single messages"; `NOTHING` where nobody is told
+            anything, "" where the result does not say.
+        links: Mean number of links at T, on the meters that are priced; NaN where the result does
+            not say.
+        trust: Who is trusted with what, in a few words; "" where that is not known.
+    """
+
+    leak: float = math.nan
+    view: str = ""
+    links: float = math.nan
+    trust: str = ""
+
+
+def cost_of(data: xr.Dataset) -> Cost:
+    """Returns what a result of one configuration took, as far as it says so.
 
     Args:
-        data: From `simulate` or `sweep`.
-        server_price: c1, of an agent-server link.
-        peer_price: c2, of an agent-agent link.
-        meter: Which peer meter counts: "bound" or "used" for `ddp_mab` (default "bound", the
-            paper's; with gossip "pairs", which "used" equals), "edges" or "sac" for `hdp_mab`
-            (default "edges", which alone fits the paper's figure 11).
-
-    Raises:
-        ValueError: If a price is negative or the meter is not one of the run's.
-
-    Example:
-        Every completed round costs five links to the server, at 2 each:
-
-        >>> import fmab_jax as fmab
-        >>> problem = fmab.Problem.uniform(agents=5, arms=10)
-        >>> data = fmab.simulate(fmab.cdp_mab(1.0), problem, horizon=10**4, seeds=20)
-        >>> cost = fmab.communication_cost(data, server_price=2, peer_price=1)
-        >>> bool((cost[:, -1] == 10 * data.rounds_made).all())
-        True
+        data: From `simulate`, or one configuration of a sweep; a summary as well.
     """
-    server_price = price("server_price", server_price)
-    peer_price = price("peer_price", peer_price)
-    if not isinstance(data, xr.Dataset) or "links" not in data:
-        refuse("data", type(data).__name__, "a result with links", "pass what simulate returned")
-    weights = prices(data, server_price, peer_price, meter)
-    cost = (data.links * weights).sum("meter").rename("communication_cost")
-    peers = data.meter.values[(data.side == "peer").values & (weights != 0).values]
-    return cost.assign_attrs(
-        long_name="communication cost", units="price", meter=" / ".join(map(str, peers))
+    leak, view = leak_of(data)
+    return Cost(leak, view, _links(data), _trust(data, leak, view))
+
+
+def _trust(data: xr.Dataset, leak: float, view: str) -> str:
+    """Returns who is trusted with what."""
+    if view == NOTHING:
+        return "nobody: nothing is told"
+    owner = _owner(_algorithm(data) or str(data.attrs.get("algorithm", "")))
+    if not view or not owner:
+        return ""
+    # Without noise somebody has to be trusted, whatever the algorithm is made for.
+    open_ = math.isinf(leak) and owner.trusted.startswith("nobody")
+    return f"whoever sees {view}" if open_ else owner.trusted
+
+
+def leak_of(data: xr.Dataset) -> tuple[float, str]:
+    """Returns the largest epsilon of what others are told, and what they see; see `Cost`.
+
+    Args:
+        data: A result of one configuration, or a row of its table of final values.
+    """
+    rows = _own_rows(data)
+    if not rows:
+        return math.nan, ""
+    messages = [row for row in rows if row["what"] != "actions"]
+    if not messages:
+        return 0.0, NOTHING
+
+    def most(row: Mapping[str, Any]) -> float:
+        return max(math.inf if epsilon is None else epsilon for epsilon, _ in row["leaks"])
+
+    worst = max(messages, key=most)
+    leaks = {math.inf if epsilon is None else float(epsilon) for epsilon, _ in worst["leaks"]}
+    if len(leaks) > 1:  # of several configurations, whose epsilon their own coordinate says
+        stated = _labels(data).get("epsilon_message", data.attrs.get("epsilon_message"))
+        leak = math.inf if stated == "none" else _number(stated)
+        leaks = {max(leak, min(leaks))}
+    return leaks.pop(), str(worst["what"])
+
+
+def _number(value: Any) -> float:
+    """Returns a number, NaN where a label or text is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
+    """Returns the rows of a ledger that are about one configuration; none where that is unknown.
+
+    A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
+    """
+    rows = json.loads(data.attrs.get("ledger") or "[]")
+    labels = _labels(data)
+    if len({row.get("title", "") for row in rows}) > 1:
+        owner = _owner(_algorithm(data))
+        rows = [row for row in rows if owner and row["title"] == (owner.title or owner.name)]
+    about = [(row, _about(row.get("where", ""), labels)) for row in rows]
+    if any(own is None for _, own in about):
+        return []
+    return [row for row, own in about if own]
+
+
+def _labels(data: xr.Dataset) -> dict[str, Any]:
+    """Returns the swept values of one configuration."""
+    return {str(name): each.values.item() for name, each in data.coords.items() if not each.ndim}
+
+
+def _algorithm(data: xr.Dataset) -> str:
+    """Returns the name of the algorithm that was swept; its label stands for what was stated."""
+    label = _labels(data).get("algorithm", "")
+    labels = json.loads(data.attrs.get("labels") or "{}").get("algorithm", [])
+    stated = json.loads(data.attrs.get("study") or "{}").get("algorithm")
+    if label in labels and isinstance(stated, list) and len(stated) == len(labels):
+        own = stated[labels.index(label)]
+        return str(own.get("algorithm", "")) if isinstance(own, dict) else str(own)
+    return str(label)
+
+
+def _owner(name: str) -> type[Algorithm] | None:
+    """Returns an algorithm by name; the package's own also where some plug-in cannot be loaded."""
+    try:
+        return known().get(name)
+    except Refusal:
+        rooms = (importlib.import_module(f"fmab_jax.algorithms.{each}") for each in modules())
+        return next(
+            (each for room in rooms for each in algorithms_in(room) if each.name == name), None
+        )
+
+
+def _about(where: str, labels: Mapping[str, Any]) -> bool | None:
+    """Tells whether words such as "epsilon 0.5 or 1" are about these labels; None for unknown."""
+    if not where:
+        return True
+    # Labels may have commas, but not before the name of another parameter.
+    names = "|".join(map(re.escape, labels))
+    parts = re.split(rf"(?:^|, )({names}) ", where) if names else [where]
+    if parts[0] or len(parts) < 3:
+        return None
+
+    def same(label: Any, text: str) -> bool:
+        # Files may have made a whole number a real one.
+        return str(label) == text or _number(label) == _number(text)
+
+    return all(
+        any(same(labels[name], each) for each in values.split(" or "))
+        for name, values in zip(parts[1::2], parts[2::2], strict=True)
     )
 
 
-def prices(
-    data: xr.Dataset, server_price: float, peer_price: float, meter: str | None = None
-) -> xr.DataArray:
-    """Returns the price of a link on each meter; arguments as in `communication_cost`.
+def _links(data: xr.Dataset) -> float:
+    """Returns the mean number of links at T that have a price."""
+    name = next((name for name in ("links", "links_mean") if name in data), "")
+    if not name or not {"priced", "side"} <= {*data.coords}:
+        return math.nan
+    last = data[name]
+    if "time" in last.dims:
+        last = last.isel(time=-1)
+    if not set(last.dims) <= {"seed", "meter"}:
+        dims = sorted(str(dim) for dim in {*last.dims} - {"seed", "meter"})
+        refuse("data", f"{name} over {', '.join(dims)}", "of one configuration", "select one")
+    if "seed" in last.dims:
+        seeds = int(data["seeds"]) if "seeds" in data else last.sizes["seed"]
+        last = last.isel(seed=slice(seeds)).mean("seed")
+    priced = data.priced.values | (data.side.values == "server")
+    return float(np.asarray(last.values)[priced].sum())
 
-    Raises:
-        ValueError: If the meter is not one of the run's.
-    """
-    peer = (data.side == "peer").values
-    counted = data.priced.values & peer
-    if meter is not None:
-        known = data.meter.values[peer].tolist()
-        allowed = " or ".join(map(repr, known)) or "left out: agents build no links"
-        choice("meter", meter, known, "choose one of this run's meters", allowed)
-        counted = data.meter.values == meter
-    each = np.where(peer, peer_price * counted, server_price * 1.0)
-    return xr.DataArray(each, {"meter": data.meter}, ("meter",)).drop_vars("meter")
+
+def leak_text(cost: Cost) -> str:
+    """Writes a leak for a cell of a table: "50", "no bound", "nothing"; "" for unknown."""
+    if cost.view == NOTHING:
+        return "nothing"
+    if math.isnan(cost.leak):
+        return ""
+    return "no bound" if math.isinf(cost.leak) else f"{cost.leak:.4g}"

@@ -32,6 +32,7 @@ from fmab_jax.errors import count, flag, refuse
 
 # Most epochs of the table; if growth is near 1 and a run has more, the rest count as one.
 _EPOCHS = 512
+_Parts = tuple[float, float, float, float, float]
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -109,16 +110,16 @@ def likelihood_bounds(
     trivial = M * T * float(gaps.max())
     made = float(surely + rest)
     lost = own["failure"] * (K - 1) / K * (made / (made + 1.0))
+
+    def bounds(parts: _Parts, whole: float, rounds: float) -> LikelihoodBounds:
+        links = {meter.name: rounds * number for meter, number in exchange.links}
+        regret = min(whole, trivial)
+        return LikelihoodBounds(regret, *parts, rounds, made, links, lost, own["epsilon"])
+
     fixed = "most_noises" not in own
     if not fixed or heterogeneous and exchange.reporting < M:
-        parts = ("exploration", "rounding", "waiting", "commitment")
-        numbers = dict.fromkeys((f"regret_{part}" for part in parts), 0.0) | {
-            "regret": trivial,
-            "regret_failure": trivial,
-        }
         lost = 1.0 if fixed else lost
-        numbers |= {"rounds": made, "rounds_surely": made, "best_arm_lost": lost}
-        return _assembled(numbers, exchange, own["epsilon"])
+        return bounds((0.0, 0.0, 0.0, 0.0, trivial), trivial, made)
     bad, best = array[gaps > 0], float(array.max())
     costs = (M // share) * gaps[gaps > 0]
     # How likely each arm is in play after each epoch, beside a best one.
@@ -151,23 +152,8 @@ def likelihood_bounds(
         chosen = min(float(gaps[gaps > 0] @ ahead), float(gaps.max()))
         commitment = M * max(float(left), 0.0) * chosen
     failure = lost * trivial
-    numbers = {
-        "regret": min(exploration + rounding + waiting + commitment + failure, trivial),
-        "regret_exploration": exploration,
-        "regret_rounding": rounding,
-        "regret_waiting": waiting,
-        "regret_commitment": commitment,
-        "regret_failure": failure,
-        "rounds": rounds,
-        "rounds_surely": made,
-        "best_arm_lost": lost,
-    }
-    return _assembled(numbers, exchange, own["epsilon"])
-
-
-def _assembled(numbers: dict[str, float], exchange: Exchange, epsilon: float) -> LikelihoodBounds:
-    links = {meter.name: numbers["rounds"] * number for meter, number in exchange.links}
-    return LikelihoodBounds(links=links, epsilon_message=epsilon, **numbers)
+    whole = exploration + rounding + waiting + commitment + failure
+    return bounds((exploration, rounding, waiting, commitment, failure), whole, rounds)
 
 
 def _surely(
@@ -259,7 +245,7 @@ def _log_below(
         return np.where(np.isfinite(value), value, np.inf)
 
     start = np.zeros(np.broadcast_shapes(mean.shape, level.shape))
-    return np.minimum((count * _searched(found, [start])).min(axis=2), 0.0)
+    return np.minimum((count * _searched(found, start)).min(axis=2), 0.0)
 
 
 def _noise(tilt: np.ndarray, share: np.ndarray, square: float) -> np.ndarray:
@@ -290,29 +276,27 @@ def _log_leads(
     middle = (mean + high) / 2.0
     spread = np.maximum(middle * (1.0 - middle), 1e-3) + 2.0 * share / (end * end)
     start = np.log(np.clip((high - mean) / (2.0 * spread), 1e-9, 0.5 * min(end, 10.0)))
-    return np.minimum(count * _searched(found, [start]), 0.0)
+    return np.minimum(count * _searched(found, start), 0.0)
 
 
 def _searched(
-    found: Callable[..., np.ndarray], start: list[np.ndarray]
+    found: Callable[[np.ndarray], np.ndarray], at: np.ndarray
 ) -> Float[np.ndarray, "arm epoch ..."]:
-    """Returns small values of a function of some numbers, by golden sections along each in turn."""
-    at, best = list(start), found(*start)
+    """Returns small values of a function, by golden sections around the best place so far."""
+    best = found(at)
     for width in (3.0, 1.5, 0.75, 0.4, 0.2, 0.1):
-        for place in range(len(at)):
-            before, after = at[:place], at[place + 1 :]
-            low, high = at[place] - width, at[place] + width
-            first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-            left, right = found(*before, first, *after), found(*before, second, *after)
-            for _ in range(16):
-                lower = left <= right
-                high, low = np.where(lower, second, high), np.where(lower, low, first)
-                step = _GOLDEN * (high - low)
-                other = np.where(lower, high - step, low + step)
-                value = found(*before, other, *after)
-                first, second = np.where(lower, other, second), np.where(lower, first, other)
-                left, right = np.where(lower, value, right), np.where(lower, left, value)
-            point, value = np.where(left <= right, first, second), np.minimum(left, right)
-            at[place] = np.where(value < best, point, at[place])
-            best = np.minimum(best, value)
+        low, high = at - width, at + width
+        first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        left, right = found(first), found(second)
+        for _ in range(16):
+            lower = left <= right
+            high, low = np.where(lower, second, high), np.where(lower, low, first)
+            step = _GOLDEN * (high - low)
+            other = np.where(lower, high - step, low + step)
+            value = found(other)
+            first, second = np.where(lower, other, second), np.where(lower, first, other)
+            left, right = np.where(lower, value, right), np.where(lower, left, value)
+        point, value = np.where(left <= right, first, second), np.minimum(left, right)
+        at = np.where(value < best, point, at)
+        best = np.minimum(best, value)
     return best

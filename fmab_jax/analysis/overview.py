@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis import privacy, statements
+from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
 from fmab_jax.errors import flag, number_of, refuse
@@ -173,8 +173,8 @@ def overview(
     for place in np.ndindex(table.seeds.shape):
         cell = table.isel(dict(zip(dims, place, strict=True)))
         values = {name: cell[name].item() for name in (*dims, *_scalars(table))}
-        leak, values["leak_view"] = statements.leak_of(cell)
-        told = statements.leak_text(statements.Cost(leak, values["leak_view"]))
+        leak, values["leak_view"] = costs.leak_of(cell)
+        told = costs.leak_text(costs.Cost(leak, values["leak_view"]))
         if message is not None:
             values["epsilon_message"] = message.values[place].item()
         if names is not None:
@@ -214,7 +214,7 @@ def overview(
         named=tuple(_named(row, meters) | {"level": table.attrs["level"]} for row in rows),
         legend=_legend(table, share),
         remarks=tuple(_remarks(table, data)),
-        ledger=tuple(privacy.told(ledger)) if ledger else (),
+        ledger=tuple(privacy.lines(ledger)) if ledger else (),
     )
 
 
@@ -398,7 +398,7 @@ def _legend(table: xr.Dataset, share: str) -> str:
         f"Regret, rounds, links and cost are means over the seeds; ± half the\n"
         f"{attrs['description']}.\n"
         f"Links are those of completed rounds.\n"
-        f"{statements.LEAK_NOTE}.\n"
+        f"{costs.LEAK_NOTE}.\n"
         f"Best arm lost, worse arm played at T: seeds, with the {share} Clopper-Pearson interval.\n"
         f"Cost: {prices}.{_rating_points(table)}"
     )

@@ -123,30 +123,21 @@ def privacy_ledger(
         'sums over 50 agents, less their own'
     """
     if not isinstance(algorithm, Algorithm):
-        allowed = "an algorithm, such as cdp_mab(1.0)"
-        refuse("algorithm", algorithm, allowed, "see fmab algorithms")
+        refuse("algorithm", algorithm, "an algorithm, such as cdp_mab(1.0)", "see fmab algorithms")
     agents = count("agents", agents, 1, AGENTS_MAX, "give the number of agents")
     delta = _delta(delta)
-    most = max(agents - 1, 0)
-    colluding = count("colluding", colluding, 0, most, "leave one agent whose reward is looked for")
+    remedy = "leave one agent whose reward is looked for"
+    colluding = count("colluding", colluding, 0, agents - 1, remedy)
     exchange = exchange_of(algorithm, agents)
     rows = ledger_of(algorithm, exchange)
     if colluding:
         rows += coalition_of(algorithm, exchange, colluding)
-    return [
-        LedgerRow(
-            who=row.who,
-            what=row.what,
-            epsilon=float(row.epsilon),
-            epsilon_at_delta=epsilon_at(row.epsilon, row.over, delta, row.law),
-            delta=delta,
-            over=row.over,
-            why=row.why,
-            source=row.source,
-            law=row.law,
-        )
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        epsilon = epsilon_at(row.epsilon, row.over, delta, row.law)
+        both = {"epsilon": float(row.epsilon), "epsilon_at_delta": epsilon, "delta": delta}
+        found.append(LedgerRow(**row._asdict() | both))
+    return found
 
 
 def laplace_sum_epsilon(agents: int, scale: float, delta: float = DELTA) -> float:
@@ -485,28 +476,24 @@ def _labels(cells: Iterable[Mapping[str, Any]], name: str) -> list[str]:
     return list(dict.fromkeys(str(labels[name]) for labels in cells))
 
 
-def told(ledger: str, delta: float = DELTA) -> list[str]:
-    """Writes the ledger of a result, lines of at most 80 characters.
-
-    Args:
-        ledger: The attribute ``ledger`` of a result.
-        delta: As in `privacy_ledger`.
-    """
-    rows = json.loads(ledger)
-    lines = ["Privacy of one reward, over the whole run where nothing else is said:"]
-    for title in dict.fromkeys(row.get("title", "") for row in rows):
-        own = [row for row in rows if row.get("title", "") == title]
-        lines += [title] * bool(title)
-        for row in own:
-            where = f" ({row['where']})" if row.get("where") else ""
-            leaks = [(math.inf if e is None else e, over) for e, over in row["leaks"]]
+def lines(ledger: str, delta: float = DELTA) -> list[str]:
+    """Writes the ledger of a result, lines of at most 80 characters; arguments as in `rows`."""
+    table, _ = rows(ledger, delta)
+    found = ["Privacy of one reward, over the whole run where nothing else is said:"]
+    for title in dict.fromkeys(row["title"] for row in table):
+        found += [title] * bool(title)
+        for row in (row for row in table if row["title"] == title):
             seen = f"{row['who']}, {row['what']}" if row["what"] != "actions" else row["who"]
-            told = f"{seen}{where}: {_range(leaks, delta, row.get('law', LAPLACE))}"
+            where = f" ({row['where']})" if row["where"] else ""
             source = f" ({row['source']})" if row["source"] else ""
-            lines += textwrap.wrap(told, _WIDTH, initial_indent="  ", subsequent_indent="    ")
-            why = f"{row['why']}{source}"
-            lines += textwrap.wrap(why, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return lines + _notes([row for row in rows if any(e is not None for e, _ in row["leaks"])])
+            for text, indent in (
+                (f"{seen}{where}: {row['epsilon']}", "  "),
+                (f"{row['why']}{source}", "    "),
+            ):
+                found += textwrap.wrap(
+                    text, _WIDTH, initial_indent=indent, subsequent_indent="    "
+                )
+    return found + _notes(ledger)
 
 
 def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[str]]:
@@ -520,29 +507,19 @@ def rows(ledger: str, delta: float = DELTA) -> tuple[list[dict[str, str]], list[
         Rows with ``title`` of the algorithm, ``who`` sees it, ``what``, ``where`` (which
         configurations, "" for all), ``epsilon``, ``why`` and ``source``.
     """
-    found = json.loads(ledger)
-    table = [
-        {
-            "title": row.get("title", ""),
-            "who": row["who"],
-            "what": row["what"],
-            "where": row.get("where", ""),
-            "epsilon": _range(
-                [(math.inf if e is None else e, n) for e, n in row["leaks"]],
-                delta,
-                row.get("law", LAPLACE),
-            ),
-            "why": row["why"],
-            "source": row["source"],
-        }
-        for row in found
-    ]
-    covered = [row for row in found if any(e is not None for e, _ in row["leaks"])]
-    return table, [" ".join(line.split()) for line in [" ".join(_notes(covered))] if line]
+    names = ("title", "who", "what", "where", "why", "source")
+    table = []
+    for row in json.loads(ledger):
+        leaks = [(math.inf if e is None else e, n) for e, n in row["leaks"]]
+        epsilon = _range(leaks, delta, row.get("law", LAPLACE))
+        table.append({name: row.get(name, "") for name in names} | {"epsilon": epsilon})
+    note = " ".join(" ".join(_notes(ledger)).split())
+    return table, [note] if note else []
 
 
-def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Writes what an epsilon of some rows counts for, and with which titles where they differ."""
+def _notes(ledger: str) -> list[str]:
+    """Writes what an epsilon counts for, and with which titles where they differ."""
+    covered = [row for row in json.loads(ledger) if any(e is not None for e, _ in row["leaks"])]
     titles: dict[str, dict[str, None]] = {}
     for row in covered:
         # Files of older versions do not say which.
@@ -551,14 +528,13 @@ def _notes(covered: Sequence[Mapping[str, Any]]) -> list[str]:
         for note in [*units, *[_CUT] * row.get("waits", False)]:
             titles.setdefault(note, {})[row.get("title", "")] = None
     every = {row.get("title", "") for row in covered}
-    lines = []
+    found = []
     if any(over > 1 for row in covered for _, over in row["leaks"]):
-        lines.append(_UP_TO)
-        lines += textwrap.wrap(_MORE, _WIDTH)
+        found += [_UP_TO, *textwrap.wrap(_MORE, _WIDTH)]
     for note in sorted(titles, key=[_SLOT, _TWICE, _ONCE, _MANY, _CUT].index):
         whose = "" if len(titles[note]) == len(every) else f"{', '.join(titles[note])}: "
-        lines += textwrap.wrap(f"{whose}{note}", _WIDTH)
-    return lines
+        found += textwrap.wrap(f"{whose}{note}", _WIDTH)
+    return found
 
 
 def _range(leaks: Sequence[tuple[float, int]], delta: float, law: str) -> str:

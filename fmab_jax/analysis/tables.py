@@ -10,8 +10,8 @@ import xarray as xr
 
 from fmab_jax.analysis import summary
 from fmab_jax.analysis.bands import lost_interval, moments_band, student_quantile
-from fmab_jax.analysis.costs import communication_cost, prices
-from fmab_jax.analysis.statements import leak_of
+from fmab_jax.analysis.costs import leak_of
+from fmab_jax.analysis.prices import communication_cost, prices
 from fmab_jax.errors import price, real, refuse
 from fmab_jax.run.attributes import said
 

@@ -17,6 +17,7 @@ least 4 C(r) leaves, and an arm with the largest aggregate has a gap below 2 C(r
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -84,18 +85,25 @@ class Bounds(NamedTuple):
     epsilon_message: float
 
 
-class _Model(NamedTuple):
-    """One instance, checked, with what both kinds of bound share."""
+@dataclass(frozen=True)
+class _Schedule:
+    """The arguments, checked, and the epochs that they give."""
 
     gaps: Float[np.ndarray, " arm"]
-    exchange: Exchange
     horizon: int
     epsilon: float
     rounds: float
     schedule_gap: float
     ratio: float
-    trusted: bool  # whether C(r) covers the aggregate at all
     table: Epochs
+
+
+@dataclass(frozen=True)
+class _Model(_Schedule):
+    """One instance, with what both kinds of bound share."""
+
+    exchange: Exchange
+    trusted: bool  # whether C(r) covers the aggregate at all
     last: Int[np.ndarray, " arm"]  # epoch after which the arm is gone; past the table if never
     surely: float  # completed rounds, on whatever event
     pair: float  # `pair_failure`
@@ -175,20 +183,10 @@ def regret_curve(
     schedule_gap: float | None = None,
     heterogeneous: bool = False,
 ) -> Float[np.ndarray, " time"]:
-    """Bounds the expected cumulative regret by each of the given slots; arguments as in `bounds`.
+    """Bounds the expected cumulative regret by each slot of ``times``; the rest as in `bounds`.
 
     The first epoch is exact on the good event. Later, arms are charged in the worst order that
     their largest numbers of pulls allow: the largest gap first.
-
-    Args:
-        times: Slots in [0, horizon].
-        gaps: [arm].
-        exchange: From `fmab_jax.core.exchanges`.
-        horizon: T.
-        epsilon: Privacy parameter, or None.
-        rounds: Round budget R, or None.
-        schedule_gap: Gap that a budgeted schedule is built for.
-        heterogeneous: Whether the agents' means differ.
 
     Returns:
         [time], summed over agents; its value at the horizon is ``bounds(...).regret``.
@@ -494,47 +492,34 @@ def private_lower_bound(
     return each * (M * math.log(T) if alone else math.log(M * T))
 
 
-@jax.jit
-def _divergence(low: Array, high: Array, epsilon: Array) -> Float[Array, " arm"]:
-    return private_divergence(low, high, epsilon)
+_divergence = jax.jit(private_divergence)
 
 
 def checked_means(means: Any) -> Float[np.ndarray, " arm"]:
     """Returns the means of arms, checked."""
     remedy = "give one mean per arm, the same for all agents"
-    try:
-        array = np.asarray(means, np.float64)
-    except (TypeError, ValueError):
-        refuse("means", means, "an array of numbers", remedy)
-    if array.ndim != 1 or not 1 <= array.size <= 10**6:
-        refuse("means", array.shape, "one mean per arm, at most 1,000,000 arms", remedy)
+    array = _by_arm("mean", means, remedy)
     if not ((array >= 0) & (array <= 1)).all():
         refuse("means", means, "in [0, 1]", remedy)
     return array
 
 
-class _Schedule(NamedTuple):
-    """The arguments, checked, and the epochs that they give."""
-
-    gaps: Float[np.ndarray, " arm"]
-    horizon: int
-    epsilon: float
-    rounds: float
-    schedule_gap: float
-    ratio: float
-    table: Epochs
+def _by_arm(what: str, given: Any, remedy: str) -> Float[np.ndarray, " arm"]:
+    """Returns a number for each arm."""
+    try:
+        array = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        refuse(f"{what}s", given, "an array of numbers", remedy)
+    if array.ndim != 1 or not 1 <= array.size <= 10**6:
+        refuse(f"{what}s", array.shape, f"one {what} per arm, at most 1,000,000 arms", remedy)
+    return array
 
 
 def _schedule(
     gaps: Any, reporting: int, horizon: Any, epsilon: Any, rounds: Any, schedule_gap: Any
 ) -> _Schedule:
     remedy = "subtract every global mean from the largest"
-    try:
-        array = np.asarray(gaps, np.float64)
-    except (TypeError, ValueError):
-        refuse("gaps", gaps, "an array of numbers", remedy)
-    if array.ndim != 1 or not 1 <= array.size <= 10**6:
-        refuse("gaps", array.shape, "one gap per arm, at most 1,000,000 arms", remedy)
+    array = _by_arm("gap", gaps, remedy)
     if not ((array >= 0) & (array <= 1)).all() or array.min() >= _TIE:
         refuse("gaps", gaps, "in [0, 1], the best arm's 0", remedy)
     array = np.where(array < _TIE, 0.0, array)
@@ -572,7 +557,7 @@ def _model(
     surely = int(np.count_nonzero(done <= made.horizon)) if K > 1 else 0
     everybody = exchange.reporting == exchange.agents
     return _Model(
-        **made._asdict(),
+        **vars(made),
         exchange=exchange,
         trusted=exchange.uniform and (not heterogeneous or everybody),
         last=last,

@@ -11,7 +11,8 @@ from fmab_jax.algorithms.base import Algorithm
 from fmab_jax.analysis.audit import audit
 from fmab_jax.analysis.conformance import check_algorithm
 from fmab_jax.analysis.privacy import privacy_ledger
-from fmab_jax.analysis.statements import interval_text, mean_with_ends, whoever
+from fmab_jax.analysis.several import mean_with_ends
+from fmab_jax.analysis.statements import interval_text, whoever
 from fmab_jax.analysis.words import counted, short, whole, written
 from fmab_jax.benchmark.contest import EVERYBODY, Group, Plan, plan, play
 from fmab_jax.benchmark.matching import (
@@ -58,16 +59,10 @@ def made(
     quick: bool = False,
     tell: Callable[[str], object] = lambda line: None,
 ) -> Card:
-    """Runs an algorithm on suites, and returns its card.
+    """Runs an algorithm on suites (by default all), and returns its card.
 
-    Args:
-        contestant: Whom.
-        suites: All suites.
-        standings: What came out for those that are shipped.
-        only: Names of suites to run; all by default.
-        seeds: Of every suite; those of the suite by default.
-        quick: Whether to take no more than `QUICK` of them where none are asked for, and say so.
-        tell: Is told what comes next, in a line.
+    Of a suite there are ``seeds``, by default its own number; at most `QUICK` of these if the card
+    is ``quick``, which then says so. ``tell`` gets a line before each step.
 
     Raises:
         ValueError: If the algorithm breaks its contract, or takes part in no suite, or an argument
@@ -133,9 +128,7 @@ def _lead(label: str, suites: Suites, seeds: int | None, quick: bool) -> str:
 def contestant_of(owner: type[Algorithm], options: Mapping[str, Any]) -> Contestant:
     """Returns an algorithm with its options, under the name of the shipped one that it is.
 
-    Args:
-        owner: Its class.
-        options: Its parameters; an epsilon only where it is None.
+    Of the options an epsilon may only be None.
 
     Raises:
         ValueError: If a parameter is out of range.

@@ -20,15 +20,10 @@ _TOO_LONG = "because simulating it takes too long here"
 
 
 class Group(NamedTuple):
-    """Who is ranked together, within a suite.
+    """Who is ranked together, within a suite."""
 
-    Attributes:
-        view: A key of `fmab_jax.benchmark.matching.VIEWS`, or `NO_BOUND`.
-        leak: Epsilon that all leak in that view; infinity for no bound.
-    """
-
-    view: str
-    leak: float
+    view: str  # a key of `fmab_jax.benchmark.matching.VIEWS`, or `NO_BOUND`
+    leak: float  # epsilon that all leak in that view; infinity for no bound
 
 
 EVERYBODY = Group(NO_BOUND, math.inf)
@@ -36,40 +31,25 @@ EVERYBODY = Group(NO_BOUND, math.inf)
 
 
 class Played(NamedTuple):
-    """What a contestant did on a suite, at one value of its epsilon.
+    """What a contestant did on a suite, at one value of its epsilon."""
 
-    Attributes:
-        regret: [seed] at T, summed over all agents.
-        links: [seed] on the meters that have a price.
-        bits: [seed] of all numbers sent.
-        lost: [seed] whether some agent that was simulated lost every best arm, or plays a worse one
-            at T for good.
-        stand_ins: Agents that stood for all; 0 where all were simulated.
-        trials_per_s: Without compilation.
-    """
-
-    regret: np.ndarray
-    links: np.ndarray
-    bits: np.ndarray
+    regret: np.ndarray  # [seed] at T, summed over all agents
+    links: np.ndarray  # [seed] on the meters that have a price
+    bits: np.ndarray  # [seed] of all numbers sent
+    # [seed] whether some agent that was simulated lost every best arm, or plays a worse one at T
+    # for good.
     lost: np.ndarray
-    stand_ins: int
-    trials_per_s: float
+    stand_ins: int  # agents that stood for all; 0 where all were simulated
+    trials_per_s: float  # without compilation
 
 
 class Plan(NamedTuple):
-    """How a contestant takes part in a suite.
+    """How a contestant takes part in a suite."""
 
-    Attributes:
-        algorithms: By group; equal ones are run once.
-        values: Of the parameter that was matched, by group; NaN without one.
-        absent: Why it takes no part, by view; by "" where in none.
-        seeds: How many.
-    """
-
-    algorithms: dict[Group, Algorithm]
-    values: dict[Group, float]
-    absent: dict[str, str]
-    seeds: int
+    algorithms: dict[Group, Algorithm]  # by group; equal ones are run once
+    values: dict[Group, float]  # of the parameter that was matched, by group; NaN without one
+    absent: dict[str, str]  # why it takes no part, by view; by "" where in none
+    seeds: int  # how many
 
 
 def plan(
@@ -77,11 +57,7 @@ def plan(
 ) -> Plan:
     """Returns how a contestant takes part in a suite, having made sure that it can.
 
-    Args:
-        contestant: Who.
-        suite: In what.
-        seeds: How many; those of the suite by default.
-        most: No more than so many of those of the suite.
+    It has ``seeds`` seeds, by default those of the suite, of which it takes at most ``most``.
     """
     name = parameter_of(contestant)
     try:

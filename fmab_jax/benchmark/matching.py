@@ -31,15 +31,10 @@ _DIGITS = 12
 
 
 class View(NamedTuple):
-    """Whom a leak is about.
+    """Whom a leak is about."""
 
-    Attributes:
-        sees: What is seen.
-        accountant: "pure", or the delta up to which the leak holds.
-    """
-
-    sees: str
-    accountant: str | float
+    sees: str  # what is seen
+    accountant: str | float  # "pure", or the delta up to which the leak holds
 
 
 VIEWS = {
@@ -52,15 +47,10 @@ NO_BOUND = "no bound"
 
 
 class Matched(NamedTuple):
-    """Who a contestant is at matched trust.
+    """Who a contestant is at matched trust."""
 
-    Attributes:
-        values: The parameter's value by view and leak.
-        absent: Why it takes no part, by view.
-    """
-
-    values: dict[tuple[str, float], float]
-    absent: dict[str, str]
+    values: dict[tuple[str, float], float]  # the parameter's value by view and leak
+    absent: dict[str, str]  # why it takes no part, by view
 
 
 def parameter_of(contestant: Contestant) -> str | None:
@@ -84,13 +74,7 @@ def at_value(contestant: Contestant, value: float = 1.0) -> Algorithm:
 def leak_of(algorithm: Algorithm, agents: int, view: str) -> float:
     """Returns what a view leaks of one reward over a run, against whoever of that view sees most.
 
-    Args:
-        algorithm: Configured.
-        agents: M.
-        view: A key of `VIEWS`.
-
-    Returns:
-        Epsilon, in the view's accountant; infinity for no bound, NaN where nobody has the view.
+    That is an epsilon in the view's accountant; infinity for no bound, NaN where nobody has it.
     """
     rows = _rows(privacy_ledger(algorithm, agents), algorithm.exchange(agents).alone, view)
     pure = VIEWS[view].accountant == "pure"
@@ -99,15 +83,9 @@ def leak_of(algorithm: Algorithm, agents: int, view: str) -> float:
 
 
 def matched(contestant: Contestant, agents: int, leaks: Sequence[float]) -> Matched:
-    """Returns the value of a contestant's parameter for each view and leak.
+    """Returns the value of a contestant's parameter for each view and leak, and where is none.
 
-    Args:
-        contestant: Whose epsilon is looked for.
-        agents: M.
-        leaks: Asked for, each > 0.
-
-    Returns:
-        The values, and why there is none in a view. Without a parameter to set, both are empty.
+    Without a parameter to set, both are empty.
 
     Raises:
         ValueError: If the algorithm does not fit the number of agents.

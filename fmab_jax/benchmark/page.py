@@ -53,17 +53,11 @@ class Section(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A card, before it is written.
+    """A card, before it is written."""
 
-    Attributes:
-        title: Its heading.
-        lead: A sentence below it.
-        sections: In their order.
-    """
-
-    title: str
-    lead: str
-    sections: tuple[Section, ...]
+    title: str  # its heading
+    lead: str  # a sentence below it
+    sections: tuple[Section, ...]  # in their order
 
     @property
     def ranks(self) -> Table:
@@ -74,10 +68,6 @@ class Card(NamedTuple):
 
 def checked_paths(base: str | os.PathLike[str], overwrite: bool) -> tuple[Path, Path]:
     """Returns where HTML and Markdown shall stand, having made sure that they can.
-
-    Args:
-        base: Path without an ending.
-        overwrite: Whether files of these names may be replaced.
 
     Raises:
         ValueError: If there is such a file or no such folder.

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmab_jax.analysis.bands import lost_interval
-from fmab_jax.analysis.statements import (
-    Entrant,
-    Least,
-    Place,
-    interval_text,
-    least,
-    mean_with_ends,
-    places,
-)
+from fmab_jax.analysis.several import Entrant, Least, Place, least, mean_with_ends, places
+from fmab_jax.analysis.statements import interval_text
 from fmab_jax.benchmark.contest import Group, Played
 from fmab_jax.benchmark.matching import NO_BOUND, VIEWS
 from fmab_jax.benchmark.standings import Standings
@@ -30,27 +23,16 @@ TAIL = 3
 
 @dataclass(frozen=True)
 class Ranking:
-    """One contestant among all others of a suite, a view and a leak.
+    """One contestant among all others of a suite, a view and a leak."""
 
-    Attributes:
-        group: View and leak.
-        label: Whom it is about.
-        own: What came out for it.
-        place: The ranks that the data leave open to it.
-        entrants: How many there are, with it.
-        least: Who has the least regret, and how much more the others have.
-        best: What came out for that one.
-        points: Mean links and regret of everybody, by label.
-    """
-
-    group: Group
-    label: str
-    own: Played
-    place: Place
-    entrants: int
-    least: Least
-    best: Played
-    points: dict[str, tuple[float, float]]
+    group: Group  # view and leak
+    label: str  # whom it is about
+    own: Played  # what came out for it
+    place: Place  # the ranks that the data leave open to it
+    entrants: int  # how many there are, with it
+    least: Least  # who has the least regret, and how much more the others have
+    best: Played  # what came out for that one
+    points: dict[str, tuple[float, float]]  # mean links and regret of everybody, by label
 
     @property
     def rank(self) -> str:
@@ -82,18 +64,11 @@ def ordinal(number: int) -> str:
 def ranked(
     suite: Suite, group: Group, label: str, own: Played, standings: Standings, same: str = ""
 ) -> Ranking:
-    """Ranks somebody among those that are shipped.
+    """Ranks somebody, whose label nobody else has, among those that are shipped.
 
     Each two are compared on the seeds that both have, paired, and all intervals of the ranking hold
-    together (`fmab_jax.analysis.statements.places`).
-
-    Args:
-        suite: What was played.
-        group: At which view and leak.
-        label: Of whom is ranked; nobody else has it.
-        own: What came out for it.
-        standings: What came out for the others.
-        same: Label of the one that it is itself; "" for nobody.
+    together (`fmab_jax.analysis.several.places`). ``same`` is the label of the shipped one that it
+    is itself; "" for nobody.
     """
     everybody = {
         name: each for name, each in standings.of(suite.name, group).items() if name != same

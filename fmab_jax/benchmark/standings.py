@@ -37,37 +37,24 @@ _SERIES = {"regret": "f8", "links": "f4", "bits": "f4", "lost": "?"}
 
 
 class Standing(NamedTuple):
-    """What one contestant did on one suite.
+    """What one contestant did on one suite."""
 
-    Attributes:
-        key: Digest of the configurations: another one is computed anew.
-        package: Version that ran it.
-        groups: What came out, by group.
-        values: Of the parameter that was matched, by group; NaN without one.
-        absent: Why it takes no part, by view; by "" where in none.
-    """
-
-    key: str
-    package: str
-    groups: dict[Group, Played]
-    values: dict[Group, float]
-    absent: dict[str, str]
+    key: str  # digest of the configurations: another one is computed anew
+    package: str  # version that ran it
+    groups: dict[Group, Played]  # what came out, by group
+    values: dict[Group, float]  # of the parameter that was matched, by group; NaN without one
+    absent: dict[str, str]  # why it takes no part, by view; by "" where in none
 
 
 @dataclass
 class Standings:
-    """All that is known of a version of the suites.
+    """All that is known of a version of the suites."""
 
-    Attributes:
-        version: Of the suites.
-        digest: Of the suites.
-        found: By suite and label of the contestant.
-        lower: What must be lost in the end, by suite and leak: together, and every agent alone.
-    """
-
-    version: str
-    digest: str
+    version: str  # of the suites
+    digest: str  # of the suites
+    # By suite and label of the contestant.
     found: dict[tuple[str, str], Standing] = field(default_factory=dict)
+    # What must be lost in the end, by suite and leak: together, and every agent alone.
     lower: dict[tuple[str, float], tuple[float, float]] = field(default_factory=dict)
 
     def of(self, suite: str, group: Group) -> dict[str, Played]:
@@ -102,24 +89,13 @@ class Standings:
 
 @functools.cache
 def shipped(suites: str) -> Standings:
-    """Returns the standings of this package.
-
-    Args:
-        suites: Digest that they must belong to.
-
-    Raises:
-        ValueError: If they belong to other suites.
-    """
+    """Returns the standings of this package; a ValueError if they belong to other suites."""
     with resources.as_file(resources.files(__package__).joinpath(FILE)) as path:
         return read(path, suites)
 
 
 def read(path: str | os.PathLike[str], suites: str) -> Standings:
-    """Reads standings.
-
-    Args:
-        path: Of the file.
-        suites: Digest of the suites that they must belong to.
+    """Reads standings of the suites with that digest.
 
     Raises:
         ValueError: If it is no such file, is damaged, or belongs to other suites.
@@ -204,12 +180,8 @@ def completed(
 ) -> Iterator[tuple[Standings, str]]:
     """Computes what is missing; yields what there is after each contestant of a suite, in words.
 
-    Args:
-        suites: All of them.
-        contestants: Who plays them; those who are known and not among them are dropped.
-        known: What is computed already.
-        seeds: How many, by suite; those of the suites by default.
-        only: Labels of those who are computed now; all by default.
+    Known results of those who are not among the contestants are dropped. ``seeds`` are by suite, by
+    default its own; ``only`` are the labels of those who are computed now, by default all.
     """
     wanted = [(suite, each) for each in contestants for suite in suites.suites.values()]
     # Cheap ones come first: a run that is stopped then has most of the results.

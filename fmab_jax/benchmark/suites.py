@@ -30,27 +30,17 @@ COSTS = ("rounds", "episodes", "shared", "slots")
 
 @dataclass(frozen=True)
 class Suite:
-    """One question that all contestants are asked.
+    """One question that all contestants are asked."""
 
-    Attributes:
-        name: What the command line calls it.
-        about: What it is, in a sentence.
-        problem: On what.
-        horizon: T, in slots.
-        root_seed: Of all randomness.
-        seeds: How many, by what a seed costs (`COSTS`); a sort that is not there takes no part.
-        leaks: Epsilons at which private algorithms are compared.
-        stand_ins: Agents that stand for all where nobody hears anybody and agents are alike.
-    """
-
-    name: str
-    about: str
-    problem: Problem
-    horizon: int
-    root_seed: int
+    name: str  # what the command line calls it
+    about: str  # what it is, in a sentence
+    problem: Problem  # on what
+    horizon: int  # T, in slots
+    root_seed: int  # of all randomness
+    # How many, by what a seed costs (`COSTS`); a sort that is not there takes no part.
     seeds: Mapping[str, int]
-    leaks: tuple[float, ...]
-    stand_ins: int
+    leaks: tuple[float, ...]  # epsilons at which private algorithms are compared
+    stand_ins: int  # agents that stand for all where nobody hears anybody and agents are alike
 
     @property
     def question(self) -> Question:
@@ -84,17 +74,11 @@ def cost_of(algorithm: Algorithm) -> str:
 
 @dataclass(frozen=True)
 class Contestant:
-    """An algorithm without its epsilon.
+    """An algorithm without its epsilon."""
 
-    Attributes:
-        label: In tables.
-        owner: Its class.
-        options: Its parameters, but for those that the benchmark sets.
-    """
-
-    label: str
-    owner: type[Algorithm]
-    options: Mapping[str, Any]
+    label: str  # in tables
+    owner: type[Algorithm]  # its class
+    options: Mapping[str, Any]  # its parameters, but for those that the benchmark sets
 
     def at(self, **epsilon: float) -> Algorithm:
         """Returns the algorithm with its epsilon.
@@ -107,17 +91,11 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Suites:
-    """All suites of a version.
+    """All suites of a version."""
 
-    Attributes:
-        version: Of the file.
-        digest: Of all that changes a number, 64 hexadecimal digits.
-        suites: By name.
-    """
-
-    version: str
-    digest: str
-    suites: Mapping[str, Suite]
+    version: str  # of the file
+    digest: str  # of all that changes a number, 64 hexadecimal digits
+    suites: Mapping[str, Suite]  # by name
 
 
 @functools.cache

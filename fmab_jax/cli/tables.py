@@ -222,7 +222,7 @@ def print_ledger(data: xr.Dataset) -> None:
     from fmab_jax.analysis import privacy
 
     if ledger := data.attrs.get("ledger"):
-        print("\n".join(["", *privacy.told(ledger)]))
+        print("\n".join(["", *privacy.lines(ledger)]))
 
 
 def default_figure(folder: str) -> str:

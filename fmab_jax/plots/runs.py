@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import confidence_band
-from fmab_jax.analysis.costs import communication_cost
+from fmab_jax.analysis.prices import communication_cost
 from fmab_jax.errors import array_of, price, refuse
 from fmab_jax.files import checked_path, refuse_taken, whole_file
 from fmab_jax.plots import captions, style

@@ -5,7 +5,7 @@ as they are. What is assumed and what is dropped is in docs/ratings.md, and in t
 table that is read.
 """
 
+from fmab_jax.ratings.layouts import LAYOUTS
 from fmab_jax.ratings.observed import ObservedRatings, from_table
-from fmab_jax.ratings.sources import LAYOUTS
 
 __all__ = ["LAYOUTS", "ObservedRatings", "from_table"]

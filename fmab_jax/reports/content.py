@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from fmab_jax.algorithms import base
-from fmab_jax.analysis import comparisons, statements, words
+from fmab_jax.analysis import comparisons, costs, words
 from fmab_jax.analysis.bands import confidence_band, describe, student_quantile
-from fmab_jax.analysis.costs import prices
 from fmab_jax.analysis.overview import overview
+from fmab_jax.analysis.prices import prices
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import refuse
@@ -91,7 +91,7 @@ class Cell(NamedTuple):
         links: Mean links at T by meter.
         worst: Largest regret of a seed, by event; None where none is, or single ones are not kept.
         asked: Horizon, sizes and problem, as far as known.
-        leak: What others are told of a reward, as `statements.leak_text` writes it.
+        leak: What others are told of a reward, as `costs.leak_text` writes it.
     """
 
     label: str
@@ -295,7 +295,7 @@ def _cells(
                     dict(zip(row.meter.values.tolist(), row.links.values.tolist(), strict=True)),
                     _worst(cell),
                     comparisons.question_of(cell),
-                    statements.leak_text(statements.cost_of(cell)),
+                    costs.leak_text(costs.cost_of(cell)),
                 )
             )
     return cells

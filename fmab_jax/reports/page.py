@@ -21,7 +21,7 @@ from typing import Any
 
 import xarray as xr
 
-from fmab_jax.analysis import comparisons, privacy, statements, words
+from fmab_jax.analysis import comparisons, costs, privacy, statements, words
 from fmab_jax.analysis.bands import lost_interval
 from fmab_jax.analysis.statements import Comparison
 from fmab_jax.analysis.words import is_number, short
@@ -199,7 +199,7 @@ def page(made: Content) -> str:
         "reports/page.html.j2",
         made=made,
         percent=f"{100 * made.level:.6g} %",
-        leak_note=statements.LEAK_NOTE,
+        leak_note=costs.LEAK_NOTE,
         how=_how,
         best=_best(made),
         headlines=_headlines(made.compared),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from fmab_jax.analysis.statements import leak_of
+from fmab_jax.analysis.costs import leak_of
 from fmab_jax.errors import flag, refuse
 from fmab_jax.files import (
     aside,

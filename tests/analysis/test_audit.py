@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from altered import altered
 from scipy import stats
 from scipy.integrate import quad
 
 import fmab_jax as fmab
 from experiments.audit import BROKEN, SOUND, audited, worst
+from fmab_jax.algorithms.base import Seen
 from fmab_jax.analysis import audit as module
-from fmab_jax.analysis import exposures
+from fmab_jax.analysis import exposures, pulls, streams
 from fmab_jax.analysis.privacy import noise_tail
 from fmab_jax.cli.main import main
 from fmab_jax.core.exchanges import server
@@ -32,7 +33,7 @@ TIGHT = ("one upload", "3 uploads", "uploads of rounds 1 and 3, reward of round 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draws no more runs than a test asks for."""
-    monkeypatch.setattr(exposures, "BATCH", 2**13)
+    monkeypatch.setattr(streams, "BATCH", 2**13)
 
 
 def checked(found: module.Audit, least: float) -> None:
@@ -99,7 +100,7 @@ def test_private_waiting_has_the_claim_of_messages() -> None:
     two Laplace variables exceeds the claim; without it either is as likely.
     """
     source = sources(fmab.ddp_mab(1 / 6, "ring", private_waiting=True), 6, "actions")[0]
-    assert isinstance(source, exposures.Waits)
+    assert isinstance(source, pulls.Waits)
     with own_settings():
         how = module._How(QUICK, 1e-7, 0.0)
         (one,) = module._findings(source, how)
@@ -115,15 +116,9 @@ def test_private_waiting_has_the_claim_of_messages() -> None:
 def test_a_claim_is_that_of_the_ledger() -> None:
     """Would catch a claim of a mechanism whose ledger states none, or two sources of the claim."""
 
-    @dataclass(frozen=True)
-    class Unstated(fmab.cdp_mab):
-        """Half the noise, and nothing is claimed."""
-
-        @staticmethod
-        def noise_scale(epoch: Any) -> Any:
-            return 0.5 * fmab.cdp_mab.noise_scale(epoch)
-
-    found = fmab.audit(Unstated(0.2), 5, view="messages", runs=1000)
+    half = staticmethod(lambda epoch: 0.5 * fmab.cdp_mab.noise_scale(epoch))
+    unstated = altered(fmab.cdp_mab, noise_scale=half)
+    found = fmab.audit(unstated(0.2), 5, view="messages", runs=1000)
     assert all(math.isinf(each.claim) for each in found.findings) and not found.contradicted
     # No finding of so many runs is larger.
     how = module._How(1000, module.LEVEL / (2 * len(found.findings)), 0.0)
@@ -133,48 +128,18 @@ def test_a_claim_is_that_of_the_ledger() -> None:
     assert [each.most for each in found.findings] == [found.most] * 5
 
 
-@dataclass(frozen=True)
-class Stating(fmab.Elimination):
-    """States what a message leaks, in `privacy` alone."""
-
-    name = "stating"
-    noisy = True
-    epsilon: float = 0.5
-
-    def exchange(self, agents):
-        """A server hears all."""
-        return server(agents)
-
-    def privacy(self, exchange):
-        """Four times epsilon, of a message."""
-        return {"epsilon": self.epsilon, "epsilon_message": 4 * self.epsilon}
-
-    @staticmethod
-    def noise_scale(epoch):
-        """That of epsilon."""
-        return 1.0 / epoch.own["epsilon"]
-
-    @staticmethod
-    def pulls_per_arm(epoch):
-        """Five more."""
-        return epoch.previous + 5.0
-
-    @staticmethod
-    def radius(epoch):
-        """Any."""
-        return 1.0 / jnp.sqrt(epoch.pulls)
-
-
-@dataclass(frozen=True)
-class Changed(Stating):
-    """Has other noise, and says nothing of it."""
-
-    name = "changed"
-
-    @staticmethod
-    def noise_scale(epoch):
-        """Ten times less."""
-        return 0.1 / epoch.own["epsilon"]
+# What a message leaks, and what the noise is: stated in `privacy` alone.
+Stating = altered(
+    fmab.Elimination,
+    noisy=True,
+    exchange=lambda self, agents: server(agents),
+    privacy=lambda self, exchange: {"epsilon": 0.5, "epsilon_message": 2.0},
+    noise_scale=staticmethod(lambda epoch: 2.0 * jnp.ones_like(epoch.pulls)),
+    pulls_per_arm=staticmethod(lambda epoch: epoch.previous + 5.0),
+    radius=staticmethod(lambda epoch: 1.0 / jnp.sqrt(epoch.pulls)),
+)
+# Has a tenth of it, and says nothing of it.
+Changed = altered(Stating, noise_scale=staticmethod(lambda epoch: 0.2 * jnp.ones_like(epoch.pulls)))
 
 
 def test_what_privacy_states_is_the_claim_where_no_ledger_is() -> None:
@@ -242,9 +207,9 @@ def test_a_sound_bit_keeps_its_claim_up_to_delta() -> None:
     assert SOUND["LDP-UCB, bits, δ"].delta == 0.01
     with own_settings():
         every = exposures.exposed(
-            fmab.ldp_ucb(1.0, bits=True), fmab.ldp_ucb(1.0).exchange(3), 0, exposures.VIEWS
+            fmab.ldp_ucb(1.0, bits=True), fmab.ldp_ucb(1.0).exchange(3), 0, streams.VIEWS
         )[0]
-    assert {s.law for each in every for group in each.groups() for s in group} == {"bits"}
+    assert {s.row.law for each in every for group in each.groups() for s in group} == {"bits"}
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
@@ -307,31 +272,22 @@ def test_noise_that_no_run_shows_is_not_taken_for_none(algorithm: Any, view: str
 def test_no_noise_by_construction_has_no_epsilon(participation: float) -> None:
     """Would catch a bound of 5 where the noise has scale 0, and none where who is heard is drawn,
     which may hide a reward."""
-
-    @dataclass(frozen=True)
-    class Silent(fmab.cdp_mab):
-        """Claims, and adds nothing."""
-
-        @staticmethod
-        def noise_scale(epoch: Any) -> Any:
-            return 0.0 * epoch.fresh
-
-        ledger = fmab.cdp_mab.ledger
-
-    found = fmab.audit(Silent(0.25, participation=participation), 4, runs=1000)
+    quiet = staticmethod(lambda epoch: 0.0 * epoch.fresh)
+    silent = altered(fmab.cdp_mab, noise_scale=quiet, ledger=fmab.cdp_mab.ledger)
+    found = fmab.audit(silent(0.25, participation=participation), 4, runs=1000)
     for each in found.findings:
         bare = each.view == "messages" or participation == 1.0 or each.what.startswith("one round")
         assert each.infinite == (bare and each.constant) and (each.constant or not bare)
         if bare:
             assert each.verdict == "contradicted: no finite epsilon" and each.lower == math.inf
     with own_settings():
-        made = exposures.exposed(found.algorithm, found.algorithm.exchange(4), 0, exposures.VIEWS)
+        made = exposures.exposed(found.algorithm, found.algorithm.exchange(4), 0, streams.VIEWS)
         told = [
-            (s.bare, s.what)
+            (s.bare, s.row.what)
             for source in made[0]
             for group in source.groups()
             for s in group
-            if not (s.what.startswith(("one round", "single")) or participation == 1.0)
+            if not (s.row.what.startswith(("one round", "single")) or participation == 1.0)
         ]
     # Who is drawn anew in each round, or decides by whom it hears, has chance left.
     assert {what for _, what in told} == {"the sums of all rounds", "actions"} or not told
@@ -357,7 +313,7 @@ def test_a_viewer_that_is_stronger_than_the_ledgers_is_marked() -> None:
         }
     with own_settings():
         (upload,) = sources(fmab.cdp_mab(1.0), 4, "messages")[0].groups()[0]
-    assert upload.who == "the server"
+    assert upload.row.who == "the server"
     page = Path(__file__).parents[2] / "docs/privacy_audit.md"
     assert "Every row of the ledger but those of [the second table]" in page.read_text("utf-8")
     assert "under ``unseen``" in str(fmab.audit.__doc__)
@@ -377,7 +333,7 @@ def test_what_no_run_shows_is_said() -> None:
             (fmab.single_mab(1.0), ["messages", "actions"], None),
             (fmab.cdp_mab(1.0, participation=0.5), ["messages", "sums", "sums", "actions"], None),
         ):
-            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, exposures.VIEWS)
+            found, unseen = exposures.exposed(algorithm, algorithm.exchange(4), 0, streams.VIEWS)
             assert [each.view for each in found] == views
             told = [(row.who, row.epsilon, row.why) for row in unseen]
             assert len(told) == (hidden is not None)
@@ -387,29 +343,18 @@ def test_what_no_run_shows_is_said() -> None:
 
 def test_what_has_a_loop_of_its_own_is_refused() -> None:
     """Would catch an audit of nothing that ends well."""
-
-    @dataclass(frozen=True)
-    class Own(fmab.Algorithm):
-        """Neither family."""
-
-        name = "own"
-
-        def exchange(self, agents: int) -> Any:
-            return fmab.ucb1().exchange(agents)
-
-        def bind(self, *given: Any, **named: Any) -> Any:
-            raise NotImplementedError
-
-    with pytest.raises(Refusal, match="its loop is its own"):
-        fmab.audit(Own(), 2)
-    with pytest.raises(Refusal, match="view='sums': must be one that single lets anybody see"):
-        fmab.audit(fmab.single_mab(1.0), 2, view="sums")
-    with pytest.raises(Refusal, match="algorithm='cdp': must be an algorithm"):
-        fmab.audit("cdp")
-    with pytest.raises(Refusal, match="view='message': must be one of messages, sums, actions"):
-        fmab.audit(fmab.cdp_mab(1.0), view="message")
-    with pytest.raises(Refusal, match="delta=1e-13: must be 0, or at least 1e-12"):
-        fmab.audit(fmab.cdp_mab(1.0), delta=1e-13)
+    exchange = staticmethod(lambda agents: fmab.ucb1().exchange(agents))
+    own = altered(fmab.Algorithm, exchange=exchange, bind=lambda *given, **named: None)
+    paper, single = fmab.cdp_mab(1.0), fmab.single_mab(1.0)
+    for algorithm, options, told in (
+        (own(), {}, "its loop is its own"),
+        (single, {"view": "sums"}, "view='sums': must be one that single lets anybody see"),
+        ("cdp", {}, "algorithm='cdp': must be an algorithm"),
+        (paper, {"view": "message"}, "view='message': must be one of messages, sums, actions"),
+        (paper, {"delta": 1e-13}, "delta=1e-13: must be 0, or at least 1e-12"),
+    ):
+        with pytest.raises(Refusal, match=told):
+            fmab.audit(algorithm, 2, **options)
 
 
 def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
@@ -435,24 +380,17 @@ def test_pulls_of_a_whole_run_are_those_of_the_policy() -> None:
             assert drawn.tolist() == [played] * 5
 
 
-@dataclass(frozen=True)
-class Leading(fmab.Episodes):
-    """All agents play the better mean for a slot."""
-
-    name = "leading"
-    shared = True
-
-    @staticmethod
-    def choose(state, episode, own):
-        """Returns the arm of the larger sum by pulls, and one slot."""
-        return jnp.argmax(state.sums / state.pulls), jnp.float64(1.0)
+def leading(state: Any, episode: Any, own: Any) -> Any:
+    """Returns the arm of the larger mean, and one slot."""
+    return jnp.argmax(state.sums / state.pulls), jnp.float64(1.0)
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_pulls_of_episodes_are_those_of_the_policy(shared: bool) -> None:
     """Would catch a reward that is changed in no run, for every agent that plays, or for every pull
     of an episode, and one that leaves [0, 1]. By hand on the rewards that are given."""
-    algorithm = Leading() if shared else fmab.adap_ucb(None, alpha=0.3)
+    whole = altered(fmab.Episodes, shared=True, choose=staticmethod(leading))
+    algorithm = whole() if shared else fmab.adap_ucb(None, alpha=0.3)
     (source,) = sources(algorithm, 3, "actions")
     agents, seen = (3 if shared else 1), set()
     for place, (data, _) in enumerate(source.tried):
@@ -578,9 +516,11 @@ def test_a_sequence_tells_more_than_its_parts() -> None:
     first = rng.integers(0, 2, (2, 40_000))
     second = np.where(rng.random((2, 40_000)) < [[0.5], [0.8]], first, 1 - first)
     sides = [np.stack(each, axis=1).astype(float) for each in zip(first, second, strict=True)]
-    pilot = [exposures.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
+    pilot = [streams.Numbers(each, np.ones(2), ["a", "b"], 0, counts=True) for each in sides]
     event = module._chosen(pilot, module._How(40_000, 1e-3, 0.0))
-    assert module._told(event, ["a", "b"]).startswith("pulls of a to b in a set of 2 sequences")
+    assert module._event_text(event, ["a", "b"]).startswith(
+        "pulls of a to b in a set of 2 sequences"
+    )
     assert event.bound == pytest.approx(math.log(0.5 / 0.2), abs=0.1)
     score = event.statistic.of(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5]]))
     assert score[:2] == pytest.approx([math.log(0.8 / 0.5)] * 2, abs=0.1)
@@ -596,10 +536,10 @@ class Coins:
         self.drawn_: list[tuple[int, int]] = []
 
     def groups(self) -> list[list[Any]]:
-        shared = 1.0, 1, -1
+        row = Seen("one", "numbers", 1.0, "", 1)
         return [
-            [exposures.Stream("one", "first", *shared, 0, (0,), noises=1, shift=1.0)],
-            [exposures.Stream("other", "last", *shared, 2, (0, 1, 2), noises=1, shift=1.0)],
+            [streams.Stream(row, "first", -1, 0, (0,), 1, 1.0)],
+            [streams.Stream(row, "last", -1, 2, (0, 1, 2), 1, 1.0)],
         ]
 
     def drawn(self, data: int, batch: int) -> np.ndarray:
@@ -610,7 +550,7 @@ class Coins:
     def seen(self, stream: Any, drawn: np.ndarray) -> Any:
         heard = list(stream.heard)
         names = [f"x{t}" for t in heard]
-        return exposures.Numbers(drawn[:, heard], np.ones(len(heard)), names, len(heard) - 1)
+        return streams.Numbers(drawn[:, heard], np.ones(len(heard)), names, len(heard) - 1)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sizes
+from altered import altered
 from jinja2 import UndefinedError
 
 import fmab_jax as fmab
@@ -40,6 +41,7 @@ root_seed = 5
 seeds = {{ rounds = 12, shared = 6 }}
 problem = {{ agents = {sizes.SMALL["agents"]}, arms = {sizes.SMALL["arms"]} }}
 """
+Tiny = tuple[suites.Suites, standings.Standings]
 LINE_UP = (
     Contestant("Dist-DP-SE", fmab.dist_dp_se, {}),
     Contestant("CDP-MAB", fmab.cdp_mab, {}),
@@ -48,27 +50,8 @@ LINE_UP = (
 )
 
 
-@dataclass(frozen=True)
-class Twin(fmab.dist_dp_se):
-    """Dist-DP-SE under another name."""
-
-    name = "twin"
-    title = "Twin <b>"
-
-
-@dataclass(frozen=True)
-class Slower(fmab.cdp_mab):
-    """CDP-MAB with a schedule whose leak nobody has counted."""
-
-    name = "slower"
-    first: int = 50
-
-    def values(self, exchange: Any, horizon: int) -> dict[str, float]:
-        return super().values(exchange, horizon) | {"first": float(self.first)}
-
-
 @pytest.fixture(scope="module")
-def tiny() -> tuple[suites.Suites, standings.Standings]:
+def tiny() -> Tiny:
     """Returns a small suite and its standings."""
     given = suites.read(TINY)
     *_, (made, _) = standings.completed(given, LINE_UP, None)
@@ -89,9 +72,7 @@ def test_the_suites_are_those_of_their_version() -> None:
     assert best - second == pytest.approx(0.01)
 
 
-def test_standings_of_other_suites_are_refused_in_a_line(
-    tiny: tuple[suites.Suites, standings.Standings], tmp_path: Path
-) -> None:
+def test_standings_of_other_suites_are_refused_in_a_line(tiny: Tiny, tmp_path: Path) -> None:
     """Would catch ranks against runs of other problems, and a file that loses what it was given."""
     given, made = tiny
     path = standings.write(made, tmp_path / "s.nc")
@@ -113,9 +94,7 @@ def test_standings_of_other_suites_are_refused_in_a_line(
     )
 
 
-def test_what_is_there_is_not_computed_again(
-    tiny: tuple[suites.Suites, standings.Standings], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_there_is_not_computed_again(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch a run that begins anew, and one that keeps what changed."""
     given, made = tiny
     asked: list[Any] = []
@@ -184,8 +163,9 @@ def test_who_has_no_epsilon_in_a_view_is_told_why() -> None:
     ring = Contestant("", fmab.ddp_mab, {"graph": "ring"})
     assert matching.matched(ring, 5, [1.0]).absent["actions"] == "because its ledger has no bound"
     given = suites.read(TINY).suites["tiny"]
+    uncounted = altered(fmab.cdp_mab, values=lambda *own: fmab.cdp_mab.values(*own))
     for bare in (
-        Contestant("", Slower, {}),
+        Contestant("", uncounted, {}),
         Contestant("", fmab.uniform_play, {}),
         Contestant("", fmab.kl_se, {"epsilon": None}),
     ):
@@ -258,13 +238,11 @@ def test_a_trial_never_replaces_the_standings(
     assert caught.value.code == 2 and line in capsys.readouterr().err
 
 
-def test_a_twin_has_the_same_bits_and_place(
-    tiny: tuple[suites.Suites, standings.Standings],
-) -> None:
+def test_a_twin_has_the_same_bits_and_place(tiny: Tiny) -> None:
     """Would catch other seeds, another root seed, another epsilon, or ranks of another group."""
     given, made = tiny
     suite = given.suites["tiny"]
-    twin = Contestant("Twin", Twin, {})
+    twin = Contestant("Twin", altered(fmab.dist_dp_se, title="Twin <b>"), {})
     known = made.found["tiny", "Dist-DP-SE"]
     for groups, played in contest.play(contest.plan(twin, suite), suite):
         for group in groups:
@@ -279,9 +257,7 @@ def test_a_twin_has_the_same_bits_and_place(
             assert found.regret == itself.regret
 
 
-def test_few_agents_stand_for_all_that_are_alone(
-    tiny: tuple[suites.Suites, standings.Standings],
-) -> None:
+def test_few_agents_stand_for_all_that_are_alone(tiny: Tiny) -> None:
     """Would catch a regret of two agents shown as that of four, and stand-ins of those who talk."""
     given, made = tiny
     group = Group("actions", 10.0)
@@ -297,9 +273,7 @@ def test_few_agents_stand_for_all_that_are_alone(
     assert made.absent("tiny", "actions")[why] == ["DP-IMED"]
 
 
-def test_who_is_private_is_not_missed_among_those_who_are_not(
-    tiny: tuple[suites.Suites, standings.Standings],
-) -> None:
+def test_who_is_private_is_not_missed_among_those_who_are_not(tiny: Tiny) -> None:
     """Would catch a list of the absent that names whoever never belongs to the view."""
     given, made = tiny
     cdp = made.found["tiny", "CDP-MAB"]
@@ -313,9 +287,7 @@ def test_who_is_private_is_not_missed_among_those_who_are_not(
     assert some.absent("other", "messages") == {"because it takes long": ["CDP-MAB", "New"]}
 
 
-def test_a_lost_arm_and_a_worse_one_both_count(
-    tiny: tuple[suites.Suites, standings.Standings], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_arm_and_a_worse_one_both_count(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch seeds that count only if they lost the best arm and play a worse one, too."""
     given, _ = tiny
     suite, contestant = given.suites["tiny"], LINE_UP[1]
@@ -387,19 +359,14 @@ def test_a_random_bit_is_one_bit() -> None:
     assert fmab.lcc_ucb().number_bits(1000) == 10
 
 
-@pytest.mark.parametrize(
-    ("number", "told"),
-    [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th"), (22, "22nd"), (40, "40th")],
-)
-def test_a_rank_in_words(number: int, told: str) -> None:
+def test_a_rank_in_words() -> None:
     """Would catch "11st"."""
-    assert ranking.ordinal(number) == told
+    words = {1: "1st", 2: "2nd", 3: "3rd", 11: "11th", 22: "22nd", 40: "40th"}
+    assert {number: ranking.ordinal(number) for number in words} == words
 
 
 @pytest.fixture
-def at_hand(
-    tiny: tuple[suites.Suites, standings.Standings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], int]:
+def at_hand(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
     """Returns the command on the small suite, in a folder with a plug-in."""
     given, made = tiny
     monkeypatch.setattr(suites, "shipped", lambda: given)

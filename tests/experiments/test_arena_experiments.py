@@ -518,7 +518,7 @@ def test_only_those_of_one_trust_and_leak_are_ranked():
     ]
     assert groups[words["reward"], "1"] == [f"{name}_pooled" for name in noisy]
     for name, entry in arena.LINE_UP.items():
-        silent = arena.leaks(entry.algorithm)["messages"] == arena.statements.NOTHING
+        silent = arena.leaks(entry.algorithm)["messages"] == arena.costs.NOTHING
         assert silent == (entry.trust == "alone") == entry.alone, name
     assert groups[words["alone"], "no bound"] == ["ucb1", "thompson", "kl_ucb"]
     assert groups[words["alone"], "0"] == ["uniform_play"]

@@ -40,7 +40,7 @@ import pandas as pd
 
 import fmab_jax as fmab
 from fmab_jax.algorithms.base import load_plugin, named
-from fmab_jax.analysis import exposures
+from fmab_jax.analysis import pulls, uploads
 from fmab_jax.core import graphs
 from fmab_jax.core.exchanges import Meter, View
 from fmab_jax.errors import Refusal
@@ -798,7 +798,7 @@ def main() -> None:
     """Throws cases of a kind, in an empty folder, each within its time and the memory of all."""
     warnings.simplefilter("ignore")
     batches.executable = doors.Executable()  # type: ignore[assignment]
-    for each in (exposures.Uploads, exposures.Waits, exposures.Releases, exposures.Actions):
+    for each in (uploads.Uploads, pulls.Waits, pulls.Releases, pulls.Actions):
         each.drawn = doors.Executable()  # type: ignore[method-assign]
     try:
         import resource

@@ -9,7 +9,6 @@ import contextlib
 import csv
 import datetime
 import decimal
-import fractions
 import gzip
 import io
 import os
@@ -35,6 +34,13 @@ from fmab_jax.ratings import from_table, sources
 HEAD = b"agent,arm,value\n"
 ROWS = b"a,x,1\na,y,2\nb,x,2\nb,y,1\n"
 READ = "a x 1, a y 2, b x 2, b y 1"
+
+
+def called(one: str, other: str) -> str:
+    """Returns the plain rows with other names of the agents."""
+    return READ.replace("a ", f"{one} ").replace("b ", f"{other} ")
+
+
 PLAIN = {"agent": "agent", "arm": "arm", "value": "value", "fill": "arm"}
 TIMED = HEAD.replace(b"\n", b",time\n")
 FRAME = pd.DataFrame(
@@ -195,7 +201,6 @@ DAT = {"agent": "userId", "arm": "movieId", "value": "rating"}
 
 ROWS_OF_TEXT = {
     "a short row": refused(TIMED + b"1,1,4,9\n1,1,964982703\n", "line 3': must be a row of 4"),
-    "a short row with a wrong rating": refused(HEAD + b"a,x,1\na,9\n", "line 3': must be a row of"),
     "a long row": refused(HEAD + b"a,x,1\na,y,2,9\n", "line 3': must be a row of 3 cells"),
     "a row of one space": read(HEAD + ROWS[:6] + b" \n" + ROWS[6:]),
     "empty lines": read(HEAD + b"\n\n" + ROWS + b"\r\n\n"),
@@ -209,14 +214,10 @@ ROWS_OF_TEXT = {
     "a comma at each end": read(
         HEAD.replace(b"\n", b",\n") + ROWS.replace(b"\n", b",\n"),
     ),
-    "a comment": refused(HEAD + b"a,x,1\n# old\n" + ROWS, "line 3': must be a row of 3 cells"),
     "a comment first": refused(b"# mine\n" + HEAD + ROWS, "first line names no columns"),
     "a second header": refused(HEAD + ROWS + HEAD + ROWS, "line 6, 'value'"),
-    "semicolons from line 3 on": refused(HEAD + b"a,x,1\nb;y;2\n", "line 3': must be a row of"),
-    "tabs from line 3 on": refused(HEAD + b"a,x,1\nb\ty\t2\n", "line 3': must be a row of 3"),
     "no end of the last line": read(HEAD + ROWS[:-1]),
     "carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\n")),
-    "some carriage returns": read(HEAD.replace(b"\n", b"\r\n") + ROWS),
     "two carriage returns": read((HEAD + ROWS).replace(b"\n", b"\r\r\n")),
     "carriage returns alone": refused(
         (HEAD + ROWS).replace(b"\n", b"\r"), "a carriage return that ends no line"
@@ -234,12 +235,10 @@ ROWS_OF_TEXT = {
     "a quote in a word": read(HEAD + ROWS.replace(b"x", b'x"z'), READ.replace("x", 'x"z')),
     "a quote that nothing closes": refused(HEAD + ROWS + b'"a,x,1\nb,x,2\n', "line 6': must be "),
     "a quote closed too early": refused(HEAD + b'a,x,1\na,"x"z,1\n', "line 3': must be "),
-    "a quote after a backslash": refused(HEAD + b'a,x,1\na,"x\\"z",1\n', "line 3': must be "),
     "a quote behind a space": refused(HEAD + ROWS + b'a, "x",1\n', "must be a plain cell"),
     "a comma behind a space and a quote": refused(
         HEAD + b'a, "x,z",1\n' + ROWS, "has one cell|rows have one cell"
     ),
-    "single quotes": refused(HEAD + ROWS + b"a,'x,z',1\n", "line 6': must be a row of 3 cells"),
     "a header of two lines": refused(b'agent,"a\nrm",value\n' + ROWS, "line 1': must be "),
     "a header in quotes": read(b'"agent","arm","value"\n' + ROWS),
     "a header twice": refused(b"agent,arm,arm \n" + ROWS, "rename one 'arm'"),
@@ -262,7 +261,6 @@ LETTERS = {
     "a NUL": refused(HEAD + b"a,x,1\na,y\0,2\n" + ROWS, "line 3': must be "),
     "a NUL far down": refused(HEAD + many(90_000) + b"\0\n", "line 90,002': must be "),
     "an archive of another kind": refused(b"PK\x03\x04\x14\0\0\0", "must be a table of text"),
-    "a surrogate": refused(HEAD + ROWS + b"a,\xed\xa0\x80,1\n", "must be a UTF-8 table"),
     "accents": read(HEAD + ROWS.replace(b"x", "é".encode()), READ.replace("x", "é")),
     "a space that does not break": read(HEAD + ROWS.replace(b"x", "x\xa0".encode())),
     "a line separator": read(
@@ -315,7 +313,6 @@ VALUES = {
 
 LABELS = {
     "one number in two forms": refused(HEAD + b"1,x,1\n1.0,x,2\n2,y,1\n", "same number"),
-    "one number with and without zeros": refused(HEAD + b"1,x,1\n01,x,2\n2,y,1\n", "same number"),
     "one number with a sign": refused(HEAD + b"1,x,1\n+1,x,2\n2,y,1\n", "same number"),
     "one number of 19 digits": refused(
         HEAD + b"1%s,x,1\n01%s,x,2\n2,y,1\n" % (b"0" * 18, b"0" * 18), "same number"
@@ -334,7 +331,7 @@ LABELS = {
     ),
     "agents called NA and null": read(
         HEAD + ROWS.replace(b"a,", b"NA,").replace(b"b,", b"null,"),
-        READ.replace("a ", "NA ").replace("b ", "null "),
+        called("NA", "null"),
     ),
 }
 
@@ -344,15 +341,11 @@ ARCHIVES = {
     "an archive of nothing": refused(packed(b""), "its first line is empty", "t.csv.gz"),
     "an empty archive": refused(b"", "its first line is empty", "t.csv.gz"),
     "an archive cut short": refused(packed(HEAD + many(9999))[:-99], "whole gzip", "t.csv.gz"),
-    "an archive without its sum": refused(packed(HEAD + ROWS)[:-8], "gzip file", "t.csv.gz"),
     "an archive with another sum": refused(
         packed(HEAD + ROWS)[:-8] + b"12345678", "gzip file", "t.csv.gz"
     ),
     "an archive damaged in its middle": refused(
         damaged(HEAD + many(99_999)), "must be a whole gzip file", "t.csv.gz"
-    ),
-    "an archive damaged at once": refused(
-        packed(HEAD + ROWS)[:10] + b"\xff" * 40, "gzip file", "t.csv.gz"
     ),
     "an archive with more behind it": refused(
         packed(HEAD + ROWS) + b"garbage", "must be a whole gzip file", "t.csv.gz"
@@ -380,61 +373,41 @@ FILES = {
     "a link to nowhere": Case(nowhere, "No such file"),
     "a link to a table": Case(linked, READ, True),
     "no path": Case(lambda: None, "path=None: must be a path"),
-    "bytes": Case(lambda: b"t.csv", "must be a path"),
     "a number": Case(lambda: 3, "must be a path"),
     "an empty path": Case(lambda: "", "must be a readable file"),
     "a long path": Case(lambda: "x" * 5000 + ".csv", "at most 4,000 bytes"),
     "a NUL in a path": Case(lambda: "t\0.csv", "NUL"),
     "a name with a line's end": refused(HEAD, "no row is left", "a\nb.csv"),
     "a name with a command": refused(HEAD, "no row is left", "a\x1b[2Jb.csv"),
-    "another name with a line's end": refused(
-        b"a,b\n1,2\n", "must be a column of a?b.csv", "a\nb.csv"
-    ),
-    "JSON lines": refused(
-        b'{"agent": "a", "arm": "x", "value": 1}\n', "must be a column of t.json", "t.json"
-    ),
-    "JSON": refused(b'[\n{"agent": "a"}]\n', "first line names no columns", "t.json"),
     "HTML": refused(b"<!DOCTYPE html>\n<html>\n", "first line names no columns", "t.csv"),
     "nothing": refused(b"", "its first line is empty"),
 }
 
+
+def colons(rows: bytes, due: str) -> Case:
+    """Returns MovieLens' layout with other rows below the first one, which is refused."""
+    return Case(movies(FILMS, rows=b"1::10::4::9\n" + rows), due, options=DAT)
+
+
+def film(row: bytes, due: str) -> Case:
+    """Returns it with one more film, which is refused."""
+    return Case(movies(FILMS + row), due, options=BY_GENRE)
+
+
+CUT = "line 2': must be 4 cells separated by '::'; it has '{}', which can be cut in several"
+HEADED = "line 1': must be movielens-1m: a file without a header; the rating is 'rating': leave"
 COLONS = {
     "colons": Case(movies(FILMS), EXAMPLE, True, options=DAT),
-    "one colon for two": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1:20:2:9\n"), "line 2': must be a row of 4", options=DAT
-    ),
-    "one colon between empty cells": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1:20::2:9\n"), "line 2': must be a row of 4", options=DAT
-    ),
-    "three colons": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1:::20::2::9\n"),
-        "line 2': must be 4 cells separated by '::'; it has ':::', which can be cut in several",
-        options=DAT,
-    ),
-    "an empty cell between colons": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1::20::::9\n"),
-        "line 2': must be 4 cells separated by '::'; it has '::::', which can be cut in several",
-        options=DAT,
-    ),
+    "one colon for two": colons(b"1:20:2:9\n", "line 2': must be a row of 4"),
+    "one colon between empty cells": colons(b"1:20::2:9\n", "line 2': must be a row of 4"),
+    "three colons": colons(b"1:::20::2::9\n", CUT.format(":::")),
+    "an empty cell between colons": colons(b"1::20::::9\n", CUT.format("::::")),
     "a header above colons": Case(
-        movies(FILMS, rows=b"userId::movieId::rating::time\n1::10::4::9\n"),
-        "line 1': must be movielens-1m: a file without a header; the rating is 'rating': leave",
-        options=DAT,
+        movies(FILMS, rows=b"userId::movieId::rating::time\n1::10::4::9\n"), HEADED, options=DAT
     ),
-    "a cell too few": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1::20::2\n"), "line 2': must be a row of 4", options=DAT
-    ),
-    "a cell too many": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1::20::2::9::\n"), "line 2': must be a row", options=DAT
-    ),
-    "a carriage return between colons": Case(
-        movies(FILMS, rows=b"1::10::4::9\r1::20::2::9\n2::10::2::9\n"), "must be ", options=DAT
-    ),
-    "a carriage return below": Case(
-        movies(FILMS, rows=b"1::10::4::9\n1::20::2::9\r2::10::2::9\n"),
-        "line 2': must be ",
-        options=DAT,
-    ),
+    "a cell too few": colons(b"1::20::2\n", "line 2': must be a row of 4"),
+    "a cell too many": colons(b"1::20::2::9::\n", "line 2': must be a row"),
+    "a carriage return below": colons(b"1::20::2::9\r2::10::2::9\n", "line 2': must be "),
     "uneven rows of colons": Case(
         movies(FILMS, rows=b"1::10::4::9\n1:20:2:9\n2::20::2::9\n"),
         "1 10 4, 2 20 2",
@@ -442,15 +415,9 @@ COLONS = {
         {"not 4 cells": 1},
         DAT | {"uneven_rows": "drop"},
     ),
-    "a film of two cells": Case(
-        movies(FILMS + b"30::C\n"), "line 3': must be a row of 3", options=BY_GENRE
-    ),
-    "a film with three colons": Case(
-        movies(FILMS + b"30::C:::D\n"), "line 3': must be ", options=BY_GENRE
-    ),
-    "a film with a NUL": Case(
-        movies(FILMS + b"30::\0::D\n"), "line 3': must be ", options=BY_GENRE
-    ),
+    "a film of two cells": film(b"30::C\n", "line 3': must be a row of 3"),
+    "a film with three colons": film(b"30::C:::D\n", "line 3': must be "),
+    "a film with a NUL": film(b"30::\0::D\n", "line 3': must be "),
     "films": Case(
         movies(FILMS),
         EXAMPLE.replace("10", "Drama").replace("20", "Comedy"),
@@ -472,28 +439,8 @@ BESIDE = {
     "items": about(KINDS, READ.replace("x", "p").replace("y", "q"), read=True),
     "items with a short row": about(KINDS + b"z\n", "line 4': must be a row of 2 cells"),
     "items in Latin-1": about(KINDS + b"z,\xe9\n", "items='items.csv': must be a UTF-8 table"),
-    "items in UTF-16": about(KINDS.decode().encode("utf-16"), "must be a table of text"),
-    "items with a NUL": about(KINDS + b"z,\0\n", "items='items.csv, line 4': must be "),
-    "items with a huge cell": about(
-        KINDS + b"z," + b"x" * 131_073 + b"\n", "items='items.csv, line 4': must be "
-    ),
     "items with a carriage return": about(KINDS + b"z,q\rw,p\n", "line 4': must be "),
-    "items with an open quote": about(KINDS + b'z,"q\n', "line 4': must be "),
-    "items in a damaged archive": about(
-        damaged(KINDS + b"".join(b"z%d,%d\n" % (i, i) for i in range(99_999))),
-        "must be a whole gzip file",
-        "items.csv.gz",
-    ),
-    "items in an archive damaged at once": about(
-        packed(KINDS)[:10] + b"\xff" * 40, "gzip file", "items.csv.gz"
-    ),
-    "items in a bomb": about(
-        packed(KINDS + b"z,q\n" * 24_000_000), "bytes once unpacked", "items.csv.gz"
-    ),
     "items of one arm twice": about(KINDS + b"x,q\n", "items='items.csv, arm x': must be one kind"),
-    "items of a huge key": about(
-        KINDS + b"k" * 9999 + b",q\n" + b"k" * 9999 + b",p\n", "must be one kind"
-    ),
     "items that are a folder": Case(
         lambda: (Path("i.csv").mkdir(), beside(KINDS)())[1],
         "items='i.csv': must be a readable ",
@@ -504,124 +451,85 @@ BESIDE = {
     ),
 }
 
-NULLABLE = [WIDE, WIDE + 1, None, 7]
+PLACES = ("x 1", "y 2", "x 2", "y 1")
+HELD: dict[bool, Any] = {True: stored, False: framed}
+
+
+def agents(cells: Any, *labels: Any, file: bool = True) -> Case:
+    """Returns a Parquet file, or a data frame, and what its agents are read as; None for a gap."""
+    due = [f"{who} {row}" for who, row in zip(labels, PLACES, strict=True) if who is not None]
+    gaps = {"no agent": labels.count(None)} if None in labels else {}
+    return Case(HELD[file](agent=cells), ", ".join(due), True, gaps)
+
+
+def values(cells: Any, *numbers: Any, file: bool = True) -> Case:
+    """Returns one, and what its ratings are read as."""
+    rows = zip(("a x", "a y", "b x", "b y"), numbers, strict=True)
+    due = [f"{row} {number}" for row, number in rows if number is not None]
+    gaps = {"no rating": numbers.count(None)} if None in numbers else {}
+    return Case(HELD[file](value=cells), ", ".join(due), True, gaps)
+
+
+def bad(due: str, file: bool = True, **columns: Any) -> Case:
+    """Returns one that is refused."""
+    return Case(HELD[file](**columns), due)
+
+
+def twice() -> Path:
+    names = ["agent", "arm", "value", "arm"]
+    parquet.write_table(pa.Table.from_arrays([pa.array([1, 2])] * 4, names=names), "t.parquet")
+    return Path("t.parquet")
+
+
+def parquet_folder() -> Path:
+    Path("t.parquet").mkdir()
+    return Path("t.parquet")
+
+
+NULLABLE, MOST = [WIDE, WIDE + 1, None, 7], 2**64 - 1
+NUMBERS = [decimal.Decimal(n) for n in (WIDE, WIDE + 1, WIDE, 2**80)]
+PRICES = [decimal.Decimal(text) for text in ("1.00", "2.50", "2.50", "1.00")]
+DAYS = [datetime.date(2020, 1, 1), datetime.date(1999, 12, 31)]
+MOMENTS = [f"1970-01-01_00:00:00.00000000{n}" for n in (1, 1, 2, 2)]
+ENCODED = pa.DictionaryArray.from_arrays
 PARQUET = {
-    "whole numbers with a gap": Case(
-        stored(agent=NULLABLE), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "whole numbers with a gap": agents(NULLABLE, *NULLABLE),
+    "large numbers without signs and a gap": agents(
+        pa.array([MOST, MOST - 1, None, 7], pa.uint64()), MOST, MOST - 1, None, 7
     ),
-    "large numbers without signs and a gap": Case(
-        stored(agent=pa.array([2**64 - 1, 2**64 - 2, None, 7], pa.uint64())),
-        f"{2**64 - 1} x 1, {2**64 - 2} y 2, 7 y 1",
-        True,
-        {"no agent": 1},
+    "floats for whole numbers": agents([1.0, 2.0, float("nan"), None], 1, 2, None, None),
+    "floats beyond 2^53": bad("row 4", agent=[1.0, 2.0, 3.0, float(2 * WIDE)]),
+    "short floats beyond 2^24": bad(
+        "row 4", agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())
     ),
-    "small numbers with a gap": Case(
-        stored(agent=pa.array([1, 2, None, -7], pa.int8())),
-        "1 x 1, 2 y 2, -7 y 1",
-        True,
-        {"no agent": 1},
+    "short floats as ratings": values(pa.array([3.7, 2, 2, 1], pa.float32()), 3.7, 2, 2, 1),
+    "decimals as ratings": values(PRICES, 1, 2.5, 2.5, 1),
+    "decimals as agents": agents(NUMBERS, *NUMBERS),
+    "a dictionary": agents(pa.array(list("aabb")).dictionary_encode(), *"aabb"),
+    "a dictionary with an unused rating": values(ENCODED([0, 1, 1, 0], [1, 2, 9]), 1, 2, 2, 1),
+    "a dictionary with one text twice": agents(ENCODED([0, 1, 2, 2], ["a", "a", "b"]), *"aabb"),
+    "lists": bad("agent", agent=[["a"], ["a"], ["b"], None]),
+    "points in names": Case(stored(**{"value.value": [9] * 4, "agent.arm": [8] * 4}), READ, True),
+    "moments as ratings": bad(
+        "row 1, '2020-01-01", value=[datetime.datetime(2020, 1, 1)] * 2 + [None] * 2
     ),
-    "ratings with a gap": Case(
-        stored(value=[1, 2, None, 1]), "a x 1, a y 2, b y 1", True, {"no rating": 1}
-    ),
-    "floats for whole numbers": Case(
-        stored(agent=[1.0, 2.0, float("nan"), None]), "1 x 1, 2 y 2", True, {"no agent": 2}
-    ),
-    "floats beyond 2^53": Case(stored(agent=[1.0, 2.0, 3.0, float(2 * WIDE)]), "row 4"),
-    "short floats beyond 2^24": Case(
-        stored(agent=pa.array([1.0, 2.0, 3.0, 2.0**25], pa.float32())), "row 4"
-    ),
-    "short floats as ratings": Case(
-        stored(value=pa.array([3.7, 2, 2, 1], pa.float32())),
-        "a x 3.7, a y 2, b x 2, b y 1",
-        True,
-    ),
-    "decimals as ratings": Case(
-        stored(value=[decimal.Decimal(text) for text in ("1.00", "2.50", "2.50", "1.00")]),
-        "a x 1, a y 2.5, b x 2.5, b y 1",
-        True,
-    ),
-    "decimals as agents": Case(
-        stored(agent=[decimal.Decimal(n) for n in (WIDE, WIDE + 1, WIDE, 2**80)]),
-        f"{WIDE} x 1, {WIDE + 1} y 2, {WIDE} x 2, {2**80} y 1",
-        True,
-    ),
-    "a dictionary": Case(stored(agent=pa.array(list("aabb")).dictionary_encode()), READ, True),
-    "a dictionary with an unused rating": Case(
-        stored(value=pa.DictionaryArray.from_arrays([0, 1, 1, 0], [1, 2, 9])), READ, True
-    ),
-    "a dictionary with one text twice": Case(
-        stored(agent=pa.DictionaryArray.from_arrays([0, 1, 2, 2], ["a", "a", "b"])), READ, True
-    ),
-    "lists": Case(stored(agent=[["a"], ["a"], ["b"], None]), "agent"),
-    "structures": Case(stored(arm=[{"k": "x"}, {"k": "y"}, None, {"k": "x"}]), "arm"),
-    "maps": Case(stored(arm=pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int8()))), "arm"),
-    "points in names": Case(
-        stored(**{"value.value": [9, 9, 9, 9], "agent.arm": [8, 8, 8, 8]}), READ, True
-    ),
-    "moments as ratings": Case(
-        stored(value=[datetime.datetime(2020, 1, 1)] * 2 + [None] * 2), "row 1, '2020-01-01"
-    ),
-    "days as agents": Case(
-        stored(agent=[datetime.date(2020, 1, 1)] * 2 + [datetime.date(1999, 12, 31)] * 2),
-        READ.replace("a ", "2020-01-01 ").replace("b ", "1999-12-31 "),
-        True,
-    ),
-    "nanoseconds as agents": Case(
-        stored(agent=pa.array([1, 1, 2, 2], pa.timestamp("ns"))),
-        READ.replace("a ", "1970-01-01_00:00:00.000000001 ").replace(
-            "b ", "1970-01-01_00:00:00.000000002 "
-        ),
-        True,
-    ),
-    "truth values as ratings": Case(stored(value=[True, False, True, False]), "row 1, 'True'"),
-    "truth values as agents": Case(
-        stored(agent=[True, True, False, False]),
-        READ.replace("a ", "True ").replace("b ", "False "),
-        True,
-    ),
-    "bytes that are text": Case(stored(agent=[b"a", b"a", b"b", b"b"]), READ, True),
-    "bytes that are none": Case(stored(agent=[b"a", b"a", b"\xff", b"b"]), "agent"),
-    "large texts": Case(stored(agent=pa.array(list("aabb"), pa.large_string())), READ, True),
-    "nothing but gaps": Case(stored(agent=pa.nulls(4)), "no row is left"),
-    "no rows": Case(
-        stored(**{n: pa.array([], pa.string()) for n in PLAIN if n != "fill"}),
-        "no row is left",
-    ),
-    "texts as ratings": Case(stored(value=["1", "2", "1e-400", "1"]), "row 3, '1e-400'"),
-    "a name twice in Parquet": Case(
-        lambda: (
-            parquet.write_table(
-                pa.Table.from_arrays(
-                    [pa.array([1, 2])] * 4, names=["agent", "arm", "value", "arm"]
-                ),
-                "t.parquet",
-            ),
-            Path("t.parquet"),
-        )[1],
-        "rename one 'arm'",
-    ),
+    "days as agents": agents([*DAYS, *DAYS], *map(str, (*DAYS, *DAYS))),
+    "nanoseconds as agents": agents(pa.array([1, 1, 2, 2], pa.timestamp("ns")), *MOMENTS),
+    "truth values as agents": agents([True, True, False, False], True, True, False, False),
+    "bytes that are text": agents([b"a", b"a", b"b", b"b"], *"aabb"),
+    "bytes that are none": bad("agent", agent=[b"a", b"a", b"\xff", b"b"]),
+    "large texts": agents(pa.array(list("aabb"), pa.large_string()), *"aabb"),
+    "nothing but gaps": bad("no row is left", agent=pa.nulls(4)),
+    "texts as ratings": bad("row 3, '1e-400'", value=["1", "2", "1e-400", "1"]),
+    "a name twice in Parquet": Case(twice, "rename one 'arm'"),
     "Parquet cut short": Case(
         lambda: written(stored()().read_bytes()[:-20], "cut.parquet")(), "must be a Parquet file"
-    ),
-    "Parquet damaged in its middle": Case(
-        lambda: written(
-            (lambda whole: whole[:4] + b"\xff" * 60 + whole[64:])(stored()().read_bytes()),
-            "cut.parquet",
-        )(),
-        "must be a Parquet file",
     ),
     "Parquet in gzip": Case(
         lambda: written(packed(stored()().read_bytes()), "t.parquet.gz")(), "must be a Parquet file"
     ),
-    "a folder called Parquet": Case(
-        lambda: (Path("t.parquet").mkdir(), Path("t.parquet"))[1], "Is a directory"
-    ),
+    "a folder called Parquet": Case(parquet_folder, "Is a directory"),
 }
-
-
-def nan_frame(kind: Any) -> Callable[[], pd.DataFrame]:
-    return framed(agent=pd.array([WIDE, WIDE + 1, None, 7], dtype=kind))
 
 
 class FalseFrame:
@@ -632,95 +540,54 @@ class FalseFrame:
 
 FalseFrame.__name__ = "DataFrame"
 
+
+def series(*cells: Any) -> pd.Series:
+    return pd.Series(cells, dtype=object)
+
+
+def named(*names: Any) -> Callable[[], pd.DataFrame]:
+    return lambda: pd.DataFrame([[1, 2, 3]], columns=pd.Index(names, dtype=object))
+
+
+SHORT = np.array([3.7, 2, 2, 1], np.float32)
+ODD = [decimal.Decimal("1.50"), decimal.Decimal("NaN"), decimal.Decimal(2), 1]
+KINDS_ = pd.Categorical(["a", "a", None, "b"], categories=["z", "b", "a"])
+YEARS = [None if year is None else f"{year}-01-01_00:00:00" for year in (2020, 2020, 2021, None)]
 FRAMES = {
     "a frame": Case(framed(), READ, True),
-    "nullable whole numbers": Case(
-        nan_frame("Int64"), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "nullable whole numbers": agents(pd.array(NULLABLE, "Int64"), *NULLABLE, file=False),
+    "Arrow's whole numbers": agents(pd.array(NULLABLE, "int64[pyarrow]"), *NULLABLE, file=False),
+    "a frame's floats beyond 2^53": bad("row 4", False, agent=[1.0, 2.0, 3.0, 2.0 * WIDE]),
+    "objects that are floats beyond 2^53": bad(
+        "row 4", False, agent=series(1.0, 2.0, "3", 2.0 * WIDE)
     ),
-    "Arrow's whole numbers": Case(
-        nan_frame("int64[pyarrow]"), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "cells that are lists": bad("row 1", False, agent=[["a"], ["a"], ["b"], ["b"]]),
+    "one cell that is a list": bad("row 4", False, agent=["a", "a", "b", ["b"]]),
+    "cells that cannot be shown": bad("row 3", False, agent=["a", "a", Mute(), "b"]),
+    "cells that cannot be hashed": bad("row 4", False, arm=["x", "y", "x", Loud()]),
+    "cells that are bytes": bad("row 1", False, agent=[b"a", "a", "b", "b"]),
+    "huge whole numbers": bad("row 3", False, value=[1, 2, 10**400, 1]),
+    "whole numbers too huge to write": bad("row 3", False, value=[1, 2, 10**5000, 1]),
+    "truth and one": agents(series(True, True, 1, 1), True, True, 1, 1, file=False),
+    "one and its text": agents(series(1, "1", 2.0, "2"), 1, 1, 2, 2, file=False),
+    "categories": agents(KINDS_, "a", "a", None, "b", file=False),
+    "categories that are floats": agents(
+        pd.Categorical([1.0, 1.0, 2.0, 2.0]), 1, 1, 2, 2, file=False
     ),
-    "objects that are whole numbers": Case(
-        nan_frame(object), f"{WIDE} x 1, {WIDE + 1} y 2, 7 y 1", True, {"no agent": 1}
+    "a frame's short floats": values(SHORT, 3.7, 2, 2, 1, file=False),
+    "a frame's decimals": values(ODD, 1.5, None, 2, 1, file=False),
+    "pandas' missing values": bad("2 arms", False, agent=series(pd.NA, pd.NaT, None, "b")),
+    "moments": agents(
+        pd.to_datetime(["2020-01-01", "2020-01-01", "2021-01-01", None]), *YEARS, file=False
     ),
-    "a frame's floats beyond 2^53": Case(framed(agent=[1.0, 2.0, 3.0, 2.0 * WIDE]), "row 4"),
-    "objects that are floats beyond 2^53": Case(
-        framed(agent=pd.Series([1.0, 2.0, "3", 2.0 * WIDE], dtype=object)), "row 4"
-    ),
-    "cells that are lists": Case(framed(agent=[["a"], ["a"], ["b"], ["b"]]), "row 1"),
-    "one cell that is a list": Case(framed(agent=["a", "a", "b", ["b"]]), "row 4"),
-    "cells that are sets": Case(framed(value=[{1}, {2}, {1}, {2}]), "row 1"),
-    "cells that are structures": Case(framed(arm=[{"x": 1}] * 4), "row 1"),
-    "cells that cannot be shown": Case(framed(agent=["a", "a", Mute(), "b"]), "row 3"),
-    "cells that cannot be hashed": Case(framed(arm=["x", "y", "x", Loud()]), "row 4"),
-    "cells that are fractions": Case(framed(value=[fractions.Fraction(1, 2)] * 4), "row 1"),
-    "cells that are bytes": Case(framed(agent=[b"a", "a", "b", "b"]), "row 1"),
-    "complex numbers": Case(framed(value=np.array([1, 2, 2, 1j])), "row 1"),
-    "huge whole numbers": Case(framed(value=[1, 2, 10**400, 1]), "row 3"),
-    "whole numbers too huge to write": Case(framed(value=[1, 2, 10**5000, 1]), "row 3"),
-    "truth and one": Case(
-        framed(agent=pd.Series([True, True, 1, 1], dtype=object)),
-        READ.replace("a ", "True ").replace("b ", "1 "),
-        True,
-    ),
-    "one and its text": Case(
-        framed(agent=pd.Series([1, "1", 2.0, "2"], dtype=object)),
-        READ.replace("a ", "1 ").replace("b ", "2 "),
-        True,
-    ),
-    "categories": Case(
-        framed(agent=pd.Categorical(["a", "a", None, "b"], categories=["z", "b", "a"])),
-        "a x 1, a y 2, b y 1",
-        True,
-        {"no agent": 1},
-    ),
-    "categories that are floats": Case(
-        framed(agent=pd.Categorical([1.0, 1.0, 2.0, 2.0])),
-        READ.replace("a ", "1 ").replace("b ", "2 "),
-        True,
-    ),
-    "unused categories of ratings": Case(
-        framed(value=pd.Categorical([1, 2, 2, 1], categories=[1, 2, 9])), READ, True
-    ),
-    "a frame's short floats": Case(
-        framed(value=np.array([3.7, 2, 2, 1], np.float32)), "a x 3.7, a y 2, b x 2, b y 1", True
-    ),
-    "a frame's decimals": Case(
-        framed(value=[decimal.Decimal("1.50"), decimal.Decimal("NaN"), decimal.Decimal(2), 1]),
-        "a x 1.5, b x 2, b y 1",
-        True,
-        {"no rating": 1},
-    ),
-    "pandas' missing values": Case(
-        framed(agent=pd.Series([pd.NA, pd.NaT, None, "b"], dtype=object)),
-        "b y 1",
-        dropped={"no agent": 3},
-        options={"levels": [1, 2]},
-    )._replace(due="at least 2 arms"),
-    "moments": Case(
-        framed(agent=pd.to_datetime(["2020-01-01", "2020-01-01", "2021-01-01", None])),
-        "2020-01-01_00:00:00 x 1, 2020-01-01_00:00:00 y 2, 2021-01-01_00:00:00 x 2",
-        True,
-        {"no agent": 1},
-    ),
-    "spans as ratings": Case(framed(value=pd.to_timedelta([1, 2, 2, 1], "s")), "row 1"),
     "names of several levels": Case(
         lambda: pd.concat({"k": FRAME}, axis=1), "must be a column of a data frame"
     ),
-    "names that are numbers and their texts": Case(
-        lambda: pd.DataFrame([[1, 2, 3]], columns=[1, "1", "x"]), "rename one '1'"
-    ),
-    "names that cannot be shown": Case(
-        lambda: pd.DataFrame([[1, 2, 3]], columns=pd.Index([Mute(), 1, 2], dtype=object)), "path="
-    ),
-    "a name twice in a frame": Case(
-        lambda: pd.DataFrame([[1, 2, 3]], columns=["agent", "arm", "arm"]), "rename one 'arm'"
-    ),
+    "names that are numbers and their texts": Case(named(1, "1", "x"), "rename one '1'"),
+    "names that cannot be shown": Case(named(Mute(), 1, 2), "path="),
+    "a name twice in a frame": Case(named("agent", "arm", "arm"), "rename one 'arm'"),
     "no rows in a frame": Case(lambda: FRAME[:0], "no row is left"),
-    "no columns": Case(lambda: pd.DataFrame(), "must be a column of a data frame"),
     "no data frame": Case(FalseFrame, "path="),
-    "a series": Case(lambda: FRAME["agent"], "must be a path"),
-    "a mapping": Case(lambda: {"agent": ["a"]}, "must be a path"),
 }
 
 CATEGORIES = {

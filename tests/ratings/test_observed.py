@@ -16,7 +16,7 @@ import xarray as xr
 import fmab_jax as fmab
 from fmab_jax.cli.main import main
 from fmab_jax.cli.tables import arms_run
-from fmab_jax.ratings import from_table, observed
+from fmab_jax.ratings import cells, from_table, observed
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/ratings"
 
@@ -153,7 +153,7 @@ def test_rows_and_chunks_in_any_order_make_no_difference(
     """Would catch labels that change their number from chunk to chunk, or groups that depend on
     the order of rows."""
     usual = from_table(EXAMPLE / "ratings.csv", agent="userId", arm="genres", groups=4)
-    monkeypatch.setattr("fmab_jax.ratings.sources.CHUNK", 1000)
+    monkeypatch.setattr("fmab_jax.ratings.frames.CHUNK", 1000)
     monkeypatch.chdir(tmp_path)
     pd.read_csv(EXAMPLE / "ratings.csv").to_parquet("ratings.parquet")
     films = EXAMPLE / "movies.csv"
@@ -222,22 +222,17 @@ def test_smoothing_is_what_its_formula_says() -> None:
     assert lacks.problem.probabilities[1, 1].tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({}, "none: plain frequencies"),
-        ({"smoothing": 1}, "1 rating added to every cell, like the arm's by all agents"),
-        ({"smoothing": 1.7}, "1.7 ratings added to every cell, like the arm's by all agents"),
-        (
-            {"smoothing": 0.5, "toward": "uniform"},
-            "0.5 ratings added to every cell, uniform over the levels",
-        ),
-    ],
-)
-def test_smoothing_is_told(options: Any, words: str) -> None:
+def test_smoothing_is_told() -> None:
     """Would catch a number that is rounded, and the other distribution named."""
-    found = counted(table("a x 1,a y 2,b x 1,b y 2"), **options)
-    assert dict(found.lines())["smoothing"] == words
+    added, like = "added to every cell,", "like the arm's by all agents"
+    for options, words in (
+        ({}, "none: plain frequencies"),
+        ({"smoothing": 1}, f"1 rating {added} {like}"),
+        ({"smoothing": 1.7}, f"1.7 ratings {added} {like}"),
+        ({"smoothing": 0.5, "toward": "uniform"}, f"0.5 ratings {added} uniform over the levels"),
+    ):
+        found = counted(table("a x 1,a y 2,b x 1,b y 2"), **options)
+        assert dict(found.lines())["smoothing"] == words
 
 
 # --- groups ---
@@ -270,14 +265,14 @@ def test_tastes_are_what_the_documentation_says() -> None:
         value=rng.integers(1, 6, 90)
     )
     seen: list[np.ndarray] = []
-    keep = observed.clusters
+    keep = cells.clusters
 
     def watched(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
         seen.append(points)
         return keep(points, groups, seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(observed, "clusters", watched)
+        patch.setattr(cells, "clusters", watched)
         counted(frame, groups=3, fill="arm")
     frame["value"] = (frame.value - 1) / 4
     own = frame.groupby("agent").value.mean()
@@ -296,7 +291,7 @@ def test_more_groups_than_tastes_are_refused() -> None:
         counted(frame, groups=3)
     with pytest.raises(ValueError, match="^groups=4: must be at most 3, the values of agent; "):
         counted(frame, groups=4)
-    place = observed.clusters(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), 3, 0)
+    place = cells.clusters(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), 3, 0)
     assert [place[0] == place[1], place[2] == place[3], len(set(place.tolist()))] == [1, 1, 3]
 
 

@@ -1,0 +1,265 @@
+"""Ratings counted by agent, arm and level: thresholds, groups by taste, probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.cluster.vq import ClusterError, kmeans2
+
+from fmab_jax.core import tables
+from fmab_jax.errors import refuse
+from fmab_jax.ratings.labels import Labelled
+from fmab_jax.ratings.layouts import legible
+from fmab_jax.ratings.options import Options
+from fmab_jax.resources import affordable
+
+# Ratings with which an arm counts half in an agent's taste: fewer ratings say little.
+_HALF = 2
+# Starts of the clustering, of which the best one counts, and the most steps of each.
+_STARTS = 5
+_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Numbers of ratings by agent, arm and level; entries that are 0 are left out."""
+
+    agents: list[str]  # labels
+    arms: list[str]  # labels
+    levels: int  # how many there are
+    agent: np.ndarray  # [entry] places in ``agents``
+    arm: np.ndarray  # [entry] places in ``arms``
+    level: np.ndarray  # [entry] places of levels
+    number: np.ndarray  # [entry] of ratings, 1 or more
+    rated: np.ndarray  # [agent] rows of the table; a row that counts for several arms is one
+
+    @classmethod
+    def counted(
+        cls,
+        user: np.ndarray,
+        raw: np.ndarray,
+        level: np.ndarray,
+        kept: np.ndarray,
+        names: list[str],
+        what: Labelled,
+        levels: int,
+    ) -> Cells:
+        """Counts rows; those whose raw arm has several parts count for each of them."""
+        assert what.parts is not None
+        user, raw, level = user[kept], raw[kept], level[kept]
+        ones = np.ones(len(user), np.int64)
+        shape = (len(names) * levels, len(what.names))
+        rows = sparse.coo_array((ones, (user * levels + level, raw)), shape=shape).tocsr()
+        arms: dict[str, int] = {}
+        pairs = [
+            (i, arms.setdefault(part, len(arms)))
+            for i, each in enumerate(what.parts)
+            for part in each
+        ]
+        part_of = sparse.coo_array(
+            (np.ones(len(pairs), np.int64), tuple(np.array(pairs).T)), (len(what.names), len(arms))
+        )
+        found = (rows @ part_of.tocsr()).tocoo()
+        who, own = np.divmod(found.coords[0].astype(np.int64), levels)
+        rated = np.bincount(user, minlength=len(names))
+        arm = found.coords[1].astype(np.int64)
+        return cls(names, list(arms), levels, who, arm, own, found.data, rated)
+
+    def dense(self) -> np.ndarray:
+        """Returns [agent, arm, level] counts."""
+        shape = (len(self.agents), len(self.arms), self.levels)
+        if math.prod(shape) > tables.MAX_CELLS:
+            sizes = " x ".join(f"{size:,}" for size in shape)
+            allowed = f"at most {tables.MAX_CELLS:,} cells of agent, arm and level"
+            refuse("agent", sizes, allowed, "use groups=10, or most_arms=100")
+        table = np.zeros(shape, np.int64)
+        np.add.at(table, (self.agent, self.arm, self.level), self.number)
+        return table
+
+    def chosen(self, agents: np.ndarray, arms: np.ndarray) -> Cells:
+        """Returns the cells of some agents and arms, in the order that is given."""
+        to_agent = np.full(len(self.agents), -1)
+        to_arm = np.full(len(self.arms), -1)
+        to_agent[agents], to_arm[arms] = np.arange(len(agents)), np.arange(len(arms))
+        who, what = to_agent[self.agent], to_arm[self.arm]
+        kept = (who >= 0) & (what >= 0)
+        return Cells(
+            [self.agents[i] for i in agents],
+            [self.arms[k] for k in arms],
+            self.levels,
+            who[kept],
+            what[kept],
+            self.level[kept],
+            self.number[kept],
+            self.rated[agents],
+        )
+
+    def of_arms(self) -> np.ndarray:
+        """Returns [arm] numbers of ratings."""
+        return np.bincount(self.arm, self.number, len(self.arms)).astype(np.int64)
+
+    def with_enough(self, wanted: Options, agent: str, arm: str) -> tuple[Cells, dict[str, int]]:
+        """Leaves out agents, then arms, with too few ratings, then all but the most rated arms.
+
+        Returns the cells, and how many are left out by reason.
+        """
+        left_out = {}
+        present = self.rated > 0
+        enough = self.rated >= wanted.least_per_agent
+        if gone := int((present & ~enough).sum()):
+            left_out[f"{agent} with fewer than {wanted.least_per_agent:,} ratings"] = gone
+        cells = self.chosen(np.flatnonzero(present & enough), np.arange(len(self.arms)))
+        totals = cells.of_arms()
+        enough = totals >= wanted.least_per_arm
+        if gone := int(((totals > 0) & ~enough).sum()):
+            left_out[f"{arm} with fewer than {wanted.least_per_arm:,} ratings"] = gone
+        arms = np.flatnonzero((totals > 0) & enough)
+        if wanted.most_arms is not None and len(arms) > wanted.most_arms:
+            gone = len(arms) - wanted.most_arms
+            left_out[f"{arm} not among the {wanted.most_arms:,} most rated"] = gone
+            # Ties go to the label that comes first, wherever it stands in the table.
+            order = sorted(arms, key=lambda k: (-totals[k], cells.arms[k]))
+            arms = np.array(order[: wanted.most_arms])
+        cells = cells.chosen(np.arange(len(cells.agents)), arms)
+        rated = np.bincount(cells.agent, minlength=len(cells.agents)) > 0
+        if gone := int((~rated).sum()):
+            left_out[f"{agent} with no rating of these arms"] = gone
+        return cells.chosen(np.flatnonzero(rated), np.arange(len(arms))), left_out
+
+    def grouped(
+        self, wanted: Options, levels: Sequence[float], name: str, shown: str
+    ) -> tuple[Cells, dict[str, str]]:
+        """Returns the cells of groups of agents, the largest first, and who is in which."""
+        groups = wanted.groups
+        if len(self.agents) < groups:
+            allowed = f"at most {len(self.agents):,}, the values of {name}"
+            refuse("groups", groups, allowed, "use fewer groups")
+        # In the order of labels, so that the order of rows changes nothing.
+        cells = self.ordered(shown, grouped=False)
+        place = clusters(cells.tastes(levels), groups, wanted.groups_seed)
+        sizes = np.bincount(place, minlength=groups)
+        first = [int((place == g).argmax()) for g in range(groups)]
+        order = sorted(range(groups), key=lambda g: (-sizes[g], first[g]))
+        rank = np.empty(groups, np.int64)
+        rank[order] = np.arange(groups)
+        place = rank[place]
+        names = [f"group {g + 1}" for g in range(groups)]
+        members = {label: names[g] for label, g in zip(cells.agents, place, strict=True)}
+        found = Cells(
+            names,
+            cells.arms,
+            cells.levels,
+            place[cells.agent],
+            cells.arm,
+            cells.level,
+            cells.number,
+            np.bincount(place, cells.rated, groups).astype(np.int64),
+        )
+        return found, members
+
+    def tastes(self, levels: Sequence[float]) -> np.ndarray:
+        """Returns [agent, arm] by how much each likes it more than others do, 0 where unknown."""
+        shape = (len(self.agents), len(self.arms))
+        affordable("memory", 64.0 * shape[0] * shape[1], "use most_arms, or least_per_agent")
+        points = (np.array(levels) - levels[0]) / (levels[-1] - levels[0])
+        pair = self.agent * shape[1] + self.arm
+        number = np.bincount(pair, self.number, shape[0] * shape[1]).reshape(shape)
+        total = np.bincount(pair, self.number * points[self.level], shape[0] * shape[1])
+        total = total.reshape(shape)
+        own = total.sum(axis=1, keepdims=True) / number.sum(axis=1, keepdims=True)
+        apart = np.where(number > 0, total / np.maximum(number, 1) - own, 0.0)
+        usual = (number * apart).sum(axis=0) / np.maximum(number.sum(axis=0), 1)
+        return np.where(number > 0, apart - usual, 0.0) * number / (number + _HALF)
+
+    def ordered(self, shown: str, *, grouped: bool) -> Cells:
+        """Returns the cells with labels in order: as numbers if they are, else as texts."""
+        agents = np.arange(len(self.agents))
+        if not grouped:
+            agents = _in_order(self.agents, shown, "agent")
+        return self.chosen(agents, _in_order(self.arms, shown, "arm"))
+
+    def refuse_few(self, agent: str, arm: str) -> None:
+        """Refuses cells of nobody, or of one arm."""
+        if not self.agents:
+            refuse("agent", agent, "a column with ratings", "lower least_per_agent")
+        if len(self.arms) < 2:
+            only = self.arms[0] if self.arms else "none"
+            allowed = f"a column with at least 2 arms, not only {only[:40]!r}"
+            refuse("arm", arm, allowed, "choose another")
+
+    def probabilities(
+        self, wanted: Options, agent: str, arm: str
+    ) -> tuple[np.ndarray, list[tuple[int, int]]]:
+        """Returns [agent, arm, level] probabilities, and which cells are filled."""
+        counts = self.dense().astype(np.float64)
+        number = counts.sum(axis=2, keepdims=True)
+        of_arm = counts.sum(axis=0)
+        of_arm /= of_arm.sum(axis=1, keepdims=True)
+        like = of_arm if wanted.toward == "arm" else np.full(counts.shape[2], 1 / counts.shape[2])
+        lacks = number[:, :, 0] < wanted.least_per_cell
+        places = [(int(i), int(k)) for i, k in np.argwhere(lacks)]
+        if places and wanted.fill is None:
+            i, k = places[0]
+            few = "no rating"
+            if wanted.least_per_cell > 1:
+                few = f"fewer than {wanted.least_per_cell:,} ratings"
+            names = legible(self.agents[i])[:40], legible(self.arms[k])[:40]
+            first = f"{agent} {names[0]} with {arm} {names[1]}"
+            allowed = f"'arm', since {len(places):,} of {lacks.size:,} cells have {few} ({first})"
+            remedy = "or have fewer agents (groups=10) or fewer arms (most_arms=10)"
+            refuse("fill", None, allowed, remedy)
+        total = np.maximum(number + wanted.smoothing, 1e-300)
+        table = (counts + wanted.smoothing * like) / total
+        table[lacks] = np.broadcast_to(of_arm, counts.shape)[lacks]
+        return table, places
+
+
+def _in_order(labels: Sequence[str], shown: str, name: str) -> np.ndarray:
+    place = {label: i for i, label in enumerate(labels)}
+    return np.array([place[each] for each in tables.numbered("path", shown, labels, name)], int)
+
+
+def clusters(points: np.ndarray, groups: int, seed: int) -> np.ndarray:
+    """Returns the cluster of each point [point, coordinate], by k-means from several starts.
+
+    The tightest of them counts; no cluster is empty.
+
+    Raises:
+        ValueError: If there are fewer different points than clusters.
+    """
+    different = len(np.unique(points, axis=0))
+    remedy = "use fewer groups, or more arms"
+    if different < groups:
+        refuse("groups", groups, f"at most {different:,}, the different tastes", remedy)
+    best: tuple[float, np.ndarray] | None = None
+    for start in range(_STARTS):
+        try:
+            place = _steady(points, groups, np.random.default_rng([seed, start]))
+        except ClusterError:  # a cluster has lost all its points
+            continue
+        sizes = np.bincount(place, minlength=groups)
+        if (sizes == 0).any():
+            continue
+        totals = np.stack([np.bincount(place, each, groups) for each in points.T], axis=1)
+        apart = float(((points - (totals / sizes[:, None])[place]) ** 2).sum())
+        # Results that differ only by rounding tie, and the first start wins.
+        if best is None or apart < best[0] * (1 - 1e-9):
+            best = apart, place
+    if best is None:
+        refuse("groups", groups, "a number of groups that all have members", remedy)
+    return best[1]
+
+
+def _steady(points: np.ndarray, groups: int, rng: np.random.Generator) -> np.ndarray:
+    """Returns the cluster of each point once no point changes, or after the most steps."""
+    centres, place = kmeans2(points, groups, 1, minit="++", missing="raise", rng=rng)
+    for _ in range(_STEPS - 1):
+        before = place
+        centres, place = kmeans2(points, centres, 1, minit="matrix", missing="raise")
+        if (place == before).all():
+            break
+    return np.asarray(place, np.int64)
