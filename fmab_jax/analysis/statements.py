@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import html
 import importlib
-import json
 import math
 import re
 from abc import ABC, abstractmethod
@@ -28,6 +27,7 @@ from fmab_jax.algorithms.base import Algorithm, algorithms_in, known, modules
 from fmab_jax.analysis import words
 from fmab_jax.analysis.bands import fieller, student_quantile
 from fmab_jax.errors import Refusal, real, refuse
+from fmab_jax.run.attributes import said
 
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
@@ -84,9 +84,9 @@ def leak_of(data: xr.Dataset) -> tuple[float, str]:
     Args:
         data: A result of one configuration, or a row of its table of final values.
     """
-    said: Any = data.attrs.get("epsilon_message", math.nan)
+    stated: Any = data.attrs.get("epsilon_message", math.nan)
     if "epsilon_message" in data.coords and not data.coords["epsilon_message"].ndim:
-        said = data.coords["epsilon_message"].values.item()
+        stated = data.coords["epsilon_message"].values.item()
     rows = _own_rows(data)
     if not rows:
         return math.nan, ""
@@ -100,7 +100,7 @@ def leak_of(data: xr.Dataset) -> tuple[float, str]:
     worst = max(told, key=most)
     leaks = {math.inf if epsilon is None else float(epsilon) for epsilon, _ in worst["leaks"]}
     if len(leaks) > 1:  # of several configurations, whose epsilon their own coordinate says
-        leak = math.inf if said == "none" else _number(said)
+        leak = math.inf if stated == "none" else _number(stated)
         leaks = {max(leak, min(leaks))}
     return leaks.pop(), str(worst["what"])
 
@@ -117,7 +117,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
-    rows = json.loads(data.attrs.get("ledger") or "[]")
+    rows = said(data, "ledger")
     labels = _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
         owner = _owner(_algorithm(data))
@@ -136,8 +136,8 @@ def _labels(data: xr.Dataset) -> dict[str, Any]:
 def _algorithm(data: xr.Dataset) -> str:
     """Returns the name of the algorithm that was swept; its label stands for what was stated."""
     label = _labels(data).get("algorithm", "")
-    labels = json.loads(data.attrs.get("labels") or "{}").get("algorithm", [])
-    stated = json.loads(data.attrs.get("study") or "{}").get("algorithm")
+    labels = said(data, "labels").get("algorithm", [])
+    stated = said(data, "study").get("algorithm")
     if label in labels and isinstance(stated, list) and len(stated) == len(labels):
         own = stated[labels.index(label)]
         return str(own.get("algorithm", "")) if isinstance(own, dict) else str(own)
