@@ -136,7 +136,14 @@ def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
 
 
 def test_nothing_temporary_is_left_by_an_error(tmp_path: Path) -> None:
-    """Would catch half a file that stays behind where the name cannot be taken."""
+    """Would catch half a file that stays behind, or an old one lost, where writing breaks off or
+    the name cannot be taken."""
+    (tmp_path / "x").write_text("old")
+    with pytest.raises(RuntimeError), whole_file(tmp_path / "x") as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert (tmp_path / "x").read_text() == "old" and os.listdir(tmp_path) == ["x"]
+    (tmp_path / "x").unlink()
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError) as caught, whole_file(tmp_path / "folder") as temporary:
         temporary.write_text("half")
