@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ import xarray as xr
 
 from fmab_jax.algorithms.base import Algorithm, algorithms_in, known, modules
 from fmab_jax.errors import Refusal, refuse
+from fmab_jax.run.attributes import said
 
 NOTHING = "nothing is told"
 """The view of a run in which nobody tells anybody anything."""
@@ -102,7 +102,7 @@ def _own_rows(data: xr.Dataset) -> list[Mapping[str, Any]]:
 
     A sweep has one ledger: its rows name their algorithm, and the swept values that they are about.
     """
-    rows = json.loads(data.attrs.get("ledger") or "[]")
+    rows = said(data, "ledger")
     labels = _labels(data)
     if len({row.get("title", "") for row in rows}) > 1:
         owner = _owner(_algorithm(data))
@@ -121,8 +121,8 @@ def _labels(data: xr.Dataset) -> dict[str, Any]:
 def _algorithm(data: xr.Dataset) -> str:
     """Returns the name of the algorithm that was swept; its label stands for what was stated."""
     label = _labels(data).get("algorithm", "")
-    labels = json.loads(data.attrs.get("labels") or "{}").get("algorithm", [])
-    stated = json.loads(data.attrs.get("study") or "{}").get("algorithm")
+    labels = said(data, "labels").get("algorithm", [])
+    stated = said(data, "study").get("algorithm")
     if label in labels and isinstance(stated, list) and len(stated) == len(labels):
         own = stated[labels.index(label)]
         return str(own.get("algorithm", "")) if isinstance(own, dict) else str(own)

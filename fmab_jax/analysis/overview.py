@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from fmab_jax.analysis import costs, privacy
 from fmab_jax.analysis.tables import asked_numbers, final_table
 from fmab_jax.analysis.words import facts, label_text, short
 from fmab_jax.errors import flag, number_of, refuse
+from fmab_jax.run.attributes import said
 
 FORMATS = ("text", "latex", "html", "markdown", "csv")
 """How a table can be written; "text" is for terminals."""
@@ -333,7 +333,7 @@ def _differ(table: xr.Dataset, data: xr.Dataset) -> Any:
         numbers = [number_of(str(label)) for label in table.spread.values.reshape(-1).tolist()]
         return table.spread.copy(data=np.reshape([n != 0 for n in numbers], table.spread.shape))
     fixed = "means" in data and data["means"].sizes.get("row", 1) > 1
-    return fixed or "spread" in json.loads(table.attrs.get("settings", "{}"))
+    return fixed or "spread" in said(table, "settings")
 
 
 def _scalars(table: xr.Dataset) -> list[str]:
@@ -406,7 +406,7 @@ def _legend(table: xr.Dataset, share: str) -> str:
 
 def _rating_points(table: xr.Dataset) -> str:
     """Says what a regret of 1 is where rewards are ratings, which are scaled to [0, 1]."""
-    law = json.loads(table.attrs.get("settings", "{}")).get("rewards", "")
+    law = said(table, "settings").get("rewards", "")
     levels = law.removeprefix("ratings ").split(", ")
     low, high = number_of(levels[0]), number_of(levels[-1])
     if not law.startswith("ratings ") or low is None or high is None:

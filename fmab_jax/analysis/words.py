@@ -7,13 +7,14 @@ Nothing here knows a parameter by name: a dimension's coordinate carries its wor
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import xarray as xr
+
+from fmab_jax.run.attributes import said
 
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Letters of one fact, or of one label.
@@ -108,9 +109,9 @@ def plain(coordinate: xr.DataArray) -> str:
 def grouped(words: Mapping[str, Any]) -> dict[Any, str]:
     """Returns, by what is said of some labels, these labels."""
     found: dict[Any, list[str]] = {}
-    for label, said in words.items():
-        found.setdefault(said, []).append(label)
-    return {said: " / ".join(labels) for said, labels in found.items()}
+    for label, told in words.items():
+        found.setdefault(told, []).append(label)
+    return {told: " / ".join(labels) for told, labels in found.items()}
 
 
 def privacy(epsilon: Any) -> str:
@@ -121,10 +122,9 @@ def privacy(epsilon: Any) -> str:
 
 def _covered(data: xr.Dataset) -> bool:
     """Tells whether an epsilon covers something that is sent, if a ledger says so."""
-    rows = json.loads(data.attrs.get("ledger", "null"))
-    return rows is None or any(
+    return "ledger" not in data.attrs or any(
         row["what"] != "actions" and any(each is not None for each, _ in row["leaks"])
-        for row in rows
+        for row in said(data, "ledger")
     )
 
 
@@ -178,9 +178,9 @@ def _settings(data: xr.Dataset) -> tuple[dict[str, str], str, list[str]]:
     Words that differ between the algorithms, or the problems, that are left stand in brackets after
     their owner: "CDP-MAB, DDP-MAB (ring)". Of a title that all have there is none, "".
     """
-    settings = json.loads(data.attrs.get("settings", "{}"))
+    settings = said(data, "settings")
     titles, others = "", []
-    for dim, by_label in json.loads(data.attrs.get("settings_by", "{}")).items():
+    for dim, by_label in said(data, "settings_by").items():
         labels = [str(each) for each in data[dim].values.reshape(-1)] if dim in data.coords else []
         left = {each: dict(by_label[each]) for each in labels if each in by_label} or by_label
         for name in dict.fromkeys(name for own in left.values() for name in own):

@@ -114,15 +114,14 @@ def arms_of(path: str, data: xr.Dataset) -> tuple[str, ...] | None:
     Raises:
         Refusal: If the results were run on another table, or do not keep what each seed plays.
     """
-    import json
-
     from fmab_jax.core import tables
     from fmab_jax.core.problems import Problem
+    from fmab_jax.run.attributes import said
 
     names = tables.read(path).arm_labels
     if names is None:
         return None
-    ran = json.loads(data.attrs.get("settings", "{}")).get("means")
+    ran = said(data, "settings").get("means")
     if Problem.from_file(path).settings().get("means") != ran:
         remedy = "give the file that they were run on, as --means"
         raise Refusal("means", path, "the table of ratings of these results", remedy)

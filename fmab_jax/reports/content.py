@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from fmab_jax.analysis.tables import final_table
 from fmab_jax.errors import refuse
 from fmab_jax.plots import captions
 from fmab_jax.reports.again import Again, again, described
+from fmab_jax.run.attributes import said
 
 MOST_CELLS = 1000
 """Configurations of one report."""
@@ -508,7 +508,7 @@ def _settings(
     rows: list[tuple[str, str]] = []
     owners: dict[str, Any] = {}
     for source in sources:
-        study = json.loads(source.data.attrs.get("study", "{}"))
+        study = said(source.data, "study")
         names = study.get("algorithm", source.data.attrs.get("algorithm", ""))
         for name in names if isinstance(names, list) else str(names).split(", "):
             if name in (every := base.known()):
@@ -543,7 +543,7 @@ def versions(data: xr.Dataset) -> list[tuple[str, str]]:
 
 def stated(data: xr.Dataset) -> int:
     """Returns how many configurations the study of some results has, selected or not."""
-    study = json.loads(data.attrs.get("study", "{}"))
+    study = said(data, "study")
     return math.prod(len(study[name]) for name in study.get("axes", ()) if name in study)
 
 

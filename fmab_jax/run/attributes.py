@@ -1,223 +1,183 @@
 """What the attributes of a result must hold; a right digest says nothing about their content.
 
 `fault` finds what a forged file has made of them. Whatever passes can be put into words, tables and
-commands without surprises. The checks that it is made of serve other records as well.
+commands without surprises. The forms of a ledger and of a study serve a store's records as well.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict, TypeVar
 
+import msgspec
 import numpy as np
 import xarray as xr
+from msgspec import Meta
 
 from fmab_jax.core.exchanges.table import AGENTS_MAX
-
-Check = Callable[[Any], bool]
+from fmab_jax.run.resources import MAX_SEEDS
 
 LONGEST = 1000
 """Letters of a heading."""
 
-_MOST = 2**63 - 1
+T = TypeVar("T")
+Some = Annotated[list[T], Meta(min_length=1)]
+Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Number = Annotated[float, Meta(ge=-1e308, le=1e308)]
+Amount = Annotated[float, Meta(ge=0)]  # or infinity
+Share = Annotated[float, Meta(gt=0, lt=1)]
+Title = Annotated[str, Meta(max_length=LONGEST)]
+_Swept: TypeAlias = T | Some[T]
+_Table = str | list[Number | list[Number | list[Number]]]  # or the digest that stands for it
 
 
-def whole(low: int, high: int = _MOST) -> Check:
-    """Returns what tells whether a value is a whole number in a range."""
-    return lambda value: type(value) is int and low <= value <= high
+class Row(TypedDict):
+    """A row of a privacy ledger."""
+
+    who: str
+    what: str
+    why: str
+    source: str
+    leaks: Some[tuple[Amount | None, Annotated[int, Meta(ge=0, le=AGENTS_MAX)]]]
+    title: NotRequired[str]
+    where: NotRequired[str]
+    law: NotRequired[str]
+    fixed: NotRequired[bool | None]
+    waits: NotRequired[bool]
 
 
-def listed(check: Check, low: int = 0, high: int = 2**31) -> Check:
-    """Returns what tells whether a value is a list, so long, of such items."""
-    return lambda value: (
-        isinstance(value, list) and low <= len(value) <= high and all(map(check, value))
-    )
+class Until(TypedDict):
+    """The precision until which seeds are added."""
+
+    relative: Number
+    level: Share
+    max_seeds: Annotated[int, Meta(ge=1, le=MAX_SEEDS)]
 
 
-def optional(check: Check) -> Check:
-    """Returns what lets None pass as well."""
-    return lambda value: value is None or check(value)
+class _Law(TypedDict):
+    law: str
 
 
-def either(*checks: Check) -> Check:
-    """Returns what tells whether one of several holds."""
-    return lambda value: any(check(value) for check in checks)
+class _Problem(TypedDict):
+    rewards: _Law
+    agents: NotRequired[Count]
+    arms: NotRequired[Count]
+    spread: NotRequired[Number]
+    instance_gap: NotRequired[Number | None]
+    fixed_instance: NotRequired[Whole | None]
+    means: NotRequired[_Table]
+    probabilities: NotRequired[_Table]
 
 
-def text(value: Any) -> bool:
-    """Tells whether a value is a text."""
-    return isinstance(value, str)
+class Study(TypedDict):
+    """The description of a study; `unswept` checks that lists are what its axes have."""
+
+    axes: list[str]
+    algorithm: _Swept[str]
+    problem: _Swept[str | _Problem]
+    root_seed: Whole
+    agents: NotRequired[_Swept[Count]]
+    arms: NotRequired[_Swept[Count]]
+    spread: NotRequired[_Swept[Number]]
+    instance_gap: NotRequired[_Swept[Number | None]]
+    fixed_instance: NotRequired[_Swept[Whole | None]]
+    horizon: NotRequired[_Swept[Count]]
+    rewards: NotRequired[_Swept[_Law]]
+    times: NotRequired[_Swept[Number]]
+    seeds: NotRequired[Count]
+    spacing: NotRequired[str]
+    sum_agents: NotRequired[bool]
+    keep: NotRequired[str]
+    until: NotRequired[Until | None]
+    outputs: NotRequired[Some[str]]
+    listed: NotRequired[str]
 
 
-def title(value: Any) -> bool:
-    """Tells whether a value is a text that fits into a heading."""
-    return text(value) and len(value) <= LONGEST
-
-
-def number(value: Any) -> bool:
-    """Tells whether a value is a finite number that a float holds."""
-    return type(value) in (int, float) and -1e308 <= value <= 1e308
-
-
-def amount(value: Any) -> bool:
-    """Tells whether a value is a number in [0, infinity]."""
-    return type(value) in (int, float) and (0 <= value <= 1e308 or value == math.inf)
-
-
-def share(value: Any) -> bool:
-    """Tells whether a value is a number between 0 and 1."""
-    return number(value) and 0 < value < 1
-
-
-def flag(value: Any) -> bool:
-    """Tells whether a value is a truth value."""
-    return isinstance(value, bool)
-
-
-def plain(value: Any) -> bool:
-    """Tells whether a value is a text, a number, a truth value or None."""
-    return value is None or text(value) or number(value) or flag(value)
-
-
-def by_text(check: Check, low: int = 0) -> Check:
-    """Returns what tells whether a value is an object of such values."""
-    return lambda value: (
-        isinstance(value, dict)
-        and len(value) >= low
-        and all(map(text, value))
-        and all(map(check, value.values()))
-    )
-
-
-def record(fields: Mapping[str, Check], others: Mapping[str, Check] | None = None) -> Check:
-    """Returns what tells whether a value is an object with these fields, and perhaps others."""
-    return lambda value: (
-        isinstance(value, dict)
-        and missing(value, fields) is None
-        and all(check(value[name]) for name, check in (others or {}).items() if name in value)
-    )
-
-
-def missing(value: Mapping[str, Any], fields: Mapping[str, Check]) -> str | None:
-    """Returns the first field that is not there or is something else."""
-    return next((n for n, check in fields.items() if n not in value or not check(value[n])), None)
-
-
-def in_json(check: Check) -> Check:
-    """Returns what tells whether a text is JSON of something."""
-
-    def holds(value: Any) -> bool:
-        try:
-            return text(value) and check(json.loads(value))
-        except (ValueError, RecursionError):
-            return False
-
-    return holds
-
-
-def _leak(value: Any) -> bool:
-    pair = isinstance(value, list) and len(value) == 2
-    return pair and optional(amount)(value[0]) and whole(0, AGENTS_MAX)(value[1])
-
-
-_ROW = {name: text for name in ("who", "what", "why", "source")} | {"leaks": listed(_leak, 1)}
-_ROW_MAY = {"title": text, "where": text, "law": text, "fixed": optional(flag), "waits": flag}
-
-
-def ledger_rows(value: Any) -> bool:
-    """Tells whether a value is the rows of a ledger; of several algorithms all have a title."""
-    return listed(record(_ROW, _ROW_MAY), 1)(value) and len({"title" in row for row in value}) == 1
-
-
-def _array(value: Any) -> bool:
-    """Tells whether a value is an array of numbers, or the digest that stands for one."""
-    if text(value):
-        return True
-    try:
-        return isinstance(value, list) and np.asarray(value).dtype.kind in "iuf"
-    except (ValueError, OverflowError):  # rows of different lengths
-        return False
-
-
-_SIZES = {"agents": whole(1), "arms": whole(1)}
-_DRAWN = {"spread": number, "instance_gap": optional(number), "fixed_instance": optional(whole(0))}
-_PROBLEM = record(
-    {"rewards": record({"law": text})},
-    {**_SIZES, **_DRAWN, "means": _array, "probabilities": _array},
-)
-_UNTIL = record({"relative": number, "level": share, "max_seeds": whole(1)})
-_SHARED = {
-    "axes": listed(text),
-    "algorithm": either(text, listed(text, 1)),
-    "problem": either(text, _PROBLEM, listed(either(text, _PROBLEM), 1)),
-    "root_seed": whole(0),
+_FORMS: dict[str, Any] = {
+    **dict.fromkeys(("agents", "arms", "horizon", "reporting"), Count),
+    **dict.fromkeys(("wait", "root_seed", "looks"), Whole),
+    **dict.fromkeys(("epsilon", "epsilon_message"), Amount),
+    **dict.fromkeys(("look_level", "until_level"), Share),
+    **dict.fromkeys(("algorithm", "title", "keep", "study_hash", "device"), Title),
 }
-# What may be swept is a list then.
-_SWEPT = {**_SIZES, **_DRAWN, "horizon": whole(1), "rewards": record({"law": text})}
-_OTHERS = {
-    **{name: either(check, listed(check, 1)) for name, check in _SWEPT.items()},
-    **{"seeds": whole(1), "spacing": text, "sum_agents": flag, "keep": text},
-    **{"times": either(number, listed(number, 1)), "until": optional(_UNTIL)},
-    **{"outputs": listed(text, 1), "listed": text},
+_IN_JSON: dict[str, Any] = {
+    "settings": dict[str, str],
+    "settings_by": dict[str, dict[str, dict[str, str]]],
+    "labels": dict[str, list[str | bool | Number | None]],
+    "ledger": list[Row],
+    "study": Study,
 }
-
-
-def study(value: Any) -> bool:
-    """Tells whether a value is the description of a study: lists are what its axes have."""
-    if not record(_SHARED, _OTHERS)(value):
-        return False
-    axes = value["axes"]
-    alone = {name for name in _SWEPT if isinstance(value.get(name), list)} <= {*axes}
-    return alone and all(isinstance(value.get(name, []), list) for name in axes)
-
-
-_ATTRIBUTES: dict[str, Check] = {
-    **{name: whole(1) for name in ("agents", "arms", "horizon", "reporting")},
-    **{name: whole(0) for name in ("wait", "root_seed", "looks")},
-    **{name: amount for name in ("epsilon", "epsilon_message")},
-    **{name: share for name in ("look_level", "until_level")},
-    **{name: title for name in ("algorithm", "title")},
-    **{name: title for name in ("keep", "study_hash", "device")},
-    **{"settings": in_json(by_text(text)), "settings_by": in_json(by_text(by_text(by_text(text))))},
-    **{
-        "labels": in_json(by_text(listed(plain))),
-        "ledger": in_json(either(ledger_rows, lambda value: value == [])),
-    },
-    **{"study": in_json(study)},
-}
+_SWEPT = {"agents", "arms", "spread", "instance_gap", "fixed_instance", "horizon", "rewards"}
 # Of coordinates and series.
 _WORDS = ("long_name", "units", "symbol", "none")
+_PATH = re.compile(r"missing required field `(\w+)`|`\$\.?(.*)`$")
+
+
+def misfit(value: Any, form: Any) -> str | None:
+    """Returns the path of the first field that is missing or something else, or None.
+
+    Args:
+        value: As JSON has it.
+        form: Its type; fields that this does not have are not looked at.
+    """
+    try:
+        msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        found = _PATH.findall(str(error).replace("[...]", ""))
+        return ".".join(name or path for name, path in reversed(found))
+    return None
+
+
+def alike(ledger: Sequence[Mapping[str, Any]]) -> bool:
+    """Tells whether rows of several algorithms all have a title, those of one none."""
+    return len({"title" in row for row in ledger}) <= 1
+
+
+def unswept(study: Mapping[str, Any]) -> str | None:
+    """Returns what is a list in a study and no axis, or an axis and no list, or None."""
+    axes = {*study["axes"]}
+    lists = {name for name, value in study.items() if isinstance(value, list)}
+    wrong = (lists & _SWEPT - axes) | (axes & {*study} - lists)
+    return min(wrong, default=None)
 
 
 def fault(data: xr.Dataset) -> str | None:
-    """Returns the name of an attribute that no result of this package has like that, or None.
+    """Returns the path of an attribute that no result of this package has like that, or None.
 
     Args:
         data: Read from a file; attributes that the package does not know are not looked at.
     """
-    found = {str(name): _python(value) for name, value in data.attrs.items()}
-    known = {name: check for name, check in _ATTRIBUTES.items() if name in found}
-    known |= {name: title for name in found if name.endswith("_version")}
-    if (name := missing(found, known)) is not None:
-        return name
-    for variable, values in data.variables.items():
-        for name in _WORDS:
-            if name in values.attrs and not title(values.attrs[name]):
-                return f"{variable}.{name}"
-    if {"labels", "study"} <= {*found}:
-        stated = json.loads(found["study"])
-        for name, labels in json.loads(found["labels"]).items():
-            # Each label stands for a value.
-            if isinstance(stated.get(name), list) and len(stated[name]) != len(labels):
-                return "labels"
+    words = {
+        f"{variable}.{word}": values.attrs.get(word, "")
+        for variable, values in data.variables.items()
+        for word in _WORDS
+    }
+    said: dict[str, Any] = {"ledger": [], "study": {"axes": []}, "labels": {}}
+    for name, value in {**data.attrs, **words}.items():
+        form = _FORMS.get(name, Title if name in words or name.endswith("_version") else Any)
+        if isinstance(value, np.generic):
+            value = value.item()  # Files hold numbers as NumPy's.
+        if name in _IN_JSON:
+            form = _IN_JSON[name]
+            try:
+                value = said[name] = json.loads(value)
+            except (TypeError, ValueError, RecursionError):
+                return name
+        if (path := misfit(value, form)) is not None:
+            return f"{name}.{path}".rstrip(".")
+    study = said["study"]
+    if not alike(said["ledger"]):
+        return "ledger"
+    if wrong := unswept(study):
+        return f"study.{wrong}"
+    for name, labels in said["labels"].items():
+        # Each label stands for a value.
+        if isinstance(study.get(name), list) and len(study[name]) != len(labels):
+            return f"labels.{name}"
     return None
-
-
-def _python(value: Any) -> Any:
-    """Returns a number as Python's; files hold them as NumPy's."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def said(data: xr.Dataset, name: str) -> Any:

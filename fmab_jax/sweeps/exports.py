@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # Columns of a table besides the swept parameters, where all rows have the same.
 _WHAT = ("algorithm", "agents", "arms", "horizon", "epsilon")
-_ENDINGS = (".nc", ".zarr", ".csv", ".parquet")
 
 
 def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -71,18 +70,15 @@ def export(data: xr.Dataset, path: str | os.PathLike[str], *, overwrite: bool = 
     if not isinstance(data, xr.Dataset) or not {"regret", "regret_mean"} & set(data):
         refuse("data", data, "a result of simulate or sweep", "pass it unchanged")
     ending = path.suffix
-    if ending not in _ENDINGS:
-        allowed = "a name ending in " + ", ".join(_ENDINGS)
+    if ending != ".nc" and ending not in _WRITERS:
+        allowed = "a name ending in " + ", ".join([".nc", *_WRITERS])
         refuse("path", str(path), allowed, "the ending chooses the format")
     if ending != ".zarr" or not (overwrite and (path / "zarr.json").is_file()):
         refuse_taken(path, overwrite)
     if ending == ".nc":
         return save(data, path, overwrite=overwrite)
-    if ending == ".zarr":
-        return _zarr(_plain_labels(data), path)
-    if ending == ".csv":
-        return _csv(data, path)
-    return _parquet(data, path)
+    _WRITERS[ending](data, path)
+    return path
 
 
 def tidy(data: xr.Dataset) -> Iterator[pd.DataFrame]:
@@ -132,14 +128,11 @@ def csv_bytes(data: xr.Dataset) -> int:
     return round(sum(map(len, lines)) / max(1, rows) * number)
 
 
-def _plain_labels(data: xr.Dataset) -> xr.Dataset:
-    """Files have no arrays of mixed kinds."""
-    mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
-    return data.assign_coords(mixed)
-
-
-def _zarr(data: xr.Dataset, path: Path) -> Path:
+def _zarr(data: xr.Dataset, path: Path) -> None:
     _needed("zarr")
+    # Files have no arrays of mixed kinds.
+    mixed = {n: c.astype(str) for n, c in data.coords.items() if c.dtype == object}
+    data = data.assign_coords(mixed)
     remove_abandoned(path)
     temporary, old = temporary_beside(path), aside(path)
     with naming(path, temporary):
@@ -163,19 +156,17 @@ def _zarr(data: xr.Dataset, path: Path) -> Path:
             if os.path.lexists(path):
                 remove(old)
     remove_abandoned(path, replaced=True)
-    return path
 
 
-def _csv(data: xr.Dataset, path: Path) -> Path:
+def _csv(data: xr.Dataset, path: Path) -> None:
     with whole_file(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         for number, frame in enumerate(tidy(data)):
             frame.to_csv(
                 file, index=False, header=not number, lineterminator="\n", quoting=csv.QUOTE_MINIMAL
             )
-    return path
 
 
-def _parquet(data: xr.Dataset, path: Path) -> Path:
+def _parquet(data: xr.Dataset, path: Path) -> None:
     _needed("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -193,7 +184,9 @@ def _parquet(data: xr.Dataset, path: Path) -> Path:
         finally:
             if writer is not None:
                 writer.close()
-    return path
+
+
+_WRITERS = {".zarr": _zarr, ".csv": _csv, ".parquet": _parquet}
 
 
 def _needed(package: str) -> None:

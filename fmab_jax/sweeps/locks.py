@@ -109,7 +109,7 @@ def _is(file: Path, descriptor: int) -> bool:
 @contextmanager
 def _gate(file: Path) -> Iterator[None]:
     """Holds the marker beside a file; that of a dead process of this host is taken over."""
-    marker, owner = _marker(file), os.getpid()
+    marker, owner = file.with_name(f"{file.name}.pid"), os.getpid()
     gate = SoftFileLock(marker, timeout=_PATIENCE_S, thread_local=False)
     try:
         gate.acquire(poll_interval=0.01)
@@ -120,10 +120,6 @@ def _gate(file: Path) -> Iterator[None]:
     finally:
         if os.getpid() == owner:
             gate.release()
-
-
-def _marker(file: Path) -> Path:
-    return file.with_name(f"{file.name}.pid")
 
 
 def _signature(file: Path) -> str:

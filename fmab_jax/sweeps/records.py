@@ -8,30 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
+from msgspec import Meta
 
 from fmab_jax.core.outputs import Output
 from fmab_jax.core.problems import MAX_AGENTS, MAX_ARMS
 from fmab_jax.errors import refuse
-from fmab_jax.run import schema
-from fmab_jax.run.attributes import (
-    Check,
-    by_text,
-    either,
-    flag,
-    ledger_rows,
-    listed,
-    missing,
-    number,
-    optional,
-    record,
-    share,
-    study,
-    text,
-    whole,
-)
+from fmab_jax.run import attributes, schema
 from fmab_jax.run.outputs import gauges_of
 from fmab_jax.run.outputs.usual import USUAL
 from fmab_jax.run.resources import MAX_SEEDS
@@ -40,7 +25,6 @@ from fmab_jax.sweeps.store import Entry, Store
 FORMAT = 4
 """Version of run.json and of the chunks beside it."""
 
-_KEEPS = ("curves", "summary")
 _TAKEN = {"seed", "time", "time_2", "quantile", "bin", "made", "meter", "agent", "arm"}
 # What is counted of the seeds of a summary.
 _COUNTED = (
@@ -53,53 +37,51 @@ _COUNTED = (
 _FIRST = "run the sweep again into another folder, or use the package that made it"
 
 
-def _dimension(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 3 or value[0] in [*_TAKEN]:
-        return False
-    label = either(text, number, flag)
-    return text(value[0]) and listed(label, 1)(value[1]) and by_text(text, 1)(value[2])
+_Keep = Literal["curves", "summary"]
+_Versions = Annotated[dict[str, str], Meta(min_length=1)]
+_Seeds = Annotated[int, Meta(ge=0, le=MAX_SEEDS)]
 
 
-def _meter(value: Any) -> bool:
-    shape = isinstance(value, list) and len(value) == 4
-    return shape and text(value[0]) and value[1] in ("server", "peer") and flag(value[2])
+class _Cell(TypedDict):
+    hash: str
+    algorithm: str
+    agents: Annotated[int, Meta(ge=1, le=MAX_AGENTS)]
+    arms: Annotated[int, Meta(ge=1, le=MAX_ARMS)]
+    horizon: attributes.Count
+    epsilon: attributes.Number | None
+    epsilon_message: attributes.Number | None
+    reporting: attributes.Count
+    wait: attributes.Whole
+    title: str
+    settings: dict[str, str]
+    ledger: attributes.Some[attributes.Row]
+    links: dict[str, attributes.Whole]
+    vectors: attributes.Whole
+    numbers: attributes.Whole
+    grid: attributes.Whole
+    slots: attributes.Count
+    number_bits: NotRequired[attributes.Count]
 
 
-_CELL = {
-    "hash": text,
-    "algorithm": text,
-    "agents": whole(1, MAX_AGENTS),
-    "arms": whole(1, MAX_ARMS),
-    "horizon": whole(1),
-    "epsilon": optional(number),
-    "epsilon_message": optional(number),
-    "reporting": whole(1),
-    "wait": whole(0),
-    "title": text,
-    "settings": by_text(text),
-    "ledger": ledger_rows,
-    "links": lambda value: (
-        isinstance(value, dict) and all(map(text, value)) and all(map(whole(0), value.values()))
-    ),
-    "vectors": whole(0),
-    "numbers": whole(0),
-    "grid": whole(0),
-    "slots": whole(1),
-}
-_UNTIL = {"relative": number, "level": share, "max_seeds": whole(1, MAX_SEEDS)}
-_HEADER = {
-    "hash": text,
-    "study": study,
-    "made_by": by_text(text, 1),
-    "dims": listed(_dimension),
-    "meters": listed(_meter),
-    "keep": lambda value: value in _KEEPS,
-    "seeds": whole(1, MAX_SEEDS),
-    "until": optional(record(_UNTIL)),
-    "look_level": optional(share),
-    "cells": listed(record(_CELL), 1),
-    "grids": listed(listed(whole(1), 1), 1),
-}
+class _Header(TypedDict):
+    hash: str
+    study: attributes.Study
+    made_by: _Versions
+    dims: list[tuple[str, attributes.Some[str | bool | attributes.Number], _Versions]]
+    meters: list[tuple[str, Literal["server", "peer"], bool, Any]]
+    keep: _Keep
+    seeds: Annotated[int, Meta(ge=1, le=MAX_SEEDS)]
+    until: attributes.Until | None
+    look_level: attributes.Share | None
+    cells: attributes.Some[_Cell]
+    grids: list[attributes.Some[attributes.Count]]
+
+
+class _Facts(TypedDict):
+    cells: attributes.Some[str]
+    seeds: tuple[_Seeds, _Seeds]
+    keep: _Keep
+    made_by: _Versions
 
 
 def header_in(store: Store) -> dict[str, Any] | None:
@@ -117,12 +99,7 @@ def header_in(store: Store) -> dict[str, Any] | None:
         version = f"of format {number}" if number > 1 else "of the first version"
         remedy = "use the newer package that made it" if number > FORMAT else _FIRST
         refuse("store", str(store.path), f"of format {FORMAT}", f"it is {version}: {remedy}")
-    wrong = missing(header, _HEADER) or _contradiction(header)
-    if wrong is None and header["study"].get("outputs"):
-        # Outputs are made of it.
-        bits = {"number_bits": whole(1)}
-        wrong = next((n for each in header["cells"] if (n := missing(each, bits))), None)
-    if wrong is not None:
+    if wrong := attributes.misfit(header, _Header) or _contradiction(header):
         reason = f"its run.json has no proper {wrong!r}: put a good copy back"
         refuse("store", str(store.path), "a store", reason)
     return header
@@ -131,8 +108,10 @@ def header_in(store: Store) -> dict[str, Any] | None:
 def _contradiction(header: Mapping[str, Any]) -> str | None:
     """Returns a field that does not go with the others."""
     names = [name for name, _, _ in header["dims"]]
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) or _TAKEN & {*names}:
         return "dims"
+    if wrong := attributes.unswept(header["study"]):
+        return f"study.{wrong}"
     grids, cells = header["grids"], header["cells"]
     if len(cells) != math.prod(len(labels) for _, labels, _ in header["dims"]):
         return "cells"
@@ -141,6 +120,11 @@ def _contradiction(header: Mapping[str, Any]) -> str | None:
             return "links"
         if cell["grid"] >= len(grids) or cell["slots"] > len(grids[cell["grid"]]):
             return "grid"
+        if not attributes.alike(cell["ledger"]):
+            return "ledger"
+        # Outputs are made of it.
+        if header["study"].get("outputs") and "number_bits" not in cell:
+            return "number_bits"
     if header["until"] is not None and header["keep"] != "summary":
         return "until"
     return "look_level" if (header["look_level"] is None) != (header["until"] is None) else None
@@ -148,13 +132,7 @@ def _contradiction(header: Mapping[str, Any]) -> str | None:
 
 def fit(facts: Mapping[str, Any]) -> bool:
     """Returns whether these are the facts of a chunk: cells, seeds, what is kept, versions."""
-    fields: dict[str, Check] = {
-        "cells": listed(text, 1),
-        "seeds": listed(whole(0, MAX_SEEDS), 2, 2),
-        "keep": lambda value: value in _KEEPS,
-        "made_by": by_text(text, 1),
-    }
-    return missing(facts, fields) is None and facts["seeds"][0] < facts["seeds"][1]
+    return attributes.misfit(facts, _Facts) is None and facts["seeds"][0] < facts["seeds"][1]
 
 
 def fault(

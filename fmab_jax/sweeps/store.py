@@ -20,9 +20,11 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from fmab_jax.errors import Damaged, refuse
 from fmab_jax.files import (
@@ -37,7 +39,6 @@ from fmab_jax.files import (
 from fmab_jax.sweeps.locks import locked
 
 _CHUNK = re.compile(r"[0-9a-f]{32}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _WRITER = re.compile(r"[a-z0-9-]{1,64}")
 _MANIFEST = re.compile(r"manifest-[a-z0-9-]+\.jsonl")
 _OURS = re.compile(
@@ -70,9 +71,9 @@ class Entry(NamedTuple):
         facts: Whatever the caller gave, as JSON returns it.
     """
 
-    chunk: str
-    size: int
-    sha256: str
+    chunk: Annotated[str, Meta(pattern=rf"\A{_CHUNK.pattern}\Z")]
+    size: Annotated[int, Meta(ge=0)]
+    sha256: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
     facts: dict[str, Any]
 
 
@@ -369,17 +370,9 @@ class Store:
 
 
 def _entry(record: Mapping[str, Any]) -> Entry | None:
-    chunk, size, digest, facts = (record.get(name) for name in Entry._fields)
-    right = (
-        isinstance(chunk, str)
-        and _CHUNK.fullmatch(chunk)
-        and type(size) is int
-        and size >= 0
-        and isinstance(digest, str)
-        and _SHA256.fullmatch(digest)
-        and isinstance(facts, dict)
-    )
-    return Entry(chunk, size, digest, facts) if right else None  # type: ignore[arg-type]
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert([record.get(name) for name in Entry._fields], Entry)
+    return None
 
 
 def _seal(record: Mapping[str, Any], field: str) -> bytes:

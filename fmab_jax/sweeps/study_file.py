@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,7 +49,6 @@ _TOP = (
     *("outputs", "parameters", "problem", "until"),
 )
 _TABLES = ("parameters", "problem", "until")
-_UNTIL = tuple(Precision._fields)
 
 
 def read_study(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -133,7 +132,7 @@ def _keys(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     for name in _items(named_) if isinstance(named_, (list, Mapping)) else [named_]:
         own = {**parameters_of(named(name)), **own}
     problem = {**parameters_of(Drawn), "means": None}
-    return {"parameters": own, "problem": problem, "until": dict.fromkeys(_UNTIL)}
+    return {"parameters": own, "problem": problem, "until": dict.fromkeys(Precision._fields)}
 
 
 def study_of(document: Mapping[str, Any]) -> Study:
@@ -202,16 +201,13 @@ def _refuse_unknown(
     table: Mapping[str, Any], where: str, known: Mapping[str, tuple[str, ...]]
 ) -> None:
     for name in table:
-        keys = known[where]
-        if name in keys:
+        if name in (keys := known[where]):
             continue
-        elsewhere = [f"under [{other}]" for other in _TABLES if name in known[other]]
+        remedy = did_you_mean(name, keys, f"choose from {', '.join(keys)}", str)
         if name in _TOP and name not in _TABLES:
-            elsewhere = ["at the top, above all tables"]
-        if elsewhere:
+            remedy = "it belongs at the top, above all tables"
+        elif elsewhere := [f"under [{other}]" for other in _TABLES if name in known[other]]:
             remedy = f"it belongs {' or '.join(elsewhere)}"
-        else:
-            remedy = did_you_mean(name, keys, f"choose from {', '.join(keys)}", str)
         shown = name if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) else repr(name[:40])
         prefix = f"{where}." if where else ""
         refuse(f"{prefix}{shown}", table[name], "left out: there is no such key", remedy)
@@ -219,21 +215,26 @@ def _refuse_unknown(
 
 def _read(parameter: Parameter | None, value: Any) -> Any:
     """Reads a value as the command line does: "none" may be None, and 1e6 is a whole number."""
-    if isinstance(value, list):
-        return [_read(parameter, item) for item in value]
-    if isinstance(value, Mapping):
-        return {label: _read(parameter, item) for label, item in value.items()}
-    # Beyond that a float is written shorter than its digits.
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e18:
-        return int(value)
     optional = parameter is not None and parameter.kind.none is not None
-    return None if optional and value == "none" else value
+
+    def read(item: Any) -> Any:
+        # Beyond that a float is written shorter than its digits.
+        if isinstance(item, float) and item.is_integer() and abs(item) < 1e18:
+            return int(item)
+        return None if optional and item == "none" else item
+
+    return _each(read, value)
 
 
 def _without_none(value: Any) -> Any:
     """TOML has no null: "none" is None."""
+    return _each(lambda item: "none" if item is None else item, value)
+
+
+def _each(change: Callable[[Any], Any], value: Any) -> Any:
+    """Changes what is in lists and tables, however deep."""
     if isinstance(value, Mapping):
-        return {name: _without_none(item) for name, item in value.items()}
+        return {name: _each(change, item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_none(item) for item in value]
-    return "none" if value is None else value
+        return [_each(change, item) for item in value]
+    return change(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -533,24 +534,26 @@ def test_workers_join_before_and_during_a_sweep(tmp_path, whole):
         assert files(tmp_path / "run") == files(whole)
 
 
+def joins_late(stack, client, folder):
+    """Starts a third worker, whose packages are those of a folder."""
+    words = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
+    late = subprocess.Popen(
+        [*words, "--nthreads", "1", "--no-dashboard", "--no-nanny"], cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    stack.enter_context(late)
+    stack.callback(late.terminate)
+    client.wait_for_workers(3)
+    time.sleep(2 * clusters._POLL_S)
+
+
 @pytest.mark.slow
 def test_a_late_worker_without_the_package_is_named(tmp_path, client):
     """Would catch a worker that dies of every task, and takes its colleagues' chunks with it."""
     (tmp_path / "fmab_jax.py").write_text("raise ImportError('none here')\n")
-    words = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
     with contextlib.ExitStack() as stack:
-
-        def join():
-            late = subprocess.Popen(
-                [*words, "--nthreads", "1", "--no-dashboard", "--no-nanny"], cwd=tmp_path,
-                env=os.environ | {"PYTHONPATH": str(tmp_path)},
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            stack.enter_context(late)
-            stack.callback(late.terminate)
-            client.wait_for_workers(3)
-            time.sleep(2 * clusters._POLL_S)
-
+        join = functools.partial(joins_late, stack, client, tmp_path)
         with pytest.raises(ValueError, match=r"^worker tcp://.*: cannot run this package .*none"):
             swept(tmp_path / "run", teller=Told(2, join), chunk=4, client=client)
     assert len(files(tmp_path / "run")) >= 2
@@ -568,20 +571,8 @@ def test_a_late_worker_of_another_version_is_named(tmp_path, client):
     shutil.copytree(package, tmp_path / "fmab_jax", ignore=shutil.ignore_patterns("__pycache__"))
     init = tmp_path / "fmab_jax/__init__.py"
     init.write_text(init.read_text().replace(f'"{fmab.__version__}"', '"0.0.9"'))
-    words = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
     with contextlib.ExitStack() as stack:
-
-        def join():
-            late = subprocess.Popen(
-                [*words, "--nthreads", "1", "--no-dashboard", "--no-nanny"], cwd=tmp_path,
-                env=os.environ | {"PYTHONPATH": str(tmp_path)},
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            stack.enter_context(late)
-            stack.callback(late.terminate)
-            client.wait_for_workers(3)
-            time.sleep(2 * clusters._POLL_S)
-
+        join = functools.partial(joins_late, stack, client, tmp_path)
         line = (
             rf"^worker tcp://.*: fmab_jax is 0\.0\.9 .*, and this process's is {fmab.__version__} "
         )

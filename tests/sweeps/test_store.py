@@ -417,12 +417,14 @@ def test_hostile_names_are_refused(tmp_path, name):
 
 
 def test_only_a_store_is_opened(tmp_path):
-    """Would catch a folder of other things that is written into, and a traceback for a bad path."""
+    """Would catch a folder of other things that is written into, a traceback for a bad path, and a
+    new folder that a file manager has looked into, refused."""
     (tmp_path / "file").write_text("")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("")
     (tmp_path / "other" / "chunks").mkdir()
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".DS_Store").write_text("")
     for create in (False, True):
         bad = ["file", "file/below", "other", "a\0b", "a" * 300]
         for name in [*bad, *([] if create else ["empty", "missing"])]:
@@ -430,7 +432,7 @@ def test_only_a_store_is_opened(tmp_path):
                 Store(tmp_path / name, create=create)
             assert "\n" not in str(caught.value)
     assert sorted(os.listdir(tmp_path / "other")) == ["chunks", "thesis.tex"]
-    assert os.listdir(tmp_path / "empty") == []
+    assert os.listdir(tmp_path / "empty") == [".DS_Store"]
     for name in ("empty", "missing/below", "CON"):
         path = Store(tmp_path / name, create=True).path
         assert Store(path, create=True).entries() == Store(path).entries() == ([], [])
@@ -438,20 +440,6 @@ def test_only_a_store_is_opened(tmp_path):
     filled(tmp_path / "run", CHUNKS[:1])
     (tmp_path / "run" / "figure.png").write_text("")
     assert len(Store(tmp_path / "run").entries()[0]) == 1
-
-
-def test_hidden_files_make_no_folder_of_other_things(tmp_path):
-    """Would catch a new folder that a file manager has looked into, refused."""
-    path = tmp_path / "run"
-    path.mkdir()
-    for name in (".DS_Store", ".directory"):
-        (path / name).write_text("")
-    with pytest.raises(Refusal, match="this one has no chunks/"):
-        Store(path)
-    store = Store(path, create=True)
-    with store.writing():
-        entry = store.put(CHUNKS[0], arrays_of(CHUNKS[0]), {})
-    assert_reads(Store(path), entry)
 
 
 @pytest.mark.parametrize("what", ["header", "manifest"])
