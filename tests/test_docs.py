@@ -207,7 +207,7 @@ def test_tables_of_the_readme_are_whole() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     for name in base.installed():
         assert re.search(rf"^\| `{name}` \|", readme, re.M), name
-    for command in main._COMMANDS:
+    for command in main.commands():
         assert re.search(rf"^\| `fmab [^|]*\b{command}\b", readme, re.M), command
     for output in (*USUAL, *further().values()):
         assert f"`{output.name}`" in readme, output.name

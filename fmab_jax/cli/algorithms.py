@@ -1,4 +1,4 @@
-"""Lists all algorithms and reward laws, those of installed packages and plug-ins among them.
+"""Lists all algorithms and reward laws, those of plug-ins among them.
 
 Where they are from, who is heard, who is trusted, and their parameters.
 

@@ -28,26 +28,9 @@ from fmab_jax.cli.options import (
 from fmab_jax.errors import Damaged, Refusal, foreign, place_of, reason_of
 from fmab_jax.files import drop_unwritable_errors, hold_standard_streams, told
 
-_COMMANDS = {
-    "run": "simulate: a table, a figure, and the results as netCDF",
-    "sweep": "a grid of configurations, kept in a folder, resumable at any moment",
-    "show": "a table of results, with intervals",
-    "plot": "a metric against parameters, curves, or regret against cost",
-    "compare": "how much more regret, with interval and p-value",
-    "report": "one HTML page of everything that results say",
-    "export": "results as netCDF, Zarr, CSV or Parquet",
-    "problem": "a problem of observed ratings, from a table of them",
-    "bounds": "what the theorems guarantee, with explicit constants",
-    "audit": "an empirical lower bound on epsilon, beside the claim",
-    "benchmark": "a card: where an algorithm stands among all that are shipped",
-    "algorithms": "what can be run, and who is heard and trusted",
-    "outputs": "what comes out of a run, always or when it is asked for",
-    "doctor": "versions, devices and caches, and what a run would need",
-}
-_WITH_PLUGINS = (
-    *("run", "sweep", "show", "plot", "compare", "report", "export"),
-    *("bounds", "audit", "benchmark", "algorithms", "outputs"),
-)
+# Of the modules here, what is no command; and which commands help tells first.
+_SHARED = ("__init__", "main", "options", "stated", "tables")
+_FIRST = ("run", "sweep", "show", "plot", "compare", "report")
 _HELP = """\
 Private, communication-limited federated bandits: the algorithms of Li and
 Song (IEEE JSAC 40(3), 2022, arXiv 2111.01570) and others, simulated for many
@@ -142,6 +125,13 @@ def _of_plugin(error: BaseException) -> str:
     return f"{file}: must return, not end in {reason_of(error)}{place_of(error)}" if file else ""
 
 
+def commands() -> dict[str, Path]:
+    """Returns the commands by name, each with its file, whose first line tells what it does."""
+    found = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.py"))}
+    names = [*_FIRST, *(name for name in found if name not in (*_SHARED, *_FIRST))]
+    return {name: found[name] for name in names}
+
+
 def find(words: list[str]) -> tuple[Any, Command]:
     """Returns the module of the command that words name, and the command.
 
@@ -157,11 +147,14 @@ def find(words: list[str]) -> tuple[Any, Command]:
     rest, plugins = _without_plugins(words)
     rest = _without_end(rest)
     if wants_help(rest) and rest[:1] in ([], ["-h"], ["--help"]):
-        listed = "\n".join(f"  {name:<11} {does}" for name, does in _COMMANDS.items())
+        texts = {name: file.read_text("utf-8")[3:] for name, file in commands().items()}
+        listed = "\n".join(f"  {name:<11} {text.splitlines()[0]}" for name, text in texts.items())
         answer("fmab", "COMMAND [options]", _HELP.format(commands=f"Commands:\n{listed}"))
-    name = chosen(rest[0] if rest else None, _COMMANDS, "fmab")
+    name = chosen(rest[0] if rest else None, commands(), "fmab")
     module = import_module(f"fmab_jax.cli.{name}")
-    if plugins and name in _WITH_PLUGINS:
+    if plugins and not hasattr(module.Options, "plugin"):
+        raise Refusal.line(f"--plugin: must be an option of fmab {name}; see fmab {name} --help")
+    if plugins:
         from fmab_jax.algorithms.base import load_plugin
 
         for plugin in plugins:
@@ -172,8 +165,6 @@ def find(words: list[str]) -> tuple[Any, Command]:
                 own = error.field not in ("plugin", "")
                 line = f"--plugin {visible(plugin)}: {error}" if own else error.spelt("--plugin")
                 raise Refusal.line(line) from None
-    elif plugins and name == "doctor":
-        raise Refusal.line("--plugin: must be an option of fmab doctor; see fmab doctor --help")
     if command := getattr(module, "command", None):
         return module, command(rest[1:])
     return module, Command(f"fmab {name}", module.Options, str(module.__doc__), rest[1:])

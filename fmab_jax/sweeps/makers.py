@@ -165,7 +165,8 @@ class Maker:
 
         A graph is so read and checked once, not for each epsilon.
         """
-        if not self.described or value is UNSET:
+        # What an algorithm was made with has been checked.
+        if not self.described or value is UNSET or self.fixed is not None:
             return value
         if (name, place) not in self._checked:
             self._checked[name, place] = self.parameters[name].check(value)

@@ -153,7 +153,9 @@ class Study:
             name: self._plain(name, value) for name, value in sorted(self.settings.items())
         }
         for axis in self.axes:
-            described[axis.name] = [self._plain(axis.name, value) for value in axis.values]
+            described[axis.name] = [
+                self._plain(axis.name, value, place) for place, value in enumerate(axis.values)
+            ]
         # As it will be read again: lists for tuples.
         described = json.loads(json.dumps(described, default=str))
         until = None if self.until is None else self.until._asdict()
@@ -170,24 +172,28 @@ class Study:
             **record.stated(self.outputs),
         }
 
-    def _plain(self, name: str, value: Any) -> Any:
+    def _plain(self, name: str, value: Any, place: int = 0) -> Any:
         """Returns a JSON-able stand-in that differs where values differ."""
         if isinstance(value, Maker):
             return value.name or _described_problem(value.fixed)
         if callable(value):
             return getattr(value, "__name__", type(value).__name__)
         if (known := self._known.get(name)) is not None:
-            # What an algorithm was made with has been checked.
-            maker = self.settings.get("algorithm")
-            given = maker is not None and maker.fixed is not None and name in maker.options
-            return known.kind.plain(value if given else known.check(value))
+            owners = (each for each in self._makers if each.described and name in each.parameters)
+            owner = next(owners, None)
+            own = known.check(value) if owner is None else owner.value(name, value, place)
+            return known.kind.plain(own)
         return np.asarray(value).tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
     @functools.cached_property
-    def _known(self) -> dict[str, Parameter]:
+    def _makers(self) -> tuple[Maker, ...]:
         chosen = {axis.name: axis.values for axis in self.axes}
         given = chosen | {name: (value,) for name, value in self.settings.items()}
-        return _known_parameters((*given["algorithm"], *given["problem"]))
+        return (*given["algorithm"], *given["problem"])
+
+    @functools.cached_property
+    def _known(self) -> dict[str, Parameter]:
+        return _known_parameters(self._makers)
 
     def _choices(self) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
         """Yields, for each point, its place on every axis and the values of all parameters."""
